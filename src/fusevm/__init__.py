@@ -1,0 +1,1 @@
+"""fusevm: an optimising compiler and execution engine for the Ethereum Virtual Machine."""

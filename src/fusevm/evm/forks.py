@@ -1,0 +1,199 @@
+"""The forks of Ethereum and the rules each one changed, as data: a fork is its predecessor plus a few named changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
+from functools import cache
+from typing import Any
+
+
+class Fork(IntEnum):
+    """Ordered by activation, so that `fork >= Fork.BERLIN` reads as it should."""
+
+    FRONTIER = 0
+    HOMESTEAD = 1
+    TANGERINE_WHISTLE = 2
+    SPURIOUS_DRAGON = 3
+    BYZANTIUM = 4
+    CONSTANTINOPLE = 5
+    PETERSBURG = 6
+    ISTANBUL = 7
+    BERLIN = 8
+    LONDON = 9
+    PARIS = 10
+    SHANGHAI = 11
+    CANCUN = 12
+    PRAGUE = 13
+    OSAKA = 14
+
+    @property
+    def label(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+LATEST = Fork.OSAKA
+
+# Names other tools give the same rules. Difficulty-bomb forks change nothing a contract can see.
+ALIASES = {
+    "eip150": Fork.TANGERINE_WHISTLE,
+    "tangerine": Fork.TANGERINE_WHISTLE,
+    "eip158": Fork.SPURIOUS_DRAGON,
+    "spurious": Fork.SPURIOUS_DRAGON,
+    "dao": Fork.HOMESTEAD,
+    "constantinoplefix": Fork.PETERSBURG,
+    "muirglacier": Fork.ISTANBUL,
+    "arrowglacier": Fork.LONDON,
+    "grayglacier": Fork.LONDON,
+    "merge": Fork.PARIS,
+    "latest": LATEST,
+}
+
+
+class UnknownFork(ValueError):
+    def __init__(self, name: object) -> None:
+        known = ", ".join(fork.label for fork in Fork)
+        super().__init__(f"unknown fork {name!r}; known: {known}")
+
+
+def fork_named(name: str | Fork) -> Fork:
+    """The fork of that name, whatever its spelling: 'osaka', 'Spurious-Dragon', 'ConstantinopleFix'."""
+    if isinstance(name, Fork):
+        return name
+    key = str(name).lower().replace("-", "").replace("_", "").replace(" ", "")
+    for fork in Fork:
+        if fork.name.lower().replace("_", "") == key:
+            return fork
+    if key in ALIASES:
+        return ALIASES[key]
+    raise UnknownFork(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a fork fixes besides the opcode table. The defaults are Frontier's."""
+
+    fork: Fork = Fork.FRONTIER
+
+    # transactions
+    tx_base: int = 21_000
+    tx_create: int = 0
+    calldata_zero: int = 4
+    calldata_nonzero: int = 68
+    calldata_floor_token: int = 0  # EIP-7623: 10 per token, a non-zero byte being four tokens
+    access_list_address: int = 2_400
+    access_list_slot: int = 1_900
+    authorization: int = 25_000  # EIP-7702: PER_EMPTY_ACCOUNT_COST
+    authorization_refund: int = 12_500  # EIP-7702: PER_EMPTY_ACCOUNT_COST - PER_AUTH_BASE_COST
+    tx_gas_cap: int | None = None  # EIP-7825
+    refund_quotient: int = 2
+    newest_tx_type: int = 0
+    senders_must_be_eoa: bool = True  # EIP-3607, applied to all of history
+
+    # blobs: EIP-4844, 7691, 7594
+    blob_target: int = 0
+    blob_max: int = 0
+    blob_max_per_tx: int = 0
+    blob_base_fee_fraction: int = 0
+
+    # code
+    max_code_size: int | None = None
+    max_initcode_size: int | None = None
+    create_nonce: int = 0  # EIP-161: contracts start at nonce 1
+    creation_needs_deposit: bool = False  # EIP-2: too little gas for the code deposit fails the creation
+    rejects_ef_code: bool = False  # EIP-3541
+    initcode_word: int = 0  # EIP-3860
+
+    # calls
+    all_but_64th: bool = False  # EIP-150
+    call_new_account_if_dead: bool = False  # EIP-161: 25,000 only when value moves to a dead account
+    selfdestruct_new_account: bool = False  # EIP-150
+    clears_empty_accounts: bool = False  # EIP-161
+
+    # state access
+    access_sets: bool = False  # EIP-2929
+    cold_sload: int = 0
+    cold_account: int = 0
+    warm_access: int = 0
+    warm_coinbase: bool = False  # EIP-3651
+    net_sstore: bool = False  # EIP-1283 (Constantinople only), EIP-2200 and later
+    sstore_sentry: bool = False  # EIP-2200: at most 2,300 gas left is out of gas
+    sstore_reset: int = 5_000
+    sstore_noop: int = 5_000
+    sstore_clear_refund: int = 15_000
+    selfdestruct_refund: int = 24_000
+    selfdestruct_only_new: bool = False  # EIP-6780
+    delegation: bool = False  # EIP-7702
+
+    exp_byte: int = 10
+
+
+CHANGES: dict[Fork, dict[str, Any]] = {
+    Fork.HOMESTEAD: {"tx_create": 32_000, "creation_needs_deposit": True},
+    Fork.TANGERINE_WHISTLE: {"all_but_64th": True, "selfdestruct_new_account": True},
+    Fork.SPURIOUS_DRAGON: {
+        "exp_byte": 50,
+        "max_code_size": 24_576,
+        "create_nonce": 1,
+        "call_new_account_if_dead": True,
+        "clears_empty_accounts": True,
+    },
+    Fork.CONSTANTINOPLE: {"net_sstore": True, "sstore_noop": 200},
+    Fork.PETERSBURG: {"net_sstore": False, "sstore_noop": 5_000},
+    Fork.ISTANBUL: {"calldata_nonzero": 16, "net_sstore": True, "sstore_sentry": True, "sstore_noop": 800},
+    Fork.BERLIN: {
+        "newest_tx_type": 1,
+        "access_sets": True,
+        "cold_sload": 2_100,
+        "cold_account": 2_600,
+        "warm_access": 100,
+        "sstore_reset": 2_900,
+        "sstore_noop": 100,
+    },
+    Fork.LONDON: {
+        "newest_tx_type": 2,
+        "refund_quotient": 5,
+        "rejects_ef_code": True,
+        "sstore_clear_refund": 4_800,
+        "selfdestruct_refund": 0,
+    },
+    Fork.SHANGHAI: {"warm_coinbase": True, "max_initcode_size": 49_152, "initcode_word": 2},
+    Fork.CANCUN: {
+        "newest_tx_type": 3,
+        "selfdestruct_only_new": True,
+        "blob_target": 3,
+        "blob_max": 6,
+        "blob_max_per_tx": 6,
+        "blob_base_fee_fraction": 3_338_477,
+    },
+    Fork.PRAGUE: {
+        "newest_tx_type": 4,
+        "delegation": True,
+        "calldata_floor_token": 10,
+        "blob_target": 6,
+        "blob_max": 9,
+        "blob_max_per_tx": 9,
+        "blob_base_fee_fraction": 5_007_716,
+    },
+    Fork.OSAKA: {"tx_gas_cap": 1 << 24, "blob_max_per_tx": 6},
+}
+
+
+@cache
+def rules_of(fork: Fork) -> Rules:
+    rules = Rules()
+    for step in Fork:
+        if step > fork:
+            break
+        rules = replace(rules, fork=step, **CHANGES.get(step, {}))
+    return rules
+
+
+def changed_by(fork: Fork) -> dict[str, tuple[Any, Any]]:
+    """What the fork changed: rule name to (before, after)."""
+    if fork == Fork.FRONTIER:
+        return {}
+    before, after = rules_of(Fork(fork - 1)), rules_of(fork)
+    names = [field.name for field in fields(Rules) if field.name != "fork"]
+    pairs = {name: (getattr(before, name), getattr(after, name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -1,0 +1,216 @@
+"""The one table of opcodes: byte, name, stack, gas by fork, first fork, and what each reads and writes.
+
+Purity, Yul's movability, common subexpressions, load forwarding, dead stores, gas sections and the legality of loop
+fusion are all derived from this table and never listed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Flag, auto
+from functools import cache
+
+from fusevm.evm.forks import Fork
+
+
+class Effect(Flag):
+    """A part of the world an instruction can read or write."""
+
+    NONE = 0
+    MEMORY = auto()  # the bytes of memory
+    MSIZE = auto()  # how far memory has grown: every memory access may grow it
+    STORAGE = auto()
+    TRANSIENT = auto()
+    ACCOUNTS = auto()  # balances, nonces, existence
+    CODE = auto()  # the code of accounts
+    ACCESS = auto()  # the warm sets of EIP-2929
+    REFUND = auto()  # the refund counter
+    RETURNDATA = auto()
+    LOGS = auto()
+    GAS = auto()  # the gas counter: whoever reads it sees what was charged before
+    OUTSIDE = auto()  # runs other code
+
+
+MEMORY, MSIZE, STORAGE, TRANSIENT = Effect.MEMORY, Effect.MSIZE, Effect.STORAGE, Effect.TRANSIENT
+ACCOUNTS, CODE, ACCESS, REFUND = Effect.ACCOUNTS, Effect.CODE, Effect.ACCESS, Effect.REFUND
+RETURNDATA, LOGS, GAS, OUTSIDE = Effect.RETURNDATA, Effect.LOGS, Effect.GAS, Effect.OUTSIDE
+NONE = Effect.NONE
+WORLD = STORAGE | TRANSIENT | ACCOUNTS | CODE | ACCESS | REFUND | LOGS
+
+
+@dataclass(frozen=True, slots=True)
+class Opcode:
+    byte: int
+    name: str
+    pops: int  # how deep it looks: DUP3 pops 3 and pushes 4
+    pushes: int
+    gas: int  # the static part, at its first fork
+    since: Fork = Fork.FRONTIER
+    reads: Effect = NONE
+    writes: Effect = NONE
+    dynamic: bool = False  # its gas has a part that depends on operands or state
+    halts: bool = False  # may halt exceptionally for other reasons than gas and stack bounds
+    ends: bool = False  # control never falls through
+    immediate: int = 0  # bytes of push data behind it
+    repriced: tuple[tuple[Fork, int], ...] = ()
+
+    @property
+    def pure(self) -> bool:
+        """Its result depends on its operands and what is fixed for the frame, and nothing else happens."""
+        return not (self.reads or self.writes or self.halts or self.ends) and self.pushes == 1 and not self.is_stack
+
+    @property
+    def is_push(self) -> bool:
+        return 0x5F <= self.byte <= 0x7F
+
+    @property
+    def is_dup(self) -> bool:
+        return 0x80 <= self.byte <= 0x8F
+
+    @property
+    def is_swap(self) -> bool:
+        return 0x90 <= self.byte <= 0x9F
+
+    @property
+    def is_stack(self) -> bool:
+        """It only arranges the stack: PUSHn, POP, DUPn, SWAPn."""
+        return self.byte == 0x50 or 0x5F <= self.byte <= 0x9F
+
+    @property
+    def is_log(self) -> bool:
+        return 0xA0 <= self.byte <= 0xA4
+
+    @property
+    def observes_gas(self) -> bool:
+        return bool(self.reads & GAS)
+
+    def gas_at(self, fork: Fork) -> int:
+        gas = self.gas
+        for since, price in self.repriced:
+            if fork >= since:
+                gas = price
+        return gas
+
+
+_HOME, _TANG, _BYZ = Fork.HOMESTEAD, Fork.TANGERINE_WHISTLE, Fork.BYZANTIUM
+_CONST, _IST, _BER = Fork.CONSTANTINOPLE, Fork.ISTANBUL, Fork.BERLIN
+_LON, _SHA, _CAN, _OSA = Fork.LONDON, Fork.SHANGHAI, Fork.CANCUN, Fork.OSAKA
+_CALL_PRICES = ((_TANG, 700), (_BER, 100))
+_GROWS = MSIZE  # touching memory may grow it
+
+OPCODES_TABLE = (
+    Opcode(0x00, "STOP", 0, 0, 0, ends=True),
+    Opcode(0x01, "ADD", 2, 1, 3),
+    Opcode(0x02, "MUL", 2, 1, 5),
+    Opcode(0x03, "SUB", 2, 1, 3),
+    Opcode(0x04, "DIV", 2, 1, 5),
+    Opcode(0x05, "SDIV", 2, 1, 5),
+    Opcode(0x06, "MOD", 2, 1, 5),
+    Opcode(0x07, "SMOD", 2, 1, 5),
+    Opcode(0x08, "ADDMOD", 3, 1, 8),
+    Opcode(0x09, "MULMOD", 3, 1, 8),
+    Opcode(0x0A, "EXP", 2, 1, 10, dynamic=True),
+    Opcode(0x0B, "SIGNEXTEND", 2, 1, 5),
+    Opcode(0x10, "LT", 2, 1, 3),
+    Opcode(0x11, "GT", 2, 1, 3),
+    Opcode(0x12, "SLT", 2, 1, 3),
+    Opcode(0x13, "SGT", 2, 1, 3),
+    Opcode(0x14, "EQ", 2, 1, 3),
+    Opcode(0x15, "ISZERO", 1, 1, 3),
+    Opcode(0x16, "AND", 2, 1, 3),
+    Opcode(0x17, "OR", 2, 1, 3),
+    Opcode(0x18, "XOR", 2, 1, 3),
+    Opcode(0x19, "NOT", 1, 1, 3),
+    Opcode(0x1A, "BYTE", 2, 1, 3),
+    Opcode(0x1B, "SHL", 2, 1, 3, _CONST),
+    Opcode(0x1C, "SHR", 2, 1, 3, _CONST),
+    Opcode(0x1D, "SAR", 2, 1, 3, _CONST),
+    Opcode(0x1E, "CLZ", 1, 1, 5, _OSA),
+    Opcode(0x20, "KECCAK256", 2, 1, 30, reads=MEMORY, writes=_GROWS, dynamic=True),
+    Opcode(0x30, "ADDRESS", 0, 1, 2),
+    Opcode(0x31, "BALANCE", 1, 1, 20, reads=ACCOUNTS | ACCESS, writes=ACCESS, dynamic=True,
+           repriced=((_TANG, 400), (_IST, 700), (_BER, 100))),
+    Opcode(0x32, "ORIGIN", 0, 1, 2),
+    Opcode(0x33, "CALLER", 0, 1, 2),
+    Opcode(0x34, "CALLVALUE", 0, 1, 2),
+    Opcode(0x35, "CALLDATALOAD", 1, 1, 3),
+    Opcode(0x36, "CALLDATASIZE", 0, 1, 2),
+    Opcode(0x37, "CALLDATACOPY", 3, 0, 3, writes=MEMORY | _GROWS, dynamic=True),
+    Opcode(0x38, "CODESIZE", 0, 1, 2),
+    Opcode(0x39, "CODECOPY", 3, 0, 3, writes=MEMORY | _GROWS, dynamic=True),
+    Opcode(0x3A, "GASPRICE", 0, 1, 2),
+    Opcode(0x3B, "EXTCODESIZE", 1, 1, 20, reads=CODE | ACCESS, writes=ACCESS, dynamic=True, repriced=_CALL_PRICES),
+    Opcode(0x3C, "EXTCODECOPY", 4, 0, 20, reads=CODE | ACCESS, writes=ACCESS | MEMORY | _GROWS, dynamic=True,
+           repriced=_CALL_PRICES),
+    Opcode(0x3D, "RETURNDATASIZE", 0, 1, 2, _BYZ, reads=RETURNDATA),
+    Opcode(0x3E, "RETURNDATACOPY", 3, 0, 3, _BYZ, reads=RETURNDATA, writes=MEMORY | _GROWS, dynamic=True, halts=True),
+    Opcode(0x3F, "EXTCODEHASH", 1, 1, 400, _CONST, reads=CODE | ACCOUNTS | ACCESS, writes=ACCESS, dynamic=True,
+           repriced=((_IST, 700), (_BER, 100))),
+    Opcode(0x40, "BLOCKHASH", 1, 1, 20),
+    Opcode(0x41, "COINBASE", 0, 1, 2),
+    Opcode(0x42, "TIMESTAMP", 0, 1, 2),
+    Opcode(0x43, "NUMBER", 0, 1, 2),
+    Opcode(0x44, "PREVRANDAO", 0, 1, 2),
+    Opcode(0x45, "GASLIMIT", 0, 1, 2),
+    Opcode(0x46, "CHAINID", 0, 1, 2, _IST),
+    Opcode(0x47, "SELFBALANCE", 0, 1, 5, _IST, reads=ACCOUNTS),
+    Opcode(0x48, "BASEFEE", 0, 1, 2, _LON),
+    Opcode(0x49, "BLOBHASH", 1, 1, 3, _CAN),
+    Opcode(0x4A, "BLOBBASEFEE", 0, 1, 2, _CAN),
+    Opcode(0x50, "POP", 1, 0, 2),
+    Opcode(0x51, "MLOAD", 1, 1, 3, reads=MEMORY, writes=_GROWS, dynamic=True),
+    Opcode(0x52, "MSTORE", 2, 0, 3, writes=MEMORY | _GROWS, dynamic=True),
+    Opcode(0x53, "MSTORE8", 2, 0, 3, writes=MEMORY | _GROWS, dynamic=True),
+    Opcode(0x54, "SLOAD", 1, 1, 50, reads=STORAGE | ACCESS, writes=ACCESS, dynamic=True,
+           repriced=((_TANG, 200), (_IST, 800), (_BER, 100))),
+    Opcode(0x55, "SSTORE", 2, 0, 0, reads=STORAGE | ACCESS | GAS, writes=STORAGE | ACCESS | REFUND,
+           dynamic=True, halts=True),
+    Opcode(0x56, "JUMP", 1, 0, 8, halts=True, ends=True),
+    Opcode(0x57, "JUMPI", 2, 0, 10, halts=True),
+    Opcode(0x58, "PC", 0, 1, 2),
+    Opcode(0x59, "MSIZE", 0, 1, 2, reads=MSIZE),
+    Opcode(0x5A, "GAS", 0, 1, 2, reads=GAS),
+    Opcode(0x5B, "JUMPDEST", 0, 0, 1),
+    Opcode(0x5C, "TLOAD", 1, 1, 100, _CAN, reads=TRANSIENT),
+    Opcode(0x5D, "TSTORE", 2, 0, 100, _CAN, writes=TRANSIENT, halts=True),
+    Opcode(0x5E, "MCOPY", 3, 0, 3, _CAN, reads=MEMORY, writes=MEMORY | _GROWS, dynamic=True),
+    Opcode(0x5F, "PUSH0", 0, 1, 2, _SHA),
+    *(Opcode(0x5F + n, f"PUSH{n}", 0, 1, 3, immediate=n) for n in range(1, 33)),
+    *(Opcode(0x7F + n, f"DUP{n}", n, n + 1, 3) for n in range(1, 17)),
+    *(Opcode(0x8F + n, f"SWAP{n}", n + 1, n + 1, 3) for n in range(1, 17)),
+    *(Opcode(0xA0 + n, f"LOG{n}", n + 2, 0, 375 + 375 * n, reads=MEMORY, writes=LOGS | _GROWS, dynamic=True, halts=True)
+      for n in range(5)),
+    Opcode(0xF0, "CREATE", 3, 1, 32_000, reads=WORLD | MEMORY | GAS, writes=WORLD | _GROWS | RETURNDATA | OUTSIDE,
+           dynamic=True, halts=True),
+    Opcode(0xF1, "CALL", 7, 1, 40, reads=WORLD | MEMORY | GAS, writes=WORLD | MEMORY | _GROWS | RETURNDATA | OUTSIDE,
+           dynamic=True, halts=True, repriced=_CALL_PRICES),
+    Opcode(0xF2, "CALLCODE", 7, 1, 40, reads=WORLD | MEMORY | GAS,
+           writes=WORLD | MEMORY | _GROWS | RETURNDATA | OUTSIDE, dynamic=True, repriced=_CALL_PRICES),
+    Opcode(0xF3, "RETURN", 2, 0, 0, reads=MEMORY, writes=_GROWS, dynamic=True, ends=True),
+    Opcode(0xF4, "DELEGATECALL", 6, 1, 40, _HOME, reads=WORLD | MEMORY | GAS,
+           writes=WORLD | MEMORY | _GROWS | RETURNDATA | OUTSIDE, dynamic=True, repriced=_CALL_PRICES),
+    Opcode(0xF5, "CREATE2", 4, 1, 32_000, _CONST, reads=WORLD | MEMORY | GAS,
+           writes=WORLD | _GROWS | RETURNDATA | OUTSIDE, dynamic=True, halts=True),
+    Opcode(0xFA, "STATICCALL", 6, 1, 700, _BYZ, reads=WORLD | MEMORY | GAS,
+           writes=ACCESS | MEMORY | _GROWS | RETURNDATA | OUTSIDE, dynamic=True, repriced=((_BER, 100),)),
+    Opcode(0xFD, "REVERT", 2, 0, 0, _BYZ, reads=MEMORY, writes=_GROWS, dynamic=True, ends=True),
+    Opcode(0xFE, "INVALID", 0, 0, 0, halts=True, ends=True),
+    Opcode(0xFF, "SELFDESTRUCT", 1, 0, 0, reads=ACCOUNTS | ACCESS, writes=ACCOUNTS | ACCESS | REFUND | CODE,
+           dynamic=True, halts=True, ends=True, repriced=((_TANG, 5_000),)),
+)  # fmt: skip
+
+BY_BYTE: dict[int, Opcode] = {op.byte: op for op in OPCODES_TABLE}
+BY_NAME: dict[str, Opcode] = {op.name: op for op in OPCODES_TABLE}
+BY_NAME |= {
+    "SHA3": BY_NAME["KECCAK256"],
+    "DIFFICULTY": BY_NAME["PREVRANDAO"],
+    "RANDOM": BY_NAME["PREVRANDAO"],
+    "SUICIDE": BY_NAME["SELFDESTRUCT"],
+}
+
+
+@cache
+def opcodes_of(fork: Fork) -> tuple[Opcode | None, ...]:
+    """256 entries: the opcode of each byte, or None where the fork has none."""
+    table = (BY_BYTE.get(byte) for byte in range(256))
+    return tuple(op if op is not None and op.since <= fork else None for op in table)
