@@ -1,0 +1,1 @@
+"""The reference tier: an interpreter to be read against the Yellow Paper, and the judge of all other tiers."""

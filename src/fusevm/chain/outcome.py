@@ -1,0 +1,41 @@
+"""How a message ended: the one form in which every tier answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.state import State
+from fusevm.evm.halts import HaltReason
+
+
+class Status(Enum):
+    SUCCESS = "success"
+    REVERT = "revert"
+    HALT = "halt"
+
+
+class Failure(NamedTuple):
+    """Why and where a frame halted."""
+
+    reason: HaltReason
+    detail: str
+    pc: int
+
+    def __str__(self) -> str:
+        return f"{self.reason.value} at pc {self.pc}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass(slots=True)
+class Outcome:
+    status: Status
+    gas_left: int
+    output: bytes = b""
+    failure: Failure | None = None
+    created: bytes | None = None
+
+
+Executor = Callable[[Message, State, Context], Outcome]

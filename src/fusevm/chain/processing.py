@@ -1,0 +1,104 @@
+"""Running a transaction: buy gas, run the message, refund, pay, clear away (Yellow Paper, section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fusevm.chain.addresses import create_address
+from fusevm.chain.authorization import apply_authorizations
+from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.outcome import Executor, Failure, Outcome, Status
+from fusevm.chain.state import Log, State
+from fusevm.chain.transaction import Transaction, floor_gas, intrinsic_gas_of, validate
+from fusevm.evm.forks import Fork, Rules, rules_of
+from fusevm.evm.halts import HaltReason
+from fusevm.evm.precompiles import precompiles_of
+
+
+@dataclass(slots=True)
+class Receipt:
+    outcome: Outcome
+    gas_used: int
+    gas_refunded: int
+    logs: list[Log]
+
+
+def process(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
+    """Runs a transaction to its end. Raises Rejected, with the state as it was, if it may not run."""
+    rules = rules_of(fork)
+    validate(tx, state, block, rules)
+    state.begin_transaction()
+    context = Context(fork, block, tx.sender, tx.effective_gas_price(block.base_fee), tx.blob_hashes or ())
+    price = context.gas_price
+
+    sender = state.account(tx.sender)
+    nonce = sender.nonce
+    upfront = tx.gas_limit * price + tx.blob_gas * context.blob_base_fee
+    state.set_balance(tx.sender, sender.balance - upfront)
+    state.set_nonce(tx.sender, nonce + 1)
+    address = create_address(tx.sender, nonce) if tx.to is None else tx.to
+    if rules.access_sets:
+        warm_up(state, context, tx.sender, address)
+        for listed, keys in tx.access_list or ():
+            state.warm_address(listed)
+            for key in keys:
+                state.warm_slot(listed, key)
+    if tx.authorizations is not None:
+        apply_authorizations(tx.authorizations, state, block.chain_id, rules)
+
+    message = top_message(tx.sender, address, tx.data, tx.value, tx.creates, state, rules)
+    message.gas = tx.gas_limit - intrinsic_gas_of(tx, rules)
+    outcome = run_top(message, state, context, execute)
+
+    used = tx.gas_limit - outcome.gas_left
+    refunded = min(state.refund, used // rules.refund_quotient)
+    charged = max(used - refunded, floor_gas(rules, tx.data))
+    state.add_balance(tx.sender, (tx.gas_limit - charged) * price)
+    tip = price - block.base_fee if rules.newest_tx_type >= 2 else price
+    state.touch(block.coinbase)
+    state.add_balance(block.coinbase, charged * tip)
+    logs = state.logs
+    clear_away(state, rules)
+    return Receipt(outcome, charged, refunded, logs)
+
+
+def top_message(
+    caller: bytes, address: bytes, data: bytes, value: int, creates: bool, state: State, rules: Rules
+) -> Message:
+    """The first message of a transaction; following a delegation warms its target (EIP-7702)."""
+    if creates:
+        return Message(caller, address, data, value=value, creates=True, code_address=address)
+    delegate = state.delegate_of(address) if rules.delegation else None
+    if delegate is not None:
+        state.warm_address(delegate)
+    code = state.account(delegate or address).code
+    return Message(
+        caller, address, code, data, value, code_address=address, runs_precompile=delegate is None
+    )  # fmt: skip
+
+
+def run_top(message: Message, state: State, context: Context, execute: Executor) -> Outcome:
+    if message.creates and state.has_code_or_nonce_or_storage(message.address):
+        collision = Failure(HaltReason.ADDRESS_COLLISION, f"0x{message.address.hex()}", 0)
+        return Outcome(Status.HALT, 0, failure=collision)
+    return execute(message, state, context)
+
+
+def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> None:
+    """What is warm from the start: sender, target, precompiles, and the coinbase (EIP-2929, 3651)."""
+    warm = state.warm_addresses
+    warm.update(precompiles_of(context.fork))
+    warm.add(sender)
+    warm.add(target)
+    if context.rules.warm_coinbase:
+        warm.add(context.block.coinbase)
+
+
+def clear_away(state: State, rules: Rules) -> None:
+    """Removes accounts that destroyed themselves and, since EIP-161, touched ones left empty."""
+    for address in state.destroyed:
+        state.delete(address)
+    if rules.clears_empty_accounts:
+        for address in state.touched:
+            if state.exists(address) and state.account(address).empty:
+                state.delete(address)

@@ -1,0 +1,246 @@
+"""Accounts, and the journal that can undo whatever was done to them.
+
+Every change leaves an entry that undoes it: a function and its arguments. A snapshot is the journal's length, so taking
+one costs nothing, and reverting costs what is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from fusevm.chain.rlp import encode, natural
+from fusevm.chain.trie import storage_root, trie_root
+from fusevm.evm.keccak import keccak256
+
+EMPTY_CODE_HASH = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
+RIPEMD160 = (3).to_bytes(20, "big")
+DELEGATION_PREFIX = b"\xef\x01\x00"  # EIP-7702: followed by the address whose code runs instead
+
+
+class Log(NamedTuple):
+    address: bytes
+    topics: tuple[int, ...]
+    data: bytes
+
+
+class Account:
+    __slots__ = ("balance", "code", "nonce", "storage")
+
+    def __init__(self, nonce: int = 0, balance: int = 0, code: bytes = b"", storage: dict[int, int] | None = None):
+        self.nonce = nonce
+        self.balance = balance
+        self.code = code
+        self.storage: dict[int, int] = {} if storage is None else storage  # non-zero values only
+
+    @property
+    def empty(self) -> bool:
+        """EIP-161: no nonce, no balance, no code."""
+        return not (self.nonce or self.balance or self.code)
+
+    def code_hash(self) -> bytes:
+        return keccak256(self.code) if self.code else EMPTY_CODE_HASH
+
+    def copy(self) -> Account:
+        return Account(self.nonce, self.balance, self.code, dict(self.storage))
+
+
+_ABSENT = Account()  # what reading an account that does not exist sees; never written to
+
+
+class State:
+    """All accounts, and what a transaction keeps beside them until it ends."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[bytes, Account] = {}
+        self.journal: list[tuple[Any, ...]] = []
+        self.open_snapshots = 0
+        self.begin_transaction()
+
+    def begin_transaction(self) -> None:
+        if not self.open_snapshots:
+            self.journal.clear()
+        self.logs: list[Log] = []
+        self.refund = 0
+        self.warm_addresses: set[bytes] = set()
+        self.warm_slots: set[tuple[bytes, int]] = set()
+        self.transient: dict[tuple[bytes, int], int] = {}
+        self.original: dict[tuple[bytes, int], int] = {}  # slots written: their values as the transaction began
+        self.created: set[bytes] = set()
+        self.destroyed: set[bytes] = set()
+        self.touched: set[bytes] = set()
+
+    # -- snapshots
+
+    def mark(self) -> int:
+        return len(self.journal)
+
+    def revert(self, mark: int) -> None:
+        journal = self.journal
+        while len(journal) > mark:
+            undo, *arguments = journal.pop()
+            undo(*arguments)
+
+    def _undoable(self, undo: Callable[..., Any], *arguments: Any) -> None:
+        self.journal.append((undo, *arguments))
+
+    def _add(self, members: set[Any], member: Any) -> None:
+        if member not in members:
+            members.add(member)
+            self.journal.append((members.discard, member))
+
+    # -- accounts
+
+    def account(self, address: bytes) -> Account:
+        """The account to read from; a blank one where there is none."""
+        return self.accounts.get(address, _ABSENT)
+
+    def exists(self, address: bytes) -> bool:
+        return address in self.accounts
+
+    def is_dead(self, address: bytes) -> bool:
+        return self.accounts.get(address, _ABSENT).empty
+
+    def ensure(self, address: bytes) -> Account:
+        """The account to write to, brought into being if need be."""
+        account = self.accounts.get(address)
+        if account is None:
+            account = self.accounts[address] = Account()
+            self._undoable(self.accounts.pop, address)
+        return account
+
+    def touch(self, address: bytes) -> None:
+        """EIP-161: an account that ends the transaction touched and empty is cleared.
+
+        The touch of the RIPEMD-160 precompile outlives a revert, as it did on mainnet in block 2,675,119.
+        """
+        if address == RIPEMD160:
+            self.touched.add(address)
+        else:
+            self._add(self.touched, address)
+
+    def set_balance(self, address: bytes, balance: int) -> None:
+        account = self.ensure(address)
+        self.journal.append((setattr, account, "balance", account.balance))
+        account.balance = balance
+
+    def add_balance(self, address: bytes, amount: int) -> None:
+        self.set_balance(address, self.account(address).balance + amount)
+
+    def transfer(self, sender: bytes, recipient: bytes, amount: int) -> None:
+        self.set_balance(sender, self.account(sender).balance - amount)
+        self.add_balance(recipient, amount)
+
+    def set_nonce(self, address: bytes, nonce: int) -> None:
+        account = self.ensure(address)
+        self.journal.append((setattr, account, "nonce", account.nonce))
+        account.nonce = nonce
+
+    def set_code(self, address: bytes, code: bytes) -> None:
+        account = self.ensure(address)
+        self.journal.append((setattr, account, "code", account.code))
+        account.code = code
+
+    def delegate_of(self, address: bytes) -> bytes | None:
+        """EIP-7702: the address whose code runs when this one is called, if it delegates."""
+        code = self.account(address).code
+        return code[3:] if len(code) == 23 and code.startswith(DELEGATION_PREFIX) else None
+
+    def has_code_or_nonce_or_storage(self, address: bytes) -> bool:
+        """Whether a creation at this address would collide (EIP-684, EIP-7610)."""
+        account = self.account(address)
+        return bool(account.nonce or account.code or account.storage)
+
+    def delete(self, address: bytes) -> None:
+        account = self.accounts.pop(address, None)
+        if account is not None:
+            self._undoable(self.accounts.__setitem__, address, account)
+
+    # -- storage
+
+    def storage(self, address: bytes, key: int) -> int:
+        return self.account(address).storage.get(key, 0)
+
+    def original_storage(self, address: bytes, key: int) -> int:
+        original = self.original.get((address, key))
+        return self.storage(address, key) if original is None else original
+
+    def set_storage(self, address: bytes, key: int, value: int) -> None:
+        slots = self.ensure(address).storage
+        old = slots.get(key, 0)
+        self.original.setdefault((address, key), old)
+        if old == value:
+            return
+        self.journal.append((_put, slots, key, old))
+        _put(slots, key, value)
+
+    def transient_storage(self, address: bytes, key: int) -> int:
+        return self.transient.get((address, key), 0)
+
+    def set_transient(self, address: bytes, key: int, value: int) -> None:
+        place = (address, key)
+        self.journal.append((_put, self.transient, place, self.transient.get(place, 0)))
+        _put(self.transient, place, value)
+
+    # -- what a transaction keeps
+
+    def add_refund(self, amount: int) -> None:
+        self.journal.append((setattr, self, "refund", self.refund))
+        self.refund += amount
+
+    def add_log(self, log: Log) -> None:
+        self.logs.append(log)
+        self.journal.append((self.logs.pop,))
+
+    def warm_address(self, address: bytes) -> bool:
+        """Warms the address; whether it was warm already."""
+        if address in self.warm_addresses:
+            return True
+        self._add(self.warm_addresses, address)
+        return False
+
+    def warm_slot(self, address: bytes, key: int) -> bool:
+        slot = (address, key)
+        if slot in self.warm_slots:
+            return True
+        self._add(self.warm_slots, slot)
+        return False
+
+    def mark_created(self, address: bytes) -> None:
+        self._add(self.created, address)
+
+    def mark_destroyed(self, address: bytes) -> None:
+        self._add(self.destroyed, address)
+
+    # -- as a whole
+
+    def copy(self) -> State:
+        """The accounts alone, independent of this state."""
+        twin = State()
+        twin.accounts = {address: account.copy() for address, account in self.accounts.items()}
+        return twin
+
+    def items(self) -> Iterator[tuple[bytes, Account]]:
+        return iter(self.accounts.items())
+
+    def root(self) -> bytes:
+        """The state root: what a block header would commit to."""
+        return trie_root((keccak256(address), _account_rlp(account)) for address, account in self.accounts.items())
+
+
+def _put(mapping: dict[Any, int], key: Any, value: int) -> None:
+    """Zero is the same as absent."""
+    if value:
+        mapping[key] = value
+    else:
+        mapping.pop(key, None)
+
+
+def _account_rlp(account: Account) -> bytes:
+    root = storage_root(account.storage)
+    return encode([natural(account.nonce), natural(account.balance), root, account.code_hash()])
+
+
+def logs_hash(logs: list[Log]) -> bytes:
+    """keccak(rlp(logs)), as state tests compare them."""
+    return keccak256(encode([[log.address, [t.to_bytes(32, "big") for t in log.topics], log.data] for log in logs]))

@@ -1,0 +1,177 @@
+"""Ethereum's state tests: one transaction on a given state, judged by the state root and the logs it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fusevm.chain.authorization import address_of_key
+from fusevm.chain.environment import Block
+from fusevm.chain.outcome import Executor
+from fusevm.chain.processing import process
+from fusevm.chain.state import Account, State, logs_hash
+from fusevm.chain.transaction import Authorization, Rejected, Transaction
+from fusevm.evm.forks import Fork, UnknownFork, fork_named
+from fusevm.evm.keccak import keccak256
+
+
+class MalformedTest(ValueError):
+    """A state test file that does not say what it must; the message names the place."""
+
+
+@dataclass(slots=True)
+class Case:
+    """One transaction at one fork, and what must come of it."""
+
+    name: str
+    fork: Fork
+    test: dict[str, Any]
+    post: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Verdict:
+    passed: bool
+    reason: str = ""
+
+
+def cases_in(document: Any, fork: Fork | None = None) -> Iterator[Case]:
+    """Every case of a parsed state test file, or those of one fork."""
+    if not isinstance(document, dict) or not document:
+        raise MalformedTest("expected an object of named tests")
+    for name, test in document.items():
+        if not isinstance(test, dict) or not isinstance(test.get("post"), dict):
+            raise MalformedTest(f"{name}: no 'post' section")
+        for part in ("env", "pre", "transaction"):
+            if not isinstance(test.get(part), dict):
+                raise MalformedTest(f"{name}: no '{part}' section")
+        for fork_name, posts in test["post"].items():
+            try:
+                at = fork_named(fork_name)
+            except UnknownFork as error:
+                raise MalformedTest(f"{name}: {error}") from None
+            if fork is None or at == fork:
+                for index, post in enumerate(posts):
+                    yield Case(f"{name}/{fork_name}/{index}", at, test, post)
+
+
+def run_case(case: Case, execute: Executor) -> Verdict:
+    try:
+        state = state_from(case.test["pre"])
+        block = block_from(case.test["env"], case.test.get("config", {}), case.fork)
+        tx = transaction_from(case.test["transaction"], case.post["indexes"])
+        want_root, want_logs = data(case.post["hash"]), data(case.post["logs"])
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+        raise MalformedTest(f"{case.name}: {type(error).__name__}: {error}") from None
+    rejection = case.post.get("expectException")
+    got_logs = logs_hash([])
+    try:
+        receipt = process(tx, state, block, case.fork, execute)
+    except Rejected as rejected:
+        if rejection is None:
+            return Verdict(False, f"rejected, but it is valid: {rejected}")
+    else:
+        if rejection is not None:
+            return Verdict(False, f"accepted, but it must be rejected: {rejection}")
+        got_logs = logs_hash(receipt.logs)
+    if got_logs != want_logs:
+        return Verdict(False, f"logs hash 0x{got_logs.hex()}, expected 0x{want_logs.hex()}")
+    root = state.root()
+    if root != want_root:
+        return Verdict(False, f"state root 0x{root.hex()}, expected 0x{want_root.hex()}")
+    return Verdict(True)
+
+
+# -- reading the pieces
+
+
+def quantity(text: Any) -> int:
+    """A number, in 0x-hex or decimal. '0x:bigint 0x…' is how some tests spell numbers over 256 bits."""
+    if isinstance(text, int):
+        return text
+    text = str(text).removeprefix("0x:bigint ")
+    return int(text, 16) if text[:2].lower() == "0x" else int(text)
+
+
+def data(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("0x"))
+
+
+def address(text: str) -> bytes:
+    raw = data(text)
+    if len(raw) != 20:
+        raise ValueError(f"{text!r} is no address")
+    return raw
+
+
+def state_from(pre: dict[str, Any]) -> State:
+    state = State()
+    for where, fields in pre.items():
+        storage = {quantity(key): quantity(value) for key, value in fields.get("storage", {}).items()}
+        state.accounts[address(where)] = Account(
+            quantity(fields.get("nonce", 0)),
+            quantity(fields.get("balance", 0)),
+            data(fields.get("code", "")),
+            {key: value for key, value in storage.items() if value},
+        )
+    return state
+
+
+def block_from(env: dict[str, Any], config: dict[str, Any], fork: Fork) -> Block:
+    block = Block(
+        number=quantity(env["currentNumber"]),
+        timestamp=quantity(env["currentTimestamp"]),
+        coinbase=address(env["currentCoinbase"]),
+        gas_limit=quantity(env["currentGasLimit"]),
+        base_fee=quantity(env.get("currentBaseFee", 0)),
+        prev_randao=quantity(env.get("currentRandom", 0)),
+        difficulty=quantity(env.get("currentDifficulty", 0)),
+        excess_blob_gas=quantity(env.get("currentExcessBlobGas", 0)),
+        chain_id=quantity(config.get("chainid", 1)),
+        hashes=lambda number: keccak256(str(number).encode()),
+    )
+    for name, schedule in config.get("blobSchedule", {}).items():
+        if fork_named(name) == fork:
+            block.blob_base_fee_fraction = quantity(schedule["baseFeeUpdateFraction"])
+            block.blob_max = quantity(schedule["max"])
+    return block
+
+
+def transaction_from(fields: dict[str, Any], indexes: dict[str, int]) -> Transaction:
+    payload = data(fields["data"][indexes["data"]])
+    sender = address(fields["sender"]) if fields.get("sender") else address_of_key(data(fields["secretKey"]))
+    access_lists = fields.get("accessLists")
+    access_list = access_lists[indexes["data"]] if access_lists else None
+    blobs = fields.get("blobVersionedHashes")
+    authorizations = fields.get("authorizationList")
+    return Transaction(
+        sender=sender,
+        to=address(fields["to"]) if fields.get("to") else None,
+        data=payload,
+        value=quantity(fields["value"][indexes["value"]]),
+        gas_limit=quantity(fields["gasLimit"][indexes["gas"]]),
+        nonce=quantity(fields["nonce"]),
+        gas_price=quantity(fields["gasPrice"]) if "gasPrice" in fields else None,
+        max_fee=quantity(fields["maxFeePerGas"]) if "maxFeePerGas" in fields else None,
+        max_priority_fee=quantity(fields["maxPriorityFeePerGas"]) if "maxPriorityFeePerGas" in fields else None,
+        access_list=None if access_list is None else tuple(map(_access, access_list)),
+        blob_hashes=None if blobs is None else tuple(map(data, blobs)),
+        max_blob_fee=quantity(fields.get("maxFeePerBlobGas", 0)),
+        authorizations=None if authorizations is None else tuple(map(_authorization, authorizations)),
+    )
+
+
+def _access(entry: dict[str, Any]) -> tuple[bytes, tuple[int, ...]]:
+    return address(entry["address"]), tuple(map(quantity, entry["storageKeys"]))
+
+
+def _authorization(entry: dict[str, Any]) -> Authorization:
+    return Authorization(
+        chain_id=quantity(entry["chainId"]),
+        address=address(entry["address"]),
+        nonce=quantity(entry["nonce"]),
+        y_parity=quantity(entry.get("yParity", entry.get("v"))),
+        r=quantity(entry["r"]),
+        s=quantity(entry["s"]),
+    )

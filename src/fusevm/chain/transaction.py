@@ -1,0 +1,207 @@
+"""A transaction: what it asks for, whether it may run, and what it costs before a single opcode has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from fusevm.chain.environment import Block
+from fusevm.chain.state import State
+from fusevm.evm.forks import Rules
+
+BLOB_GAS = 1 << 17  # EIP-4844: gas per blob
+MAX_NONCE = (1 << 64) - 1
+MAX_WORD = (1 << 256) - 1
+
+
+class RejectReason(Enum):
+    """The names are those of Ethereum's own tests."""
+
+    TYPE_NOT_SUPPORTED = "this transaction type comes with a later fork"
+    NONCE_MISMATCH_TOO_LOW = "nonce too low"
+    NONCE_MISMATCH_TOO_HIGH = "nonce too high"
+    NONCE_IS_MAX = "nonce at its maximum"
+    SENDER_NOT_EOA = "the sender has code"
+    INSUFFICIENT_ACCOUNT_FUNDS = "the sender cannot pay"
+    INTRINSIC_GAS_TOO_LOW = "gas limit below the intrinsic cost"
+    INTRINSIC_GAS_BELOW_FLOOR_GAS_COST = "gas limit below the calldata floor"
+    GAS_ALLOWANCE_EXCEEDED = "gas limit over the block's"
+    GAS_LIMIT_EXCEEDS_MAXIMUM = "gas limit over the cap of a transaction"
+    GASLIMIT_PRICE_PRODUCT_OVERFLOW = "gas limit times price overflows"
+    INITCODE_SIZE_EXCEEDED = "init code too large"
+    INSUFFICIENT_MAX_FEE_PER_GAS = "fee below the base fee"
+    PRIORITY_GREATER_THAN_MAX_FEE_PER_GAS = "priority fee over the maximum fee"
+    INSUFFICIENT_MAX_FEE_PER_BLOB_GAS = "blob fee below the blob base fee"
+    TYPE_3_TX_ZERO_BLOBS = "a blob transaction without blobs"
+    TYPE_3_TX_BLOB_COUNT_EXCEEDED = "too many blobs"
+    TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH = "a blob hash of unknown version"
+    TYPE_3_TX_CONTRACT_CREATION = "a blob transaction cannot create"
+    TYPE_4_EMPTY_AUTHORIZATION_LIST = "no authorizations"
+    TYPE_4_TX_CONTRACT_CREATION = "a set-code transaction cannot create"
+
+
+class Rejected(Exception):
+    """The transaction is invalid; nothing has happened."""
+
+    def __init__(self, reason: RejectReason, detail: str = "") -> None:
+        super().__init__(f"transaction rejected: {reason.value}" + (f" ({detail})" if detail else ""))
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """EIP-7702: a signer lets its account run another's code."""
+
+    chain_id: int
+    address: bytes
+    nonce: int
+    y_parity: int
+    r: int
+    s: int
+
+
+@dataclass(slots=True)
+class Transaction:
+    sender: bytes
+    to: bytes | None = None  # None creates a contract
+    data: bytes = b""
+    value: int = 0
+    gas_limit: int = 30_000_000
+    nonce: int | None = None  # None takes the sender's
+    gas_price: int | None = None  # None where the fee fields of EIP-1559 are given
+    max_fee: int | None = None
+    max_priority_fee: int | None = None
+    access_list: tuple[tuple[bytes, tuple[int, ...]], ...] | None = None
+    blob_hashes: tuple[bytes, ...] | None = None
+    max_blob_fee: int = 0
+    authorizations: tuple[Authorization, ...] | None = None
+
+    @property
+    def type(self) -> int:
+        if self.authorizations is not None:
+            return 4
+        if self.blob_hashes is not None:
+            return 3
+        if self.max_fee is not None:
+            return 2
+        return 1 if self.access_list is not None else 0
+
+    @property
+    def creates(self) -> bool:
+        return self.to is None
+
+    @property
+    def blob_gas(self) -> int:
+        return BLOB_GAS * len(self.blob_hashes or ())
+
+    def fee_cap(self) -> int:
+        """The most it would pay for a unit of gas."""
+        return self.max_fee if self.max_fee is not None else self.gas_price or 0
+
+    def effective_gas_price(self, base_fee: int) -> int:
+        if self.max_fee is None:
+            return self.gas_price or 0
+        return base_fee + min(self.max_priority_fee or 0, self.max_fee - base_fee)
+
+
+def intrinsic_gas(
+    rules: Rules,
+    data: bytes,
+    creates: bool = False,
+    access_list: tuple[tuple[bytes, tuple[int, ...]], ...] = (),
+    authorizations: int = 0,
+) -> int:
+    """What a transaction costs before any code runs (EIP-2028, 2930, 3860, 7702)."""
+    zeros = data.count(0)
+    gas = rules.tx_base + rules.calldata_zero * zeros + rules.calldata_nonzero * (len(data) - zeros)
+    if creates:
+        gas += rules.tx_create + rules.initcode_word * ((len(data) + 31) // 32)
+    for _, keys in access_list:
+        gas += rules.access_list_address + rules.access_list_slot * len(keys)
+    return gas + rules.authorization * authorizations
+
+
+def floor_gas(rules: Rules, data: bytes) -> int:
+    """EIP-7623: data-heavy transactions pay at least this."""
+    if not rules.calldata_floor_token:
+        return 0
+    tokens = 4 * len(data) - 3 * data.count(0)
+    return rules.tx_base + rules.calldata_floor_token * tokens
+
+
+def intrinsic_gas_of(tx: Transaction, rules: Rules) -> int:
+    return intrinsic_gas(rules, tx.data, tx.creates, tx.access_list or (), len(tx.authorizations or ()))
+
+
+def validate(tx: Transaction, state: State, block: Block, rules: Rules) -> None:
+    """Raises Rejected, naming the first thing that is wrong."""
+    if tx.type > rules.newest_tx_type:
+        raise Rejected(RejectReason.TYPE_NOT_SUPPORTED, f"type {tx.type} at {rules.fork.label}")
+    _validate_by_type(tx, block, rules)
+    _validate_gas(tx, block, rules)
+    _validate_fees(tx, block, rules)
+    _validate_sender(tx, state, rules)
+
+
+def _validate_by_type(tx: Transaction, block: Block, rules: Rules) -> None:
+    if tx.type == 3:
+        hashes = tx.blob_hashes or ()
+        if tx.creates:
+            raise Rejected(RejectReason.TYPE_3_TX_CONTRACT_CREATION)
+        if not hashes:
+            raise Rejected(RejectReason.TYPE_3_TX_ZERO_BLOBS)
+        if any(not each.startswith(b"\x01") for each in hashes):
+            raise Rejected(RejectReason.TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH)
+        most = min(rules.blob_max_per_tx, block.blob_max or rules.blob_max)
+        if len(hashes) > most:
+            raise Rejected(RejectReason.TYPE_3_TX_BLOB_COUNT_EXCEEDED, f"{len(hashes)} of at most {most}")
+        fee = block.blob_base_fee(rules)
+        if tx.max_blob_fee < fee:
+            raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_BLOB_GAS, f"{tx.max_blob_fee} is under {fee}")
+    if tx.type == 4:
+        if tx.creates:
+            raise Rejected(RejectReason.TYPE_4_TX_CONTRACT_CREATION)
+        if not tx.authorizations:
+            raise Rejected(RejectReason.TYPE_4_EMPTY_AUTHORIZATION_LIST)
+
+
+def _validate_gas(tx: Transaction, block: Block, rules: Rules) -> None:
+    needed, floor = intrinsic_gas_of(tx, rules), floor_gas(rules, tx.data)
+    if tx.gas_limit < needed:
+        raise Rejected(RejectReason.INTRINSIC_GAS_TOO_LOW, f"{tx.gas_limit} of {needed}")
+    if tx.gas_limit < floor:
+        raise Rejected(RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST, f"{tx.gas_limit} of {floor}")
+    if rules.tx_gas_cap is not None and tx.gas_limit > rules.tx_gas_cap:
+        raise Rejected(RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM, f"{tx.gas_limit} of {rules.tx_gas_cap}")
+    if tx.gas_limit > block.gas_limit:
+        raise Rejected(RejectReason.GAS_ALLOWANCE_EXCEEDED, f"{tx.gas_limit} of {block.gas_limit}")
+    if tx.creates and rules.max_initcode_size is not None and len(tx.data) > rules.max_initcode_size:
+        raise Rejected(RejectReason.INITCODE_SIZE_EXCEEDED, f"{len(tx.data)} of {rules.max_initcode_size} bytes")
+
+
+def _validate_fees(tx: Transaction, block: Block, rules: Rules) -> None:
+    if tx.max_fee is not None and (tx.max_priority_fee or 0) > tx.max_fee:
+        raise Rejected(RejectReason.PRIORITY_GREATER_THAN_MAX_FEE_PER_GAS)
+    if rules.newest_tx_type >= 2 and tx.fee_cap() < block.base_fee:
+        raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS, f"{tx.fee_cap()} is under {block.base_fee}")
+    if tx.gas_limit * tx.fee_cap() > MAX_WORD:
+        raise Rejected(RejectReason.GASLIMIT_PRICE_PRODUCT_OVERFLOW)
+
+
+def _validate_sender(tx: Transaction, state: State, rules: Rules) -> None:
+    account = state.account(tx.sender)
+    if tx.nonce is not None:
+        if tx.nonce < account.nonce:
+            raise Rejected(RejectReason.NONCE_MISMATCH_TOO_LOW, f"{tx.nonce}, the account's is {account.nonce}")
+        if tx.nonce > account.nonce:
+            raise Rejected(RejectReason.NONCE_MISMATCH_TOO_HIGH, f"{tx.nonce}, the account's is {account.nonce}")
+    if account.nonce >= MAX_NONCE:
+        raise Rejected(RejectReason.NONCE_IS_MAX)
+    if account.code and not (rules.delegation and state.delegate_of(tx.sender)):
+        raise Rejected(RejectReason.SENDER_NOT_EOA, f"0x{tx.sender.hex()}")
+    most = tx.gas_limit * tx.fee_cap() + tx.value + tx.blob_gas * tx.max_blob_fee
+    if account.balance < most:
+        raise Rejected(RejectReason.INSUFFICIENT_ACCOUNT_FUNDS, f"{account.balance} of {most} wei")
+
+

@@ -1,0 +1,57 @@
+"""The root hash of a Merkle-Patricia trie, built once from all its entries (Yellow Paper, appendix D)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fusevm.chain.rlp import Item, encode, natural
+from fusevm.evm.keccak import keccak256
+
+EMPTY_ROOT = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421")
+
+Entries = list[tuple[str, bytes]]  # (key as a string of hex digits, value), sorted by key
+
+
+def trie_root(entries: Mapping[bytes, bytes] | Iterable[tuple[bytes, bytes]]) -> bytes:
+    pairs = entries.items() if isinstance(entries, Mapping) else entries
+    ordered = sorted((key.hex(), value) for key, value in pairs)
+    if not ordered:
+        return EMPTY_ROOT
+    return keccak256(encode(_node(ordered, 0)))
+
+
+def storage_root(storage: Mapping[int, int]) -> bytes:
+    if not storage:
+        return EMPTY_ROOT
+    return trie_root((keccak256(key.to_bytes(32, "big")), encode(natural(value))) for key, value in storage.items())
+
+
+def _node(entries: Entries, depth: int) -> Item:
+    first_key, first_value = entries[0]
+    if len(entries) == 1:
+        return [_packed(first_key[depth:], leaf=True), first_value]
+    last_key = entries[-1][0]
+    shared = depth
+    while shared < len(first_key) and first_key[shared] == last_key[shared]:
+        shared += 1
+    if shared > depth:
+        return [_packed(first_key[depth:shared], leaf=False), _reference(entries, shared)]
+    children: list[Item] = [b""] * 16
+    start = 0
+    for end in range(1, len(entries) + 1):
+        if end == len(entries) or entries[end][0][depth] != entries[start][0][depth]:
+            children[int(entries[start][0][depth], 16)] = _reference(entries[start:end], depth + 1)
+            start = end
+    return [*children, b""]
+
+
+def _reference(entries: Entries, depth: int) -> Item:
+    """A node shorter than a hash stands in its parent as it is."""
+    node = _node(entries, depth)
+    encoded = encode(node)
+    return node if len(encoded) < 32 else keccak256(encoded)
+
+
+def _packed(nibbles: str, *, leaf: bool) -> bytes:
+    flag = 2 if leaf else 0
+    return bytes.fromhex(f"{flag + 1}{nibbles}" if len(nibbles) % 2 else f"{flag}0{nibbles}")

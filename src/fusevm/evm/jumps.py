@@ -1,0 +1,317 @@
+"""Where jumps go: constants followed through the stack, across calls and returns, within a stated budget.
+
+Compilers call functions by pushing a return address and jumping. Following every call path apart would be exponential,
+merging them would lose the addresses, so a callee is analysed once, over a symbolic stack, and its returns are replayed
+into each caller. A jump to a known target with a known code address waiting on the stack is taken for a call; whatever
+it really is, the replay is exact, so a wrong guess costs time and never truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fusevm.evm.bytecode import JUMPI, Block, Instruction
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.words import INTEGER_MEANINGS
+
+# A stack element: a constant (0 and up), the n-th element from the top at entry (-n), an operation over elements
+# (a tuple beginning with its name), or None: anything.
+Element = int | tuple["str | Element", ...] | None
+
+JUMP = BY_NAME["JUMP"].byte
+_LARGEST_EXPRESSION = 8  # leaves and operations: enough for masked and selected code addresses
+_FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if name != "EXP"}
+
+
+class Stack(NamedTuple):
+    """The entry stack without its top `taken` elements, and `items` on it (the top is the last)."""
+
+    taken: int
+    items: tuple[Element, ...]
+
+    def at(self, depth: int) -> Element:
+        """The element at that depth; 1 is the top."""
+        if depth <= len(self.items):
+            return self.items[-depth]
+        return -(self.taken + depth - len(self.items))
+
+    def after(self, effect: Stack) -> Stack:
+        """This stack, with what `effect` does to a symbolic one done to it."""
+        items = tuple([substitute(element, self) for element in effect.items])
+        keep = len(self.items) - effect.taken
+        if keep >= 0:
+            return _normal(self.taken, self.items[:keep] + items)
+        return _normal(self.taken - keep, items)
+
+
+def _normal(taken: int, items: tuple[Element, ...]) -> Stack:
+    """Elements that were only taken and put back are not taken at all."""
+    same = 0
+    while same < len(items) and taken and items[same] == -taken:
+        same += 1
+        taken -= 1
+    return Stack(taken, items[same:])
+
+
+def substitute(element: Element, stack: Stack) -> Element:
+    if element is None:
+        return None
+    if isinstance(element, int):
+        return element if element >= 0 else stack.at(-element)
+    return _operation(str(element[0]), [substitute(part, stack) for part in element[1:]])  # type: ignore[arg-type]
+
+
+def _operation(name: str, arguments: list[Element]) -> Element:
+    meaning = _FOLDED.get(name)
+    if meaning is None or None in arguments:
+        return None
+    if all(isinstance(argument, int) and argument >= 0 for argument in arguments):
+        return meaning(*arguments)
+    expression: Element = (name, *arguments)
+    return expression if _size(expression) <= _LARGEST_EXPRESSION else None
+
+
+def _size(element: Element) -> int:
+    return 1 + sum(map(_size, element[1:])) if isinstance(element, tuple) else 1  # type: ignore[arg-type]
+
+
+class Effect(NamedTuple):
+    """What a block does to the stack, and where it says it goes."""
+
+    stack: Stack
+    target: Element  # of its JUMP or JUMPI
+    jumps: bool
+    falls: bool
+
+
+def effect_of(block: Block) -> Effect:
+    taken, items = 0, list[Element]()
+
+    def pop() -> Element:
+        nonlocal taken
+        if items:
+            return items.pop()
+        taken += 1
+        return -taken
+
+    def reach(depth: int) -> None:
+        nonlocal taken
+        while len(items) < depth:
+            taken += 1
+            items.insert(0, -taken)
+
+    target: Element = None
+    for instruction in block.instructions:
+        op = instruction.op
+        if op is None:
+            break
+        if op.is_push:
+            items.append(instruction.push)
+        elif op.is_dup:
+            reach(op.pops)
+            items.append(items[-op.pops])
+        elif op.is_swap:
+            reach(op.pops)
+            items[-1], items[-op.pops] = items[-op.pops], items[-1]
+        else:
+            arguments = [pop() for _ in range(op.pops)]
+            if instruction.byte in (JUMP, JUMPI):
+                target = arguments[0]
+            elif op.pushes:
+                items.append(instruction.pc if op.name == "PC" else _operation(op.name, arguments))
+    last = block.last
+    return Effect(_normal(taken, tuple(items)), target, last.byte in (JUMP, JUMPI), falls_through(last))
+
+
+def falls_through(last: Instruction) -> bool:
+    return last.op is not None and not last.op.ends
+
+
+@dataclass(slots=True)
+class Context:
+    """Code entered at one place with an unknown stack: a function, or what looks like one."""
+
+    entry: int
+    is_open: bool = False  # it may also be entered from jumps nobody knows
+    states: dict[tuple[object, ...], tuple[int, Stack]] = field(default_factory=dict)
+    callers: dict[tuple[int, int, Stack], None] = field(default_factory=dict)  # (context, block, stack at the call)
+    returns: dict[tuple[int, int, Element, Stack], None] = field(default_factory=dict)  # (origin, site, target, stack)
+    edges: dict[tuple[int, int], None] = field(default_factory=dict)  # block to block, calls stepped over
+
+
+@dataclass(slots=True)
+class Jumps:
+    targets: dict[int, set[int]] = field(default_factory=dict)  # of each block that jumps
+    unknown: set[int] = field(default_factory=set)  # blocks whose jump may go anywhere
+    bad: set[int] = field(default_factory=set)  # blocks whose jump may go to a constant that is no target
+    reached: set[int] = field(default_factory=set)
+    contexts: dict[int, Context] = field(default_factory=dict)
+    spent: bool = False  # the budget did not suffice: only jumps to constants of their own block are resolved
+
+
+class _Spent(Exception):
+    pass
+
+
+STACK_LIMIT = 1024
+STATES_PER_BLOCK = 24
+STATES_AT_LEAST = 4_000
+
+
+def resolve(blocks: Mapping[int, Block], dests: frozenset[int]) -> Jumps:
+    effects = {start: effect_of(block) for start, block in blocks.items()}
+    try:
+        return _Resolver(blocks, effects, dests).run()
+    except _Spent:
+        return _resolve_locally(blocks, effects, dests)
+
+
+def _resolve_locally(blocks: Mapping[int, Block], effects: Mapping[int, Effect], dests: frozenset[int]) -> Jumps:
+    jumps = Jumps(spent=True, reached=set(blocks))
+    for start, effect in effects.items():
+        if not effect.jumps:
+            continue
+        jumps.targets[start] = set()
+        if not isinstance(effect.target, int) or effect.target < 0:
+            jumps.unknown.add(start)
+        elif effect.target in dests:
+            jumps.targets[start].add(effect.target)
+        else:
+            jumps.bad.add(start)
+    return jumps
+
+
+class _Resolver:
+    def __init__(self, blocks: Mapping[int, Block], effects: Mapping[int, Effect], dests: frozenset[int]) -> None:
+        self.blocks, self.effects, self.dests = blocks, effects, dests
+        self.jumps = Jumps()
+        self.contexts = self.jumps.contexts
+        self.work: list[tuple[int, int, Stack]] = []
+        self.replays: list[tuple[int, tuple[int, int, Stack], int, int, Element, Stack]] = []
+        self.budget = STATES_PER_BLOCK * len(blocks) + STATES_AT_LEAST
+
+    def run(self) -> Jumps:
+        if not self.blocks:
+            return self.jumps
+        self.enter(0)
+        self.drain()
+        if self.jumps.unknown:
+            # Whatever an unknown jump reaches is entered with a stack nobody knows.
+            for dest in sorted(self.dests):
+                self.open(dest)
+            self.drain()
+        self.jumps.reached = {block for context in self.contexts.values() for _, block in self.states_of(context)}
+        for start in self.jumps.reached:
+            if self.effects[start].jumps:
+                self.jumps.targets.setdefault(start, set())
+        return self.jumps
+
+    @staticmethod
+    def states_of(context: Context) -> Iterable[tuple[int, int]]:
+        return ((context.entry, block) for block, _ in context.states.values())
+
+    def spend(self, stack: Stack) -> None:
+        self.budget -= 1 + len(stack.items) // 16
+        if self.budget < 0:
+            raise _Spent
+
+    def drain(self) -> None:
+        while self.work or self.replays:
+            if self.replays:
+                self.replay(*self.replays.pop())
+            else:
+                self.step(*self.work.pop())
+
+    def enter(self, entry: int) -> Context:
+        context = self.contexts.get(entry)
+        if context is None:
+            context = self.contexts[entry] = Context(entry)
+            self.reach(entry, entry, Stack(0, ()))
+        return context
+
+    def open(self, entry: int) -> None:
+        context = self.enter(entry)
+        if not context.is_open:
+            context.is_open = True
+            for block, _, _, _ in context.returns:
+                self.jumps.unknown.add(block)
+
+    def reach(self, entry: int, block: int, stack: Stack) -> None:
+        """Come to a block of a context; states that hold the same code addresses at the same height are joined."""
+        context = self.contexts[entry]
+        addresses = tuple([element if element in self.dests else None for element in stack.items])
+        key = (block, stack.taken, addresses)
+        known = context.states.get(key)
+        if known is not None:
+            joined = _join(known[1], stack)
+            if joined == known[1]:
+                return
+            stack = joined
+        self.spend(stack)
+        context.states[key] = (block, stack)
+        self.work.append((entry, block, stack))
+
+    def step(self, entry: int, block: int, stack: Stack) -> None:
+        effect = self.effects[block]
+        after = stack.after(effect.stack)
+        if len(after.items) > STACK_LIMIT or after.taken > STACK_LIMIT:
+            return  # it overflows or underflows before it gets anywhere
+        if effect.jumps:
+            self.jump(entry, block, block, substitute(effect.target, stack), after)
+        if effect.falls and (following := self.blocks[block].end) in self.blocks:
+            self.contexts[entry].edges[block, following] = None
+            self.reach(entry, following, after)
+
+    def jump(self, entry: int, origin: int, site: int, target: Element, stack: Stack) -> None:
+        """The block `origin` jumps; in this context that happens at the block `site` (the call it returns from)."""
+        if target is None:
+            self.jumps.unknown.add(origin)
+        elif isinstance(target, tuple) or target < 0:
+            self.leave(entry, origin, site, target, stack)
+        elif target not in self.dests:
+            self.jumps.bad.add(origin)
+        else:
+            self.jumps.targets.setdefault(origin, set()).add(target)
+            if any(element in self.dests for element in stack.items):
+                self.call(entry, site, target, stack)
+            else:
+                self.contexts[entry].edges[site, target] = None
+                self.reach(entry, target, stack)
+
+    def call(self, entry: int, site: int, target: int, stack: Stack) -> None:
+        callee = self.enter(target)
+        caller = (entry, site, stack)
+        if caller in callee.callers:
+            return
+        self.spend(stack)
+        callee.callers[caller] = None
+        self.replays += [(target, caller, *left) for left in callee.returns]
+
+    def leave(self, entry: int, origin: int, site: int, target: Element, stack: Stack) -> None:
+        context = self.contexts[entry]
+        left = (origin, site, target, stack)
+        if left in context.returns:
+            return
+        self.spend(stack)
+        context.returns[left] = None
+        if context.is_open:
+            self.jumps.unknown.add(origin)
+        self.replays += [(entry, caller, *left) for caller in context.callers]
+
+    def replay(
+        self, callee: int, caller: tuple[int, int, Stack], origin: int, left: int, target: Element, effect: Stack
+    ) -> None:
+        entry, site, stack = caller
+        self.spend(stack)
+        onward = substitute(target, stack)
+        if onward == callee:  # a loop whose header's address waits on the stack
+            self.contexts[callee].edges[left, callee] = None
+        self.jump(entry, origin, site, onward, stack.after(effect))
+
+
+def _join(one: Stack, other: Stack) -> Stack:
+    if one == other:
+        return one
+    return Stack(one.taken, tuple([x if x == y else None for x, y in zip(one.items, other.items, strict=True)]))

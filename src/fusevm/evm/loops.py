@@ -1,0 +1,191 @@
+"""Dominators and natural loops of any graph of integers, in near-linear time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+Graph = Mapping[int, Iterable[int]]  # node to successors
+
+
+@dataclass(slots=True)
+class Loop:
+    """A natural loop: every path into it enters at the header."""
+
+    header: int
+    latches: tuple[int, ...]  # who jumps back to the header
+    body: frozenset[int]  # header and latches included
+    exits: tuple[tuple[int, int], ...] = ()  # edges that leave
+    parent: int | None = None  # header of the smallest loop around it
+    depth: int = 1
+
+
+@dataclass(slots=True)
+class Loops:
+    by_header: dict[int, Loop] = field(default_factory=dict)
+    irreducible: set[tuple[int, int]] = field(default_factory=set)  # edges into a cycle that has a second entry
+    complete: bool = True  # False: the budget ended the search, some loops are not listed
+
+    def __iter__(self) -> Iterator[Loop]:
+        return iter(self.by_header.values())
+
+    def innermost(self, node: int) -> Loop | None:
+        around = [loop for loop in self.by_header.values() if node in loop.body]
+        return max(around, key=lambda loop: loop.depth, default=None)
+
+
+@dataclass(slots=True)
+class Preorder:
+    """A depth-first walk: who was first seen from where, in what order, and which edges go back to an ancestor."""
+
+    order: list[int] = field(default_factory=list)
+    parent: dict[int, int] = field(default_factory=dict)
+    back: list[tuple[int, int]] = field(default_factory=list)
+    postorder: list[int] = field(default_factory=list)
+
+
+def preorder(graph: Graph, root: int) -> Preorder:
+    walk = Preorder([root])
+    seen, active = {root}, {root}
+    stack = [(root, iter(graph.get(root, ())))]
+    while stack:
+        node, successors = stack[-1]
+        for successor in successors:
+            if successor not in seen:
+                seen.add(successor)
+                active.add(successor)
+                walk.order.append(successor)
+                walk.parent[successor] = node
+                stack.append((successor, iter(graph.get(successor, ()))))
+                break
+            if successor in active:
+                walk.back.append((node, successor))
+        else:
+            active.discard(node)
+            walk.postorder.append(node)
+            stack.pop()
+    return walk
+
+
+def predecessors_of(graph: Graph, nodes: Iterable[int]) -> dict[int, list[int]]:
+    predecessors: dict[int, list[int]] = {node: [] for node in nodes}
+    for node in predecessors:
+        for successor in graph.get(node, ()):
+            if successor in predecessors:
+                predecessors[successor].append(node)
+    return predecessors
+
+
+def dominators(graph: Graph, root: int, walk: Preorder | None = None) -> dict[int, int]:
+    """The immediate dominator of every node reached (the root's is itself), by semi-dominators (Semi-NCA)."""
+    walk = walk or preorder(graph, root)
+    number = {node: index for index, node in enumerate(walk.order)}
+    size = len(walk.order)
+    parent = [0] * size
+    for node, above in walk.parent.items():
+        parent[number[node]] = number[above]
+    semi, label, ancestor = list(range(size)), list(range(size)), [-1] * size
+    predecessors = predecessors_of(graph, walk.order)
+
+    def evaluate(v: int) -> int:
+        path = []
+        while ancestor[v] != -1 and ancestor[ancestor[v]] != -1:
+            path.append(v)
+            v = ancestor[v]
+        for u in reversed(path):
+            above = ancestor[u]
+            if semi[label[above]] < semi[label[u]]:
+                label[u] = label[above]
+            ancestor[u] = ancestor[above]
+        return label[path[0] if path else v]
+
+    for w in range(size - 1, 0, -1):
+        for node in predecessors[walk.order[w]]:
+            semi[w] = min(semi[w], semi[evaluate(number[node])])
+        ancestor[w] = parent[w]
+    immediate = list(parent)
+    for w in range(1, size):
+        while immediate[w] > semi[w]:
+            immediate[w] = immediate[immediate[w]]
+    return {walk.order[w]: walk.order[immediate[w]] for w in range(size)}
+
+
+class DominatorTree:
+    """Answers `dominates` in constant time, from the intervals of a walk of the tree."""
+
+    def __init__(self, graph: Graph, root: int, walk: Preorder | None = None) -> None:
+        self.above = dominators(graph, root, walk)
+        children: dict[int, list[int]] = {node: [] for node in self.above}
+        for node, above in self.above.items():
+            if node != root:
+                children[above].append(node)
+        self.children = children
+        self.first: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        stack, clock = [(root, False)], 0
+        while stack:
+            node, done = stack.pop()
+            if done:
+                self.last[node] = clock
+                continue
+            self.first[node] = clock
+            clock += 1
+            stack.append((node, True))
+            stack += [(child, False) for child in children[node]]
+
+    def __contains__(self, node: int) -> bool:
+        return node in self.first
+
+    def dominates(self, one: int, other: int) -> bool:
+        return self.first[one] <= self.first[other] < self.last[one]
+
+
+def natural_loops(graph: Graph, root: int, budget: int = 200_000) -> Loops:
+    """Loops by header, nested; `budget` bounds the sum of all body sizes."""
+    walk = preorder(graph, root)
+    tree = DominatorTree(graph, root, walk)
+    loops = Loops()
+    latches: dict[int, list[int]] = {}
+    for latch, header in walk.back:
+        if tree.dominates(header, latch):
+            latches.setdefault(header, []).append(latch)
+        else:
+            loops.irreducible.add((latch, header))
+    predecessors = predecessors_of(graph, walk.order)
+    # Inner loops first: a header met later in the walk cannot be outside one met earlier.
+    position = {node: index for index, node in enumerate(walk.order)}
+    for header in sorted(latches, key=position.__getitem__, reverse=True):
+        body = _body(header, latches[header], predecessors)
+        budget -= len(body)
+        if budget < 0:
+            loops.complete = False
+            break
+        exits = tuple((node, to) for node in sorted(body) for to in graph.get(node, ()) if to not in body)
+        loops.by_header[header] = Loop(header, tuple(latches[header]), frozenset(body), exits)
+    nest(loops)
+    return loops
+
+
+def _body(header: int, latches: Iterable[int], predecessors: Mapping[int, list[int]]) -> set[int]:
+    body, work = {header}, list(latches)
+    while work:
+        node = work.pop()
+        if node not in body:
+            body.add(node)
+            work += predecessors[node]
+    return body
+
+
+def nest(loops: Loops) -> None:
+    """Parents and depths: the parent is the smallest other loop that holds the header."""
+    by_size = sorted(loops.by_header.values(), key=lambda loop: len(loop.body))
+    outermost: dict[int, Loop] = {}  # of the loops seen so far, the largest that holds the node
+    for loop in by_size:
+        for node in loop.body:
+            inner = outermost.get(node)
+            if inner is not None and inner.parent is None and inner.header in loop.body:
+                inner.parent = loop.header
+            outermost[node] = loop
+    for loop in reversed(by_size):
+        loop.depth = 1 if loop.parent is None else loops.by_header[loop.parent].depth + 1
+    loops.by_header = dict(sorted(loops.by_header.items()))

@@ -1,0 +1,89 @@
+"""One call's own machine: program counter, gas, stack, memory, return data."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.state import State
+from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.halts import ExceptionalHalt, HaltReason
+
+PADDING = bytes(33)  # running off the end is STOP, and truncated push data reads as zeros
+
+
+@lru_cache(maxsize=1024)
+def padded(code: bytes) -> bytes:
+    return code + PADDING
+
+
+@lru_cache(maxsize=1024)
+def valid_jumps(code: bytes) -> frozenset[int]:
+    return jumpdests(code)
+
+
+class Frame:
+    __slots__ = (
+        "code", "context", "created", "error", "gas", "mark", "memory", "message", "output",
+        "pc", "return_range", "returndata", "reverted", "stack", "state", "static",
+    )  # fmt: skip
+
+    def __init__(self, message: Message, state: State, context: Context) -> None:
+        self.message = message
+        self.state = state
+        self.context = context
+        self.code = padded(message.code)
+        self.static = message.static
+        self.pc = 0
+        self.gas = message.gas
+        self.stack: list[int] = []
+        self.memory = bytearray()
+        self.returndata = b""  # what the last call handed back
+        self.return_range = (0, 0)  # where in memory the running call's output goes
+        self.mark = 0  # the journal's length as this frame began
+        self.output = b""
+        self.reverted = False
+        self.error: ExceptionalHalt | None = None
+        self.created: bytes | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.error is None and not self.reverted
+
+    def charge(self, amount: int) -> None:
+        if amount > self.gas:
+            raise ExceptionalHalt(HaltReason.OUT_OF_GAS, f"{amount} needed, {self.gas} left")
+        self.gas -= amount
+
+    def expand(self, offset: int, size: int) -> None:
+        """Pays for memory up to offset + size, and grows it; a size of zero touches nothing."""
+        if not size:
+            return
+        end, length = offset + size, len(self.memory)
+        if end <= length:
+            return
+        words = (end + 31) // 32
+        self.charge(memory_cost(words) - memory_cost(length // 32))
+        self.memory.extend(bytes(words * 32 - length))
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Memory that has been paid for."""
+        return bytes(self.memory[offset : offset + size]) if size else b""
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Into memory that has been paid for."""
+        if data:
+            self.memory[offset : offset + len(data)] = data
+
+    def forbid_static(self, what: str) -> None:
+        if self.static:
+            raise ExceptionalHalt(HaltReason.STATIC_WRITE, what)
+
+
+def memory_cost(words: int) -> int:
+    """3 a word, and quadratic beyond (Yellow Paper, C_mem)."""
+    return 3 * words + words * words // 512
+
+
+def words_of(size: int) -> int:
+    return (size + 31) // 32

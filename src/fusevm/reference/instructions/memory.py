@@ -1,0 +1,85 @@
+"""Memory, its copies, and the hash of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.evm.keccak import keccak256
+from fusevm.reference.frame import Frame, words_of
+
+COPY_WORD = 3
+KECCAK_WORD = 6
+
+
+def _mload(frame: Frame) -> None:
+    offset = frame.stack.pop()
+    frame.expand(offset, 32)
+    frame.stack.append(int.from_bytes(frame.memory[offset : offset + 32], "big"))
+
+
+def _mstore(frame: Frame) -> None:
+    offset, value = frame.stack.pop(), frame.stack.pop()
+    frame.expand(offset, 32)
+    frame.memory[offset : offset + 32] = value.to_bytes(32, "big")
+
+
+def _mstore8(frame: Frame) -> None:
+    offset, value = frame.stack.pop(), frame.stack.pop()
+    frame.expand(offset, 1)
+    frame.memory[offset] = value & 0xFF
+
+
+def _msize(frame: Frame) -> None:
+    frame.stack.append(len(frame.memory))
+
+
+def _mcopy(frame: Frame) -> None:
+    to, source, size = frame.stack.pop(), frame.stack.pop(), frame.stack.pop()
+    frame.charge(COPY_WORD * words_of(size))
+    frame.expand(max(to, source), size)
+    frame.write(to, frame.read(source, size))
+
+
+def _keccak256(frame: Frame) -> None:
+    offset, size = frame.stack.pop(), frame.stack.pop()
+    frame.charge(KECCAK_WORD * words_of(size))
+    frame.expand(offset, size)
+    frame.stack.append(int.from_bytes(keccak256(frame.read(offset, size)), "big"))
+
+
+def copy_padded(frame: Frame, source: bytes) -> None:
+    """Pops to, from, size; copies, reading zeros past the source's end."""
+    to, start, size = frame.stack.pop(), frame.stack.pop(), frame.stack.pop()
+    frame.charge(COPY_WORD * words_of(size))
+    frame.expand(to, size)
+    frame.write(to, source[start : start + size].ljust(size, b"\0"))
+
+
+def _copying(source: Callable[[Frame], bytes]) -> Callable[[Frame], None]:
+    def run(frame: Frame) -> None:
+        copy_padded(frame, source(frame))
+
+    return run
+
+
+def _returndatacopy(frame: Frame) -> None:
+    """Alone among the copies, it may not read past the end (EIP-211)."""
+    _, start, size = frame.stack[-1], frame.stack[-2], frame.stack[-3]
+    if start + size > len(frame.returndata):
+        detail = f"{start} + {size} is over {len(frame.returndata)}"
+        raise ExceptionalHalt(HaltReason.RETURNDATA_OUT_OF_BOUNDS, detail)
+    copy_padded(frame, frame.returndata)
+
+
+INSTRUCTIONS = {
+    "MLOAD": _mload,
+    "MSTORE": _mstore,
+    "MSTORE8": _mstore8,
+    "MSIZE": _msize,
+    "MCOPY": _mcopy,
+    "KECCAK256": _keccak256,
+    "CALLDATACOPY": _copying(lambda frame: frame.message.data),
+    "CODECOPY": _copying(lambda frame: frame.message.code),
+    "RETURNDATACOPY": _returndatacopy,
+}
