@@ -12,19 +12,19 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--fixtures",
+        "--fixtures-dir",
         default=os.environ.get("FUSEVM_FIXTURES", str(ROOT.parent / "shared" / "fixtures")),
         help="folder of the conformance data (default: $FUSEVM_FIXTURES, else ../shared/fixtures)",
     )
 
 
 def fixtures_folder(config: pytest.Config) -> Path:
-    return Path(config.getoption("--fixtures")).resolve()
+    return Path(config.getoption("--fixtures-dir")).resolve()
 
 
 @pytest.fixture(scope="session")
 def fixtures_dir(request: pytest.FixtureRequest) -> Path:
     folder = fixtures_folder(request.config)
     if not folder.is_dir():
-        pytest.skip(f"conformance data not found at {folder} (set FUSEVM_FIXTURES or --fixtures)")
+        pytest.skip(f"conformance data not found at {folder} (set FUSEVM_FIXTURES or --fixtures-dir)")
     return folder

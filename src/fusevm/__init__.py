@@ -1,1 +1,39 @@
-"""fusevm: an optimising compiler and execution engine for the Ethereum Virtual Machine."""
+"""fusevm: an optimising compiler and execution engine for the Ethereum Virtual Machine.
+
+>>> from fusevm import EVM
+>>> EVM(fork="osaka").call("0x" + "00" * 19 + "04", b"echo").output  # the identity precompile
+b'echo'
+"""
+
+from fusevm.api import EVM
+from fusevm.chain.environment import Block
+from fusevm.chain.outcome import Failure, Status
+from fusevm.chain.state import Log
+from fusevm.chain.transaction import Authorization, Rejected, RejectReason
+from fusevm.evm.forks import Fork, UnknownFork
+from fusevm.evm.halts import HaltReason
+from fusevm.reference.hooks import Hooks, Step, StorageAccess
+from fusevm.result import ExecutionFailed, Result
+from fusevm.values import BadValue
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EVM",
+    "Authorization",
+    "BadValue",
+    "Block",
+    "ExecutionFailed",
+    "Failure",
+    "Fork",
+    "HaltReason",
+    "Hooks",
+    "Log",
+    "RejectReason",
+    "Rejected",
+    "Result",
+    "Status",
+    "Step",
+    "StorageAccess",
+    "UnknownFork",
+]

@@ -203,5 +203,3 @@ def _validate_sender(tx: Transaction, state: State, rules: Rules) -> None:
     most = tx.gas_limit * tx.fee_cap() + tx.value + tx.blob_gas * tx.max_blob_fee
     if account.balance < most:
         raise Rejected(RejectReason.INSUFFICIENT_ACCOUNT_FUNDS, f"{account.balance} of {most} wei")
-
-

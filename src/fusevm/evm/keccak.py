@@ -1,4 +1,4 @@
-"""Keccak-256, the hash of the EVM. Short inputs (addresses, slots, mapping keys) recur, so their hashes are remembered."""
+"""Keccak-256, the hash of the EVM. Short inputs (addresses, slots, mapping keys) recur: their hashes are kept."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _SHORT = 64
 _REMEMBERED = 1 << 14
 
 
-def keccak256(data: bytes) -> bytes:
-    """The 32-byte hash of any bytes-like object."""
+def keccak256(data: bytes | bytearray) -> bytes:
+    """The 32-byte hash of the data."""
     if len(data) <= _SHORT:
         return _remembered(bytes(data))
     return _hash(data)
 
 
-def _hash(data: bytes) -> bytes:
+def _hash(data: bytes | bytearray) -> bytes:
     digest: bytes = _library()(digest_bits=256, data=data).digest()
     return digest
 

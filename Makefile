@@ -1,0 +1,44 @@
+# Two commands do everything: `make demo` and `make test`. Both need only Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint types unit conformance wheel lock clean
+
+demo: $(READY)
+	@$(BIN)/python examples/demo.py
+
+test: lint types unit
+
+lint: $(READY)
+	$(BIN)/ruff check src tests examples bench
+	$(BIN)/ruff format --check src tests examples bench
+
+types: $(READY)
+	$(BIN)/mypy
+
+unit: $(READY)
+	$(BIN)/python -m pytest -n 2
+
+# The official suites, where the fixtures are (FUSEVM_FIXTURES, default ../shared/fixtures).
+FUSEVM_FIXTURES ?= ../shared/fixtures
+conformance: $(READY)
+	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier reference
+
+wheel: $(READY)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# Pins everything in use, for `make lock` after a change of dependencies.
+lock: $(READY)
+	$(BIN)/python -m pip freeze --exclude-editable --exclude fusevm > requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "setting up $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,263 @@
+"""The library's front door: an `EVM` that holds a state and runs calls and transactions on it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fusevm.chain.addresses import create2_address, create_address
+from fusevm.chain.environment import ZERO_ADDRESS, Block, Context, Message
+from fusevm.chain.outcome import Outcome
+from fusevm.chain.processing import clear_away, process, run_top, top_message, warm_up
+from fusevm.chain.state import State
+from fusevm.chain.transaction import Authorization, Transaction, intrinsic_gas
+from fusevm.evm.forks import Fork, fork_named, rules_of
+from fusevm.reference.hooks import Hooks
+from fusevm.result import Result
+from fusevm.tiers import executor_for
+from fusevm.values import AddressLike, BytesLike, to_address, to_bytes
+
+DEFAULT_GAS = 30_000_000
+
+
+class WrongThread(RuntimeError):
+    """An EVM is used by one thread at a time."""
+
+
+class EVM:
+    """An Ethereum Virtual Machine with a state of its own.
+
+    >>> evm = EVM()
+    >>> evm.set_code("0x" + "c0" * 20, "0x600160020160005260206000f3")  # return 1 + 2
+    >>> result = evm.call("0x" + "c0" * 20)
+    >>> int.from_bytes(result.output, "big"), result.gas_used
+    (3, 24)
+    """
+
+    def __init__(
+        self,
+        fork: str | Fork = "osaka",
+        tier: str = "auto",
+        *,
+        block: Block | None = None,
+        state: State | None = None,
+        hooks: Hooks | None = None,
+    ) -> None:
+        self.fork = fork_named(fork)
+        self.rules = rules_of(self.fork)
+        self.block = block if block is not None else Block()
+        self.state = state if state is not None else State()
+        self.hooks = hooks
+        self.tier = tier
+        self._execute = executor_for(tier)
+        self._busy = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<EVM {self.fork.label}, {self.tier} tier, {len(self.state.accounts)} accounts>"
+
+    # -- running
+
+    def call(
+        self,
+        to: AddressLike,
+        data: BytesLike = b"",
+        *,
+        value: int = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: int = DEFAULT_GAS,
+        gas_price: int = 0,
+        static: bool = False,
+        origin: AddressLike | None = None,
+    ) -> Result:
+        """A message call: no intrinsic cost, no nonce, no fee; what it changes is kept if it succeeds.
+
+        `gas_used` is what the code itself used.
+        """
+        sender, target = to_address(caller, "caller"), to_address(to, "to")
+        payload = data if type(data) is bytes else to_bytes(data)
+        return self._message(sender, target, payload, value, gas, gas_price, static, origin, creates=False)
+
+    def deploy(
+        self,
+        initcode: BytesLike,
+        *,
+        value: int = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: int = DEFAULT_GAS,
+        gas_price: int = 0,
+        salt: int | None = None,
+        origin: AddressLike | None = None,
+    ) -> Result:
+        """Runs init code and keeps the contract it returns; its address is the result's `address`.
+
+        The address follows from the caller's nonce as CREATE's does, or from `salt` as CREATE2's.
+        """
+        sender, payload = to_address(caller, "caller"), to_bytes(initcode, "init code")
+        nonce = self.state.account(sender).nonce
+        target = create_address(sender, nonce) if salt is None else create2_address(sender, salt, payload)
+        self.state.set_nonce(sender, nonce + 1)
+        return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True)
+
+    def simulate(
+        self,
+        to: AddressLike | None,
+        data: BytesLike = b"",
+        *,
+        value: int = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: int = DEFAULT_GAS,
+        gas_price: int = 0,
+    ) -> Result:
+        """As `call` (or `deploy`, where `to` is None), and nothing is kept."""
+        with self.snapshot():
+            if to is None:
+                return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
+            return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
+
+    def transact(
+        self,
+        sender: AddressLike,
+        to: AddressLike | None = None,
+        data: BytesLike = b"",
+        *,
+        value: int = 0,
+        gas: int | None = None,
+        nonce: int | None = None,
+        gas_price: int | None = None,
+        max_fee: int | None = None,
+        max_priority_fee: int | None = None,
+        access_list: tuple[tuple[bytes, tuple[int, ...]], ...] | None = None,
+        blob_hashes: tuple[bytes, ...] | None = None,
+        max_blob_fee: int = 0,
+        authorizations: tuple[Authorization, ...] | None = None,
+    ) -> Result:
+        """A whole transaction: validated, paid for, its nonce counted. Raises `Rejected` if it is invalid."""
+        cap = self.rules.tx_gas_cap
+        default_gas = self.block.gas_limit if cap is None else min(cap, self.block.gas_limit)
+        if gas_price is None and max_fee is None:
+            gas_price = self.block.base_fee
+        tx = Transaction(
+            to_address(sender, "sender"),
+            None if to is None else to_address(to, "to"),
+            to_bytes(data),
+            value,
+            default_gas if gas is None else gas,
+            nonce,
+            gas_price,
+            max_fee,
+            max_priority_fee,
+            access_list,
+            blob_hashes,
+            max_blob_fee,
+            authorizations,
+        )
+        with self._alone():
+            receipt = process(tx, self.state, self.block, self.fork, self._run)
+        outcome = receipt.outcome
+        return Result(
+            outcome.status,
+            outcome.output,
+            receipt.gas_used,
+            receipt.gas_refunded,
+            receipt.logs,
+            outcome.created,
+            outcome.failure,
+        )
+
+    def _message(
+        self,
+        caller: bytes,
+        address: bytes,
+        data: bytes,
+        value: int,
+        gas: int,
+        gas_price: int,
+        static: bool,
+        origin: AddressLike | None,
+        *,
+        creates: bool,
+    ) -> Result:
+        with self._alone():
+            state, rules = self.state, self.rules
+            state.begin_transaction()
+            context = Context(
+                self.fork, self.block, caller if origin is None else to_address(origin, "origin"), gas_price
+            )
+            if rules.access_sets:
+                warm_up(state, context, caller, address)
+            if value > state.account(caller).balance:
+                raise ValueError(f"caller 0x{caller.hex()} has {state.account(caller).balance} wei, not {value}")
+            message = top_message(caller, address, data, value, creates, state, rules)
+            message.gas, message.static = gas, static
+            outcome = run_top(message, state, context, self._run)
+            used = gas - outcome.gas_left
+            refund = state.refund
+            if refund:
+                refund = min(refund, (used + intrinsic_gas(rules, data, creates)) // rules.refund_quotient)
+            logs = state.logs
+            clear_away(state, rules)
+        return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
+
+    def _run(self, message: Message, state: State, context: Context) -> Outcome:
+        return self._execute(message, state, context, self.hooks)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._busy.acquire(blocking=False):
+            raise WrongThread("this EVM is running already; give each thread (and each hook) an EVM of its own")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    # -- snapshots
+
+    @contextmanager
+    def snapshot(self) -> Iterator[State]:
+        """Whatever happens inside the `with` block is undone at its end.
+
+        >>> evm = EVM()
+        >>> with evm.snapshot():
+        ...     evm.set_balance("0x" + "11" * 20, 5)
+        >>> evm.get_balance("0x" + "11" * 20)
+        0
+        """
+        state = self.state
+        mark = state.mark()
+        state.open_snapshots += 1
+        try:
+            yield state
+        finally:
+            state.revert(mark)
+            state.open_snapshots -= 1
+
+    # -- the state
+
+    def get_code(self, address: AddressLike) -> bytes:
+        return self.state.account(to_address(address)).code
+
+    def set_code(self, address: AddressLike, code: BytesLike) -> None:
+        self.state.set_code(to_address(address), to_bytes(code, "code"))
+
+    def get_balance(self, address: AddressLike) -> int:
+        return self.state.account(to_address(address)).balance
+
+    def set_balance(self, address: AddressLike, balance: int) -> None:
+        self.state.set_balance(to_address(address), balance)
+
+    def get_nonce(self, address: AddressLike) -> int:
+        return self.state.account(to_address(address)).nonce
+
+    def set_nonce(self, address: AddressLike, nonce: int) -> None:
+        self.state.set_nonce(to_address(address), nonce)
+
+    def get_storage(self, address: AddressLike, key: int) -> int:
+        return self.state.storage(to_address(address), key)
+
+    def set_storage(self, address: AddressLike, key: int, value: int) -> None:
+        self.state.set_storage(to_address(address), key, value)
+
+    @property
+    def state_root(self) -> bytes:
+        return self.state.root()

@@ -1,0 +1,24 @@
+"""`fusevm asm TEXT`: assembly to bytecode."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from fusevm.cli.inputs import fork_or_exit, quit_with, text_or_exit
+from fusevm.evm.assembly import AssemblyError, assemble
+
+
+def asm(
+    source: Annotated[str, typer.Argument(help="assembly text, a file of it, or - for standard input")],
+    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
+    as_json: Annotated[bool, typer.Option("--json", help="code and size as data")] = False,
+) -> None:
+    """Assemble mnemonics, labels and data to bytecode."""
+    try:
+        code = assemble(text_or_exit(source), fork_or_exit(fork))
+    except AssemblyError as error:
+        quit_with(str(error))
+    typer.echo(json.dumps({"code": "0x" + code.hex(), "size": len(code)}) if as_json else "0x" + code.hex())

@@ -1,0 +1,39 @@
+"""`fusevm cfg CODE`: the control-flow graph with its loops, as text, DOT, SVG or data."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from fusevm.cli.inputs import code_or_exit, fork_or_exit
+from fusevm.evm.cfg import control_flow
+from fusevm.evm.cfg_svg import as_svg
+from fusevm.evm.cfg_view import as_data, as_dot, as_text
+
+
+class Form(StrEnum):
+    TEXT = "text"
+    DOT = "dot"
+    SVG = "svg"
+
+
+def cfg(
+    code: Annotated[str, typer.Argument(help="hex, 0x-hex, a file of hex or binary, or - for standard input")],
+    form: Annotated[Form, typer.Option("--format", help="text, dot or svg")] = Form.TEXT,
+    instructions: Annotated[bool, typer.Option("--instructions", help="list the instructions of each block")] = False,
+    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
+    as_json: Annotated[bool, typer.Option("--json", help="blocks and loops as data")] = False,
+) -> None:
+    """Show basic blocks, where their jumps go, and loops."""
+    graph = control_flow(code_or_exit(code), fork_or_exit(fork))
+    if as_json:
+        typer.echo(json.dumps(as_data(graph)))
+    elif form is Form.DOT:
+        typer.echo(as_dot(graph), nl=False)
+    elif form is Form.SVG:
+        typer.echo(as_svg(graph), nl=False)
+    else:
+        typer.echo(as_text(graph, instructions), nl=False)

@@ -1,0 +1,28 @@
+"""Options that several commands share, spelt once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+CodeOrState = Annotated[
+    str,
+    typer.Argument(metavar="CODE", help="hex, a file of hex or binary, - for standard input, or a .json state file"),
+]
+Data = Annotated[str | None, typer.Option("--data", "-d", help="calldata in hex")]
+Sig = Annotated[str | None, typer.Option(help="e.g. 'transfer(address,uint256)' or 'balanceOf(address)(uint256)'")]
+Args = Annotated[
+    list[str] | None, typer.Option("--args", "-a", help="the arguments of --sig: --args A B C, lists as JSON")
+]
+MoreArgs = Annotated[list[str] | None, typer.Argument(hidden=True, metavar="[ARGS]...")]
+Value = Annotated[int | None, typer.Option(help="wei to send")]
+Caller = Annotated[str | None, typer.Option(help="address of the caller")]
+To = Annotated[str | None, typer.Option(help="address of the code")]
+Gas = Annotated[int | None, typer.Option(help="gas limit of the call")]
+ForkName = Annotated[
+    str | None, typer.Option("--fork", "-f", help="frontier … osaka (default: osaka, or the state file's)")
+]
+Tier = Annotated[str, typer.Option(help="auto or reference")]
+Create = Annotated[bool, typer.Option("--create", help="the code is init code: deploy it, then call what it deployed")]
+AsJson = Annotated[bool, typer.Option("--json", help="for machines")]

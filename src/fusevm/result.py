@@ -1,0 +1,99 @@
+"""What a call or transaction brought: status, output, gas, logs, and why it failed if it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fusevm.chain.outcome import Failure, Status
+from fusevm.chain.state import Log
+
+ERROR_SELECTOR = bytes.fromhex("08c379a0")  # Error(string)
+PANIC_SELECTOR = bytes.fromhex("4e487b71")  # Panic(uint256)
+PANICS = {
+    0x00: "generic panic",
+    0x01: "assertion failed",
+    0x11: "arithmetic overflow or underflow",
+    0x12: "division by zero",
+    0x21: "conversion to an enum out of range",
+    0x22: "storage byte array wrongly encoded",
+    0x31: "pop of an empty array",
+    0x32: "array index out of bounds",
+    0x41: "out of memory",
+    0x51: "call of an uninitialised function",
+}
+
+
+class ExecutionFailed(Exception):
+    """Raised by `Result.check()` where a call did not succeed."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result.error)
+        self.result = result
+
+
+@dataclass(slots=True)
+class Result:
+    status: Status
+    output: bytes
+    gas_used: int
+    gas_refunded: int  # what a transaction would be paid back, after the cap
+    logs: list[Log] = field(default_factory=list)
+    address: bytes | None = None  # of the contract created
+    failure: Failure | None = None  # the reason and the pc of an exceptional halt
+
+    @property
+    def ok(self) -> bool:
+        return self.status is Status.SUCCESS
+
+    @property
+    def error(self) -> str | None:
+        """One line saying what went wrong, or None."""
+        if self.status is Status.HALT:
+            return f"halted: {self.failure}"
+        if self.status is Status.REVERT:
+            reason = revert_reason(self.output)
+            return f"reverted: {reason}" if reason else "reverted"
+        return None
+
+    def check(self) -> Result:
+        """This result, or ExecutionFailed."""
+        if not self.ok:
+            raise ExecutionFailed(self)
+        return self
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "status": self.status.value,
+            "output": "0x" + self.output.hex(),
+            "gas_used": self.gas_used,
+            "gas_refunded": self.gas_refunded,
+            "logs": [
+                {
+                    "address": "0x" + log.address.hex(),
+                    "topics": [f"0x{topic:064x}" for topic in log.topics],
+                    "data": "0x" + log.data.hex(),
+                }
+                for log in self.logs
+            ],
+            "address": None if self.address is None else "0x" + self.address.hex(),
+            "error": self.error,
+            "pc": None if self.failure is None else self.failure.pc,
+        }
+
+
+def revert_reason(output: bytes) -> str | None:
+    """The text of Error(string) or Panic(uint256); hex of anything else; None for nothing."""
+    if not output:
+        return None
+    selector, body = output[:4], output[4:]
+    if selector == ERROR_SELECTOR and len(body) >= 64:
+        offset = int.from_bytes(body[:32], "big")
+        size = int.from_bytes(body[offset : offset + 32], "big")
+        text = body[offset + 32 : offset + 32 + size]
+        if offset <= len(body) - 32 and len(text) == size:
+            return text.decode("utf-8", "replace")
+    if selector == PANIC_SELECTOR and len(body) == 32:
+        code = int.from_bytes(body, "big")
+        return f"panic 0x{code:02x}: {PANICS.get(code, 'unknown')}"
+    return "0x" + output.hex()

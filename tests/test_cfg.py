@@ -1,0 +1,150 @@
+"""Control flow: jumps through constants on the stack, loops, and what cannot be known."""
+
+from __future__ import annotations
+
+import random
+from xml.etree import ElementTree
+
+import pytest
+
+from fusevm.evm.assembly import assemble
+from fusevm.evm.cfg import Cfg, control_flow
+from fusevm.evm.cfg_svg import as_svg
+from fusevm.evm.cfg_view import as_data, as_dot, as_text
+from fusevm.evm.loops import dominators, natural_loops
+
+
+def graph_of(text: str) -> Cfg:
+    return control_flow(assemble(text))
+
+
+def edges(cfg: Cfg) -> set[tuple[int, int]]:
+    return {(start, to) for start, node in cfg.nodes.items() if node.reached for to in node.successors}
+
+
+def test_a_pushed_target_is_an_edge() -> None:
+    assert edges(graph_of("PUSH @a JUMP a: JUMPDEST STOP")) == {(0, 3)}
+
+
+def test_a_branch_has_both_ways() -> None:
+    cfg = graph_of("CALLVALUE PUSH @a JUMPI STOP a: JUMPDEST STOP")
+    assert edges(cfg) == {(0, 4), (0, 5)}
+
+
+def test_a_jump_to_no_jumpdest_is_bad_and_no_edge() -> None:
+    node = graph_of("PUSH 1 JUMP").nodes[0]
+    assert node.bad_jump
+    assert node.successors == ()
+
+
+def test_a_function_called_twice_returns_to_both_callers_and_makes_no_loop() -> None:
+    cfg = graph_of("PUSH @r1 PUSH @f JUMP r1: JUMPDEST PUSH @r2 PUSH @f JUMP r2: JUMPDEST STOP f: JUMPDEST JUMP")
+    assert cfg.nodes[13].taken == (5, 11)
+    assert not cfg.has_unknown_jumps
+    assert not cfg.loops.by_header
+
+
+def test_nested_calls_return_through_every_level() -> None:
+    cfg = graph_of(
+        "PUSH @r1 PUSH @f JUMP r1: JUMPDEST PUSH @r2 PUSH @f JUMP r2: JUMPDEST STOP "
+        "f: JUMPDEST PUSH @r3 PUSH @g JUMP r3: JUMPDEST JUMP g: JUMPDEST PUSH 1 POP JUMP"
+    )
+    assert not cfg.has_unknown_jumps
+    assert cfg.nodes[19].taken == (5, 11)
+
+
+def test_masked_code_addresses_are_followed() -> None:
+    cfg = graph_of("PUSH @f PUSH 0xffff AND JUMP f: JUMPDEST STOP")
+    assert cfg.nodes[0].taken == (7,)
+
+
+def test_an_unknown_jump_may_reach_every_jumpdest() -> None:
+    cfg = graph_of("PUSH 0 CALLDATALOAD JUMP JUMPDEST STOP JUMPDEST STOP")
+    assert cfg.nodes[0].unknown
+    assert all(node.reached for node in cfg.nodes.values())
+
+
+def test_a_return_from_code_an_unknown_jump_may_enter_is_unknown() -> None:
+    cfg = graph_of("PUSH @r PUSH @f JUMP r: JUMPDEST PUSH 0 CALLDATALOAD JUMP f: JUMPDEST JUMP")
+    assert cfg.nodes[9].unknown
+
+
+def test_nested_loops_know_header_latch_exits_and_depth() -> None:
+    cfg = graph_of("outer: JUMPDEST CALLVALUE inner: JUMPDEST CALLER PUSH @inner JUMPI CALLER PUSH @outer JUMPI STOP")
+    outer, inner = cfg.loops.by_header[0], cfg.loops.by_header[2]
+    assert (inner.parent, inner.depth, inner.latches, inner.exits) == (0, 2, (2,), ((2, 7),))
+    assert (outer.parent, outer.depth, outer.latches, outer.exits) == (None, 1, (7,), ((7, 11),))
+    assert outer.body == {0, 2, 7}
+
+
+def test_a_loop_that_calls_a_function_holds_its_blocks() -> None:
+    cfg = graph_of("loop: JUMPDEST PUSH @r PUSH @f JUMP r: JUMPDEST CALLER PUSH @loop JUMPI STOP f: JUMPDEST JUMP")
+    assert cfg.loops.by_header[0].body == {0, 6, 12}
+
+
+def test_a_cycle_with_two_entries_is_irreducible() -> None:
+    cfg = graph_of("CALLER PUSH @b JUMPI a: JUMPDEST CALLVALUE PUSH @b JUMPI STOP b: JUMPDEST PUSH @a JUMP")
+    assert not cfg.loops.by_header
+    assert cfg.loops.irreducible
+
+
+def test_a_loop_header_whose_address_waits_on_the_stack_is_found() -> None:
+    cfg = graph_of("PUSH @loop loop: JUMPDEST CALLER DUP2 JUMPI STOP")
+    assert 2 in cfg.loops.by_header
+
+
+def test_thousands_of_jumps_into_each_other_stay_inside_the_budget_and_sound() -> None:
+    rng = random.Random(7)
+    text = "".join(f"l{n}: JUMPDEST PC PUSH2 @l{rng.randrange(2000)} JUMPI " for n in range(2000))
+    cfg = graph_of(text + "CALLDATASIZE JUMP")
+    last = cfg.nodes[max(cfg.nodes)]
+    assert last.unknown
+    assert all(node.unknown or node.taken for node in cfg.nodes.values() if node.block.last.name == "JUMPI")
+
+
+def test_stacks_that_grow_in_a_loop_do_not_run_away() -> None:
+    cfg = graph_of("loop: JUMPDEST PUSH @loop DUP1 JUMP")
+    assert edges(cfg) == {(0, 0)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_dominators_agree_with_the_definition(seed: int) -> None:
+    rng = random.Random(seed)
+    size = rng.randrange(2, 14)
+    graph = {node: [rng.randrange(size) for _ in range(rng.randrange(3))] for node in range(size)}
+
+    def reached(without: int) -> set[int]:
+        seen, work = set(), [0] if without != 0 else []
+        while work:
+            node = work.pop()
+            if node not in seen and node != without:
+                seen.add(node)
+                work += graph[node]
+        return seen
+
+    everything = reached(-1)
+    strict = {node: {other for other in everything - {node} if node not in reached(other)} for node in everything}
+    for node, above in dominators(graph, 0).items():
+        expected = max(strict[node], key=lambda other: len(strict[other]), default=node)
+        assert above == expected
+
+
+def test_loop_bodies_are_within_budget_or_said_to_be_incomplete() -> None:
+    graph = {n: [n + 1] for n in range(2000)} | {2000 + n: [1999 - n, 2001 + n] for n in range(2000)}
+    loops = natural_loops(graph, 0, budget=10_000)
+    assert not loops.complete
+    assert sum(len(loop.body) for loop in loops) <= 10_000
+
+
+def test_views_show_blocks_edges_and_loops() -> None:
+    cfg = graph_of("loop: JUMPDEST CALLER PUSH @loop JUMPI STOP")
+    assert as_text(cfg) == (
+        "2 blocks, 2 reached, 0 unknown jumps, 1 loops\n"
+        "block 0x0000: 4 instructions -> jump 0x0000, fall 0x0005  (loop)\n"
+        "block 0x0005: 1 instruction -> stop\n"
+        "loop 0x0000: depth 1, 1 blocks, latches 0x0000, exits 0x0000->0x0005\n"
+    )
+    assert "b0 -> b5 [style=dashed]" in as_dot(cfg)
+    assert as_data(cfg)["loops"][0]["header"] == 0
+    drawn = ElementTree.fromstring(as_svg(cfg))
+    assert {group.get("id") for group in drawn.iter("{http://www.w3.org/2000/svg}g")} == {"b0", "b5"}
