@@ -16,7 +16,7 @@ from fusevm.evm.forks import Fork, fork_named, rules_of
 from fusevm.reference.hooks import Hooks
 from fusevm.result import Result
 from fusevm.tiers import executor_for
-from fusevm.values import AddressLike, BytesLike, to_address, to_bytes
+from fusevm.values import AddressLike, BytesLike, to_address, to_bytes, to_number
 
 DEFAULT_GAS = 30_000_000
 
@@ -96,7 +96,6 @@ class EVM:
         sender, payload = to_address(caller, "caller"), to_bytes(initcode, "init code")
         nonce = self.state.account(sender).nonce
         target = create_address(sender, nonce) if salt is None else create2_address(sender, salt, payload)
-        self.state.set_nonce(sender, nonce + 1)
         return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True)
 
     def simulate(
@@ -141,8 +140,8 @@ class EVM:
             to_address(sender, "sender"),
             None if to is None else to_address(to, "to"),
             to_bytes(data),
-            value,
-            default_gas if gas is None else gas,
+            to_number(value, "value"),
+            default_gas if gas is None else to_number(gas, "gas"),
             nonce,
             gas_price,
             max_fee,
@@ -178,6 +177,8 @@ class EVM:
         *,
         creates: bool,
     ) -> Result:
+        to_number(value, "value")
+        to_number(gas, "gas")
         with self._alone():
             state, rules = self.state, self.rules
             state.begin_transaction()
@@ -188,6 +189,8 @@ class EVM:
                 warm_up(state, context, caller, address)
             if value > state.account(caller).balance:
                 raise ValueError(f"caller 0x{caller.hex()} has {state.account(caller).balance} wei, not {value}")
+            if creates:
+                state.set_nonce(caller, state.account(caller).nonce + 1)
             message = top_message(caller, address, data, value, creates, state, rules)
             message.gas, message.static = gas, static
             outcome = run_top(message, state, context, self._run)
@@ -195,7 +198,7 @@ class EVM:
             refund = state.refund
             if refund:
                 refund = min(refund, (used + intrinsic_gas(rules, data, creates)) // rules.refund_quotient)
-            logs = state.logs
+            logs = list(state.logs)  # a copy: an enclosing snapshot undoes the state's own
             clear_away(state, rules)
         return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
 
@@ -244,19 +247,19 @@ class EVM:
         return self.state.account(to_address(address)).balance
 
     def set_balance(self, address: AddressLike, balance: int) -> None:
-        self.state.set_balance(to_address(address), balance)
+        self.state.set_balance(to_address(address), to_number(balance, "balance"))
 
     def get_nonce(self, address: AddressLike) -> int:
         return self.state.account(to_address(address)).nonce
 
     def set_nonce(self, address: AddressLike, nonce: int) -> None:
-        self.state.set_nonce(to_address(address), nonce)
+        self.state.set_nonce(to_address(address), to_number(nonce, "nonce", bits=64))
 
     def get_storage(self, address: AddressLike, key: int) -> int:
         return self.state.storage(to_address(address), key)
 
     def set_storage(self, address: AddressLike, key: int, value: int) -> None:
-        self.state.set_storage(to_address(address), key, value)
+        self.state.set_storage(to_address(address), to_number(key, "key"), to_number(value, "value"))
 
     @property
     def state_root(self) -> bytes:

@@ -11,7 +11,7 @@ from fusevm.reference.hooks import Hooks
 
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 
-TIERS = ("auto", "reference")
+TIERS = ("auto", "native", "reference")
 
 
 class UnknownTier(ValueError):
@@ -22,6 +22,10 @@ class UnknownTier(ValueError):
 def executor_for(tier: str) -> TierExecutor:
     if tier not in TIERS:
         raise UnknownTier(tier)
+    if tier == "native":
+        from fusevm.native.engine import execute as execute_native
+
+        return execute_native
     from fusevm.reference.interpreter import execute
 
     return execute

@@ -1,4 +1,4 @@
-"""Bytes and addresses as people write them: `bytes`, or text in hex."""
+"""Bytes, addresses and numbers as people write them, checked before they reach the machine."""
 
 from __future__ import annotations
 
@@ -39,3 +39,12 @@ def to_address(value: AddressLike, what: str = "address") -> bytes:
     if len(raw) != 20:
         raise BadValue(f"{what}: expected 20 bytes, got {len(raw)}")
     return raw
+
+
+def to_number(value: int, what: str, bits: int = 256) -> int:
+    """The number itself, if it is one the machine can hold."""
+    if not isinstance(value, int):
+        raise BadValue(f"{what}: expected a number, got {type(value).__name__}")
+    if value < 0 or value >> bits:
+        raise BadValue(f"{what}: {value} is not a number of {bits} bits")
+    return value

@@ -57,7 +57,7 @@ def process(tx: Transaction, state: State, block: Block, fork: Fork, execute: Ex
     tip = price - block.base_fee if rules.newest_tx_type >= 2 else price
     state.touch(block.coinbase)
     state.add_balance(block.coinbase, charged * tip)
-    logs = state.logs
+    logs = list(state.logs)  # a copy: an enclosing snapshot undoes the state's own
     clear_away(state, rules)
     return Receipt(outcome, charged, refunded, logs)
 

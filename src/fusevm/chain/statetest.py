@@ -51,6 +51,8 @@ def cases_in(document: Any, fork: Fork | None = None) -> Iterator[Case]:
                 at = fork_named(fork_name)
             except UnknownFork as error:
                 raise MalformedTest(f"{name}: {error}") from None
+            if not isinstance(posts, list):
+                raise MalformedTest(f"{name}: post of {fork_name} is no list")
             if fork is None or at == fork:
                 for index, post in enumerate(posts):
                     yield Case(f"{name}/{fork_name}/{index}", at, test, post)
@@ -63,7 +65,7 @@ def run_case(case: Case, execute: Executor) -> Verdict:
         tx = transaction_from(case.test["transaction"], case.post["indexes"])
         want_root, want_logs = data(case.post["hash"]), data(case.post["logs"])
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise MalformedTest(f"{case.name}: {type(error).__name__}: {error}") from None
+        raise MalformedTest(f"{case.name}: {problem(error)}") from None
     rejection = case.post.get("expectException")
     got_logs = logs_hash([])
     try:
@@ -88,34 +90,65 @@ def run_case(case: Case, execute: Executor) -> Verdict:
 
 def quantity(text: Any) -> int:
     """A number, in 0x-hex or decimal. '0x:bigint 0x…' is how some tests spell numbers over 256 bits."""
-    if isinstance(text, int):
-        return text
-    text = str(text).removeprefix("0x:bigint ")
-    return int(text, 16) if text[:2].lower() == "0x" else int(text)
+    digits = str(text).removeprefix("0x:bigint ")
+    try:
+        number = int(digits, 16) if digits[:2].lower() == "0x" else int(digits)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise ValueError(f"{text!r} is no number")
+    return number
 
 
-def data(text: str) -> bytes:
-    return bytes.fromhex(text.removeprefix("0x"))
+def word(text: Any, bits: int = 256) -> int:
+    number = quantity(text)
+    if number >> bits:
+        raise ValueError(f"{text!r} is over {bits} bits")
+    return number
 
 
-def address(text: str) -> bytes:
-    raw = data(text)
+def data(text: Any) -> bytes:
+    try:
+        return bytes.fromhex(str(text).removeprefix("0x"))
+    except ValueError:
+        raise ValueError(f"{text!r} is no hex") from None
+
+
+def address(text: Any) -> bytes:
+    try:
+        raw = data(text)
+    except ValueError:
+        raw = b""
     if len(raw) != 20:
         raise ValueError(f"{text!r} is no address")
     return raw
 
 
+def problem(error: Exception) -> str:
+    """What is wrong with a file, from what reading it raised."""
+    return f"no {error}" if isinstance(error, KeyError) else str(error)
+
+
 def state_from(pre: dict[str, Any]) -> State:
     state = State()
     for where, fields in pre.items():
-        storage = {quantity(key): quantity(value) for key, value in fields.get("storage", {}).items()}
-        state.accounts[address(where)] = Account(
-            quantity(fields.get("nonce", 0)),
-            quantity(fields.get("balance", 0)),
-            data(fields.get("code", "")),
-            {key: value for key, value in storage.items() if value},
-        )
+        try:
+            state.accounts[address(where)] = _account(fields)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ValueError(f"account {where}: {error}") from None
     return state
+
+
+def _account(fields: Any) -> Account:
+    if not isinstance(fields, dict) or not isinstance(fields.get("storage", {}), dict):
+        raise ValueError("an account and its storage must be objects")
+    storage = {word(key): word(value) for key, value in fields.get("storage", {}).items()}
+    return Account(
+        word(fields.get("nonce", 0), bits=64),
+        word(fields.get("balance", 0)),
+        data(fields.get("code", "")),
+        {key: value for key, value in storage.items() if value},
+    )
 
 
 def block_from(env: dict[str, Any], config: dict[str, Any], fork: Fork) -> Block:

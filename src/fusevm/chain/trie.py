@@ -37,12 +37,12 @@ def _node(entries: Entries, depth: int) -> Item:
     if shared > depth:
         return [_packed(first_key[depth:shared], leaf=False), _reference(entries, shared)]
     children: list[Item] = [b""] * 16
-    start = 0
-    for end in range(1, len(entries) + 1):
+    value, start = (first_value, 1) if len(first_key) == depth else (b"", 0)  # a key that others go on from
+    for end in range(start + 1, len(entries) + 1):
         if end == len(entries) or entries[end][0][depth] != entries[start][0][depth]:
             children[int(entries[start][0][depth], 16)] = _reference(entries[start:end], depth + 1)
             start = end
-    return [*children, b""]
+    return [*children, value]
 
 
 def _reference(entries: Entries, depth: int) -> Item:

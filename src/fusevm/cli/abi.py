@@ -99,6 +99,8 @@ def _value(kind: str, text: str, what: str) -> Any:
 
 
 def _nested(kind: str, items: Any, what: str) -> Any:
+    if kind.endswith((")", "]")) and not isinstance(items, list):
+        raise BadInput(f"{what}: {items!r} is no list")
     if kind.endswith("]"):
         inner = kind[: kind.rindex("[")]
         return [_nested(inner, item, what) for item in items]

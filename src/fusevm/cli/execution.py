@@ -9,7 +9,7 @@ from typing import Any
 
 from fusevm import EVM, Block, Hooks, Result
 from fusevm.chain.environment import ZERO_ADDRESS
-from fusevm.chain.statetest import block_from, quantity, state_from
+from fusevm.chain.statetest import block_from, problem, quantity, state_from
 from fusevm.cli.abi import Signature
 from fusevm.cli.inputs import BadInput, read_code
 from fusevm.evm.forks import fork_named
@@ -61,14 +61,14 @@ def prepare(request: Request) -> Prepared:
         try:
             state = state_from(document.get("pre", document.get("alloc", {})))
             block = block_from(document["env"], {}, fork) if "env" in document else Block()
+            value = quantity(call.get("value", 0)) if request.value is None else request.value
+            gas = quantity(call.get("gas", 10**12)) if request.gas is None else request.gas
         except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise BadInput(f"{request.target}: malformed state: {type(error).__name__}: {error}") from None
+            raise BadInput(f"{request.target}: malformed state: {problem(error)}") from None
         evm = EVM(fork, request.tier, block=block, state=state)
         to = to_address(request.to or call.get("to") or _only_contract(evm, request.target), "--to")
         given = to_bytes(call.get("data", "0x"), f"{request.target}: call.data")
         caller = to_address(request.caller or call.get("caller") or ZERO_ADDRESS, "--caller")
-        value = quantity(call.get("value", 0)) if request.value is None else request.value
-        gas = quantity(call.get("gas", 10**12)) if request.gas is None else request.gas
     else:
         code = read_code(request.target)
         evm = EVM(request.fork or "osaka", request.tier)
@@ -114,6 +114,9 @@ def read_state_file(name: str) -> dict[str, Any]:
         raise BadInput(f"{name}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
     if not isinstance(document, dict) or not isinstance(document.get("pre", document.get("alloc")), dict):
         raise BadInput(f"{name}: no 'pre' section with accounts")
+    for part in ("call", "env"):
+        if not isinstance(document.get(part, {}), dict):
+            raise BadInput(f"{name}: '{part}' is no object")
     return document
 
 

@@ -6,6 +6,7 @@ import json
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fusevm.cli import options
@@ -49,13 +50,13 @@ def show(result: Result, decoded: list[str] | None = None) -> None:
     colour = "green" if result.ok else "red"
     table.add_row("status", f"[{colour}]{result.status.value}[/]")
     if result.error:
-        table.add_row("error", result.error)
+        table.add_row("error", escape(result.error))
     table.add_row("gas used", f"{result.gas_used:,}")
     if result.gas_refunded:
         table.add_row("refund", f"{result.gas_refunded:,}")
     table.add_row("output", "0x" + result.output.hex())
     for value in decoded or ():
-        table.add_row("", value)
+        table.add_row("", escape(value))
     if result.address is not None:
         table.add_row("address", "0x" + result.address.hex())
     for number, log in enumerate(result.logs):

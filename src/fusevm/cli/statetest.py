@@ -89,7 +89,8 @@ def _in_archive(path: str) -> Iterator[tuple[str, bytes]]:
                     if content is not None:
                         yield f"{path}:{member.name}", content.read()
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
-        raise BadInput(f"{path}: not a whole archive: {error}") from None
+        problem = (str(error) or type(error).__name__).splitlines()[0].rstrip(":")
+        raise BadInput(f"{path}: not a whole archive: {problem}") from None
 
 
 def _run_all(files: list[tuple[str, bytes]], tier: str, fork: Fork | None, jobs: int) -> Iterator[Tally]:

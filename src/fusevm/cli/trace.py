@@ -37,7 +37,7 @@ def trace(
     )
     if as_json:
         result = prepared.run(tracing_hooks(sys.stdout.write))
-        typer.echo(json.dumps(eip3155_summary(result)))
+        typer.echo(json.dumps(eip3155_summary(result, prepared.evm.state_root)))
     else:
         console = Console(highlight=False, soft_wrap=True)
         console.print("[bold]   pc  opcode               gas    cost  stack, top first[/]")

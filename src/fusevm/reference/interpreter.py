@@ -1,60 +1,20 @@
-"""The machine itself: fetch, check, charge, execute; and the frames that calls and creations stack up.
-
-Frames live on a list, not on Python's own stack, so that 1,024 nested calls need no recursion.
-"""
+"""The machine itself: fetch, check, charge, execute."""
 
 from __future__ import annotations
 
 from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Failure, Outcome, Status
+from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
-from fusevm.evm.halts import ExceptionalHalt, HaltReason
-from fusevm.evm.precompiles import PrecompileFailure, precompiles_of
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks, observed_table
 from fusevm.reference.instructions import Entry, refuse, table_of
-
-CODE_DEPOSIT_BYTE = 200
+from fusevm.reference.trampoline import drive
 
 
 def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """Runs a message and everything it calls."""
     table = table_of(context.fork) if hooks is None else observed_table(context.fork, hooks)
-    frames: list[Frame] = []
-    entering: Frame | None = Frame(message, state, context)
-    while True:
-        if entering is not None:
-            if hooks is not None and hooks.on_call is not None:
-                hooks.on_call(entering.message)
-            frames.append(entering)
-            ended = _begin(entering)
-            entering = None
-        else:
-            frame = frames[-1]
-            try:
-                event = run(frame, table)
-            except ExceptionalHalt as halt:
-                frame.error = halt
-                event = frame
-            ended = event is frame
-            if not ended:
-                entering = event
-        if ended:
-            frame = frames.pop()
-            _end(frame)
-            if hooks is not None and hooks.on_return is not None:
-                hooks.on_return(frame.message, outcome_of(frame))
-            if not frames:
-                return outcome_of(frame)
-            _resume(frames[-1], frame)
-
-
-def outcome_of(frame: Frame) -> Outcome:
-    if frame.error is not None:
-        failure = Failure(frame.error.reason, frame.error.detail, max(frame.pc - 1, 0))
-        return Outcome(Status.HALT, 0, failure=failure)
-    status = Status.REVERT if frame.reverted else Status.SUCCESS
-    return Outcome(status, frame.gas, frame.output, created=frame.created)
+    return drive(Frame(message, state, context), lambda frame: run(frame, table), hooks)
 
 
 def run(frame: Frame, table: tuple[Entry, ...]) -> Frame:
@@ -69,71 +29,3 @@ def run(frame: Frame, table: tuple[Entry, ...]) -> Frame:
         event = instruction(frame)
         if event is not None:
             return event
-
-
-def _begin(frame: Frame) -> bool:
-    """Moves the value, and runs a precompile on the spot; whether the frame has ended already."""
-    message, state, rules = frame.message, frame.state, frame.context.rules
-    frame.mark = state.mark()
-    if message.creates:
-        state.mark_created(message.address)
-        state.set_nonce(message.address, rules.create_nonce)
-    if not rules.clears_empty_accounts:
-        state.ensure(message.address)  # before EIP-161 a mere call brought an account into being
-    state.touch(message.address)
-    if message.value and message.transfers:
-        state.transfer(message.caller, message.address, message.value)
-    precompile = precompiles_of(frame.context.fork).get(message.code_address)
-    if precompile is None or message.creates:
-        return False
-    if message.runs_precompile:
-        try:
-            frame.charge(precompile.gas(message.data, frame.context.fork))
-            frame.output = precompile.run(message.data, frame.context.fork)
-        except PrecompileFailure as failure:
-            frame.error = ExceptionalHalt(HaltReason.PRECOMPILE_FAILED, f"{precompile.name}: {failure}")
-        except ExceptionalHalt as halt:
-            frame.error = halt
-        return True
-    return False
-
-
-def _end(frame: Frame) -> None:
-    """Keeps a new contract's code; undoes everything if the frame failed."""
-    if frame.message.creates and frame.succeeded:
-        try:
-            _deposit_code(frame)
-        except ExceptionalHalt as halt:
-            frame.error = halt
-    if frame.error is not None:
-        frame.gas = 0
-        frame.output = b""
-    if not frame.succeeded:
-        frame.state.revert(frame.mark)
-
-
-def _deposit_code(frame: Frame) -> None:
-    code, rules = frame.output, frame.context.rules
-    if rules.rejects_ef_code and code.startswith(b"\xef"):
-        raise ExceptionalHalt(HaltReason.CODE_STARTS_WITH_EF)
-    price = CODE_DEPOSIT_BYTE * len(code)
-    if price > frame.gas and not rules.creation_needs_deposit:
-        code, price = b"", 0  # Frontier: the contract comes into being without code
-    frame.charge(price)
-    if rules.max_code_size is not None and len(code) > rules.max_code_size:
-        raise ExceptionalHalt(HaltReason.CODE_TOO_LARGE, f"{len(code)} bytes")
-    frame.state.set_code(frame.message.address, code)
-    frame.created = frame.message.address
-
-
-def _resume(parent: Frame, child: Frame) -> None:
-    """Hands the child's gas, output and success to its parent."""
-    parent.gas += child.gas
-    if child.message.creates:
-        parent.returndata = child.output if child.reverted else b""
-        parent.stack.append(int.from_bytes(child.message.address, "big") if child.succeeded else 0)
-        return
-    parent.returndata = child.output
-    offset, size = parent.return_range
-    parent.write(offset, child.output[:size])
-    parent.stack.append(1 if child.succeeded else 0)

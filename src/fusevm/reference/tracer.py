@@ -20,7 +20,7 @@ def eip3155_step(step: Step) -> dict[str, Any]:
         "stack": [hex(word) for word in step.stack],
         "depth": step.depth,
         "returnData": "0x" + step.returndata.hex(),
-        "refund": step.refund,
+        "refund": hex(step.refund),
         "opName": step.name,
     }
     if step.error is not None:
@@ -28,8 +28,9 @@ def eip3155_step(step: Step) -> dict[str, Any]:
     return line
 
 
-def eip3155_summary(result: Result) -> dict[str, Any]:
+def eip3155_summary(result: Result, state_root: bytes) -> dict[str, Any]:
     line: dict[str, Any] = {
+        "stateRoot": "0x" + state_root.hex(),
         "output": "0x" + result.output.hex(),
         "gasUsed": hex(result.gas_used),
         "pass": result.ok,

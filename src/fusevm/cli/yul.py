@@ -1,0 +1,186 @@
+"""`fusevm yul check|format|run|compile FILE`: the Yul language from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from fusevm.cli.inputs import BadInput, fork_or_exit, parse_hex, quit_with
+from fusevm.codegen.yul import CompiledObject, compile_object
+from fusevm.yul.analysis import check as check_source
+from fusevm.yul.ast import Object
+from fusevm.yul.dialect import Dialect, dialect_for
+from fusevm.yul.errors import YulError
+from fusevm.yul.printer import print_object
+
+app = typer.Typer(help="Check, format, run and compile Yul.", no_args_is_help=True)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="a file of Yul, or - for standard input")]
+Evm = Annotated[str, typer.Option("--evm", help="the fork whose builtins exist")]
+Json = Annotated[bool, typer.Option("--json", help="the result as data")]
+
+
+@app.command()
+def check(file: File, evm: Evm = "latest", as_json: Json = False) -> None:
+    """Say what is wrong with a program: one line a complaint, exit code 1 if one of them is an error."""
+    _, errors = check_source(read_source(file), dialect_or_exit(evm))
+    report(errors, as_json)
+    if any(not error.is_warning for error in errors):
+        raise typer.Exit(1)
+
+
+@app.command("format")
+def format_(file: File, evm: Evm = "latest", as_json: Json = False) -> None:
+    """Print a program as the optimiser prints it."""
+    text = print_object(checked(file, dialect_or_exit(evm), as_json))
+    typer.echo(json.dumps({"text": text}) if as_json else text)
+
+
+@app.command()
+def run(
+    file: File,
+    evm: Evm = "latest",
+    calldata: Annotated[str, typer.Option("--data", "-d", help="calldata in hex")] = "",
+    imagined: Annotated[bool, typer.Option(help="in the imagined chain of solc's tests, with its trace")] = False,
+    part: Annotated[str, typer.Option("--object", help="run a sub-object, such as A.A_deployed")] = "",
+    steps: Annotated[int, typer.Option(help="statements before giving up")] = 1_000_000,
+    as_json: Json = False,
+) -> None:
+    """Interpret a program: on an EVM with an empty state, or in the imagined chain of solc's interpreter tests."""
+    from fusevm.cli.yul_run import run_imagined, run_on_evm
+
+    dialect = dialect_or_exit(evm)
+    obj = _part_of(checked(file, dialect, as_json), part)
+    data = _hex(calldata, "--data")
+    result = run_imagined(obj, dialect, data, steps) if imagined else run_on_evm(obj, dialect, data, steps)
+    typer.echo(json.dumps(result.data) if as_json else result.text)
+    if not result.succeeded:
+        raise typer.Exit(1)
+
+
+@app.command("compile")
+def compile_(
+    file: File,
+    evm: Evm = "latest",
+    library: Annotated[list[str] | None, typer.Option(help="NAME=ADDRESS for linkersymbol; may be repeated")] = None,
+    runtime: Annotated[bool, typer.Option("--runtime", help="only the code that gets deployed")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compile to bytecode: creation code and, where the object has it, the runtime code it deploys."""
+    dialect = dialect_or_exit(evm)
+    obj, libraries = checked(file, dialect, as_json), _libraries(library or [])
+    try:
+        compiled = compile_object(obj, dialect, libraries)
+    except YulError as error:
+        fail([error], as_json)
+    if runtime and compiled.runtime is None:
+        quit_with(f"{file} has no runtime object")
+    if as_json:
+        typer.echo(json.dumps(_described(compiled)))
+    elif runtime and compiled.runtime is not None:
+        typer.echo("0x" + compiled.runtime.code.hex())
+    else:
+        typer.echo("\n".join(_hex_lines(compiled)))
+
+
+def _hex_lines(compiled: CompiledObject) -> list[str]:
+    if compiled.runtime is None:
+        return ["0x" + compiled.code.hex()]
+    return [f"creation: 0x{compiled.code.hex()}", f"runtime:  0x{compiled.runtime.code.hex()}"]
+
+
+def _described(compiled: CompiledObject) -> dict[str, Any]:
+    return {
+        "name": compiled.name,
+        "code": "0x" + compiled.code.hex(),
+        "size": len(compiled.code),
+        "immutables": dict(compiled.immutables),
+        "libraries": dict(compiled.libraries),
+        "runtime": compiled.runtime.name if compiled.runtime is not None else None,
+        "children": [_described(child) for child in compiled.children.values()],
+    }
+
+
+def _libraries(options: list[str]) -> dict[str, int]:
+    libraries = {}
+    for option in options:
+        name, equals, address = option.rpartition("=")
+        value = _hex(address, f"address of {name}") if equals else b""
+        if len(value) != 20:
+            quit_with(f"--library {option}: expected NAME=ADDRESS with an address of 20 bytes")
+        libraries[name] = int.from_bytes(value, "big")
+    return libraries
+
+
+# -- what all commands need -------------------------------------------------------------------------------------------
+
+
+def read_source(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except FileNotFoundError:
+        quit_with(f"no such file: {file}")
+    except (OSError, ValueError) as error:
+        quit_with(f"cannot read {file}: {getattr(error, 'strerror', None) or error}")
+
+
+def _hex(text: str, what: str) -> bytes:
+    try:
+        return parse_hex(text, what)
+    except BadInput as error:
+        quit_with(str(error))
+
+
+def dialect_or_exit(evm: str) -> Dialect:
+    return dialect_for(fork_or_exit(evm))
+
+
+def checked(file: str, dialect: Dialect, as_json: bool = False) -> Object:
+    """The program, or its errors and exit code 1."""
+    obj, errors = check_source(read_source(file), dialect)
+    wrong = [error for error in errors if not error.is_warning]
+    if wrong or obj is None:
+        fail(wrong or errors, as_json)
+    return obj
+
+
+def fail(errors: list[YulError], as_json: bool) -> NoReturn:
+    report(errors, as_json)
+    raise typer.Exit(1)
+
+
+def report(errors: list[YulError], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([_as_data(error) for error in errors]))
+        return
+    for error in errors:
+        typer.echo(str(error), err=True)
+
+
+def _as_data(error: YulError) -> dict[str, Any]:
+    return {
+        "kind": error.kind.value,
+        "code": error.code,
+        "line": error.line,
+        "column": error.column,
+        "start": error.location.start,
+        "end": error.location.end,
+        "message": error.message,
+    }
+
+
+def _part_of(obj: Object, path: str) -> Object:
+    """The sub-object of that path; the outermost object's own name may lead it."""
+    names = path.split(".") if path else []
+    if names and names[0] == obj.name:
+        names = names[1:]
+    for name in names:
+        found = [child for child in obj.children if isinstance(child, Object) and child.name == name]
+        if not found:
+            quit_with(f'no object "{name}" in "{obj.name}"')
+        obj = found[0]
+    return obj

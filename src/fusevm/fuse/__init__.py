@@ -1,0 +1,1 @@
+"""The schedule: code decoded once into handlers and operands, with sequences fused."""

@@ -1,0 +1,133 @@
+"""The schedule native code runs: a flat array of handler addresses and operands, with sequences fused.
+
+Every block opens with a SECTION, which charges its gas and checks the stack's bounds once. Static jumps hold the address
+of the entry they go to. The longest sequence that has a handler wins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.forks import Fork
+from fusevm.fuse.sections import Section, Token, sections_of
+
+STACK_LIMIT = 1024
+BAD_JUMP = 1  # the entry every invalid static jump goes to; entry 0 is never used, so that 0 can mean "none"
+SMALL_OPERAND = ("PUSH", "SECTION", "GASSECTION")
+LIMB_MASK = (1 << 64) - 1
+
+Trie = dict[str, Any]  # opcode name to (handler address or 0, sequence, the trie behind it)
+
+
+class Unit(NamedTuple):
+    """One handler in the schedule: where it stands, and the instructions it does."""
+
+    index: int
+    sequence: tuple[str, ...]
+    tokens: tuple[Token, ...]
+    section: Section | None
+
+    @property
+    def steps(self) -> int:
+        return sum(token.steps for token in self.tokens)
+
+
+class Schedule:
+    """What native code runs, and where its jumps may land."""
+
+    __slots__ = ("base", "code", "code_base", "jumps", "jumps_base", "units", "words")
+
+    def __init__(self, words: array[int], jumps: array[int], code: bytes, units: list[Unit]) -> None:
+        self.words = words
+        self.jumps = jumps
+        self.code = code
+        self.units = units
+        self.base = words.buffer_info()[0]
+        self.jumps_base = jumps.buffer_info()[0]
+        self.code_base = ctypes.cast(code, ctypes.c_void_p).value or 0
+
+
+class Handlers:
+    """The handlers there are, by sequence, arranged for finding the longest."""
+
+    def __init__(self, addresses: Mapping[tuple[str, ...], int]) -> None:
+        self.addresses = dict(addresses)
+        self.native = frozenset(sequence[0] for sequence in addresses if len(sequence) == 1)
+        self.trie: Trie = {}
+        for sequence, address in addresses.items():
+            node = self.trie
+            for name in sequence[:-1]:
+                node = node.setdefault(name, [0, (), {}])[2]
+            entry = node.setdefault(sequence[-1], [0, (), {}])
+            entry[0], entry[1] = address, sequence
+
+    def only(self, wanted: frozenset[tuple[str, ...]]) -> Handlers:
+        """Single opcodes and the wanted sequences."""
+        return Handlers({each: at for each, at in self.addresses.items() if len(each) == 1 or each in wanted})
+
+
+def build_schedule(code: bytes, fork: Fork, handlers: Handlers, *, keep_units: bool = False) -> Schedule:
+    trie = handlers.trie
+    words: list[int] = [0, handlers.addresses[("BADJUMP",)]]
+    jumps = array("I", bytes(4 * (len(code) + 1)))
+    fixups: list[tuple[int, int]] = []
+    units: list[Unit] = []
+    dests = jumpdests(code)
+    for section in sections_of(code, fork, handlers.native):
+        if section.needs >= 0 and section.pc in dests:
+            jumps[section.pc] = len(words)
+        tokens = with_header(section)
+        at, count = 0, len(tokens)
+        while at < count:
+            node, best, sequence, ahead = trie, 0, (), at
+            while ahead < count:
+                entry = node.get(tokens[ahead].name)
+                if entry is None:
+                    break
+                ahead += 1
+                if entry[0]:
+                    best, sequence, end = entry[0], entry[1], ahead
+                node = entry[2]
+            if not best:
+                raise KeyError(f"no handler for {tokens[at].name}")
+            if keep_units:
+                units.append(Unit(len(words), sequence, tuple(tokens[at:end]), None if at else section))
+            words.append(best)
+            for token in tokens[at:end]:
+                name = token.name
+                if name in SMALL_OPERAND:
+                    words.append(token.operand)
+                elif name == "PUSHW":
+                    value = token.operand
+                    words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
+                elif name in ("JUMP@", "JUMPI@"):
+                    fixups.append((len(words), token.operand))
+                    words.append(0)
+                elif name == "SYNC":
+                    words += (token.operand, token.pc)
+            at = end
+    packed = array("Q", words)
+    base = packed.buffer_info()[0]
+    end_of_code = len(code)
+    for index, target in fixups:
+        place = jumps[target] if target < end_of_code else 0
+        packed[index] = base + 8 * (place or BAD_JUMP)
+    return Schedule(packed, jumps, code, units)
+
+
+def with_header(section: Section) -> list[Token]:
+    """The section's tokens behind the one that charges for them."""
+    if section.needs < 0:
+        if not section.gas:
+            return section.tokens
+        return [Token("GASSECTION", section.gas, section.pc, 0), *section.tokens]
+    room = STACK_LIMIT - section.grows - section.needs
+    if room < 0:  # more than the stack can ever hold: no height will do
+        packed = section.gas | STACK_LIMIT + 1 << 32
+    else:
+        packed = section.gas | section.needs << 32 | room << 48
+    return [Token("SECTION", packed, section.pc, 0), *section.tokens]

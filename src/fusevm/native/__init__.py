@@ -1,0 +1,1 @@
+"""The native tier: handlers made by LLVM from the word meanings, run over a schedule of pointers."""

@@ -1,0 +1,32 @@
+"""Address space reserved once and paid for only where it is touched."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+
+
+class Arena:
+    """A zeroed region of memory at a fixed address, optionally aligned."""
+
+    def __init__(self, size: int, align: int = 1) -> None:
+        self.size = size
+        length = size + (align if align > 1 else 0)
+        if sys.platform == "win32":
+            self._map = mmap.mmap(-1, length)
+        else:
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+            self._map = mmap.mmap(-1, length, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        self._anchor = ctypes.c_char.from_buffer(self._map)
+        start = ctypes.addressof(self._anchor)
+        self.skip = -start % align
+        self.address = start + self.skip
+
+    def read(self, offset: int, size: int) -> bytes:
+        start = self.skip + offset
+        return self._map[start : start + size]
+
+    def write(self, offset: int, data: bytes) -> None:
+        start = self.skip + offset
+        self._map[start : start + len(data)] = data

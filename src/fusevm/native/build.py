@@ -1,0 +1,74 @@
+"""All handlers in one piece of object code: built once, kept in the user's cache folder, loaded in milliseconds."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from llvmlite import ir
+
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.words import MEANINGS
+from fusevm.fuse.patterns import fused_sequences
+from fusevm.fuse.schedule import Handlers
+from fusevm.native import handlers as made
+from fusevm.native import runtime
+from fusevm.native.jit import Loaded, object_code
+from fusevm.native.lang import PTR, Callee
+
+
+def single_sequences() -> list[tuple[str, ...]]:
+    """One handler for every opcode native code can do, and for the schedule's own."""
+    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *made.ENGINE_WORDS]
+    names += [name for name in made.SPECIAL if name != "PC"]
+    names += [op for op in BY_NAME if op.startswith(("DUP", "SWAP"))]
+    return [(name,) for name in dict.fromkeys(names)]
+
+
+def all_sequences() -> list[tuple[str, ...]]:
+    return list(dict.fromkeys([*single_sequences(), *fused_sequences()]))
+
+
+def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
+    module = ir.Module("fusevm")
+    for sequence in sequences:
+        made.HandlerBuilder(module, sequence).derive()
+    for function in (runtime.revert_to, runtime.forget):
+        function.define(module)  # type: ignore[attr-defined]
+    _define_enter(module)
+    return module
+
+
+def _define_enter(module: ir.Module) -> None:
+    """From C's calling convention into the first handler: the frame's ip, sp and gas become registers."""
+    function = ir.Function(module, ir.FunctionType(made.I64, [PTR]), "enter")
+    build = ir.IRBuilder(function.append_basic_block())
+    frame = function.args[0]
+    fields = made.Frame
+    values = []
+    for name, kind in (("ip", PTR), ("sp", PTR), ("gas", made.I64)):
+        place = build.gep(frame, [ir.Constant(made.I64, fields.offset(name))], source_etype=made.I8)
+        values.append(build.load(place, typ=kind, align=8))
+    ip, sp, gas = values
+    target = build.load(ip, typ=PTR, align=8)
+    following = build.gep(ip, [ir.Constant(made.I64, 8)], source_etype=made.I8)
+    build.ret(build.call(Callee(target, made.HANDLER), [following, sp, gas, frame], cconv=made.CONVENTION))
+
+
+class Library:
+    """The loaded code: where each handler is, and the functions Python calls."""
+
+    def __init__(self, code: bytes, sequences: list[tuple[str, ...]]) -> None:
+        import ctypes
+
+        self.loaded = Loaded(code)
+        address = self.loaded.address
+        self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
+        self.enter = self.loaded.function("enter", ctypes.c_uint64, ctypes.c_void_p)
+        self.revert_to = self.loaded.function("fusevm_revert_to", None, ctypes.c_void_p, ctypes.c_uint64)
+        self.forget = self.loaded.function("fusevm_forget", None, ctypes.c_void_p)
+
+
+@cache
+def library() -> Library:
+    sequences = all_sequences()
+    return Library(object_code(build_module(sequences)), sequences)

@@ -1,0 +1,119 @@
+"""What native code and Python share in memory: a frame, the engine around it, storage slots and the journal."""
+
+from __future__ import annotations
+
+from fusevm.native.lang import Struct, ptr, u64, u256
+
+STACK_WORDS = 1024
+STACK_ALIGN = 1 << 16  # a frame's stack starts at a multiple of this: its height is in the pointer's low bits
+WORD = 32
+
+
+class Status:
+    """Why native code came back."""
+
+    STOP = 0
+    RETURN = 1
+    REVERT = 2
+    SYNC = 3  # Python must do the instruction at frame.pc, then go on
+    REFILL = 4  # the slice of gas is used up
+    OUT_OF_GAS = 5
+    STACK = 6  # underflow or overflow
+    INVALID_JUMP = 7
+    INVALID_OPCODE = 8
+    STATIC_WRITE = 9
+    RETURNDATA = 10
+    MEMORY_CAP = 11  # the engine's own limit, not the EVM's
+    SLOT_CAP = 12
+    ERROR = 13  # a callback failed; Python holds the exception
+
+
+class Frame(Struct):
+    """One call. Native code keeps ip, sp and gas in registers, and here whenever it returns."""
+
+    ip: ptr
+    sp: ptr
+    gas: u64  # of the running slice
+    reserve: u64  # gas not yet handed out
+    memory: ptr
+    memory_size: u64  # bytes, a multiple of 32
+    load_limit: u64  # offsets below this can be loaded or stored as a whole word
+    schedule: ptr
+    jumps: ptr  # u32 by pc: where in the schedule a JUMPDEST is, 0 where there is none
+    code: ptr
+    code_size: u64
+    data: ptr
+    data_size: u64
+    returned: ptr  # what the last call handed back
+    returned_size: u64
+    output_offset: u64  # RETURN and REVERT: where in memory, and how much
+    output_size: u64
+    pc: u64  # of the instruction Python must do
+    account: u64  # number of the account whose storage this is
+    static: u64
+    engine: ptr
+    depth: u64
+    address: u256
+    caller: u256
+    value: u256
+
+
+class Engine(Struct):
+    """What all frames share."""
+
+    slots: ptr
+    slot_count: u64
+    slot_limit: u64
+    index: ptr  # u32 by hash: number of a slot plus one
+    index_mask: u64
+    journal: ptr
+    journal_count: u64
+    journal_limit: u64
+    refund: u64
+    load_slot: ptr  # asks Python for a slot: (slot) -> status
+    memory_end: ptr  # where the arena ends
+    # rules of the fork
+    access_sets: u64
+    cold_sload: u64
+    warm_access: u64
+    net_sstore: u64
+    sstore_sentry: u64
+    sstore_reset: u64
+    sstore_noop: u64
+    sstore_clear_refund: u64
+    exp_byte: u64
+    # the block and the transaction
+    origin: u256
+    gas_price: u256
+    coinbase: u256
+    timestamp: u256
+    number: u256
+    prev_randao: u256
+    gas_limit: u256
+    chain_id: u256
+    base_fee: u256
+    blob_base_fee: u256
+
+
+class Slot(Struct):
+    """A storage slot that has been touched: persistent, or transient where account's top bit is set."""
+
+    account: u64
+    flags: u64
+    bucket: u64
+    key: u256
+    value: u256
+    original: u256
+
+
+SLOT_WARM = 1
+SLOT_DIRTY = 2
+TRANSIENT = 1 << 63
+
+
+class Undo(Struct):
+    """One journal entry: a slot as it was."""
+
+    slot: u64
+    flags: u64
+    value: u256

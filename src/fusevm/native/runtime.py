@@ -1,0 +1,382 @@
+"""The native runtime: memory growth, copies, storage with its journal. Written in the subset of `lang`.
+
+Functions that can run out of gas take the gas and return what is left; OUT_OF_GAS, as a negative number, says there
+was not enough. Gas is handed out in slices, so what is short may still be in the frame's reserve.
+"""
+
+from __future__ import annotations
+
+from fusevm.native.keccak import keccak256_word
+from fusevm.native.lang import (
+    bswap,
+    call_pointer,
+    clz,
+    copy,
+    exported,
+    fill,
+    inlined,
+    load,
+    native,
+    ptr,
+    slt,
+    store,
+    u8,
+    u32,
+    u64,
+    u256,
+    unlikely,
+)
+from fusevm.native.layout import SLOT_DIRTY, SLOT_WARM, TRANSIENT, Engine, Frame, Slot, Undo
+
+FAILED = (1 << 64) - 1  # less than zero as a signed number: out of gas
+CAPPED = (1 << 64) - 2  # the engine's memory cap
+BROKEN = (1 << 64) - 3  # a callback failed
+STATIC = (1 << 64) - 4  # a write in a static call
+BOUNDS = (1 << 64) - 5  # past the end of return data
+FULL = (1 << 64) - 6  # the slot table's cap
+
+HUGE = 1 << 40  # no offset or size beyond this can ever be paid for
+SLOT_SIZE = Slot.size()
+UNDO_SIZE = Undo.size()
+SSTORE_SET = 20_000
+STIPEND = 2_300
+
+
+@inlined
+def charge(frame: Frame, gas: u64, amount: u64) -> u64:
+    """The gas left, from the reserve if need be; amounts are below 2^62."""
+    if unlikely(gas < amount):
+        missing = amount - gas
+        if missing > frame.reserve:
+            return FAILED
+        frame.reserve -= missing
+        return 0
+    return gas - amount
+
+
+@inlined
+def clamp(word: u256) -> u64:
+    """An offset or size as 64 bits; what does not fit is huge in any case."""
+    if unlikely((word >> 64) != 0):
+        return HUGE
+    low = u64(word)
+    if unlikely(low > HUGE):
+        return HUGE
+    return low
+
+
+@inlined
+def memory_cost(words: u64) -> u64:
+    return words * 3 + ((words * words) >> 9)
+
+
+@native
+def grow(frame: Frame, gas: u64, offset: u64, size: u64) -> u64:
+    """Pays for memory up to offset + size and clears what is new."""
+    if size == 0:
+        return gas
+    end = offset + size
+    if end <= frame.memory_size:
+        return gas
+    if end >= HUGE:
+        return FAILED
+    words = (end + 31) >> 5
+    cost = memory_cost(words) - memory_cost(frame.memory_size >> 5)
+    gas = charge(frame, gas, cost)
+    if slt(gas, 0):
+        return gas
+    engine = Engine(frame.engine)
+    new_size = words << 5
+    if u64(frame.memory) + new_size > u64(engine.memory_end):
+        return CAPPED
+    fill(frame.memory + frame.memory_size, 0, new_size - frame.memory_size)
+    frame.memory_size = new_size
+    frame.load_limit = new_size - 31
+    return gas
+
+
+@inlined
+def word_count(size: u64) -> u64:
+    return (size + 31) >> 5
+
+
+@native
+def hash_memory(frame: Frame, gas: u64, offset: u256, size: u256, out: ptr) -> u64:
+    """KECCAK256, its dynamic gas included."""
+    length = clamp(size)
+    start = clamp(offset)
+    gas = charge(frame, gas, word_count(length) * 6)
+    if slt(gas, 0):
+        return gas
+    gas = grow(frame, gas, start, length)
+    if slt(gas, 0):
+        return gas
+    if length == 0:
+        start = 0
+    store(out, 0, keccak256_word(frame.memory + start, length))
+    return gas
+
+
+@native
+def copy_padded(frame: Frame, gas: u64, to: u256, start: u256, size: u256, source: ptr, available: u64) -> u64:
+    """CALLDATACOPY and CODECOPY: zeros past the source's end."""
+    length = clamp(size)
+    target = clamp(to)
+    gas = charge(frame, gas, word_count(length) * 3)
+    if slt(gas, 0):
+        return gas
+    gas = grow(frame, gas, target, length)
+    if slt(gas, 0):
+        return gas
+    if length == 0:
+        return gas
+    begin = clamp(start)
+    if begin > available:
+        begin = available
+    there = available - begin
+    if there > length:
+        there = length
+    copy(frame.memory + target, source + begin, there)
+    fill(frame.memory + target + there, 0, length - there)
+    return gas
+
+
+@native
+def copy_returned(frame: Frame, gas: u64, to: u256, start: u256, size: u256) -> u64:
+    """RETURNDATACOPY: reading past the end halts."""
+    if clamp(start) + clamp(size) > frame.returned_size:
+        return BOUNDS
+    return copy_padded(frame, gas, to, start, size, frame.returned, frame.returned_size)
+
+
+@native
+def copy_memory(frame: Frame, gas: u64, to: u256, start: u256, size: u256) -> u64:
+    """MCOPY."""
+    length = clamp(size)
+    target = clamp(to)
+    begin = clamp(start)
+    gas = charge(frame, gas, word_count(length) * 3)
+    if slt(gas, 0):
+        return gas
+    furthest = target
+    if begin > target:
+        furthest = begin
+    gas = grow(frame, gas, furthest, length)
+    if slt(gas, 0):
+        return gas
+    if length != 0:
+        copy(frame.memory + target, frame.memory + begin, length)
+    return gas
+
+
+@native
+def read_data(source: ptr, available: u64, offset: u256) -> u256:
+    """CALLDATALOAD: 32 bytes, zeros past the end."""
+    start = clamp(offset)
+    if start + 32 <= available:
+        return bswap(load(u256, source, start))
+    if start >= available:
+        return u256(0)
+    result: u256 = 0
+    position: u64 = 0
+    while position < 32:
+        byte: u64 = 0
+        if start + position < available:
+            byte = u64(load(u8, source, start + position))
+        result = (result << 8) | u256(byte)
+        position += 1
+    return result
+
+
+@inlined
+def set_output(frame: Frame, gas: u64, offset: u256, size: u256) -> u64:
+    """RETURN and REVERT: what part of memory is handed back."""
+    length = clamp(size)
+    start = clamp(offset)
+    if length == 0:
+        start = 0
+    gas = grow(frame, gas, start, length)
+    frame.output_offset = start
+    frame.output_size = length
+    return gas
+
+
+@inlined
+def exponent_gas(frame: Frame, gas: u64, exponent: u256) -> u64:
+    engine = Engine(frame.engine)
+    size = (u64(263) - u64(clz(exponent))) >> 3
+    return charge(frame, gas, engine.exp_byte * size)
+
+
+# -- storage --------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def hash_key(account: u64, key: u256) -> u64:
+    mixed = u64(key) ^ (u64(key >> 64) * 0x9E3779B97F4A7C15) ^ (u64(key >> 128) * 0xC2B2AE3D27D4EB4F)
+    mixed = mixed ^ (u64(key >> 192) * 0x165667B19E3779F9) ^ (account * 0xD6E8FEB86659FD93)
+    mixed = (mixed ^ (mixed >> 32)) * 0x9FB21C651E98DF25
+    return mixed ^ (mixed >> 29)
+
+
+@native
+def find_slot(frame: Frame, account: u64, key: u256) -> ptr:
+    """The slot, asking Python for its value if it is new; nothing if that failed or the table is full."""
+    engine = Engine(frame.engine)
+    bucket = hash_key(account, key) & engine.index_mask
+    while True:
+        number = u64(load(u32, engine.index, bucket << 2))
+        if number == 0:
+            break
+        slot = Slot(engine.slots + (number - 1) * SLOT_SIZE)
+        if slot.key == key and slot.account == account:
+            return slot
+        bucket = (bucket + 1) & engine.index_mask
+    if engine.slot_count >= engine.slot_limit:
+        return 0
+    fresh = Slot(engine.slots + engine.slot_count * SLOT_SIZE)
+    fresh.account = account
+    fresh.key = key
+    fresh.flags = 0
+    fresh.bucket = bucket
+    fresh.value = u256(0)
+    fresh.original = u256(0)
+    if (account & TRANSIENT) == 0 and call_pointer(u64, engine.load_slot, fresh) != 0:
+        return 0
+    engine.slot_count += 1
+    store(engine.index, bucket << 2, u32(engine.slot_count))
+    return fresh
+
+
+@inlined
+def record(engine: Engine, slot: Slot) -> None:
+    """Keeps a slot as it is, to be undone."""
+    entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
+    entry.slot = u64(slot)
+    entry.flags = slot.flags
+    entry.value = slot.value
+    engine.journal_count += 1
+
+
+@inlined
+def journal_full(engine: Engine) -> u64:
+    return u64(engine.journal_count >= engine.journal_limit)
+
+
+@exported
+def revert_to(engine: Engine, mark: u64) -> None:
+    """Undoes the journal down to a mark."""
+    while engine.journal_count > mark:
+        engine.journal_count -= 1
+        entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
+        slot = Slot(engine.slots + (entry.slot - u64(engine.slots)))
+        slot.flags = entry.flags
+        slot.value = entry.value
+
+
+@exported
+def forget(engine: Engine) -> None:
+    """Empties the slot table and the journal."""
+    number: u64 = 0
+    while number < engine.slot_count:
+        slot = Slot(engine.slots + number * SLOT_SIZE)
+        store(engine.index, slot.bucket << 2, u32(0))
+        number += 1
+    engine.slot_count = 0
+    engine.journal_count = 0
+    engine.refund = 0
+
+
+@native
+def storage_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
+    engine = Engine(frame.engine)
+    slot = Slot(find_slot(frame, frame.account, key))
+    if slot == 0:
+        return BROKEN
+    if engine.access_sets != 0 and (slot.flags & SLOT_WARM) == 0:
+        gas = charge(frame, gas, engine.cold_sload - engine.warm_access)
+        if slt(gas, 0):
+            return gas
+        if journal_full(engine) != 0:
+            return FULL
+        record(engine, slot)
+        slot.flags = slot.flags | SLOT_WARM
+    store(out, 0, slot.value)
+    return gas
+
+
+@native
+def storage_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
+    """SSTORE: EIP-2200 and its successors, or the plain rule before (reference: sstore_cost)."""
+    engine = Engine(frame.engine)
+    if frame.static != 0:
+        return STATIC
+    if engine.sstore_sentry != 0 and gas + frame.reserve <= STIPEND:
+        return FAILED
+    slot = Slot(find_slot(frame, frame.account, key))
+    if slot == 0:
+        return BROKEN
+    cost: u64 = engine.sstore_noop
+    refund: u64 = 0
+    current = slot.value
+    original = slot.original
+    clear = engine.sstore_clear_refund
+    if engine.net_sstore == 0:
+        cost = engine.sstore_reset
+        if value != 0 and current == 0:
+            cost = SSTORE_SET
+        if value == 0 and current != 0:
+            refund = clear
+    elif current != value:
+        if original == current:
+            if original == 0:
+                cost = SSTORE_SET
+            else:
+                cost = engine.sstore_reset
+                if value == 0:
+                    refund = clear
+        else:
+            if original != 0:
+                if current == 0:
+                    refund -= clear
+                elif value == 0:
+                    refund = clear
+            if original == value:
+                if original == 0:
+                    refund += SSTORE_SET - engine.sstore_noop
+                else:
+                    refund += engine.sstore_reset - engine.sstore_noop
+    if engine.access_sets != 0 and (slot.flags & SLOT_WARM) == 0:
+        cost += engine.cold_sload
+    gas = charge(frame, gas, cost)
+    if slt(gas, 0):
+        return gas
+    if journal_full(engine) != 0:
+        return FULL
+    record(engine, slot)
+    engine.refund += refund
+    slot.flags = slot.flags | (SLOT_WARM | SLOT_DIRTY)
+    slot.value = value
+    return gas
+
+
+@native
+def transient_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
+    slot = Slot(find_slot(frame, frame.account | TRANSIENT, key))
+    if slot == 0:
+        return FULL
+    store(out, 0, slot.value)
+    return gas
+
+
+@native
+def transient_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
+    engine = Engine(frame.engine)
+    if frame.static != 0:
+        return STATIC
+    slot = Slot(find_slot(frame, frame.account | TRANSIENT, key))
+    if slot == 0 or journal_full(engine) != 0:
+        return FULL
+    record(engine, slot)
+    slot.value = value
+    return gas
