@@ -198,12 +198,16 @@ class EVM:
             refund = state.refund
             if refund:
                 refund = min(refund, (used + intrinsic_gas(rules, data, creates)) // rules.refund_quotient)
-            logs = list(state.logs)  # a copy: an enclosing snapshot undoes the state's own
+            logs = state.logs_so_far()
             clear_away(state, rules)
         return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
 
     def _run(self, message: Message, state: State, context: Context) -> Outcome:
-        return self._execute(message, state, context, self.hooks)
+        try:
+            return self._execute(message, state, context, self.hooks)
+        except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
+            state.revert(state.began)
+            raise
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fusevm.chain.outcome import Failure, Status
@@ -38,7 +39,7 @@ class Result:
     output: bytes
     gas_used: int
     gas_refunded: int  # what a transaction would be paid back, after the cap
-    logs: list[Log] = field(default_factory=list)
+    logs: Sequence[Log] = ()
     address: bytes | None = None  # of the contract created
     failure: Failure | None = None  # the reason and the pc of an exceptional halt
 

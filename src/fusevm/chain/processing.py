@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fusevm.chain.addresses import create_address
@@ -20,7 +21,7 @@ class Receipt:
     outcome: Outcome
     gas_used: int
     gas_refunded: int
-    logs: list[Log]
+    logs: Sequence[Log]
 
 
 def process(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
@@ -57,7 +58,7 @@ def process(tx: Transaction, state: State, block: Block, fork: Fork, execute: Ex
     tip = price - block.base_fee if rules.newest_tx_type >= 2 else price
     state.touch(block.coinbase)
     state.add_balance(block.coinbase, charged * tip)
-    logs = list(state.logs)  # a copy: an enclosing snapshot undoes the state's own
+    logs = state.logs_so_far()
     clear_away(state, rules)
     return Receipt(outcome, charged, refunded, logs)
 

@@ -6,7 +6,7 @@ one costs nothing, and reverting costs what is undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fusevm.chain.rlp import encode, natural
@@ -60,7 +60,8 @@ class State:
     def begin_transaction(self) -> None:
         if not self.open_snapshots:
             self.journal.clear()
-        self.logs: list[Log] = []
+        self.began = self.mark()
+        self.logs: Sequence[Log] = []
         self.refund = 0
         self.warm_addresses: set[bytes] = set()
         self.warm_slots: set[tuple[bytes, int]] = set()
@@ -189,8 +190,19 @@ class State:
         self.refund += amount
 
     def add_log(self, log: Log) -> None:
+        if not isinstance(self.logs, list):
+            self.logs = list(self.logs)
         self.logs.append(log)
         self.journal.append((self.logs.pop,))
+
+    def add_logs(self, logs: Sequence[Log]) -> None:
+        """Many at once, perhaps not yet decoded."""
+        self.journal.append((setattr, self, "logs", self.logs))
+        self.logs = [*self.logs, *logs] if self.logs else logs
+
+    def logs_so_far(self) -> Sequence[Log]:
+        """The logs, to keep: an enclosing snapshot undoes the state's own list."""
+        return list(self.logs) if isinstance(self.logs, list) else self.logs
 
     def warm_address(self, address: bytes) -> bool:
         """Warms the address; whether it was warm already."""
@@ -241,6 +253,6 @@ def _account_rlp(account: Account) -> bytes:
     return encode([natural(account.nonce), natural(account.balance), root, account.code_hash()])
 
 
-def logs_hash(logs: list[Log]) -> bytes:
+def logs_hash(logs: Sequence[Log]) -> bytes:
     """keccak(rlp(logs)), as state tests compare them."""
     return keccak256(encode([[log.address, [t.to_bytes(32, "big") for t in log.topics], log.data] for log in logs]))

@@ -67,6 +67,15 @@ class Algebra:
     def flag(self, condition: Truth) -> Word:
         return self.ite(condition, self.const(1), self.const(0))
 
+    def nonzero(self, x: Word) -> Word:
+        """x, or one where x is zero: something to divide by."""
+        return self.ite(self.eq(x, self.const(0)), self.const(1), x)
+
+    def sar(self, x: Word, n: Word) -> Word:
+        """x >> n, filled with the sign, where n is less than the width."""
+        signs = self.ite(self.eq(x & self.sign, self.sign), self.max, self.const(0))
+        return self.shr(x ^ signs, n) ^ signs
+
     def power(self, x: Word, n: Word) -> Word:
         """x to the n, by squaring: one step a bit of n."""
         one = self.const(1)
@@ -104,13 +113,11 @@ def sub(w: Algebra, x: Word, y: Word) -> Word:
 
 
 def div(w: Algebra, x: Word, y: Word) -> Word:
-    by_zero = w.eq(y, w.const(0))
-    return w.ite(by_zero, w.const(0), w.udiv(x, w.ite(by_zero, w.const(1), y)))
+    return w.ite(w.eq(y, w.const(0)), w.const(0), w.udiv(x, w.nonzero(y)))
 
 
 def mod(w: Algebra, x: Word, y: Word) -> Word:
-    by_zero = w.eq(y, w.const(0))
-    return w.ite(by_zero, w.const(0), w.urem(x, w.ite(by_zero, w.const(1), y)))
+    return w.ite(w.eq(y, w.const(0)), w.const(0), w.urem(x, w.nonzero(y)))
 
 
 def _is_negative(w: Algebra, x: Word) -> Truth:
@@ -138,13 +145,11 @@ def smod(w: Algebra, x: Word, y: Word) -> Word:
 
 
 def addmod(w: Algebra, x: Word, y: Word, m: Word) -> Word:
-    by_zero = w.eq(m, w.const(0))
-    return w.ite(by_zero, w.const(0), w.addmod(x, y, w.ite(by_zero, w.const(1), m)))
+    return w.ite(w.eq(m, w.const(0)), w.const(0), w.addmod(x, y, w.nonzero(m)))
 
 
 def mulmod(w: Algebra, x: Word, y: Word, m: Word) -> Word:
-    by_zero = w.eq(m, w.const(0))
-    return w.ite(by_zero, w.const(0), w.mulmod(x, y, w.ite(by_zero, w.const(1), m)))
+    return w.ite(w.eq(m, w.const(0)), w.const(0), w.mulmod(x, y, w.nonzero(m)))
 
 
 def exp(w: Algebra, x: Word, n: Word) -> Word:
@@ -217,14 +222,11 @@ def shr(w: Algebra, n: Word, x: Word) -> Word:
 
 def sar(w: Algebra, n: Word, x: Word) -> Word:
     """Shifting out everything leaves the sign, as shifting by width - 1 does."""
-    count = w.ite(w.ult(n, w.const(w.bits)), n, w.const(w.bits - 1))
-    signs = w.ite(_is_negative(w, x), w.max, w.const(0))
-    return w.shr(x ^ signs, count) ^ signs
+    return w.sar(x, w.ite(w.ult(n, w.const(w.bits)), n, w.const(w.bits - 1)))
 
 
 def clz(w: Algebra, x: Word) -> Word:
-    zero = w.eq(x, w.const(0))
-    return w.ite(zero, w.const(w.bits), w.leading_zeros(w.ite(zero, w.const(1), x)))
+    return w.ite(w.eq(x, w.const(0)), w.const(w.bits), w.leading_zeros(w.nonzero(x)))
 
 
 MEANINGS: dict[str, Callable[..., Word]] = {

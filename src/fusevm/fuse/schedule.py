@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
-from fusevm.fuse.sections import Section, Token, sections_of
+from fusevm.fuse.sections import OUTWARD, Section, Token, sections_of
 
 STACK_LIMIT = 1024
 BAD_JUMP = 1  # the entry every invalid static jump goes to; entry 0 is never used, so that 0 can mean "none"
+ASKING = frozenset(("SYNC", *OUTWARD))  # their operand is the pc, for Python
 SMALL_OPERAND = ("PUSH", "SECTION", "GASSECTION")
 LIMB_MASK = (1 << 64) - 1
 
@@ -107,8 +108,8 @@ def build_schedule(code: bytes, fork: Fork, handlers: Handlers, *, keep_units: b
                 elif name in ("JUMP@", "JUMPI@"):
                     fixups.append((len(words), token.operand))
                     words.append(0)
-                elif name == "SYNC":
-                    words += (token.operand, token.pc)
+                elif name in ASKING:
+                    words.append(token.pc)
             at = end
     packed = array("Q", words)
     base = packed.buffer_info()[0]

@@ -17,6 +17,8 @@ from fusevm.evm.words import INTEGER_MEANINGS
 
 SECTION_LIMIT = 1 << 31  # gas; a longer section is split
 SMALL = 1 << 64
+# What may need Python for lack of knowledge: the gas counter must be exact there.
+OUTWARD = frozenset(("BALANCE", "SELFBALANCE", "EXTCODESIZE", "EXTCODEHASH", "CALL", "DELEGATECALL", "STATICCALL"))
 PUSHES = ("PUSH", "PUSHW")
 FOLDED = {name: INTEGER_MEANINGS[name] for name in INTEGER_MEANINGS if name != "EXP"}  # EXP's gas is dynamic
 
@@ -71,7 +73,7 @@ def _kinds(fork: Fork, native: frozenset[str]) -> tuple[_Kind | None, ...]:
                 op.immediate,
                 op.is_push,
                 op.ends or op.name == "JUMPI",
-                op.observes_gas or not handled,
+                op.observes_gas or not handled or op.name in OUTWARD,
                 op.pops if op.name in FOLDED else 0,
             )
         )

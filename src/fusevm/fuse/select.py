@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 
 from fusevm.evm.forks import Fork
 from fusevm.fuse.schedule import with_header
-from fusevm.fuse.sections import sections_of
+from fusevm.fuse.sections import OUTWARD, sections_of
 
 Unit = tuple[str, ...]
 Stream = tuple[list[Unit], float]
 
 LONGEST = 8
-NEVER_FUSED = ("SYNC",)
+NEVER_FUSED = frozenset(("SYNC", *OUTWARD))
 
 
 def streams_of(
@@ -48,7 +48,7 @@ def choose(streams: Iterable[Stream], count: int) -> list[Unit]:
                 pairs[left, right] += weight
         best, best_weight = None, 0.0
         for (left, right), weight in pairs.items():
-            allowed = len(left) + len(right) <= LONGEST and not {left[0], right[0]} & set(NEVER_FUSED)
+            allowed = len(left) + len(right) <= LONGEST and not {left[0], right[0]} & NEVER_FUSED
             if allowed and weight > best_weight:
                 best, best_weight = (left, right), weight
         if best is None:

@@ -14,19 +14,19 @@ class Arena:
         self.size = size
         length = size + (align if align > 1 else 0)
         if sys.platform == "win32":
-            self._map = mmap.mmap(-1, length)
+            self.map = mmap.mmap(-1, length)
         else:
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
-            self._map = mmap.mmap(-1, length, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-        self._anchor = ctypes.c_char.from_buffer(self._map)
+            self.map = mmap.mmap(-1, length, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        self._anchor = ctypes.c_char.from_buffer(self.map)
         start = ctypes.addressof(self._anchor)
         self.skip = -start % align
         self.address = start + self.skip
 
     def read(self, offset: int, size: int) -> bytes:
         start = self.skip + offset
-        return self._map[start : start + size]
+        return self.map[start : start + size]
 
     def write(self, offset: int, data: bytes) -> None:
         start = self.skip + offset
-        self._map[start : start + len(data)] = data
+        self.map[start : start + len(data)] = data

@@ -11,7 +11,7 @@ from fusevm.evm.words import MEANINGS
 from fusevm.fuse.patterns import fused_sequences
 from fusevm.fuse.schedule import Handlers
 from fusevm.native import handlers as made
-from fusevm.native import runtime
+from fusevm.native import outside, runtime
 from fusevm.native.jit import Loaded, object_code
 from fusevm.native.lang import PTR, Callee
 
@@ -32,7 +32,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     module = ir.Module("fusevm")
     for sequence in sequences:
         made.HandlerBuilder(module, sequence).derive()
-    for function in (runtime.revert_to, runtime.forget):
+    for function in (runtime.revert_to, runtime.forget, outside.run, outside.forget_accounts):
         function.define(module)  # type: ignore[attr-defined]
     _define_enter(module)
     return module
@@ -63,9 +63,11 @@ class Library:
         self.loaded = Loaded(code)
         address = self.loaded.address
         self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
-        self.enter = self.loaded.function("enter", ctypes.c_uint64, ctypes.c_void_p)
+        self.enter = address("enter")
+        self.run = self.loaded.function("fusevm_run", ctypes.c_uint64, ctypes.c_void_p)
         self.revert_to = self.loaded.function("fusevm_revert_to", None, ctypes.c_void_p, ctypes.c_uint64)
         self.forget = self.loaded.function("fusevm_forget", None, ctypes.c_void_p)
+        self.forget_accounts = self.loaded.function("fusevm_forget_accounts", None, ctypes.c_void_p)
 
 
 @cache

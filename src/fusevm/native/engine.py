@@ -11,7 +11,8 @@ import ctypes
 import struct
 import threading
 import time
-from typing import Any
+from collections.abc import Callable, Container
+from typing import Any, NoReturn
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
@@ -19,10 +20,26 @@ from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
+from fusevm.evm.precompiles import precompiles_of
 from fusevm.fuse.schedule import Schedule, build_schedule
 from fusevm.native.arena import Arena
 from fusevm.native.build import Library, library
-from fusevm.native.layout import SLOT_DIRTY, SLOT_WARM, STACK_ALIGN, TRANSIENT, WORD, Engine, Slot, Undo
+from fusevm.native.logs import NativeLogs
+from fusevm.native.layout import (
+    ACCOUNT_PLAIN,
+    ACCOUNT_VOID,
+    ACCOUNT_WARM,
+    SLOT_DIRTY,
+    SLOT_WARM,
+    STACK_ALIGN,
+    TRANSIENT,
+    WORD,
+    Account,
+    BlockHash,
+    Engine,
+    Slot,
+    Undo,
+)
 from fusevm.native.layout import Frame as FrameLayout
 from fusevm.native.layout import Status as Native
 from fusevm.native.views import view_of, words
@@ -30,15 +47,18 @@ from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
-from fusevm.reference.trampoline import drive
+from fusevm.reference.trampoline import begin, end, outcome_of, resume
 
 DEPTH = 1026
 MEMORY_CAP = 1 << 30  # bytes of EVM memory over all frames of a call
 SLOT_CAP = 1 << 19  # storage slots one call may touch
-JOURNAL_CAP = 1 << 22
-INDEX_SIZE = 1 << 20
+ACCOUNT_CAP = 1 << 16  # accounts one call may look at natively; Python serves the rest
+JOURNAL_CAP = 1 << 22  # changes of storage that can be undone
+LOG_CAP = 1 << 28  # bytes of logs
 SLICE = 100_000_000  # gas between two looks at the clock and at signals
-SCHEDULES = 4096  # kept per process
+SCHEDULES = 4096  # kept per thread
+
+CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
 
 HALTS = {
     Native.OUT_OF_GAS: HaltReason.OUT_OF_GAS,
@@ -84,7 +104,12 @@ class NativeMemory:
 
 
 _FRAME = struct.Struct(words(FrameLayout))
-_LoadSlot = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+_FRAME_SIZE = FrameLayout.byte_size()
+_Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+_RULES = (
+    "access_sets", "cold_sload", "warm_access", "net_sstore", "sstore_sentry",
+    "sstore_reset", "sstore_noop", "sstore_clear_refund", "exp_byte", "all_but_64th",
+)  # fmt: skip
 
 
 class NativeEngine:
@@ -94,155 +119,267 @@ class NativeEngine:
         self.native = native
         self.stacks = Arena(DEPTH * STACK_ALIGN, STACK_ALIGN)
         self.memory = Arena(MEMORY_CAP)
-        self.frames = Arena(DEPTH * FrameLayout.size())
-        self.views = [
-            view_of(FrameLayout).from_address(self.frames.address + depth * FrameLayout.size())
-            for depth in range(DEPTH)
-        ]
-        self.slots = Arena(SLOT_CAP * Slot.size())
-        self.journal = Arena(JOURNAL_CAP * Undo.size())
-        self.index = Arena(INDEX_SIZE * 4)
+        self.output = Arena(MEMORY_CAP)
+        self.frame_arena = Arena(DEPTH * _FRAME_SIZE)
+        frame_view = view_of(FrameLayout)
+        self.views = [frame_view.from_address(self.frame_arena.address + d * _FRAME_SIZE) for d in range(DEPTH)]
+        self.slots = Arena(SLOT_CAP * Slot.byte_size())
+        self.slot_index = Arena(SLOT_CAP * 2 * 4)
+        self.account_arena = Arena(ACCOUNT_CAP * Account.byte_size())
+        self.account_index = Arena(ACCOUNT_CAP * 2 * 4)
+        self.journal = Arena(JOURNAL_CAP * Undo.byte_size())
+        self.logs = Arena(LOG_CAP)
+        self.block_hashes = Arena(256 * BlockHash.byte_size())
+        self.callbacks = {
+            name: _Callback(self._guarded(function))
+            for name, function in (
+                ("load_slot", self._load_slot),
+                ("load_account", self._load_account),
+                ("load_block_hash", self._load_block_hash),
+            )
+        }
         self.shared = view_of(Engine)()
         self.shared_address = ctypes.addressof(self.shared)
-        self._load_slot = _LoadSlot(self._on_load_slot)
         self._set_up()
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
-        self.accounts: list[bytes] = []
+        self.addresses: list[bytes] = []  # of accounts by number
         self.numbers: dict[bytes, int] = {}
-        self.state: State = State()
+        self.frames: list[Frame] = []  # those Python knows, by depth
+        self.serials: list[int] = []
         self.error: BaseException | None = None
         self.deadline: float | None = None
-        self._context: Context | None = None
+        self.state: State
+        self.context: Context
+        self.precompiles: Container[bytes] = ()
+        self._bound: object = None
 
     def _set_up(self) -> None:
         shared = self.shared
-        shared.slots = self.slots.address
-        shared.slot_limit = SLOT_CAP
-        shared.index = self.index.address
-        shared.index_mask = INDEX_SIZE - 1
-        shared.journal = self.journal.address
-        shared.journal_limit = JOURNAL_CAP
-        shared.load_slot = ctypes.cast(self._load_slot, ctypes.c_void_p).value
+        shared.enter = self.native.enter
+        shared.slots, shared.slot_limit = self.slots.address, SLOT_CAP
+        shared.index, shared.index_mask = self.slot_index.address, SLOT_CAP * 2 - 1
+        shared.accounts, shared.account_limit = self.account_arena.address, ACCOUNT_CAP
+        shared.account_index, shared.account_mask = self.account_index.address, ACCOUNT_CAP * 2 - 1
+        shared.journal, shared.journal_limit = self.journal.address, JOURNAL_CAP
+        shared.logs, shared.log_limit = self.logs.address, LOG_CAP
+        shared.output = self.output.address
+        shared.block_hashes = self.block_hashes.address
         shared.memory_end = self.memory.address + MEMORY_CAP
+        shared.epoch = 1
+        for name, callback in self.callbacks.items():
+            setattr(shared, name, ctypes.cast(callback, ctypes.c_void_p).value)
 
     # -- a call from outside
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
-        self._bind_context(context)
         self.state = state
-        self.error = None
+        self._bind(context)
         try:
-            outcome = drive(Frame(message, state, context), self._run)
-            if self.shared.slot_count:
-                self._flush()
+            outcome = self._drive(Frame(message, state, context))
+            self._flush()
             return outcome
         finally:
-            if self.shared.slot_count:
-                self.native.forget(self.shared_address)
-            self.accounts.clear()
-            self.numbers.clear()
+            self._forget()
 
-    def _bind_context(self, context: Context) -> None:
-        shared, rules, block = self.shared, context.rules, context.block
-        for name in (
-            "access_sets", "cold_sload", "warm_access", "net_sstore", "sstore_sentry",
-            "sstore_reset", "sstore_noop", "sstore_clear_refund", "exp_byte",
-        ):  # fmt: skip
+    def _bind(self, context: Context) -> None:
+        """Tells native code about the block and the transaction, unless it knows already."""
+        self.context = context
+        if len(self.schedules) > SCHEDULES:
+            self.schedules.clear()
+        block = context.block
+        described = (
+            context.fork, context.origin, context.gas_price, block.coinbase, block.timestamp, block.number,
+            block.prev_randao, block.difficulty, block.gas_limit, block.chain_id, block.base_fee,
+            context.blob_base_fee, block.hashes,
+        )  # fmt: skip
+        if described == self._bound:
+            return
+        self._bound = None
+        shared, rules = self.shared, context.rules
+        self.precompiles = precompiles_of(context.fork)
+        for name in _RULES:
             setattr(shared, name, int(getattr(rules, name)))
-        randao = block.prev_randao if context.fork >= Fork.PARIS else block.difficulty
         for name, value in (
             ("origin", int.from_bytes(context.origin, "big")),
             ("gas_price", context.gas_price),
             ("coinbase", int.from_bytes(block.coinbase, "big")),
             ("timestamp", block.timestamp),
             ("number", block.number),
-            ("prev_randao", randao),
+            ("prev_randao", block.prev_randao if context.fork >= Fork.PARIS else block.difficulty),
             ("gas_limit", block.gas_limit),
             ("chain_id", block.chain_id),
             ("base_fee", block.base_fee),
             ("blob_base_fee", context.blob_base_fee),
         ):
-            ctypes.memmove(getattr(shared, name), value.to_bytes(WORD, "little"), WORD)
+            _put(getattr(shared, name), value)
+        self.block_hashes.write(0, bytes(self.block_hashes.size))
+        if not callable(block.hashes):
+            described = (*described[:-1], dict(block.hashes))
+        self._bound = described
 
     def _flush(self) -> None:
-        """Writes the storage that changed into the state."""
-        view, size = view_of(Slot), Slot.size()
-        for number in range(self.shared.slot_count):
+        """Writes what changed natively into the state: storage, refund, logs."""
+        shared, state = self.shared, self.state
+        view, size = view_of(Slot), Slot.byte_size()
+        for number in range(shared.slot_count):
             slot = view.from_address(self.slots.address + number * size)
             if slot.flags & SLOT_DIRTY and not slot.account & TRANSIENT:
                 key, value = int.from_bytes(slot.key, "little"), int.from_bytes(slot.value, "little")
-                self.state.set_storage(self.accounts[slot.account], key, value)
-        refund = self.shared.refund
+                state.set_storage(self.addresses[slot.account], key, value)
+        refund = shared.refund
         if refund:
-            self.state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
+            state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
+        if shared.log_size:
+            state.add_logs(NativeLogs(self.logs.read(0, shared.log_size)))
 
-    def _on_load_slot(self, address: int) -> int:
-        """Native code asks for a slot it has not seen. Nothing may be raised through native frames."""
-        try:
-            slot = view_of(Slot).from_address(address)
-            account, key = self.accounts[slot.account], int.from_bytes(slot.key, "little")
-            state = self.state
-            value, original = state.storage(account, key), state.original_storage(account, key)
-            if value:
-                ctypes.memmove(slot.value, value.to_bytes(WORD, "little"), WORD)
-            if original:
-                ctypes.memmove(slot.original, original.to_bytes(WORD, "little"), WORD)
-            if (account, key) in state.warm_slots:
-                slot.flags = SLOT_WARM
-        except BaseException as error:
-            self.error = error
-            return 1
-        return 0
+    def _forget(self) -> None:
+        shared = self.shared
+        if shared.slot_count:
+            self.native.forget(self.shared_address)
+        if shared.account_count:
+            self.native.forget_accounts(self.shared_address)
+        shared.log_size = shared.refund = shared.journal_count = 0
+        self.addresses.clear()
+        self.numbers.clear()
+        self.frames.clear()
+        self.serials.clear()
+        self.error = None
+
+    # -- what native code asks for
+
+    def _guarded(self, function: Callable[[int], None]) -> Callable[[int], int]:
+        """Nothing may be raised through native frames: the error is kept, and raised again outside."""
+
+        def callback(address: int) -> int:
+            try:
+                function(address)
+            except BaseException as error:
+                self.error = error
+                return 1
+            return 0
+
+        return callback
+
+    def _load_slot(self, address: int) -> None:
+        slot = view_of(Slot).from_address(address)
+        account, key = self.addresses[slot.account], int.from_bytes(slot.key, "little")
+        state = self.state
+        value, original = state.storage(account, key), state.original_storage(account, key)
+        if value:
+            _put(slot.value, value)
+        if original:
+            _put(slot.original, original)
+        if (account, key) in state.warm_slots:
+            slot.flags = SLOT_WARM
+
+    def _load_account(self, address: int) -> None:
+        entry = view_of(Account).from_address(address)
+        where = bytes(entry.address)[19::-1]
+        state = self.state
+        account = state.account(where)
+        code = account.code
+        entry.number = self._number(where)
+        _put(entry.balance, account.balance)
+        _put(entry.code_hash, 0 if account.empty else int.from_bytes(account.code_hash(), "big"))
+        entry.code_size = len(code)
+        flags = 0
+        if not self.context.rules.access_sets or where in state.warm_addresses:
+            flags |= ACCOUNT_WARM
+        if where in self.precompiles:
+            pass
+        elif not code:
+            if self.context.rules.clears_empty_accounts and not (state.exists(where) and account.empty):
+                flags |= ACCOUNT_VOID
+        elif state.delegate_of(where) is None:
+            flags |= ACCOUNT_PLAIN
+            schedule = self.schedule(code)
+            entry.schedule, entry.jumps, entry.code = schedule.base, schedule.jumps_base, schedule.code_base
+        entry.flags = flags
+
+    def _load_block_hash(self, address: int) -> None:
+        entry = view_of(BlockHash).from_address(address)
+        _put(entry.hash, int.from_bytes(self.context.block.hash_of(entry.number - 1), "big"))
 
     # -- frames
 
-    def _run(self, frame: Frame) -> Frame:
-        view = self.views[frame.message.depth]
-        if type(frame.memory) is bytearray:
-            self._enter(frame, view)
-        else:
-            self._give_back(frame, view)
-        at = ctypes.addressof(view)
-        enter = self.native.enter
+    def _drive(self, first: Frame) -> Outcome:
+        """The reference tier's trampoline, with native code running the frames, and making some itself."""
+        frames = self.frames
+        entering: Frame | None = first
         while True:
-            status = enter(at)
+            if entering is not None:
+                frame, entering = entering, None
+                frames.append(frame)
+                self.serials.append(0)
+                if not begin(frame):
+                    self._enter(frame)
+                    continue
+            else:
+                try:
+                    event = self._run()
+                except ExceptionalHalt as halt:
+                    event = frames[-1]
+                    event.error = halt
+                if event is not frames[-1]:
+                    entering = event
+                    continue
+                frame = event
+            frames.pop()
+            self.serials.pop()
+            end(frame)
+            self.shared.epoch += 1
+            if not frames:
+                return outcome_of(frame)
+            resume(frames[-1], frame)
+            self._give_back(frames[-1], returned=True)
+
+    def _run(self) -> Frame:
+        """Runs until a frame Python knows ends (it is returned) or calls (the callee's frame is)."""
+        run, shared_address, shared = self.native.run, self.shared_address, self.shared
+        while True:
+            status = run(shared_address)
+            depth = (shared.frame - self.frame_arena.address) // _FRAME_SIZE
+            view = self.views[depth]
+            if depth >= len(self.frames) or view.serial != self.serials[depth] or depth + 1 < len(self.frames):
+                self._materialise(depth)
+            frame = self.frames[depth]
             if status == Native.SYNC:
                 event = self._sync(frame, view)
                 if event is not None:
                     return event
-            elif status == Native.STOP:
-                frame.gas = view.gas + view.reserve
-                return frame
-            elif status in (Native.RETURN, Native.REVERT):
-                frame.gas = view.gas + view.reserve
-                frame.reverted = status == Native.REVERT
-                offset, size = view.output_offset, view.output_size
-                frame.output = frame.memory[offset : offset + size] if size else b""
-                return frame
             elif status == Native.REFILL:
                 self._refill(view)
+            elif status <= Native.REVERT:
+                frame.gas = view.gas + view.reserve
+                frame.reverted = status == Native.REVERT
+                if status != Native.STOP and view.output_size:
+                    offset = view.output_offset
+                    frame.output = frame.memory[offset : offset + view.output_size]
+                return frame
             else:
                 self._halt(status)
 
-    def _enter(self, frame: Frame, view: Any) -> None:
-        message, depth = frame.message, frame.message.depth
-        schedule = self._schedule(message.code, frame.context.fork)
-        parent_end = 0
+    def _enter(self, frame: Frame) -> None:
+        """Makes the native frame of one that Python began."""
+        message, depth, shared = frame.message, frame.message.depth, self.shared
+        schedule = self.schedule(message.code)
+        start = 0
         if depth:
             parent = self.views[depth - 1]
-            parent_end = parent.memory + parent.memory_size - self.memory.address
-        frame.memory = NativeMemory(self.memory, parent_end, view)  # type: ignore[assignment]
+            start = parent.memory + parent.memory_size - self.memory.address
+        frame.memory = NativeMemory(self.memory, start, self.views[depth])  # type: ignore[assignment]
         gas = frame.gas
-        now = min(gas, SLICE)
-        stack = self.stacks.address + depth * STACK_ALIGN
+        now = gas if gas < SLICE else SLICE
+        shared.serial += 1
+        self.serials[depth] = shared.serial
         _FRAME.pack_into(
-            self.frames._map,
-            depth * FrameLayout.size(),
+            self.frame_arena.map,
+            self.frame_arena.skip + depth * _FRAME_SIZE,
             schedule.base + 16,
-            stack,
+            self.stacks.address + depth * STACK_ALIGN,
             now,
             gas - now,
-            self.memory.address + parent_end,
+            self.memory.address + start,
             0,
             0,
             schedule.base,
@@ -256,61 +393,105 @@ class NativeEngine:
             0,
             0,
             0,
+            0,
+            0,
+            shared.journal_count,
+            shared.log_size,
+            shared.refund,
+            1,
+            shared.serial,
+            0,
             self._number(message.address),
             int(frame.static),
             self.shared_address,
             depth,
-            message.address[::-1].ljust(WORD, b"\0"),
-            message.caller[::-1].ljust(WORD, b"\0"),
+            message.address[::-1],
+            message.caller[::-1],
             message.value.to_bytes(WORD, "little"),
         )
-        frame.state.journal.append((self._revert, self.shared.journal_count, self.shared.refund))
+        self.state.journal.append((self._revert, shared.journal_count, shared.log_size, shared.refund))
+        shared.frame = self.frame_arena.address + depth * _FRAME_SIZE
+        shared.epoch += 1
 
-    def _revert(self, mark: int, refund: int) -> None:
-        self.native.revert_to(self.shared_address, mark)
+    def _materialise(self, depth: int) -> None:
+        """Brings the frames Python knows up to date with those native code began and ended."""
+        frames, serials, views = self.frames, self.serials, self.views
+        known = 0
+        while known < min(len(frames), depth + 1) and serials[known] == views[known].serial:
+            known += 1
+        del frames[known:], serials[known:]
+        for at in range(known, depth + 1):
+            view = views[at]
+            message = Message(
+                caller=bytes(view.caller)[19::-1],
+                address=bytes(view.address)[19::-1],
+                code=self.state.account(self.addresses[view.code_account]).code,
+                data=ctypes.string_at(view.data, view.data_size),
+                value=int.from_bytes(view.value, "little"),
+                depth=at,
+                static=bool(view.static),
+                code_address=self.addresses[view.code_account],
+            )
+            frame = Frame(message, self.state, self.context)
+            frame.memory = NativeMemory(self.memory, view.memory - self.memory.address, view)  # type: ignore[assignment]
+            frame.mark = self.state.mark()
+            self.state.journal.append((self._revert, view.journal_mark, view.log_mark, view.refund_mark))
+            view.in_python = 1
+            frames.append(frame)
+            serials.append(view.serial)
+        for at in range(max(known - 1, 0), depth):  # these are in calls that native code began
+            frame, view = frames[at], views[at]
+            frame.gas = view.gas + view.reserve
+            frame.stack = []
+            frame.return_range = (view.call_offset, view.call_size)
+
+    def _revert(self, journal: int, logs: int, refund: int) -> None:
+        self.native.revert_to(self.shared_address, journal)
+        self.shared.log_size = logs
         self.shared.refund = refund
 
     def _number(self, address: bytes) -> int:
         number = self.numbers.get(address)
         if number is None:
-            number = self.numbers[address] = len(self.accounts)
-            self.accounts.append(address)
+            number = self.numbers[address] = len(self.addresses)
+            self.addresses.append(address)
         return number
 
-    def _schedule(self, code: bytes, fork: Fork) -> Schedule:
-        key = (code, fork)
+    def schedule(self, code: bytes) -> Schedule:
+        key = (code, self.context.fork)
         schedule = self.schedules.get(key)
         if schedule is None:
-            if len(self.schedules) >= SCHEDULES:
-                self.schedules.clear()
-            schedule = self.schedules[key] = build_schedule(code, fork, self.native.handlers)
+            schedule = self.schedules[key] = build_schedule(code, self.context.fork, self.native.handlers)
         return schedule
 
     def _sync(self, frame: Frame, view: Any) -> Frame | None:
         """Does one instruction in Python, on the native stack and memory."""
-        pc = view.pc
-        op = BY_BYTE[frame.code[pc]]
-        frame.pc = pc + 1
+        op = BY_BYTE[frame.code[view.pc]]
+        frame.pc = view.pc + 1
         frame.gas = view.gas + view.reserve
-        sp = view.sp
-        raw = ctypes.string_at(sp - WORD * op.pops, WORD * op.pops)
+        view.sp -= WORD * op.pops
+        raw = ctypes.string_at(view.sp, WORD * op.pops)
         frame.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
-        view.sp = sp - WORD * op.pops
         event = INSTRUCTIONS[op.name](frame)
+        self.shared.epoch += 1
         if event is None:
-            self._give_back(frame, view)
+            self._give_back(frame, returned=op.name in CALLS)
         return event
 
-    def _give_back(self, frame: Frame, view: Any) -> None:
+    def _give_back(self, frame: Frame, *, returned: bool) -> None:
         """What Python left on its side goes to native code: results, gas, return data."""
+        depth = frame.message.depth
+        view = self.views[depth]
         if frame.stack:
-            raw = b"".join(word.to_bytes(WORD, "little") for word in frame.stack)
+            raw = b"".join([word.to_bytes(WORD, "little") for word in frame.stack])
             ctypes.memmove(view.sp, raw, len(raw))
             view.sp += len(raw)
             frame.stack = []
         now = min(frame.gas, SLICE)
         view.gas, view.reserve = now, frame.gas - now
-        view.returned, view.returned_size = _address_of(frame.returndata), len(frame.returndata)
+        if returned:
+            view.returned, view.returned_size = _address_of(frame.returndata), len(frame.returndata)
+        self.shared.frame = self.frame_arena.address + depth * _FRAME_SIZE
 
     def _refill(self, view: Any) -> None:
         """Hands out the next slice of gas: the moment to look at the clock."""
@@ -322,18 +503,24 @@ class NativeEngine:
         view.gas += more
         view.reserve -= more
 
-    def _halt(self, status: int) -> None:
-        if status == Native.ERROR and self.error is not None:
+    def _halt(self, status: int) -> NoReturn:
+        if self.error is not None:
             raise self.error
-        if status == Native.MEMORY_CAP:
-            raise EngineLimit(f"memory over the engine's cap of {MEMORY_CAP >> 20} MiB")
-        if status in (Native.SLOT_CAP, Native.ERROR):
-            raise EngineLimit(f"more than {SLOT_CAP:,} storage slots in one call")
-        raise ExceptionalHalt(HALTS[status])
+        if status in HALTS:
+            raise ExceptionalHalt(HALTS[status])
+        raise EngineLimit(
+            f"over a limit of the native engine: {MEMORY_CAP >> 20} MiB of memory, {SLOT_CAP:,} storage slots, "
+            f"{JOURNAL_CAP:,} storage changes or {LOG_CAP >> 20} MiB of logs in one call"
+        )
 
 
 def _address_of(data: bytes) -> int:
     return ctypes.cast(data, ctypes.c_void_p).value or 0
+
+
+def _put(field: Any, value: int) -> None:
+    """Writes a word, lowest byte first, as native code reads it."""
+    field[:] = value.to_bytes(WORD, "little")
 
 
 _engines = threading.local()

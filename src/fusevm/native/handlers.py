@@ -20,7 +20,8 @@ from llvmlite import ir
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import MEANINGS, meanings_in
-from fusevm.native import runtime
+from fusevm.fuse.sections import OUTWARD
+from fusevm.native import outside, runtime
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import STACK_ALIGN, WORD, Engine, Frame, Status
 from fusevm.native.words import LlvmWords, V
@@ -29,7 +30,8 @@ I1, I8, I16, I32, I64, I256 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64, 2
 CONVENTION = "preserve_nonecc"
 HANDLER = ir.FunctionType(I64, [PTR, PTR, I64, PTR])  # ip, sp, gas, frame -> status
 
-OPERANDS = {"PUSH": 1, "PUSHW": 4, "PC": 1, "JUMP@": 1, "JUMPI@": 1, "SECTION": 1, "GASSECTION": 1, "SYNC": 2}
+OPERANDS = {"PUSH": 1, "PUSHW": 4, "PC": 1, "JUMP@": 1, "JUMPI@": 1, "SECTION": 1, "GASSECTION": 1, "SYNC": 1}
+OPERANDS |= dict.fromkeys(OUTWARD, 1)
 
 # What the frame and the engine know, by opcode.
 FRAME_WORDS = {"ADDRESS": "address", "CALLER": "caller", "CALLVALUE": "value"}
@@ -435,11 +437,55 @@ class HandlerBuilder:
         self.build.ret(ir.Constant(I64, Status.INVALID_JUMP))
 
     def do_sync(self) -> None:
-        """Python does the instruction: its opcode and pc are the operands."""
-        self._next_operand(I64)
-        self._set_field("pc", self._next_operand(I64))
+        """Python does the instruction; its pc is the operand."""
+        pc = self._next_operand(I64)
         self._write_back()
+        self._set_field("pc", pc)
         self._leave(Status.SYNC)
+
+    def _log(self, topics: int) -> None:
+        self._write_back()
+        left = self._call(outside.write_log, self.frame, self.gas, self.sp, ir.Constant(I64, topics))
+        self._charged(left)
+        self.sp = self._slot_address(topics + 2)
+
+    def do_blockhash(self) -> None:
+        scratch = self._scratch()
+        done = self._call(outside.block_hash, self.frame, self._pop().value, scratch)
+        self._fail_if(self.build.icmp_unsigned("!=", done, ir.Constant(I64, outside.DONE)), Status.ERROR)
+        self._push(self.build.load(scratch, typ=I256, align=8))
+
+    def _ask(self, function: Any, operands: int) -> None:
+        """Asks a runtime function for a word; where it does not know, Python does the instruction."""
+        pc, scratch, sp = self._next_operand(I64), self._scratch(), self.sp
+        arguments = [self._pop().value for _ in range(operands)]
+        done = self._call(function, self.frame, *arguments, scratch)
+        following, asking = self.function.append_basic_block("known"), self.function.append_basic_block("ask")
+        self.build.cbranch(self.build.icmp_unsigned("!=", done, ir.Constant(I64, 0)), following, asking)
+        self.build.position_at_end(asking)
+        self._hand_over(pc, sp)
+        self.build.position_at_end(following)
+        self._push(self.build.load(scratch, typ=I256, align=8))
+
+    def _hand_over(self, pc: Any, sp: Any) -> None:
+        self._set_field("pc", pc)
+        self._set_field("ip", self._next_ip())
+        self._set_field("sp", sp)
+        self._set_field("gas", self.gas)
+        self.build.ret(ir.Constant(I64, Status.SYNC))
+
+    def _call_out(self, kind: int) -> None:
+        """CALL and its kin: a child frame, or Python's business."""
+        pc = self._next_operand(I64)
+        number = ir.Constant(I64, kind)
+        answer = self._call(outside.begin_call, self.frame, self.gas, self.sp, number, self._next_ip())
+        done = self.build.icmp_unsigned("==", answer, ir.Constant(I64, outside.DONE))
+        with self.build.if_then(done, likely=True):
+            self.build.ret(ir.Constant(I64, Status.CALLING))
+        ask = self.build.icmp_unsigned("==", answer, ir.Constant(I64, outside.ASK_PYTHON))
+        with self.build.if_then(ask):
+            self._hand_over(pc, self.sp)
+        self.build.ret(self.build.call(_status_of(self.module), [answer]))
 
 
 def _status_of(module: ir.Module) -> ir.Function:
@@ -454,10 +500,9 @@ def _status_of(module: ir.Module) -> ir.Function:
     result: Any = ir.Constant(I64, Status.ERROR)
     for failure, status in (
         (runtime.FAILED, Status.OUT_OF_GAS),
-        (runtime.CAPPED, Status.MEMORY_CAP),
+        (runtime.CAPPED, Status.CAP),
         (runtime.STATIC, Status.STATIC_WRITE),
         (runtime.BOUNDS, Status.RETURNDATA),
-        (runtime.FULL, Status.SLOT_CAP),
     ):
         same = build.icmp_unsigned("==", function.args[0], ir.Constant(I64, failure))
         result = build.select(same, ir.Constant(I64, status), result)
@@ -496,4 +541,17 @@ SPECIAL: dict[str, Callable[[HandlerBuilder], None]] = {
     "INVALID": HandlerBuilder.do_invalid,
     "BADJUMP": HandlerBuilder.do_badjump,
     "SYNC": HandlerBuilder.do_sync,
+    "BLOCKHASH": HandlerBuilder.do_blockhash,
+    "BALANCE": lambda builder: builder._ask(outside.read_balance, 1),
+    "SELFBALANCE": lambda builder: builder._ask(outside.read_own_balance, 0),
+    "EXTCODESIZE": lambda builder: builder._ask(outside.read_code_size, 1),
+    "EXTCODEHASH": lambda builder: builder._ask(outside.read_code_hash, 1),
+    "CALL": lambda builder: builder._call_out(outside.CALL),
+    "DELEGATECALL": lambda builder: builder._call_out(outside.DELEGATECALL),
+    "STATICCALL": lambda builder: builder._call_out(outside.STATICCALL),
+    "LOG0": lambda builder: builder._log(0),
+    "LOG1": lambda builder: builder._log(1),
+    "LOG2": lambda builder: builder._log(2),
+    "LOG3": lambda builder: builder._log(3),
+    "LOG4": lambda builder: builder._log(4),
 }

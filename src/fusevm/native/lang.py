@@ -62,7 +62,13 @@ else:
     ptr = Pointer()
 
 
-class Struct:
+if TYPE_CHECKING:
+    _Place = int  # to a type checker a pointer is a number too
+else:
+    _Place = object
+
+
+class Struct(_Place):
     """A layout in memory: annotated fields one behind another, each aligned to eight bytes."""
 
     _fields: dict[str, tuple[int, Any]]
@@ -86,7 +92,7 @@ class Struct:
         return cls._fields[name][0]
 
     @classmethod
-    def size(cls) -> int:
+    def byte_size(cls) -> int:
         return cls._size
 
 

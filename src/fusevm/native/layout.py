@@ -23,9 +23,9 @@ class Status:
     INVALID_OPCODE = 8
     STATIC_WRITE = 9
     RETURNDATA = 10
-    MEMORY_CAP = 11  # the engine's own limit, not the EVM's
-    SLOT_CAP = 12
-    ERROR = 13  # a callback failed; Python holds the exception
+    CAP = 11  # one of the engine's own limits, not the EVM's
+    ERROR = 12  # a callback failed; Python holds the exception
+    CALLING = 13  # a child frame is ready to run; never reaches Python
 
 
 class Frame(Struct):
@@ -49,6 +49,14 @@ class Frame(Struct):
     output_offset: u64  # RETURN and REVERT: where in memory, and how much
     output_size: u64
     pc: u64  # of the instruction Python must do
+    call_offset: u64  # where in memory the running call's output goes, and how much
+    call_size: u64
+    journal_mark: u64  # lengths of journal and logs as this frame began, and the refund counter
+    log_mark: u64
+    refund_mark: u64
+    in_python: u64  # whether Python has an object for this frame, and must see it end
+    serial: u64  # tells frames at the same depth apart
+    code_account: u64  # number of the account the code came from
     account: u64  # number of the account whose storage this is
     static: u64
     engine: ptr
@@ -61,6 +69,9 @@ class Frame(Struct):
 class Engine(Struct):
     """What all frames share."""
 
+    frame: ptr  # the running one
+    enter: ptr
+    serial: u64
     slots: ptr
     slot_count: u64
     slot_limit: u64
@@ -70,6 +81,19 @@ class Engine(Struct):
     journal_count: u64
     journal_limit: u64
     refund: u64
+    accounts: ptr
+    account_count: u64
+    account_limit: u64
+    account_index: ptr  # u32 by hash: number of an account plus one
+    account_mask: u64
+    epoch: u64  # moves on whenever Python may have changed accounts
+    logs: ptr
+    log_size: u64  # bytes
+    log_limit: u64
+    output: ptr  # what the last call handed back is kept here
+    block_hashes: ptr  # 256 of BlockHash
+    load_account: ptr  # asks Python for an account: (account) -> status
+    load_block_hash: ptr
     load_slot: ptr  # asks Python for a slot: (slot) -> status
     memory_end: ptr  # where the arena ends
     # rules of the fork
@@ -82,6 +106,7 @@ class Engine(Struct):
     sstore_noop: u64
     sstore_clear_refund: u64
     exp_byte: u64
+    all_but_64th: u64
     # the block and the transaction
     origin: u256
     gas_price: u256
@@ -104,6 +129,40 @@ class Slot(Struct):
     key: u256
     value: u256
     original: u256
+
+
+class Account(Struct):
+    """An account as Python described it at some epoch; Python's own is the one that counts."""
+
+    address: u256
+    number: u64  # by which Python and storage slots know it
+    bucket: u64
+    epoch: u64
+    flags: u64
+    balance: u256
+    code_hash: u256
+    code: ptr
+    code_size: u64
+    schedule: ptr
+    jumps: ptr
+
+
+ACCOUNT_WARM = 1
+ACCOUNT_PLAIN = 2  # has code of its own: no precompile, no delegation
+ACCOUNT_VOID = 4  # has no code, and calling it without value does nothing at all
+
+
+class BlockHash(Struct):
+    number: u64  # plus one; zero where nothing is kept
+    hash: u256
+
+
+class LogHeader(Struct):
+    """A log: this, its topics, its data padded to eight bytes."""
+
+    address: u256
+    topics: u64
+    size: u64
 
 
 SLOT_WARM = 1

@@ -29,15 +29,14 @@ from fusevm.native.lang import (
 from fusevm.native.layout import SLOT_DIRTY, SLOT_WARM, TRANSIENT, Engine, Frame, Slot, Undo
 
 FAILED = (1 << 64) - 1  # less than zero as a signed number: out of gas
-CAPPED = (1 << 64) - 2  # the engine's memory cap
+CAPPED = (1 << 64) - 2  # one of the engine's own limits
 BROKEN = (1 << 64) - 3  # a callback failed
 STATIC = (1 << 64) - 4  # a write in a static call
 BOUNDS = (1 << 64) - 5  # past the end of return data
-FULL = (1 << 64) - 6  # the slot table's cap
 
 HUGE = 1 << 40  # no offset or size beyond this can ever be paid for
-SLOT_SIZE = Slot.size()
-UNDO_SIZE = Undo.size()
+SLOT_SIZE = Slot.byte_size()
+UNDO_SIZE = Undo.byte_size()
 SSTORE_SET = 20_000
 STIPEND = 2_300
 
@@ -298,7 +297,7 @@ def storage_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
         if slt(gas, 0):
             return gas
         if journal_full(engine) != 0:
-            return FULL
+            return CAPPED
         record(engine, slot)
         slot.flags = slot.flags | SLOT_WARM
     store(out, 0, slot.value)
@@ -352,7 +351,7 @@ def storage_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
     if slt(gas, 0):
         return gas
     if journal_full(engine) != 0:
-        return FULL
+        return CAPPED
     record(engine, slot)
     engine.refund += refund
     slot.flags = slot.flags | (SLOT_WARM | SLOT_DIRTY)
@@ -364,7 +363,7 @@ def storage_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
 def transient_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
     slot = Slot(find_slot(frame, frame.account | TRANSIENT, key))
     if slot == 0:
-        return FULL
+        return CAPPED
     store(out, 0, slot.value)
     return gas
 
@@ -376,7 +375,7 @@ def transient_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
         return STATIC
     slot = Slot(find_slot(frame, frame.account | TRANSIENT, key))
     if slot == 0 or journal_full(engine) != 0:
-        return FULL
+        return CAPPED
     record(engine, slot)
     slot.value = value
     return gas

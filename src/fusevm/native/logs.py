@@ -1,0 +1,57 @@
+"""Logs as native code wrote them, decoded when somebody looks."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from fusevm.chain.state import Log
+from fusevm.native.layout import WORD, LogHeader
+
+_HEADER = LogHeader.byte_size()
+
+
+class NativeLogs(Sequence[Log]):
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._decoded: list[Log] | None = None
+
+    @property
+    def _logs(self) -> list[Log]:
+        if self._decoded is None:
+            self._decoded = list(_decode(self._raw))
+        return self._decoded
+
+    @overload
+    def __getitem__(self, index: int) -> Log: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Log]: ...
+    def __getitem__(self, index: int | slice) -> Log | list[Log]:
+        return self._logs[index]
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(self._logs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._logs == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._logs)
+
+
+def _decode(raw: bytes) -> Iterator[Log]:
+    at = 0
+    while at < len(raw):
+        address = raw[at : at + WORD][19::-1]
+        count, size = struct.unpack_from("<QQ", raw, at + WORD)
+        at += _HEADER
+        topics = tuple(int.from_bytes(raw[at + i * WORD : at + (i + 1) * WORD], "little") for i in range(count))
+        at += count * WORD
+        yield Log(address, topics, raw[at : at + size])
+        at += (size + 7) & ~7
