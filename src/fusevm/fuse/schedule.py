@@ -1,7 +1,7 @@
 """The schedule native code runs: a flat array of handler addresses and operands, with sequences fused.
 
-Every block opens with a SECTION, which charges its gas and checks the stack's bounds once. Static jumps hold the address
-of the entry they go to. The longest sequence that has a handler wins.
+Every block opens with a SECTION, which charges its gas and checks the stack's bounds once. Static jumps hold the
+address of the entry they go to. The longest sequence that has a handler wins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Trie = dict[str, Any]  # opcode name to (handler address or 0, sequence, the tri
 class Unit(NamedTuple):
     """One handler in the schedule: where it stands, and the instructions it does."""
 
-    index: int
+    at: int
     sequence: tuple[str, ...]
     tokens: tuple[Token, ...]
     section: Section | None
@@ -49,7 +49,12 @@ class Schedule:
         self.units = units
         self.base = words.buffer_info()[0]
         self.jumps_base = jumps.buffer_info()[0]
-        self.code_base = ctypes.cast(code, ctypes.c_void_p).value or 0
+        self.code_base = address_of(code)
+
+
+def address_of(data: bytes) -> int:
+    """Where the bytes are; good for as long as somebody holds them."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 class Handlers:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
+import time
 from functools import cache
+from pathlib import Path
 
 from llvmlite import ir
 
@@ -12,8 +16,10 @@ from fusevm.fuse.patterns import fused_sequences
 from fusevm.fuse.schedule import Handlers
 from fusevm.native import handlers as made
 from fusevm.native import outside, runtime
-from fusevm.native.jit import Loaded, object_code
-from fusevm.native.lang import PTR, Callee
+from fusevm.native.cache import cached
+from fusevm.native.jit import Loaded, host, object_code
+from fusevm.native.lang import PTR, Callee, Native
+from fusevm.native.layout import Frame
 
 
 def single_sequences() -> list[tuple[str, ...]]:
@@ -33,7 +39,8 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     for sequence in sequences:
         made.HandlerBuilder(module, sequence).derive()
     for function in (runtime.revert_to, runtime.forget, outside.run, outside.forget_accounts):
-        function.define(module)  # type: ignore[attr-defined]
+        assert isinstance(function, Native)
+        function.define(module)
     _define_enter(module)
     return module
 
@@ -43,7 +50,7 @@ def _define_enter(module: ir.Module) -> None:
     function = ir.Function(module, ir.FunctionType(made.I64, [PTR]), "enter")
     build = ir.IRBuilder(function.append_basic_block())
     frame = function.args[0]
-    fields = made.Frame
+    fields = Frame
     values = []
     for name, kind in (("ip", PTR), ("sp", PTR), ("gas", made.I64)):
         place = build.gep(frame, [ir.Constant(made.I64, fields.offset(name))], source_etype=made.I8)
@@ -72,5 +79,34 @@ class Library:
 
 @cache
 def library() -> Library:
+    """The handlers of this version on this processor: from the cache folder, or built into it."""
     sequences = all_sequences()
-    return Library(object_code(build_module(sequences)), sequences)
+    return Library(cached(f"handlers-{_fingerprint(sequences)}.o", lambda: _build(sequences)), sequences)
+
+
+def _build(sequences: list[tuple[str, ...]]) -> bytes:
+    started = time.perf_counter()
+    shown = sys.stderr.isatty()
+    if shown:
+        print(f"fusevm: building {len(sequences)} native handlers, once … ", end="", file=sys.stderr, flush=True)
+    code = object_code(build_module(sequences))
+    if shown:
+        print(f"{time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+    return code
+
+
+def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
+    """All that the object code depends on: the version, LLVM, the processor, and the sources that generate it."""
+    import llvmlite
+
+    import fusevm
+    from fusevm.evm import opcodes, words
+
+    digest = hashlib.sha256()
+    parts = [fusevm.__version__, llvmlite.__version__, *host(), repr(sequences)]
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    folder = Path(__file__).parent
+    for source in (*sorted(folder.glob("*.py")), Path(words.__file__), Path(opcodes.__file__)):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:32]

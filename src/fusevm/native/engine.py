@@ -21,10 +21,9 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.evm.precompiles import precompiles_of
-from fusevm.fuse.schedule import Schedule, build_schedule
+from fusevm.fuse.schedule import Schedule, address_of, build_schedule
 from fusevm.native.arena import Arena
 from fusevm.native.build import Library, library
-from fusevm.native.logs import NativeLogs
 from fusevm.native.layout import (
     ACCOUNT_PLAIN,
     ACCOUNT_VOID,
@@ -42,6 +41,7 @@ from fusevm.native.layout import (
 )
 from fusevm.native.layout import Frame as FrameLayout
 from fusevm.native.layout import Status as Native
+from fusevm.native.logs import NativeLogs
 from fusevm.native.views import view_of, words
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
@@ -338,7 +338,7 @@ class NativeEngine:
         run, shared_address, shared = self.native.run, self.shared_address, self.shared
         while True:
             status = run(shared_address)
-            depth = (shared.frame - self.frame_arena.address) // _FRAME_SIZE
+            depth: int = (shared.frame - self.frame_arena.address) // _FRAME_SIZE
             view = self.views[depth]
             if depth >= len(self.frames) or view.serial != self.serials[depth] or depth + 1 < len(self.frames):
                 self._materialise(depth)
@@ -386,7 +386,7 @@ class NativeEngine:
             schedule.jumps_base,
             schedule.code_base,
             len(message.code),
-            _address_of(message.data),
+            address_of(message.data),
             len(message.data),
             0,
             0,
@@ -490,7 +490,7 @@ class NativeEngine:
         now = min(frame.gas, SLICE)
         view.gas, view.reserve = now, frame.gas - now
         if returned:
-            view.returned, view.returned_size = _address_of(frame.returndata), len(frame.returndata)
+            view.returned, view.returned_size = address_of(frame.returndata), len(frame.returndata)
         self.shared.frame = self.frame_arena.address + depth * _FRAME_SIZE
 
     def _refill(self, view: Any) -> None:
@@ -512,10 +512,6 @@ class NativeEngine:
             f"over a limit of the native engine: {MEMORY_CAP >> 20} MiB of memory, {SLOT_CAP:,} storage slots, "
             f"{JOURNAL_CAP:,} storage changes or {LOG_CAP >> 20} MiB of logs in one call"
         )
-
-
-def _address_of(data: bytes) -> int:
-    return ctypes.cast(data, ctypes.c_void_p).value or 0
 
 
 def _put(field: Any, value: int) -> None:

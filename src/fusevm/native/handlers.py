@@ -158,10 +158,11 @@ class HandlerBuilder:
         self.build.ret(ir.Constant(I64, status))
 
     def _fail_if(self, condition: Any, status: int) -> None:
-        """A cold branch to an exceptional halt; nothing needs to be materialised, since the frame is undone."""
+        """A cold branch to an exceptional halt. The frame is undone, so only what tells why is kept."""
         if status not in self.failures:
             block = self.function.append_basic_block("fail")
             with self.build.goto_block(block):
+                self._remember_entry()
                 self.build.ret(ir.Constant(I64, status))
             self.failures[status] = block
         following = self.function.append_basic_block("ok")
@@ -201,10 +202,17 @@ class HandlerBuilder:
         branch = self.build.cbranch(failed, bad, following)
         branch.set_weights([1, 2000])
         self.build.position_at_end(bad)
-        status = self.build.call(_status_of(self.module), [gas])
-        self.build.ret(status)
+        self._remember_entry()
+        self.build.ret(self.build.call(_status_of(self.module), [gas]))
         self.build.position_at_end(following)
         self.gas = gas
+
+    def _remember_entry(self) -> None:
+        """Registers as they were when this handler began: where a failed sequence can be replayed from."""
+        ip, sp, gas, _ = self.function.args
+        self._set_field("ip", ip)
+        self._set_field("sp", sp)
+        self._set_field("gas", gas)
 
     # -- the opcodes
 
@@ -431,9 +439,11 @@ class HandlerBuilder:
         self._end_with_output(Status.REVERT)
 
     def do_invalid(self) -> None:
+        self._remember_entry()
         self.build.ret(ir.Constant(I64, Status.INVALID_OPCODE))
 
     def do_badjump(self) -> None:
+        self._remember_entry()
         self.build.ret(ir.Constant(I64, Status.INVALID_JUMP))
 
     def do_sync(self) -> None:
@@ -485,6 +495,7 @@ class HandlerBuilder:
         ask = self.build.icmp_unsigned("==", answer, ir.Constant(I64, outside.ASK_PYTHON))
         with self.build.if_then(ask):
             self._hand_over(pc, self.sp)
+        self._remember_entry()
         self.build.ret(self.build.call(_status_of(self.module), [answer]))
 
 

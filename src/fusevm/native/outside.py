@@ -16,11 +16,9 @@ from fusevm.native.lang import (
     ptr,
     slt,
     store,
-    u8,
     u32,
     u64,
     u256,
-    unlikely,
 )
 from fusevm.native.layout import (
     ACCOUNT_PLAIN,
@@ -34,7 +32,7 @@ from fusevm.native.layout import (
     LogHeader,
     Status,
 )
-from fusevm.native.runtime import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow, hash_key, revert_to
+from fusevm.native.runtime import BROKEN, CAPPED, STATIC, charge, clamp, grow, hash_key, revert_to
 
 ASK_PYTHON = 0
 DONE = 1
@@ -107,7 +105,7 @@ def block_hash(frame: Frame, number: u256, out: ptr) -> u64:
 
 
 @native
-def find_account(engine: Engine, address: u256) -> Account:
+def find_account(engine: Engine, address: u256) -> ptr:
     """The account as it is at this epoch; nothing where Python cannot say."""
     bucket = hash_key(0, address) & engine.account_mask
     account = Account(engine.accounts)
@@ -145,10 +143,10 @@ def forget_accounts(engine: Engine) -> None:
 
 
 @inlined
-def warm_account(frame: Frame, address: u256) -> Account:
+def warm_account(frame: Frame, address: u256) -> ptr:
     """The account, if looking at it costs no more than the static gas."""
     engine = Engine(frame.engine)
-    account = find_account(engine, address & ADDRESS_MASK)
+    account = Account(find_account(engine, address & ADDRESS_MASK))
     if account != 0 and (account.flags & ACCOUNT_WARM) == 0:
         return 0
     return account
