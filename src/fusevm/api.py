@@ -19,6 +19,8 @@ from fusevm.tiers import executor_for
 from fusevm.values import AddressLike, BytesLike, to_address, to_bytes, to_number
 
 DEFAULT_GAS = 30_000_000
+GAS_BITS = 64
+BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
 
 class WrongThread(RuntimeError):
@@ -109,10 +111,16 @@ class EVM:
         gas_price: int = 0,
     ) -> Result:
         """As `call` (or `deploy`, where `to` is None), and nothing is kept."""
-        with self.snapshot():
+        state = self.state
+        mark = state.mark()
+        state.open_snapshots += 1
+        try:
             if to is None:
                 return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
             return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
+        finally:
+            state.revert(mark)
+            state.open_snapshots -= 1
 
     def transact(
         self,
@@ -151,8 +159,12 @@ class EVM:
             max_blob_fee,
             authorizations,
         )
-        with self._alone():
+        if not self._busy.acquire(blocking=False):
+            raise WrongThread(BUSY)
+        try:
             receipt = process(tx, self.state, self.block, self.fork, self._run)
+        finally:
+            self._busy.release()
         outcome = receipt.outcome
         return Result(
             outcome.status,
@@ -177,18 +189,18 @@ class EVM:
         *,
         creates: bool,
     ) -> Result:
-        to_number(value, "value")
-        to_number(gas, "gas")
-        with self._alone():
-            state, rules = self.state, self.rules
+        if type(gas) is not int or gas >> GAS_BITS:
+            to_number(gas, "gas", bits=GAS_BITS)
+        state, rules, busy = self.state, self.rules, self._busy
+        if not busy.acquire(blocking=False):
+            raise WrongThread(BUSY)
+        try:
+            if value:
+                self._check_value(caller, to_number(value, "value"))
             state.begin_transaction()
-            context = Context(
-                self.fork, self.block, caller if origin is None else to_address(origin, "origin"), gas_price
-            )
+            context = Context(self.fork, self.block, caller if origin is None else to_address(origin), gas_price)
             if rules.access_sets:
                 warm_up(state, context, caller, address)
-            if value > state.account(caller).balance:
-                raise ValueError(f"caller 0x{caller.hex()} has {state.account(caller).balance} wei, not {value}")
             if creates:
                 state.set_nonce(caller, state.account(caller).nonce + 1)
             message = top_message(caller, address, data, value, creates, state, rules)
@@ -200,7 +212,14 @@ class EVM:
                 refund = min(refund, (used + intrinsic_gas(rules, data, creates)) // rules.refund_quotient)
             logs = state.logs_so_far()
             clear_away(state, rules)
+        finally:
+            busy.release()
         return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
+
+    def _check_value(self, caller: bytes, value: int) -> None:
+        balance = self.state.account(caller).balance
+        if value > balance:
+            raise ValueError(f"caller 0x{caller.hex()} has {balance} wei, not {value}")
 
     def _run(self, message: Message, state: State, context: Context) -> Outcome:
         try:
@@ -208,15 +227,6 @@ class EVM:
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.revert(state.began)
             raise
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if not self._busy.acquire(blocking=False):
-            raise WrongThread("this EVM is running already; give each thread (and each hook) an EVM of its own")
-        try:
-            yield
-        finally:
-            self._busy.release()
 
     # -- snapshots
 

@@ -58,12 +58,14 @@ class Context:
     origin: bytes = ZERO_ADDRESS
     gas_price: int = 0
     blob_hashes: tuple[bytes, ...] = ()
-    rules: Rules = field(init=False)
-    blob_base_fee: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.rules = rules_of(self.fork)
-        self.blob_base_fee = self.block.blob_base_fee(self.rules)
+    @property
+    def rules(self) -> Rules:
+        return rules_of(self.fork)
+
+    @property
+    def blob_base_fee(self) -> int:
+        return self.block.blob_base_fee(self.rules)
 
 
 @dataclass(slots=True)

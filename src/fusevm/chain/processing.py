@@ -87,10 +87,7 @@ def run_top(message: Message, state: State, context: Context, execute: Executor)
 
 def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> None:
     """What is warm from the start: sender, target, precompiles, and the coinbase (EIP-2929, 3651)."""
-    warm = state.warm_addresses
-    warm.update(precompiles_of(context.fork))
-    warm.add(sender)
-    warm.add(target)
+    state.warm_addresses = warm = {sender, target, *precompiles_of(context.fork)}
     if context.rules.warm_coinbase:
         warm.add(context.block.coinbase)
 
@@ -99,7 +96,7 @@ def clear_away(state: State, rules: Rules) -> None:
     """Removes accounts that destroyed themselves and, since EIP-161, touched ones left empty."""
     for address in state.destroyed:
         state.delete(address)
-    if rules.clears_empty_accounts:
+    if state.touched and rules.clears_empty_accounts:
         for address in state.touched:
             if state.exists(address) and state.account(address).empty:
                 state.delete(address)

@@ -43,10 +43,8 @@ def high_product(x: u64, y: u64) -> u64:
 
 
 @inlined
-def reciprocal(d: u64) -> u64:
-    """(2^128 - 1) / d - 2^64, for a normalised d."""
-    if FAST_DIVIDER:
-        return u64(x86_divide(~d, LIMB, d))
+def plain_reciprocal(d: u64) -> u64:
+    """(2^128 - 1) / d - 2^64, for a normalised d, in plain arithmetic: LLVM folds it where d is known."""
     # 11, 21, 34 and 65 bits, the last step exact: each doubles the precision of the one before.
     above = (d >> 24) + 1
     v = ((1 << 19) - 3 * (1 << 8)) // (d >> 55)
@@ -55,6 +53,13 @@ def reciprocal(d: u64) -> u64:
     error = ((v >> 1) & -(d & 1)) - v * ((d >> 1) + (d & 1))
     v = (v << 31) + (high_product(v, error) >> 1)
     return v - u64((u128(v) * u128(d) + u128(d)) >> 64) - d
+
+
+@inlined
+def reciprocal(d: u64) -> u64:
+    if FAST_DIVIDER:
+        return u64(x86_divide(~d, LIMB, d))
+    return plain_reciprocal(d)
 
 
 @inlined
@@ -77,6 +82,11 @@ def limb_step(high: u64, low: u64, d: u64, v: u64) -> u128:
     """(high, low) / d for high < d: remainder and quotient."""
     if FAST_DIVIDER:
         return x86_divide(high, low, d)
+    return plain_step(high, low, d, v)
+
+
+@inlined
+def plain_step(high: u64, low: u64, d: u64, v: u64) -> u128:
     estimate = u128(v) * u128(high) + (u128(high) << 64 | u128(low))
     q = u64(estimate >> 64) + 1
     r = low - q * d
@@ -237,9 +247,24 @@ def urem_long(x: u256, y: u256) -> u256:
 
 
 @inlined
+def divide_short(x: u128, d: u64) -> u256:
+    """Remainder and quotient of what the processor divides by itself."""
+    high = u64(x >> 64)
+    q: u64 = 0
+    if high >= d:
+        q = high // d
+        high %= d
+    step = limb_step(high, u64(x), d, 0)
+    return u256(u64(step >> 64)) << 128 | u256(q) << 64 | u256(u64(step))
+
+
+@inlined
 def udiv(x: u256, y: u256) -> u256:
     """x / y. Most words are small: one machine instruction then."""
-    if (x | y) >> 64 == 0:
+    if FAST_DIVIDER:
+        if x >> 128 | y >> 64 == 0:
+            return u256(u128(divide_short(u128(x), u64(y))))
+    elif (x | y) >> 64 == 0:
         return u256(u64(x) // u64(y))
     return udiv_long(x, y)
 
@@ -247,9 +272,27 @@ def udiv(x: u256, y: u256) -> u256:
 @inlined
 def urem(x: u256, y: u256) -> u256:
     """x mod y."""
-    if (x | y) >> 64 == 0:
+    if FAST_DIVIDER:
+        if x >> 128 | y >> 64 == 0:
+            return divide_short(u128(x), u64(y)) >> 128
+    elif (x | y) >> 64 == 0:
         return u256(u64(x) % u64(y))
     return urem_long(x, y)
+
+
+@inlined
+def udiv_known(x: u256, d: u64) -> u256:
+    """x / d for a constant d: its reciprocal is a constant, too. Only a fast divider is faster."""
+    if x >> 64 == 0:
+        return u256(u64(x) // d)
+    if x >> 128 != 0:
+        return udiv_long(x, u256(d))
+    s = clz(d)
+    v = plain_reciprocal(d << s)
+    n = u192(x) << u192(s)
+    step = plain_step(u64(n >> 128), u64(n >> 64), d << s, v)
+    q = u256(u64(step)) << 64
+    return q | u256(u64(plain_step(u64(step >> 64), u64(n), d << s, v)))
 
 
 # -- modular sums and products, powers ------------------------------------------------------------------------------

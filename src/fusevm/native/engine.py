@@ -15,7 +15,7 @@ from collections.abc import Callable, Container
 from typing import Any, NoReturn
 
 from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Outcome
+from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
@@ -150,6 +150,7 @@ class NativeEngine:
         self.deadline: float | None = None
         self.state: State
         self.context: Context
+        self.message: Message
         self.precompiles: Container[bytes] = ()
         self._bound: object = None
 
@@ -173,13 +174,34 @@ class NativeEngine:
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         self.state = state
+        self.message = message
         self._bind(context)
         try:
-            outcome = self._drive(Frame(message, state, context))
-            self._flush()
+            if not message.code or message.value or message.creates or message.code_address in self.precompiles:
+                outcome = self._drive(Frame(message, state, context), None)
+            else:
+                outcome = self._execute_plain(message)
+            shared = self.shared
+            if shared.slot_count or shared.log_size:
+                self._flush()
             return outcome
         finally:
             self._forget()
+
+    def _execute_plain(self, message: Message) -> Outcome:
+        """A call of plain code, which most are: Python makes a frame of its own only if it is needed."""
+        self._write_frame(message, 0, 0, in_python=0)
+        status = self.native.run(self.shared_address)
+        view = self.views[0]
+        if status <= Native.REVERT and not self.frames:
+            output = b""
+            if status != Native.STOP and view.output_size:
+                output = self.memory.read(view.output_offset, view.output_size)
+            if status == Native.REVERT:
+                self._revert(0, 0, 0)
+                return Outcome(Status.REVERT, view.gas + view.reserve, output)
+            return Outcome(Status.SUCCESS, view.gas + view.reserve, output)
+        return self._drive(None, status)
 
     def _bind(self, context: Context) -> None:
         """Tells native code about the block and the transaction, unless it knows already."""
@@ -302,10 +324,12 @@ class NativeEngine:
 
     # -- frames
 
-    def _drive(self, first: Frame) -> Outcome:
-        """The reference tier's trampoline, with native code running the frames, and making some itself."""
+    def _drive(self, entering: Frame | None, status: int | None) -> Outcome:
+        """The reference tier's trampoline, with native code running the frames, and making some itself.
+
+        Starts with a frame to enter, or with the status native code has just come back with.
+        """
         frames = self.frames
-        entering: Frame | None = first
         while True:
             if entering is not None:
                 frame, entering = entering, None
@@ -316,10 +340,11 @@ class NativeEngine:
                     continue
             else:
                 try:
-                    event = self._run()
+                    event = self._run(status)
                 except ExceptionalHalt as halt:
                     event = frames[-1]
                     event.error = halt
+                status = None
                 if event is not frames[-1]:
                     entering = event
                     continue
@@ -333,14 +358,15 @@ class NativeEngine:
             resume(frames[-1], frame)
             self._give_back(frames[-1], returned=True)
 
-    def _run(self) -> Frame:
+    def _run(self, status: int | None) -> Frame:
         """Runs until a frame Python knows ends (it is returned) or calls (the callee's frame is)."""
         run, shared_address, shared = self.native.run, self.shared_address, self.shared
         while True:
-            status = run(shared_address)
+            if status is None:
+                status = run(shared_address)
             depth: int = (shared.frame - self.frame_arena.address) // _FRAME_SIZE
             view = self.views[depth]
-            if depth >= len(self.frames) or view.serial != self.serials[depth] or depth + 1 < len(self.frames):
+            if depth + 1 != len(self.frames) or view.serial != self.serials[depth]:
                 self._materialise(depth)
             frame = self.frames[depth]
             if status == Native.SYNC:
@@ -354,64 +380,43 @@ class NativeEngine:
                 frame.reverted = status == Native.REVERT
                 if status != Native.STOP and view.output_size:
                     offset = view.output_offset
-                    frame.output = frame.memory[offset : offset + view.output_size]
+                    frame.output = frame.read(offset, view.output_size)
                 return frame
             else:
                 self._halt(status)
+            status = None
 
     def _enter(self, frame: Frame) -> None:
         """Makes the native frame of one that Python began."""
-        message, depth, shared = frame.message, frame.message.depth, self.shared
-        schedule = self.schedule(message.code)
+        depth, shared = frame.message.depth, self.shared
         start = 0
         if depth:
             parent = self.views[depth - 1]
             start = parent.memory + parent.memory_size - self.memory.address
         frame.memory = NativeMemory(self.memory, start, self.views[depth])  # type: ignore[assignment]
-        gas = frame.gas
-        now = gas if gas < SLICE else SLICE
-        shared.serial += 1
+        self._write_frame(frame.message, depth, start, in_python=1)
         self.serials[depth] = shared.serial
-        _FRAME.pack_into(
-            self.frame_arena.map,
-            self.frame_arena.skip + depth * _FRAME_SIZE,
-            schedule.base + 16,
-            self.stacks.address + depth * STACK_ALIGN,
-            now,
-            gas - now,
-            self.memory.address + start,
-            0,
-            0,
-            schedule.base,
-            schedule.jumps_base,
-            schedule.code_base,
-            len(message.code),
-            address_of(message.data),
-            len(message.data),
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            shared.journal_count,
-            shared.log_size,
-            shared.refund,
-            1,
-            shared.serial,
-            0,
-            self._number(message.address),
-            int(frame.static),
-            self.shared_address,
-            depth,
-            message.address[::-1],
-            message.caller[::-1],
-            message.value.to_bytes(WORD, "little"),
-        )
         self.state.journal.append((self._revert, shared.journal_count, shared.log_size, shared.refund))
-        shared.frame = self.frame_arena.address + depth * _FRAME_SIZE
         shared.epoch += 1
+
+    def _write_frame(self, message: Message, depth: int, start: int, *, in_python: int) -> None:
+        shared, gas, code, data = self.shared, message.gas, message.code, message.data
+        schedule = self.schedule(code)
+        now = gas if gas < SLICE else SLICE
+        shared.serial = serial = shared.serial + 1
+        frames = self.frame_arena
+        _FRAME.pack_into(
+            frames.map, frames.skip + depth * _FRAME_SIZE,
+            schedule.base + 16, self.stacks.address + depth * STACK_ALIGN, now, gas - now,
+            self.memory.address + start, 0, 0,  # memory
+            schedule.base, schedule.jumps_base, schedule.code_base, len(code),
+            address_of(data) if data else 0, len(data),
+            0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
+            shared.journal_count, shared.log_size, shared.refund, in_python, serial, 0,
+            self._number(message.address), message.static, self.shared_address, depth,
+            message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
+        )  # fmt: skip
+        shared.frame = frames.address + depth * _FRAME_SIZE
 
     def _materialise(self, depth: int) -> None:
         """Brings the frames Python knows up to date with those native code began and ended."""
@@ -422,15 +427,19 @@ class NativeEngine:
         del frames[known:], serials[known:]
         for at in range(known, depth + 1):
             view = views[at]
-            message = Message(
-                caller=bytes(view.caller)[19::-1],
-                address=bytes(view.address)[19::-1],
-                code=self.state.account(self.addresses[view.code_account]).code,
-                data=ctypes.string_at(view.data, view.data_size),
-                value=int.from_bytes(view.value, "little"),
-                depth=at,
-                static=bool(view.static),
-                code_address=self.addresses[view.code_account],
+            message = (
+                self.message
+                if at == 0
+                else Message(
+                    caller=bytes(view.caller)[19::-1],
+                    address=bytes(view.address)[19::-1],
+                    code=self.state.account(self.addresses[view.code_account]).code,
+                    data=ctypes.string_at(view.data, view.data_size),
+                    value=int.from_bytes(view.value, "little"),
+                    depth=at,
+                    static=bool(view.static),
+                    code_address=self.addresses[view.code_account],
+                )
             )
             frame = Frame(message, self.state, self.context)
             frame.memory = NativeMemory(self.memory, view.memory - self.memory.address, view)  # type: ignore[assignment]

@@ -43,6 +43,7 @@ def optimised(module: ir.Module, speed: int = 2) -> tuple[Any, Any]:
     if speed:
         tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
         tuning.loop_vectorization = tuning.slp_vectorization = False  # limbs are not lanes
+        tuning.loop_unrolling = False  # loops worth unrolling are unrolled by `lang`
         builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(parsed, builder)
     return parsed, machine

@@ -335,6 +335,6 @@ def run(engine: Engine) -> u64:
         status = call_pointer(u64, engine.enter, frame)
         if status == CALLING:
             continue
-        if frame.in_python != 0 or status == SYNC or status == REFILL or status > RETURNDATA:
+        if frame.in_python != 0 or frame.depth == 0 or status == SYNC or status == REFILL or status > RETURNDATA:
             return status
         end_call(engine, frame, status)

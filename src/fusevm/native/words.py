@@ -10,6 +10,7 @@ from fusevm.evm.words import INTEGERS, Algebra
 from fusevm.native import division
 
 I1 = ir.IntType(1)
+I64 = ir.IntType(64)
 I256 = ir.IntType(256)
 ALL_ONES = (1 << 256) - 1
 
@@ -84,7 +85,10 @@ class LlvmWords(Algebra):
         numbers = [operand.known for operand in operands]
         if None not in numbers:
             return self.const(getattr(INTEGERS, function.name)(*numbers))
-        return V(self, self.builder.call(function.define(self.module), [operand.value for operand in operands]))
+        return V(self, self.builder.call(self._defined(function), [operand.value for operand in operands]))
+
+    def _defined(self, function: Any) -> ir.Function:
+        return function.define(self.module)
 
     def ite(self, condition: Any, then: V, other: V) -> V:
         if isinstance(condition, bool):
@@ -107,10 +111,18 @@ class LlvmWords(Algebra):
         return self.builder.icmp_unsigned("<", x.value, y.value)
 
     def udiv(self, x: V, y: V) -> V:
+        if self._has_known_reciprocal(x, y):
+            limb = ir.Constant(I64, y.known)
+            return V(self, self.builder.call(self._defined(division.udiv_known), [x.value, limb]))
         return self._call(division.udiv, x, y)
 
     def urem(self, x: V, y: V) -> V:
+        if self._has_known_reciprocal(x, y):
+            return x - self.udiv(x, y) * y
         return self._call(division.urem, x, y)
+
+    def _has_known_reciprocal(self, x: V, y: V) -> bool:
+        return not division.FAST_DIVIDER and x.known is None and y.known is not None and y.known >> 64 == 0
 
     def addmod(self, x: V, y: V, m: V) -> V:
         return self._call(division.addmod, x, y, m)
