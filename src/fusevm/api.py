@@ -198,7 +198,8 @@ class EVM:
             if value:
                 self._check_value(caller, to_number(value, "value"))
             state.begin_transaction()
-            context = Context(self.fork, self.block, caller if origin is None else to_address(origin), gas_price)
+            begins = caller if origin is None else to_address(origin, "origin")
+            context = Context(self.fork, self.block, begins, gas_price)
             if rules.access_sets:
                 warm_up(state, context, caller, address)
             if creates:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 
 from fusevm.evm.forks import Fork, Rules, rules_of
 
 ZERO_ADDRESS = bytes(20)
 WORD_MASK = (1 << 256) - 1
+
+
+_versions = count()
 
 
 @dataclass(slots=True)
@@ -25,6 +29,11 @@ class Block:
     hashes: Mapping[int, bytes] | Callable[[int], bytes] = field(default_factory=dict)
     blob_base_fee_fraction: int | None = None  # overrides the fork's
     blob_max: int | None = None  # overrides the fork's
+    version: int = field(init=False, compare=False, repr=False)  # changes with every change of a field
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+        object.__setattr__(self, "version", next(_versions))
 
     def hash_of(self, number: int) -> bytes:
         """The hash of one of the last 256 blocks, or zeros."""

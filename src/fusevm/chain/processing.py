@@ -87,9 +87,10 @@ def run_top(message: Message, state: State, context: Context, execute: Executor)
 
 def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> None:
     """What is warm from the start: sender, target, precompiles, and the coinbase (EIP-2929, 3651)."""
-    state.warm_addresses = warm = {sender, target, *precompiles_of(context.fork)}
+    state.always_warm = precompiles_of(context.fork)
+    state.warm_addresses = {sender, target}
     if context.rules.warm_coinbase:
-        warm.add(context.block.coinbase)
+        state.warm_addresses.add(context.block.coinbase)
 
 
 def clear_away(state: State, rules: Rules) -> None:

@@ -6,8 +6,9 @@ one costs nothing, and reverting costs what is undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Iterator, MutableSet, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
 
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.trie import storage_root, trie_root
@@ -22,6 +23,9 @@ class Log(NamedTuple):
     address: bytes
     topics: tuple[int, ...]
     data: bytes
+
+
+_hash_of_code = lru_cache(maxsize=1024)(keccak256)
 
 
 class Account:
@@ -39,13 +43,19 @@ class Account:
         return not (self.nonce or self.balance or self.code)
 
     def code_hash(self) -> bytes:
-        return keccak256(self.code) if self.code else EMPTY_CODE_HASH
+        return _hash_of_code(self.code) if self.code else EMPTY_CODE_HASH
 
     def copy(self) -> Account:
         return Account(self.nonce, self.balance, self.code, dict(self.storage))
 
 
 _ABSENT = Account()  # what reading an account that does not exist sees; never written to
+
+
+class Pending(Protocol):
+    """Storage that a tier has changed but not yet written."""
+
+    def apply(self, state: State) -> None: ...
 
 
 class State:
@@ -55,15 +65,13 @@ class State:
         self.accounts: dict[bytes, Account] = {}
         self.journal: list[tuple[Any, ...]] = []
         self.open_snapshots = 0
-        self.begin_transaction()
-
-    def begin_transaction(self) -> None:
-        if not self.open_snapshots:
-            self.journal.clear()
-        self.began = self.mark()
-        self.logs: Sequence[Log] = []
+        self.pending: Pending | None = None
+        # what a transaction keeps
+        self.began = 0  # the journal's length as it began
         self.refund = 0
-        self.warm_addresses: set[bytes] = set()
+        self.logs: Sequence[Log] = []
+        self.warm_addresses: MutableSet[bytes] = set()
+        self.always_warm: Container[bytes] = ()
         self.warm_slots: set[tuple[bytes, int]] = set()
         self.transient: dict[tuple[bytes, int], int] = {}
         self.original: dict[tuple[bytes, int], int] = {}  # slots written: their values as the transaction began
@@ -71,12 +79,46 @@ class State:
         self.destroyed: set[bytes] = set()
         self.touched: set[bytes] = set()
 
+    def begin_transaction(self) -> None:
+        """Forgets what the last one kept. What is empty stays: this runs before every call."""
+        if self.pending is not None:
+            self.settle()
+        if not self.open_snapshots:
+            self.journal.clear()
+        self.began = len(self.journal)
+        self.refund = 0
+        self.always_warm = ()
+        if self.logs:
+            self.logs = []
+        if self.warm_addresses:
+            self.warm_addresses = set()
+        if self.warm_slots:
+            self.warm_slots = set()
+        if self.transient:
+            self.transient = {}
+        if self.original:
+            self.original = {}
+        if self.created:
+            self.created = set()
+        if self.destroyed:
+            self.destroyed = set()
+        if self.touched:
+            self.touched = set()
+
     # -- snapshots
 
     def mark(self) -> int:
+        self.settle()
         return len(self.journal)
 
+    def settle(self) -> None:
+        """Writes what is pending; whoever looks at storage calls this first."""
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            pending.apply(self)
+
     def revert(self, mark: int) -> None:
+        self.pending = None  # it came after the mark: taking a mark settles
         journal = self.journal
         while len(journal) > mark:
             undo, *arguments = journal.pop()
@@ -85,7 +127,7 @@ class State:
     def _undoable(self, undo: Callable[..., Any], *arguments: Any) -> None:
         self.journal.append((undo, *arguments))
 
-    def _add(self, members: set[Any], member: Any) -> None:
+    def _add(self, members: MutableSet[Any], member: Any) -> None:
         if member not in members:
             members.add(member)
             self.journal.append((members.discard, member))
@@ -149,10 +191,12 @@ class State:
 
     def has_code_or_nonce_or_storage(self, address: bytes) -> bool:
         """Whether a creation at this address would collide (EIP-684, EIP-7610)."""
+        self.settle()
         account = self.account(address)
         return bool(account.nonce or account.code or account.storage)
 
     def delete(self, address: bytes) -> None:
+        self.settle()
         account = self.accounts.pop(address, None)
         if account is not None:
             self._undoable(self.accounts.__setitem__, address, account)
@@ -160,6 +204,8 @@ class State:
     # -- storage
 
     def storage(self, address: bytes, key: int) -> int:
+        if self.pending is not None:
+            self.settle()
         return self.account(address).storage.get(key, 0)
 
     def original_storage(self, address: bytes, key: int) -> int:
@@ -167,6 +213,8 @@ class State:
         return self.storage(address, key) if original is None else original
 
     def set_storage(self, address: bytes, key: int, value: int) -> None:
+        if self.pending is not None:
+            self.settle()
         slots = self.ensure(address).storage
         old = slots.get(key, 0)
         self.original.setdefault((address, key), old)
@@ -202,11 +250,14 @@ class State:
 
     def logs_so_far(self) -> Sequence[Log]:
         """The logs, to keep: an enclosing snapshot undoes the state's own list."""
-        return list(self.logs) if isinstance(self.logs, list) else self.logs
+        logs = self.logs
+        if not logs:
+            return ()
+        return list(logs) if isinstance(logs, list) else logs
 
     def warm_address(self, address: bytes) -> bool:
         """Warms the address; whether it was warm already."""
-        if address in self.warm_addresses:
+        if address in self.warm_addresses or address in self.always_warm:
             return True
         self._add(self.warm_addresses, address)
         return False
@@ -228,15 +279,18 @@ class State:
 
     def copy(self) -> State:
         """The accounts alone, independent of this state."""
+        self.settle()
         twin = State()
         twin.accounts = {address: account.copy() for address, account in self.accounts.items()}
         return twin
 
     def items(self) -> Iterator[tuple[bytes, Account]]:
+        self.settle()
         return iter(self.accounts.items())
 
     def root(self) -> bytes:
         """The state root: what a block header would commit to."""
+        self.settle()
         return trie_root((keccak256(address), _account_rlp(account)) for address, account in self.accounts.items())
 
 

@@ -18,7 +18,7 @@ from fusevm.evm.words import INTEGER_MEANINGS
 SECTION_LIMIT = 1 << 31  # gas; a longer section is split
 SMALL = 1 << 64
 # What may need Python for lack of knowledge: the gas counter must be exact there.
-OUTWARD = frozenset(("BALANCE", "SELFBALANCE", "EXTCODESIZE", "EXTCODEHASH", "CALL", "DELEGATECALL", "STATICCALL"))
+OUTWARD = frozenset(("CALL", "DELEGATECALL", "STATICCALL"))
 PUSHES = ("PUSH", "PUSHW")
 FOLDED = {name: INTEGER_MEANINGS[name] for name in INTEGER_MEANINGS if name != "EXP"}  # EXP's gas is dynamic
 

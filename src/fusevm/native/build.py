@@ -38,7 +38,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     module = ir.Module("fusevm")
     for sequence in sequences:
         made.HandlerBuilder(module, sequence).derive()
-    for function in (runtime.revert_to, runtime.forget, outside.run, outside.forget_accounts):
+    for function in (runtime.revert_to, runtime.forget, outside.run, outside.forget_accounts, outside.warm_address):
         assert isinstance(function, Native)
         function.define(module)
     _define_enter(module)
@@ -74,6 +74,9 @@ class Library:
         self.run = self.loaded.function("fusevm_run", ctypes.c_uint64, ctypes.c_void_p)
         self.revert_to = self.loaded.function("fusevm_revert_to", None, ctypes.c_void_p, ctypes.c_uint64)
         self.forget = self.loaded.function("fusevm_forget", None, ctypes.c_void_p)
+        self.warm_address = self.loaded.function(
+            "fusevm_warm_address", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p
+        )
         self.forget_accounts = self.loaded.function("fusevm_forget_accounts", None, ctypes.c_void_p)
 
 

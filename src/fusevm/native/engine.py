@@ -11,7 +11,7 @@ import ctypes
 import struct
 import threading
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, MutableSet
 from typing import Any, NoReturn
 
 from fusevm.chain.environment import Context, Message
@@ -28,10 +28,8 @@ from fusevm.native.layout import (
     ACCOUNT_PLAIN,
     ACCOUNT_VOID,
     ACCOUNT_WARM,
-    SLOT_DIRTY,
     SLOT_WARM,
     STACK_ALIGN,
-    TRANSIENT,
     WORD,
     Account,
     BlockHash,
@@ -43,6 +41,8 @@ from fusevm.native.layout import Frame as FrameLayout
 from fusevm.native.layout import Status as Native
 from fusevm.native.logs import NativeLogs
 from fusevm.native.views import view_of, words
+from fusevm.native.warmth import NativeWarmth
+from fusevm.native.writeback import PendingStorage
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import INSTRUCTIONS
@@ -106,8 +106,13 @@ class NativeMemory:
 _FRAME = struct.Struct(words(FrameLayout))
 _FRAME_SIZE = FrameLayout.byte_size()
 _Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+_NOTHING_YET = (0, 0, 0)
+_SLOT_SIZE = Slot.byte_size()
+_COUNTS = struct.Struct("<4Q")  # the first fields of Engine
+_SLOT_HEAD = struct.Struct("<QQQ32s")
+_SLOT_VALUE, _SLOT_ORIGINAL = Slot.offset("value"), Slot.offset("original")
 _RULES = (
-    "access_sets", "cold_sload", "warm_access", "net_sstore", "sstore_sentry",
+    "access_sets", "cold_sload", "cold_account", "warm_access", "net_sstore", "sstore_sentry",
     "sstore_reset", "sstore_noop", "sstore_clear_refund", "exp_byte", "all_but_64th",
 )  # fmt: skip
 
@@ -153,6 +158,10 @@ class NativeEngine:
         self.message: Message
         self.precompiles: Container[bytes] = ()
         self._bound: object = None
+        self.entries: dict[bytes, int] = {}  # accounts native code knows, by address: where they are
+        self.initially_warm: MutableSet[bytes] = set()
+        self.warmth = NativeWarmth(self._is_warm, self._warm)
+        self.hashes_asked = False
 
     def _set_up(self) -> None:
         shared = self.shared
@@ -173,20 +182,22 @@ class NativeEngine:
     # -- a call from outside
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
+        state.settle()
         self.state = state
         self.message = message
+        self.initially_warm = state.warm_addresses
+        state.warm_addresses = self.warmth
         self._bind(context)
         try:
             if not message.code or message.value or message.creates or message.code_address in self.precompiles:
                 outcome = self._drive(Frame(message, state, context), None)
             else:
                 outcome = self._execute_plain(message)
-            shared = self.shared
-            if shared.slot_count or shared.log_size:
-                self._flush()
+            self._write_back()
             return outcome
         finally:
             self._forget()
+            state.warm_addresses = self.initially_warm
 
     def _execute_plain(self, message: Message) -> Outcome:
         """A call of plain code, which most are: Python makes a frame of its own only if it is needed."""
@@ -206,16 +217,12 @@ class NativeEngine:
     def _bind(self, context: Context) -> None:
         """Tells native code about the block and the transaction, unless it knows already."""
         self.context = context
-        if len(self.schedules) > SCHEDULES:
-            self.schedules.clear()
         block = context.block
-        described = (
-            context.fork, context.origin, context.gas_price, block.coinbase, block.timestamp, block.number,
-            block.prev_randao, block.difficulty, block.gas_limit, block.chain_id, block.base_fee,
-            context.blob_base_fee, block.hashes,
-        )  # fmt: skip
+        described = (block.version, context.fork, context.origin, context.gas_price)
         if described == self._bound:
             return
+        if len(self.schedules) > SCHEDULES:
+            self.schedules.clear()
         self._bound = None
         shared, rules = self.shared, context.rules
         self.precompiles = precompiles_of(context.fork)
@@ -234,37 +241,43 @@ class NativeEngine:
             ("blob_base_fee", context.blob_base_fee),
         ):
             _put(getattr(shared, name), value)
-        self.block_hashes.write(0, bytes(self.block_hashes.size))
-        if not callable(block.hashes):
-            described = (*described[:-1], dict(block.hashes))
         self._bound = described
 
-    def _flush(self) -> None:
-        """Writes what changed natively into the state: storage, refund, logs."""
-        shared, state = self.shared, self.state
-        view, size = view_of(Slot), Slot.byte_size()
-        for number in range(shared.slot_count):
-            slot = view.from_address(self.slots.address + number * size)
-            if slot.flags & SLOT_DIRTY and not slot.account & TRANSIENT:
-                key, value = int.from_bytes(slot.key, "little"), int.from_bytes(slot.value, "little")
-                state.set_storage(self.addresses[slot.account], key, value)
-        refund = shared.refund
-        if refund:
-            state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
-        if shared.log_size:
-            state.add_logs(NativeLogs(self.logs.read(0, shared.log_size)))
+    def _write_back(self) -> None:
+        """Leaves what changed natively to the state: storage, refund, logs."""
+        slots, _, _, logs = self._used()
+        state = self.state
+        if slots:
+            state.pending = PendingStorage(self.slots.read(0, slots * _SLOT_SIZE), self.addresses)
+            self.addresses = []
+            refund = self.shared.refund
+            if refund:
+                state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
+        if logs:
+            state.add_logs(NativeLogs(self.logs.read(0, logs)))
+
+    def _used(self) -> tuple[int, int, int, int]:
+        """How many slots and accounts were touched, changes journalled, bytes logged."""
+        return _COUNTS.unpack_from(self.shared)
 
     def _forget(self) -> None:
-        shared = self.shared
-        if shared.slot_count:
+        slots, accounts, journal, logs = self._used()
+        if slots:
             self.native.forget(self.shared_address)
-        if shared.account_count:
+        if accounts:
             self.native.forget_accounts(self.shared_address)
-        shared.log_size = shared.refund = shared.journal_count = 0
+            self.entries.clear()
+        if journal or logs or slots:
+            shared = self.shared
+            shared.log_size = shared.refund = shared.journal_count = 0
+        if self.hashes_asked:
+            self.block_hashes.write(0, bytes(self.block_hashes.size))
+            self.hashes_asked = False
+        if self.frames:
+            self.frames.clear()
+            self.serials.clear()
         self.addresses.clear()
         self.numbers.clear()
-        self.frames.clear()
-        self.serials.clear()
         self.error = None
 
     # -- what native code asks for
@@ -283,16 +296,19 @@ class NativeEngine:
         return callback
 
     def _load_slot(self, address: int) -> None:
-        slot = view_of(Slot).from_address(address)
-        account, key = self.addresses[slot.account], int.from_bytes(slot.key, "little")
-        state = self.state
-        value, original = state.storage(account, key), state.original_storage(account, key)
+        table, at = self.slots, address - self.slots.address
+        number, _, _, raw_key = _SLOT_HEAD.unpack_from(table.map, table.skip + at)
+        account, key, state = self.addresses[number], int.from_bytes(raw_key, "little"), self.state
+        value = state.account(account).storage.get(key, 0)
         if value:
-            _put(slot.value, value)
-        if original:
-            _put(slot.original, original)
-        if (account, key) in state.warm_slots:
-            slot.flags = SLOT_WARM
+            raw = value.to_bytes(WORD, "little")
+            table.write(at + _SLOT_VALUE, raw)
+            table.write(at + _SLOT_ORIGINAL, raw)
+        original = state.original.get((account, key))  # written before this message began, as by an enclosing one
+        if original is not None:
+            table.write(at + _SLOT_ORIGINAL, original.to_bytes(WORD, "little"))
+        if state.warm_slots and (account, key) in state.warm_slots:
+            view_of(Slot).from_address(address).flags = SLOT_WARM
 
     def _load_account(self, address: int) -> None:
         entry = view_of(Account).from_address(address)
@@ -300,13 +316,16 @@ class NativeEngine:
         state = self.state
         account = state.account(where)
         code = account.code
-        entry.number = self._number(where)
+        if where not in self.entries:
+            self.entries[where] = address
+            warm = self.initially_warm
+            cold = self.context.rules.access_sets and where not in warm and where not in state.always_warm
+            entry.flags = 0 if cold else ACCOUNT_WARM
+            entry.number = self._number(where)
+        flags = entry.flags & ACCOUNT_WARM
         _put(entry.balance, account.balance)
         _put(entry.code_hash, 0 if account.empty else int.from_bytes(account.code_hash(), "big"))
         entry.code_size = len(code)
-        flags = 0
-        if not self.context.rules.access_sets or where in state.warm_addresses:
-            flags |= ACCOUNT_WARM
         if where in self.precompiles:
             pass
         elif not code:
@@ -319,8 +338,22 @@ class NativeEngine:
         entry.flags = flags
 
     def _load_block_hash(self, address: int) -> None:
+        self.hashes_asked = True
         entry = view_of(BlockHash).from_address(address)
         _put(entry.hash, int.from_bytes(self.context.block.hash_of(entry.number - 1), "big"))
+
+    def _is_warm(self, address: bytes) -> bool:
+        entry = self.entries.get(address)
+        if entry is None:
+            return address in self.initially_warm
+        return bool(view_of(Account).from_address(entry).flags & ACCOUNT_WARM)
+
+    def _warm(self, address: bytes) -> None:
+        answer = self.native.warm_address(self.shared_address, address[::-1].ljust(WORD, b"\0"))
+        if self.error is not None:
+            raise self.error
+        if answer == 2:
+            raise EngineLimit(f"more than {ACCOUNT_CAP:,} accounts in one call")
 
     # -- frames
 
@@ -403,7 +436,11 @@ class NativeEngine:
         shared, gas, code, data = self.shared, message.gas, message.code, message.data
         schedule = self.schedule(code)
         now = gas if gas < SLICE else SLICE
-        shared.serial = serial = shared.serial + 1
+        if in_python:
+            shared.serial = serial = shared.serial + 1
+            marks = shared.journal_count, shared.log_size, shared.refund
+        else:  # the first frame of a call: everything is empty
+            serial, marks = 0, _NOTHING_YET
         frames = self.frame_arena
         _FRAME.pack_into(
             frames.map, frames.skip + depth * _FRAME_SIZE,
@@ -412,7 +449,7 @@ class NativeEngine:
             schedule.base, schedule.jumps_base, schedule.code_base, len(code),
             address_of(data) if data else 0, len(data),
             0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
-            shared.journal_count, shared.log_size, shared.refund, in_python, serial, 0,
+            *marks, in_python, serial, 0,
             self._number(message.address), message.static, self.shared_address, depth,
             message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
         )  # fmt: skip

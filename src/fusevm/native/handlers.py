@@ -465,18 +465,6 @@ class HandlerBuilder:
         self._fail_if(self.build.icmp_unsigned("!=", done, ir.Constant(I64, outside.DONE)), Status.ERROR)
         self._push(self.build.load(scratch, typ=I256, align=8))
 
-    def _ask(self, function: Any, operands: int) -> None:
-        """Asks a runtime function for a word; where it does not know, Python does the instruction."""
-        pc, scratch, sp = self._next_operand(I64), self._scratch(), self.sp
-        arguments = [self._pop().value for _ in range(operands)]
-        done = self._call(function, self.frame, *arguments, scratch)
-        following, asking = self.function.append_basic_block("known"), self.function.append_basic_block("ask")
-        self.build.cbranch(self.build.icmp_unsigned("!=", done, ir.Constant(I64, 0)), following, asking)
-        self.build.position_at_end(asking)
-        self._hand_over(pc, sp)
-        self.build.position_at_end(following)
-        self._push(self.build.load(scratch, typ=I256, align=8))
-
     def _hand_over(self, pc: Any, sp: Any) -> None:
         self._set_field("pc", pc)
         self._set_field("ip", self._next_ip())
@@ -553,10 +541,10 @@ SPECIAL: dict[str, Callable[[HandlerBuilder], None]] = {
     "BADJUMP": HandlerBuilder.do_badjump,
     "SYNC": HandlerBuilder.do_sync,
     "BLOCKHASH": HandlerBuilder.do_blockhash,
-    "BALANCE": lambda builder: builder._ask(outside.read_balance, 1),
-    "SELFBALANCE": lambda builder: builder._ask(outside.read_own_balance, 0),
-    "EXTCODESIZE": lambda builder: builder._ask(outside.read_code_size, 1),
-    "EXTCODEHASH": lambda builder: builder._ask(outside.read_code_hash, 1),
+    "BALANCE": lambda builder: builder._answering(outside.read_balance, builder._pop().value),
+    "SELFBALANCE": lambda builder: builder._answering(outside.read_own_balance),
+    "EXTCODESIZE": lambda builder: builder._answering(outside.read_code_size, builder._pop().value),
+    "EXTCODEHASH": lambda builder: builder._answering(outside.read_code_hash, builder._pop().value),
     "CALL": lambda builder: builder._call_out(outside.CALL),
     "DELEGATECALL": lambda builder: builder._call_out(outside.DELEGATECALL),
     "STATICCALL": lambda builder: builder._call_out(outside.STATICCALL),

@@ -69,26 +69,26 @@ class Frame(Struct):
 class Engine(Struct):
     """What all frames share."""
 
+    slot_count: u64  # these four first, as Python reads them at once
+    account_count: u64
+    journal_count: u64
+    log_size: u64  # bytes
     frame: ptr  # the running one
     enter: ptr
     serial: u64
     slots: ptr
-    slot_count: u64
     slot_limit: u64
     index: ptr  # u32 by hash: number of a slot plus one
     index_mask: u64
     journal: ptr
-    journal_count: u64
     journal_limit: u64
     refund: u64
     accounts: ptr
-    account_count: u64
     account_limit: u64
     account_index: ptr  # u32 by hash: number of an account plus one
     account_mask: u64
     epoch: u64  # moves on whenever Python may have changed accounts
     logs: ptr
-    log_size: u64  # bytes
     log_limit: u64
     output: ptr  # what the last call handed back is kept here
     block_hashes: ptr  # 256 of BlockHash
@@ -99,6 +99,7 @@ class Engine(Struct):
     # rules of the fork
     access_sets: u64
     cold_sload: u64
+    cold_account: u64
     warm_access: u64
     net_sstore: u64
     sstore_sentry: u64
@@ -171,8 +172,11 @@ TRANSIENT = 1 << 63
 
 
 class Undo(Struct):
-    """One journal entry: a slot as it was."""
+    """One journal entry: a slot, or an account's flags, as it was."""
 
-    slot: u64
+    slot: u64  # its place in the table of slots; of accounts, where ACCOUNT_ENTRY is added
     flags: u64
     value: u256
+
+
+ACCOUNT_ENTRY = 1 << 62

@@ -1,7 +1,8 @@
 """Native code for what reaches outside a frame: logs, block hashes, other accounts, calls. In the subset of `lang`.
 
-Python's state is the one that counts. Accounts are copies, good for one epoch; whatever is not warm, not plain or not
-known goes to Python, which does the instruction as the reference tier does.
+Python's accounts are the ones that count. Those here are copies, good for one epoch, except for their warmth, which is
+kept and undone here. Calls that move value, and those of anything but plain code, go to Python, which does the
+instruction as the reference tier does.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from fusevm.native.lang import (
     u256,
 )
 from fusevm.native.layout import (
+    ACCOUNT_ENTRY,
     ACCOUNT_PLAIN,
     ACCOUNT_VOID,
     ACCOUNT_WARM,
@@ -31,8 +33,20 @@ from fusevm.native.layout import (
     Frame,
     LogHeader,
     Status,
+    Undo,
 )
-from fusevm.native.runtime import BROKEN, CAPPED, STATIC, charge, clamp, grow, hash_key, revert_to
+from fusevm.native.runtime import (
+    BROKEN,
+    CAPPED,
+    STATIC,
+    UNDO_SIZE,
+    charge,
+    clamp,
+    grow,
+    hash_key,
+    journal_full,
+    revert_to,
+)
 
 ASK_PYTHON = 0
 DONE = 1
@@ -142,50 +156,81 @@ def forget_accounts(engine: Engine) -> None:
     engine.account_count = 0
 
 
-@inlined
-def warm_account(frame: Frame, address: u256) -> ptr:
-    """The account, if looking at it costs no more than the static gas."""
-    engine = Engine(frame.engine)
-    account = Account(find_account(engine, address & ADDRESS_MASK))
-    if account != 0 and (account.flags & ACCOUNT_WARM) == 0:
+@native
+def warm(engine: Engine, account: Account) -> u64:
+    """Warms an account; whether there was room to remember how to undo it."""
+    if journal_full(engine) != 0:
         return 0
-    return account
+    entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
+    entry.slot = u64(account) - u64(engine.accounts) + ACCOUNT_ENTRY
+    entry.flags = account.flags
+    engine.journal_count += 1
+    account.flags = account.flags | ACCOUNT_WARM
+    return 1
 
 
-@native
-def read_balance(frame: Frame, address: u256, out: ptr) -> u64:
-    account = Account(warm_account(frame, address))
+@exported
+def warm_address(engine: Engine, address: ptr) -> u64:
+    """Python warms an address: 1 if it was warm, 0 if it was not, 2 if that cannot be done."""
+    account = Account(find_account(engine, load(u256, address)))
     if account == 0:
-        return ASK_PYTHON
-    store(out, 0, account.balance)
-    return DONE
+        return 2
+    if (account.flags & ACCOUNT_WARM) != 0:
+        return 1
+    if warm(engine, account) == 0:
+        return 2
+    return 0
 
 
 @native
-def read_own_balance(frame: Frame, out: ptr) -> u64:
+def visit(frame: Frame, gas: u64, address: u256) -> u64:
+    """Pays for looking at an account: more for the first look (EIP-2929)."""
+    engine = Engine(frame.engine)
+    account = Account(find_account(engine, address))
+    if account == 0:
+        return BROKEN
+    if (account.flags & ACCOUNT_WARM) != 0:
+        return gas
+    gas = charge(frame, gas, engine.cold_account - engine.warm_access)
+    if not slt(gas, 0) and warm(engine, account) == 0:
+        return CAPPED
+    return gas
+
+
+@native
+def read_balance(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
+    gas = visit(frame, gas, address & ADDRESS_MASK)
+    if not slt(gas, 0):
+        account = Account(find_account(Engine(frame.engine), address & ADDRESS_MASK))
+        store(out, 0, account.balance)
+    return gas
+
+
+@native
+def read_own_balance(frame: Frame, gas: u64, out: ptr) -> u64:
     account = Account(find_account(Engine(frame.engine), frame.address))
     if account == 0:
-        return ASK_PYTHON
+        return BROKEN
     store(out, 0, account.balance)
-    return DONE
+    return gas
 
 
 @native
-def read_code_size(frame: Frame, address: u256, out: ptr) -> u64:
-    account = Account(warm_account(frame, address))
-    if account == 0:
-        return ASK_PYTHON
-    store(out, 0, u256(account.code_size))
-    return DONE
+def read_code_size(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
+    gas = visit(frame, gas, address & ADDRESS_MASK)
+    if not slt(gas, 0):
+        account = Account(find_account(Engine(frame.engine), address & ADDRESS_MASK))
+        store(out, 0, u256(account.code_size))
+    return gas
 
 
 @native
-def read_code_hash(frame: Frame, address: u256, out: ptr) -> u64:
-    account = Account(warm_account(frame, address))
-    if account == 0:
-        return ASK_PYTHON
-    store(out, 0, account.code_hash)
-    return DONE
+def read_code_hash(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
+    gas = visit(frame, gas, address & ADDRESS_MASK)
+    if not slt(gas, 0):
+        account = Account(find_account(Engine(frame.engine), address & ADDRESS_MASK))
+        store(out, 0, account.code_hash)
+    return gas
 
 
 # -- calls ----------------------------------------------------------------------------------------------------------
@@ -205,7 +250,9 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
             return ASK_PYTHON
         args = top - 96
     account = Account(find_account(engine, load(u256, top - 64) & ADDRESS_MASK))
-    if account == 0 or (account.flags & ACCOUNT_WARM) == 0 or (account.flags & (ACCOUNT_PLAIN | ACCOUNT_VOID)) == 0:
+    if account == 0:
+        return BROKEN
+    if (account.flags & (ACCOUNT_PLAIN | ACCOUNT_VOID)) == 0:
         return ASK_PYTHON
     in_offset = clamp(load(u256, args - 32))
     in_size = clamp(load(u256, args - 64))
@@ -215,6 +262,9 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
     if slt(gas, 0):
         return gas
     gas = grow(frame, gas, out_offset, out_size)
+    if slt(gas, 0):
+        return gas
+    gas = visit(frame, gas, account.address)
     if slt(gas, 0):
         return gas
     if (account.flags & ACCOUNT_VOID) != 0:
@@ -335,6 +385,6 @@ def run(engine: Engine) -> u64:
         status = call_pointer(u64, engine.enter, frame)
         if status == CALLING:
             continue
-        if frame.in_python != 0 or frame.depth == 0 or status == SYNC or status == REFILL or status > RETURNDATA:
+        if frame.in_python != 0 or frame.depth == 0 or status == SYNC or status == REFILL or status > RETURNDATA:  # noqa: SIM109
             return status
         end_call(engine, frame, status)

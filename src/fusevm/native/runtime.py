@@ -26,7 +26,18 @@ from fusevm.native.lang import (
     u256,
     unlikely,
 )
-from fusevm.native.layout import SLOT_DIRTY, SLOT_WARM, TRANSIENT, Engine, Frame, Slot, Undo
+from fusevm.native.layout import (
+    ACCOUNT_ENTRY,
+    ACCOUNT_WARM,
+    SLOT_DIRTY,
+    SLOT_WARM,
+    TRANSIENT,
+    Account,
+    Engine,
+    Frame,
+    Slot,
+    Undo,
+)
 
 FAILED = (1 << 64) - 1  # less than zero as a signed number: out of gas
 CAPPED = (1 << 64) - 2  # one of the engine's own limits
@@ -251,7 +262,7 @@ def find_slot(frame: Frame, account: u64, key: u256) -> ptr:
 def record(engine: Engine, slot: Slot) -> None:
     """Keeps a slot as it is, to be undone."""
     entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
-    entry.slot = u64(slot)
+    entry.slot = u64(slot) - u64(engine.slots)
     entry.flags = slot.flags
     entry.value = slot.value
     engine.journal_count += 1
@@ -268,9 +279,13 @@ def revert_to(engine: Engine, mark: u64) -> None:
     while engine.journal_count > mark:
         engine.journal_count -= 1
         entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
-        slot = Slot(engine.slots + (entry.slot - u64(engine.slots)))
-        slot.flags = entry.flags
-        slot.value = entry.value
+        if entry.slot >= ACCOUNT_ENTRY:
+            account = Account(engine.accounts + (entry.slot - ACCOUNT_ENTRY))
+            account.flags = (account.flags & ~ACCOUNT_WARM) | (entry.flags & ACCOUNT_WARM)
+        else:
+            slot = Slot(engine.slots + entry.slot)
+            slot.flags = entry.flags
+            slot.value = entry.value
 
 
 @exported

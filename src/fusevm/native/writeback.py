@@ -1,0 +1,27 @@
+"""What native code leaves for Python: changed storage, kept raw until somebody looks, and logs likewise."""
+
+from __future__ import annotations
+
+import struct
+
+from fusevm.chain.state import State
+from fusevm.native.layout import SLOT_DIRTY, TRANSIENT, Slot
+from fusevm.native.views import words
+
+_SLOT = struct.Struct(words(Slot))
+
+
+class PendingStorage:
+    """The table of touched slots as it stood when a call ended."""
+
+    __slots__ = ("_addresses", "_raw")
+
+    def __init__(self, raw: bytes, addresses: list[bytes]) -> None:
+        self._raw = raw
+        self._addresses = addresses
+
+    def apply(self, state: State) -> None:
+        for account, flags, _, key, value, _ in _SLOT.iter_unpack(self._raw):
+            if flags & SLOT_DIRTY and not account & TRANSIENT:
+                where = self._addresses[account]
+                state.set_storage(where, int.from_bytes(key, "little"), int.from_bytes(value, "little"))
