@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.fuse.sections import OUTWARD, Section, Token, sections_of
+from fusevm.fuse.threading import threaded
 
 STACK_LIMIT = 1024
-BAD_JUMP = 1  # the entry every invalid static jump goes to; entry 0 is never used, so that 0 can mean "none"
 ASKING = frozenset(("SYNC", *OUTWARD))  # their operand is the pc, for Python
 SMALL_OPERAND = ("PUSH", "SECTION", "GASSECTION")
 LIMB_MASK = (1 << 64) - 1
@@ -78,12 +78,12 @@ class Handlers:
 
 def build_schedule(code: bytes, fork: Fork, handlers: Handlers, *, keep_units: bool = False) -> Schedule:
     trie = handlers.trie
-    words: list[int] = [0, handlers.addresses[("BADJUMP",)]]
+    words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
     jumps = array("I", bytes(4 * (len(code) + 1)))
-    fixups: list[tuple[int, int]] = []
+    fixups: list[tuple[int, Token]] = []
     units: list[Unit] = []
     dests = jumpdests(code)
-    for section in sections_of(code, fork, handlers.native):
+    for section in threaded(sections_of(code, fork, handlers.native), dests):
         if section.needs >= 0 and section.pc in dests:
             jumps[section.pc] = len(words)
         tokens = with_header(section)
@@ -111,17 +111,23 @@ def build_schedule(code: bytes, fork: Fork, handlers: Handlers, *, keep_units: b
                     value = token.operand
                     words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
                 elif name in ("JUMP@", "JUMPI@"):
-                    fixups.append((len(words), token.operand))
+                    fixups.append((len(words), token))
                     words.append(0)
                 elif name in ASKING:
                     words.append(token.pc)
             at = end
+    for index, token in fixups:
+        place = jumps[token.operand] if token.operand < len(code) else 0
+        if not place:  # fails when it is taken, at a place of its own that tells which jump it was
+            place = len(words)
+            words.append(handlers.addresses[("BADJUMP",)])
+            if keep_units:
+                units.append(Unit(place, ("BADJUMP",), (token,), None))
+        words[index] = place
     packed = array("Q", words)
     base = packed.buffer_info()[0]
-    end_of_code = len(code)
-    for index, target in fixups:
-        place = jumps[target] if target < end_of_code else 0
-        packed[index] = base + 8 * (place or BAD_JUMP)
+    for index, _ in fixups:
+        packed[index] = base + 8 * packed[index]
     return Schedule(packed, jumps, code, units)
 
 

@@ -171,6 +171,11 @@ class _Reader:
         """What a stack or jump opcode makes of a constant just pushed."""
         tokens = self.tokens
         last = tokens[-1]
+        if name == "JUMPI" and len(tokens) > 1 and tokens[-2].name in PUSHES:  # the condition is known
+            steps = tokens[-2].steps + last.steps + 1
+            taken = tokens[-2].operand != 0
+            tokens[-2:] = [Token("JUMP@", last.operand, tokens[-2].pc, steps)] if taken else []
+            return True
         if name in ("JUMP", "JUMPI"):
             tokens[-1] = Token(name + "@", last.operand, last.pc, last.steps + 1)
             return True

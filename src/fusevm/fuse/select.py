@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from fusevm.evm.forks import Fork
 from fusevm.fuse.schedule import with_header
@@ -44,7 +45,7 @@ def choose(streams: Iterable[Stream], count: int) -> list[Unit]:
     while len(chosen) < count:
         pairs: defaultdict[tuple[Unit, Unit], float] = defaultdict(float)
         for units, weight in work:
-            for left, right in zip(units, units[1:], strict=False):
+            for left, right in pairwise(units):
                 pairs[left, right] += weight
         best, best_weight = None, 0.0
         for (left, right), weight in pairs.items():

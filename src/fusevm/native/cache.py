@@ -1,4 +1,4 @@
-"""Object code kept in the user's cache folder. What is loaded from there is executed, so nothing there is trusted blindly.
+"""Object code kept in the user's cache folder. It is executed once loaded, so nothing there is trusted blindly.
 
 The folder and its files belong to the user alone, links are not followed, and a file's content must match the hash in
 its first bytes. Its name holds everything the code depends on; whatever does not fit is built anew.

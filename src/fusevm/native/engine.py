@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Container, MutableSet
-from typing import Any, NoReturn
+from typing import Any
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome, Status
@@ -24,6 +24,7 @@ from fusevm.evm.precompiles import precompiles_of
 from fusevm.fuse.schedule import Schedule, address_of, build_schedule
 from fusevm.native.arena import Arena
 from fusevm.native.build import Library, library
+from fusevm.native.diagnosis import diagnose
 from fusevm.native.layout import (
     ACCOUNT_PLAIN,
     ACCOUNT_VOID,
@@ -71,7 +72,11 @@ HALTS = {
 
 
 class EngineLimit(RuntimeError):
-    """A limit of this engine, not of the EVM: memory, storage slots or time."""
+    """A limit of this engine, not of the EVM; nothing of the call is kept."""
+
+
+class TimeLimit(EngineLimit):
+    """The time given for a call has run out."""
 
 
 class NativeMemory:
@@ -407,7 +412,7 @@ class NativeEngine:
                 if event is not None:
                     return event
             elif status == Native.REFILL:
-                self._refill(view)
+                self._refill(frame, view)
             elif status <= Native.REVERT:
                 frame.gas = view.gas + view.reserve
                 frame.reverted = status == Native.REVERT
@@ -416,7 +421,7 @@ class NativeEngine:
                     frame.output = frame.read(offset, view.output_size)
                 return frame
             else:
-                self._halt(status)
+                raise self._halt(frame, view, status)
             status = None
 
     def _enter(self, frame: Frame) -> None:
@@ -539,25 +544,40 @@ class NativeEngine:
             view.returned, view.returned_size = address_of(frame.returndata), len(frame.returndata)
         self.shared.frame = self.frame_arena.address + depth * _FRAME_SIZE
 
-    def _refill(self, view: Any) -> None:
+    def _refill(self, frame: Frame, view: Any) -> None:
         """Hands out the next slice of gas: the moment to look at the clock."""
         if not view.reserve:
-            raise ExceptionalHalt(HaltReason.OUT_OF_GAS)
+            raise self._explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
         if self.deadline is not None and time.monotonic() > self.deadline:
-            raise EngineLimit("the time limit is reached")
+            raise TimeLimit("the time limit is reached")
         more = min(view.reserve, SLICE)
         view.gas += more
         view.reserve -= more
 
-    def _halt(self, status: int) -> NoReturn:
+    def _halt(self, frame: Frame, view: Any, status: int) -> BaseException:
         if self.error is not None:
-            raise self.error
+            return self.error
         if status in HALTS:
-            raise ExceptionalHalt(HALTS[status])
-        raise EngineLimit(
+            return self._explained(frame, view, 1, ExceptionalHalt(HALTS[status]))
+        return EngineLimit(
             f"over a limit of the native engine: {MEMORY_CAP >> 20} MiB of memory, {SLOT_CAP:,} storage slots, "
             f"{JOURNAL_CAP:,} storage changes or {LOG_CAP >> 20} MiB of logs in one call"
         )
+
+    def _explained(self, frame: Frame, view: Any, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
+        """The halt of a call's first frame, with reason and place; of others nobody can see them."""
+        if frame.message.depth:
+            return halt
+        code, fork, state = frame.message.code, self.context.fork, self.state
+        if not self.schedule(code).units:
+            self.schedule(code).units = build_schedule(code, fork, self.native.handlers, keep_units=True).units
+        at = (view.ip - view.schedule) // 8 - behind
+        mark = state.mark()
+        PendingStorage(self.slots.read(0, self.shared.slot_count * _SLOT_SIZE), self.addresses).apply(state, warm=True)
+        try:
+            return diagnose(frame, view, at, self.schedule(code), halt)
+        finally:
+            state.revert(mark)
 
 
 def _put(field: Any, value: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from fusevm.chain.state import State
-from fusevm.native.layout import SLOT_DIRTY, TRANSIENT, Slot
+from fusevm.native.layout import SLOT_DIRTY, SLOT_WARM, TRANSIENT, Slot
 from fusevm.native.views import words
 
 _SLOT = struct.Struct(words(Slot))
@@ -20,8 +20,13 @@ class PendingStorage:
         self._raw = raw
         self._addresses = addresses
 
-    def apply(self, state: State) -> None:
-        for account, flags, _, key, value, _ in _SLOT.iter_unpack(self._raw):
-            if flags & SLOT_DIRTY and not account & TRANSIENT:
-                where = self._addresses[account]
-                state.set_storage(where, int.from_bytes(key, "little"), int.from_bytes(value, "little"))
+    def apply(self, state: State, *, warm: bool = False) -> None:
+        """Writes the storage that changed; with `warm`, also which slots have been looked at."""
+        for account, flags, _, raw_key, value, _ in _SLOT.iter_unpack(self._raw):
+            if account & TRANSIENT:
+                continue
+            where, key = self._addresses[account], int.from_bytes(raw_key, "little")
+            if flags & SLOT_DIRTY:
+                state.set_storage(where, key, int.from_bytes(value, "little"))
+            if warm and flags & SLOT_WARM:
+                state.warm_slot(where, key)

@@ -1,0 +1,44 @@
+"""Jump threading: a jump to a block that only jumps on goes straight to the end of the chain.
+
+Every hop's gas is added to the section that jumps, 1 + 3 + 8 each, so nothing is free. A hop pushes its target before
+it jumps; the jumping block pushed one at the same height, so the stack's bounds are checked already. A hop to nowhere
+fails when it is taken, as it would, and a chain that bites its own tail is followed only so far: gas ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from fusevm.fuse.sections import Section, Token
+
+MOST_HOPS = 16
+
+
+def threaded(sections: list[Section], dests: Container[int]) -> list[Section]:
+    hops = {
+        section.pc: (section.gas, section.tokens[0])
+        for section in sections
+        if section.needs == 0
+        and section.grows <= 1  # a JUMPI of a known condition pushes two
+        and len(section.tokens) == 1
+        and section.tokens[0].name == "JUMP@"
+        and section.pc in dests
+    }
+    if not hops:
+        return sections
+    return [_threaded(section, hops) for section in sections]
+
+
+def _threaded(section: Section, hops: dict[int, tuple[int, Token]]) -> Section:
+    last = section.tokens[-1] if section.tokens else None
+    if last is None or last.name != "JUMP@" or last.operand not in hops:
+        return section
+    gas, steps, target = section.gas, last.steps, last.operand
+    for _ in range(MOST_HOPS):
+        if target not in hops:
+            break
+        hop_gas, hop = hops[target]
+        gas += hop_gas
+        steps += hop.steps + 1  # the JUMPDEST
+        target = hop.operand
+    return section._replace(gas=gas, tokens=[*section.tokens[:-1], last._replace(operand=target, steps=steps)])

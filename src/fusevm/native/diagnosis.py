@@ -1,0 +1,76 @@
+"""Why a frame halted: native code only knows that it did, so the last few instructions are replayed.
+
+A handler that fails leaves its entry state in the frame. The reference tier runs on from there and says which
+instruction failed, and why. Nothing between two handlers is longer than one section, so this is quick.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from fusevm.evm.bytecode import instructions
+from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.fuse.schedule import Schedule, Unit
+from fusevm.native.layout import STACK_ALIGN, WORD
+from fusevm.reference.frame import Frame
+from fusevm.reference.instructions import table_of
+from fusevm.reference.interpreter import run
+
+
+def diagnose(frame: Frame, view: Any, at: int, schedule: Schedule, halt: ExceptionalHalt) -> ExceptionalHalt:
+    """The halt as the reference tier would put it; sets the frame's pc.
+
+    `at` is where in the schedule the failed handler stands; state, stack and memory are as it found them.
+    """
+    unit = next((unit for unit in schedule.units if unit.at == at), None)
+    if unit is None:
+        return halt
+    frame.pc = unit.tokens[0].pc + 1
+    if unit.sequence == ("BADJUMP",):
+        frame.pc = _jump_behind(frame, schedule, unit.tokens[0].pc) + 1
+        return ExceptionalHalt(HaltReason.INVALID_JUMP, f"0x{unit.tokens[0].operand:x} is no JUMPDEST")
+    twin = _twin(frame, view, unit, schedule)
+    mark = frame.state.mark()
+    try:
+        run(twin, table_of(frame.context.fork))  # if it does not fail, what native code said stands
+    except ExceptionalHalt as found:
+        frame.pc = twin.pc
+        return found
+    finally:
+        frame.state.revert(mark)
+    return halt
+
+
+def _jump_behind(frame: Frame, schedule: Schedule, pc: int) -> int:
+    """The jump whose target was pushed, or computed, from here on."""
+    following = instructions(schedule.code, frame.context.fork, pc)
+    return next(each.pc for each in following if each.name in ("JUMP", "JUMPI"))
+
+
+def _twin(frame: Frame, view: Any, unit: Unit, schedule: Schedule) -> Frame:
+    """The frame as it was at the unit's first instruction, on memory of its own."""
+    first = unit.tokens[0]
+    twin = Frame(frame.message, frame.state, frame.context)
+    twin.static = frame.static
+    twin.pc = first.pc
+    twin.gas = view.gas + view.reserve
+    if first.name not in ("SECTION", "GASSECTION"):  # the section's gas has been taken: give back what is ahead
+        twin.gas += _gas_ahead(frame, unit, schedule)
+    base = view.sp - view.sp % STACK_ALIGN
+    raw = ctypes.string_at(base, view.sp - base)
+    twin.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
+    twin.memory = bytearray(ctypes.string_at(view.memory, view.memory_size))
+    twin.returndata = ctypes.string_at(view.returned, view.returned_size)
+    return twin
+
+
+def _gas_ahead(frame: Frame, unit: Unit, schedule: Schedule) -> int:
+    """What the section costs from the unit's first instruction on."""
+    section = next(each.section for each in reversed(schedule.units[: schedule.units.index(unit) + 1]) if each.section)
+    behind = 0
+    for each in instructions(schedule.code, frame.context.fork, section.pc):
+        if each.pc >= unit.tokens[0].pc:
+            break
+        behind += each.op.gas_at(frame.context.fork) if each.op else 0
+    return section.gas - behind
