@@ -5,15 +5,16 @@
 b'echo'
 """
 
-from fusevm.api import EVM
+from fusevm.api import EVM, WrongThread
 from fusevm.chain.environment import Block
-from fusevm.chain.outcome import Failure, Status
+from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
 from fusevm.chain.state import Log
 from fusevm.chain.transaction import Authorization, Rejected, RejectReason
 from fusevm.evm.forks import Fork, UnknownFork
 from fusevm.evm.halts import HaltReason
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
 from fusevm.result import ExecutionFailed, Result
+from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "Authorization",
     "BadValue",
     "Block",
+    "EngineLimit",
     "ExecutionFailed",
     "Failure",
     "Fork",
@@ -35,5 +37,8 @@ __all__ = [
     "Status",
     "Step",
     "StorageAccess",
+    "TimeLimit",
     "UnknownFork",
+    "UnknownTier",
+    "WrongThread",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -45,12 +46,14 @@ class EVM:
         block: Block | None = None,
         state: State | None = None,
         hooks: Hooks | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.fork = fork_named(fork)
         self.rules = rules_of(self.fork)
         self.block = block if block is not None else Block()
         self.state = state if state is not None else State()
         self.hooks = hooks
+        self.timeout = timeout  # seconds a call or transaction may take; past them it ends in TimeLimit
         self.tier = tier
         self._execute = executor_for(tier)
         self._busy = threading.Lock()
@@ -224,6 +227,8 @@ class EVM:
 
     def _run(self, message: Message, state: State, context: Context) -> Outcome:
         try:
+            if self.timeout is not None:
+                context.deadline = time.monotonic() + self.timeout
             return self._execute(message, state, context, self.hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.revert(state.began)

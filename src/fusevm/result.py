@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fusevm.chain.outcome import Failure, Status
@@ -39,7 +39,7 @@ class Result:
     output: bytes
     gas_used: int
     gas_refunded: int  # what a transaction would be paid back, after the cap
-    logs: Sequence[Log] = ()
+    logs: Sequence[Log] = field(default_factory=list)
     address: bytes | None = None  # of the contract created
     failure: Failure | None = None  # the reason and the pc of an exceptional halt
 

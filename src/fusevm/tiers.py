@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from importlib import import_module
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
@@ -11,7 +13,19 @@ from fusevm.reference.hooks import Hooks
 
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 
-TIERS = ("auto", "native", "reference")
+TIERS = {
+    "auto": "native where it can run, else reference",
+    "native": "fused handlers made by LLVM",
+    "native-unfused": "native, one handler an opcode",
+    "lockstep": "native, compared with the reference at every section",
+    "reference": "plain Python, to be read; the judge of all others",
+}
+_PLACES = {
+    "native": ("fusevm.native.engine", "execute"),
+    "native-unfused": ("fusevm.native.engine", "execute_unfused"),
+    "lockstep": ("fusevm.native.lockstep", "execute"),
+    "reference": ("fusevm.reference.interpreter", "execute"),
+}
 
 
 class UnknownTier(ValueError):
@@ -22,10 +36,17 @@ class UnknownTier(ValueError):
 def executor_for(tier: str) -> TierExecutor:
     if tier not in TIERS:
         raise UnknownTier(tier)
-    if tier == "native":
-        from fusevm.native.engine import execute as execute_native
+    if tier == "auto":
+        return _best()
+    module, name = _PLACES[tier]
+    executor: TierExecutor = getattr(import_module(module), name)
+    return executor
 
-        return execute_native
-    from fusevm.reference.interpreter import execute
 
-    return execute
+def _best() -> TierExecutor:
+    """The native tier, or the reference tier and a warning where LLVM cannot run."""
+    try:
+        return executor_for("native")
+    except (ImportError, OSError, RuntimeError) as error:
+        warnings.warn(f"fusevm: the native tier cannot run here ({error}); using the reference tier", stacklevel=4)
+        return executor_for("reference")

@@ -67,6 +67,7 @@ class Context:
     origin: bytes = ZERO_ADDRESS
     gas_price: int = 0
     blob_hashes: tuple[bytes, ...] = ()
+    deadline: float | None = None  # on time.monotonic's clock: what runs past it ends in TimeLimit
 
     @property
     def rules(self) -> Rules:

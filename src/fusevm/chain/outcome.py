@@ -38,4 +38,12 @@ class Outcome:
     created: bytes | None = None
 
 
+class EngineLimit(RuntimeError):
+    """A limit of the engine, not of the EVM: memory, storage or time. Nothing of the call is kept."""
+
+
+class TimeLimit(EngineLimit):
+    """The time given for a call has run out."""
+
+
 Executor = Callable[[Message, State, Context], Outcome]

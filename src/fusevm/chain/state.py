@@ -250,10 +250,7 @@ class State:
 
     def logs_so_far(self) -> Sequence[Log]:
         """The logs, to keep: an enclosing snapshot undoes the state's own list."""
-        logs = self.logs
-        if not logs:
-            return ()
-        return list(logs) if isinstance(logs, list) else logs
+        return list(self.logs) if isinstance(self.logs, list) else self.logs
 
     def warm_address(self, address: bytes) -> bool:
         """Warms the address; whether it was warm already."""

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fusevm.chain.outcome import Executor
-from fusevm.chain.statetest import MalformedTest, cases_in, run_case
+from fusevm.chain.statetest import Case, MalformedTest, cases_in, run_case
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.forks import Fork, fork_named
@@ -38,18 +38,24 @@ def statetest(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="folders, .json files or .tar.xz archives")],
     tier: options.Tier = "auto",
     fork: Annotated[str | None, typer.Option("--fork", "-f", help="only the cases of this fork")] = None,
+    no_fuse: Annotated[bool, typer.Option("--no-fuse", help="native tier, one handler an opcode")] = False,
+    lockstep: Annotated[bool, typer.Option("--lockstep", help="native tier beside the reference tier")] = False,
+    sample: Annotated[int | None, typer.Option(min=1, help="only so many cases, spread over all files")] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="processes")] = os.cpu_count() or 1,
     as_json: options.AsJson = False,
 ) -> None:
     """Run Ethereum state tests, judged by state root and logs hash. Exits 1 on a failure."""
     only = None if fork is None else fork_named(fork)
+    if no_fuse or lockstep:
+        tier = "lockstep" if lockstep else "native-unfused"
     executor_for(tier)
     started = time.perf_counter()
     files = [document for path in paths for document in documents(path)]
     if not files:
         raise BadInput(f"no state tests in {', '.join(paths)}")
     passed, failures = 0, []
-    for tally in _run_all(files, tier, only, jobs):
+    per_file = None if sample is None else -(-sample // len(files))
+    for tally in _run_all(files, tier, only, jobs, per_file):
         passed += tally.passed
         failures += tally.failures
     if as_json:
@@ -93,17 +99,19 @@ def _in_archive(path: str) -> Iterator[tuple[str, bytes]]:
         raise BadInput(f"{path}: not a whole archive: {problem}") from None
 
 
-def _run_all(files: list[tuple[str, bytes]], tier: str, fork: Fork | None, jobs: int) -> Iterator[Tally]:
+def _run_all(
+    files: list[tuple[str, bytes]], tier: str, fork: Fork | None, jobs: int, most: int | None = None
+) -> Iterator[Tally]:
     with _progress(len(files)) as progress:
         task = progress.add_task("state tests", total=len(files)) if progress else None
         if jobs == 1:
-            tallies: Iterator[Tally] = (run_file(name, text, tier, fork) for name, text in files)
+            tallies: Iterator[Tally] = (run_file(name, text, tier, fork, most) for name, text in files)
             pool: AbstractContextManager[Any] = nullcontext()
         else:
             executor = ProcessPoolExecutor(jobs)
             names, texts = zip(*files, strict=True)
             count = len(files)
-            tallies = executor.map(run_file, names, texts, [tier] * count, [fork] * count, chunksize=4)
+            tallies = executor.map(run_file, names, texts, [tier] * count, [fork] * count, [most] * count, chunksize=4)
             pool = executor
         with pool:
             for tally in tallies:
@@ -120,12 +128,19 @@ def _progress(files: int) -> AbstractContextManager[Progress | None]:
     return Progress(*columns, console=console, transient=True)
 
 
-def run_file(name: str, text: bytes, tier: str, fork: Fork | None) -> Tally:
+def spread(cases: list[Case], most: int | None) -> list[Case]:
+    """At most so many of them, evenly spaced."""
+    if most is None or len(cases) <= most:
+        return cases
+    return [cases[index * len(cases) // most] for index in range(most)]
+
+
+def run_file(name: str, text: bytes, tier: str, fork: Fork | None, most: int | None = None) -> Tally:
     run = executor_for(tier)
     execute: Executor = lambda message, state, context: run(message, state, context, None)  # noqa: E731
     passed, failures = 0, []
     try:
-        for case in cases_in(json.loads(text), fork):
+        for case in spread(list(cases_in(json.loads(text), fork)), most):
             verdict = run_case(case, execute)
             if verdict.passed:
                 passed += 1

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
+from fusevm.fuse.loop_schedule import CONTROLS, PAID, Layout, with_loops
 from fusevm.fuse.sections import OUTWARD, Section, Token, sections_of
 from fusevm.fuse.threading import threaded
 
 STACK_LIMIT = 1024
-ASKING = frozenset(("SYNC", *OUTWARD))  # their operand is the pc, for Python
+ASKING = frozenset(("SYNC", "PROBE", *OUTWARD))  # their operand is the pc, for Python
 SMALL_OPERAND = ("PUSH", "SECTION", "GASSECTION")
 LIMB_MASK = (1 << 64) - 1
 
@@ -60,8 +61,9 @@ def address_of(data: bytes) -> int:
 class Handlers:
     """The handlers there are, by sequence, arranged for finding the longest."""
 
-    def __init__(self, addresses: Mapping[tuple[str, ...], int]) -> None:
+    def __init__(self, addresses: Mapping[tuple[str, ...], int], *, loops: bool = True) -> None:
         self.addresses = dict(addresses)
+        self.loops = loops  # whether loops are fused where these are used
         self.native = frozenset(sequence[0] for sequence in addresses if len(sequence) == 1)
         self.trie: Trie = {}
         for sequence, address in addresses.items():
@@ -71,22 +73,40 @@ class Handlers:
             entry = node.setdefault(sequence[-1], [0, (), {}])
             entry[0], entry[1] = address, sequence
 
-    def only(self, wanted: frozenset[tuple[str, ...]]) -> Handlers:
+    def only(self, wanted: frozenset[tuple[str, ...]], *, loops: bool = False) -> Handlers:
         """Single opcodes and the wanted sequences."""
-        return Handlers({each: at for each, at in self.addresses.items() if len(each) == 1 or each in wanted})
+        kept = {each: at for each, at in self.addresses.items() if len(each) == 1 or each in wanted}
+        return Handlers(kept, loops=loops)
 
 
-def build_schedule(code: bytes, fork: Fork, handlers: Handlers, *, keep_units: bool = False) -> Schedule:
+def build_schedule(
+    code: bytes, fork: Fork, handlers: Handlers, *, keep_units: bool = False, probes: bool = False, loops: bool = True
+) -> Schedule:
+    """Lays out the schedule. `keep_units` remembers what stands where; `probes` stops at every section's start.
+
+    A fused loop has no sections to stop at, so there are none beside probes.
+    """
     trie = handlers.trie
     words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
     jumps = array("I", bytes(4 * (len(code) + 1)))
     fixups: list[tuple[int, Token]] = []
     units: list[Unit] = []
     dests = jumpdests(code)
-    for section in threaded(sections_of(code, fork, handlers.native), dests):
-        if section.needs >= 0 and section.pc in dests:
+    sections = threaded(sections_of(code, fork, handlers.native), dests)
+    if loops and handlers.loops and not probes:
+        layout = with_loops(sections, dests, len(code))
+    else:
+        layout = Layout(sections, {}, [], [])
+    labels: dict[int, int] = {}
+    for index, section in enumerate(layout.sections):
+        if index in layout.labels:
+            labels |= dict.fromkeys(layout.labels[index], len(words))
+        # The plain code comes before copies of it, and a loop's entry before its header: who is first is jumped to.
+        if section.needs != -1 and section.pc in dests and not jumps[section.pc]:
             jumps[section.pc] = len(words)
         tokens = with_header(section)
+        if probes:
+            tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
         at, count = 0, len(tokens)
         while at < count:
             node, best, sequence, ahead = trie, 0, (), at
@@ -115,9 +135,19 @@ def build_schedule(code: bytes, fork: Fork, handlers: Handlers, *, keep_units: b
                     words.append(0)
                 elif name in ASKING:
                     words.append(token.pc)
+                elif name in CONTROLS:
+                    control = layout.controls[token.operand]
+                    words += control.words
+                    fixups += [
+                        (len(words) + n, token._replace(operand=target)) for n, target in enumerate(control.targets)
+                    ]
+                    words += [0] * len(control.targets)
             at = end
     for index, token in fixups:
-        place = jumps[token.operand] if token.operand < len(code) else 0
+        if token.operand < 0:
+            place = labels[~token.operand]
+        else:
+            place = jumps[token.operand] if token.operand < len(code) else 0
         if not place:  # fails when it is taken, at a place of its own that tells which jump it was
             place = len(words)
             words.append(handlers.addresses[("BADJUMP",)])
@@ -134,7 +164,7 @@ def build_schedule(code: bytes, fork: Fork, handlers: Handlers, *, keep_units: b
 def with_header(section: Section) -> list[Token]:
     """The section's tokens behind the one that charges for them."""
     if section.needs < 0:
-        if not section.gas:
+        if not section.gas or section.needs == PAID:
             return section.tokens
         return [Token("GASSECTION", section.gas, section.pc, 0), *section.tokens]
     room = STACK_LIMIT - section.grows - section.needs

@@ -15,13 +15,13 @@ from collections.abc import Callable, Container, MutableSet
 from typing import Any
 
 from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Outcome, Status
+from fusevm.chain.outcome import EngineLimit, Outcome, Status, TimeLimit
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.evm.precompiles import precompiles_of
-from fusevm.fuse.schedule import Schedule, address_of, build_schedule
+from fusevm.fuse.schedule import Handlers, Schedule, address_of, build_schedule
 from fusevm.native.arena import Arena
 from fusevm.native.build import Library, library
 from fusevm.native.diagnosis import diagnose
@@ -61,6 +61,8 @@ SCHEDULES = 4096  # kept per thread
 
 CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
 
+Probe = Callable[[int, Any], None]  # depth and native frame
+
 HALTS = {
     Native.OUT_OF_GAS: HaltReason.OUT_OF_GAS,
     Native.STACK: HaltReason.STACK_UNDERFLOW,
@@ -69,14 +71,6 @@ HALTS = {
     Native.STATIC_WRITE: HaltReason.STATIC_WRITE,
     Native.RETURNDATA: HaltReason.RETURNDATA_OUT_OF_BOUNDS,
 }
-
-
-class EngineLimit(RuntimeError):
-    """A limit of this engine, not of the EVM; nothing of the call is kept."""
-
-
-class TimeLimit(EngineLimit):
-    """The time given for a call has run out."""
 
 
 class NativeMemory:
@@ -125,8 +119,10 @@ _RULES = (
 class NativeEngine:
     """One thread's arenas, tables and schedules."""
 
-    def __init__(self, native: Library) -> None:
+    def __init__(self, native: Library, handlers: Handlers, probe: Probe | None = None) -> None:
         self.native = native
+        self.handlers = handlers
+        self.probe = probe  # looks at every section's start
         self.stacks = Arena(DEPTH * STACK_ALIGN, STACK_ALIGN)
         self.memory = Arena(MEMORY_CAP)
         self.output = Arena(MEMORY_CAP)
@@ -157,7 +153,6 @@ class NativeEngine:
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
         self.error: BaseException | None = None
-        self.deadline: float | None = None
         self.state: State
         self.context: Context
         self.message: Message
@@ -413,6 +408,8 @@ class NativeEngine:
                     return event
             elif status == Native.REFILL:
                 self._refill(frame, view)
+            elif status == Native.PROBE and self.probe is not None:
+                self.probe(depth, view)
             elif status <= Native.REVERT:
                 frame.gas = view.gas + view.reserve
                 frame.reverted = status == Native.REVERT
@@ -512,7 +509,9 @@ class NativeEngine:
         key = (code, self.context.fork)
         schedule = self.schedules.get(key)
         if schedule is None:
-            schedule = self.schedules[key] = build_schedule(code, self.context.fork, self.native.handlers)
+            schedule = self.schedules[key] = build_schedule(
+                code, self.context.fork, self.handlers, probes=self.probe is not None
+            )
         return schedule
 
     def _sync(self, frame: Frame, view: Any) -> Frame | None:
@@ -548,7 +547,8 @@ class NativeEngine:
         """Hands out the next slice of gas: the moment to look at the clock."""
         if not view.reserve:
             raise self._explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
-        if self.deadline is not None and time.monotonic() > self.deadline:
+        deadline = self.context.deadline
+        if deadline is not None and time.monotonic() > deadline:
             raise TimeLimit("the time limit is reached")
         more = min(view.reserve, SLICE)
         view.gas += more
@@ -570,7 +570,9 @@ class NativeEngine:
             return halt
         code, fork, state = frame.message.code, self.context.fork, self.state
         if not self.schedule(code).units:
-            self.schedule(code).units = build_schedule(code, fork, self.native.handlers, keep_units=True).units
+            self.schedule(code).units = build_schedule(
+                code, fork, self.handlers, keep_units=True, probes=self.probe is not None
+            ).units
         at = (view.ip - view.schedule) // 8 - behind
         mark = state.mark()
         PendingStorage(self.slots.read(0, self.shared.slot_count * _SLOT_SIZE), self.addresses).apply(state, warm=True)
@@ -588,10 +590,14 @@ def _put(field: Any, value: int) -> None:
 _engines = threading.local()
 
 
-def engine() -> NativeEngine:
-    found: NativeEngine | None = getattr(_engines, "engine", None)
+def engine(*, fuse: bool = True) -> NativeEngine:
+    """This thread's engine, with fused sequences or without."""
+    engines: dict[bool, NativeEngine] = _engines.__dict__.setdefault("by_fusion", {})
+    found = engines.get(fuse)
     if found is None:
-        found = _engines.engine = NativeEngine(library())
+        native = library()
+        handlers = native.handlers if fuse else native.handlers.only(frozenset())
+        found = engines[fuse] = NativeEngine(native, handlers)
     return found
 
 
@@ -600,3 +606,10 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
     return engine().execute(message, state, context)
+
+
+def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
+    """As `execute`, one handler an opcode: to measure what fusion brings, and to test it."""
+    if hooks is not None:
+        return execute_reference(message, state, context, hooks)
+    return engine(fuse=False).execute(message, state, context)

@@ -21,7 +21,7 @@ from llvmlite import ir
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import MEANINGS, meanings_in
 from fusevm.fuse.sections import OUTWARD
-from fusevm.native import outside, runtime
+from fusevm.native import loops, outside, runtime
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import STACK_ALIGN, WORD, Engine, Frame, Status
 from fusevm.native.words import LlvmWords, V
@@ -30,8 +30,20 @@ I1, I8, I16, I32, I64, I256 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64, 2
 CONVENTION = "preserve_nonecc"
 HANDLER = ir.FunctionType(I64, [PTR, PTR, I64, PTR])  # ip, sp, gas, frame -> status
 
-OPERANDS = {"PUSH": 1, "PUSHW": 4, "PC": 1, "JUMP@": 1, "JUMPI@": 1, "SECTION": 1, "GASSECTION": 1, "SYNC": 1}
+OPERANDS = {
+    "PUSH": 1,
+    "PUSHW": 4,
+    "PC": 1,
+    "JUMP@": 1,
+    "JUMPI@": 1,
+    "SECTION": 1,
+    "GASSECTION": 1,
+    "SYNC": 1,
+    "PROBE": 1,
+}
 OPERANDS |= dict.fromkeys(OUTWARD, 1)
+OPERANDS |= dict.fromkeys(("BACKWARD_LOOP_ENTRY", "FORWARD_LOOP_ENTRY"), 11)
+OPERANDS |= {"BACKWARD_LOOP_EXIT": 2, "FORWARD_LOOP_EXIT": 2, "LOOP_LEAVE": 10}
 
 # What the frame and the engine know, by opcode.
 FRAME_WORDS = {"ADDRESS": "address", "CALLER": "caller", "CALLVALUE": "value"}
@@ -385,6 +397,38 @@ class HandlerBuilder:
         self._write_back()
         self._branch(condition, target)
 
+    def do_loop_entry(self) -> None:
+        """To the loop's copy if all of it can be paid now, else on to the plain loop."""
+        self._write_back()
+        left = self._call(loops.enter_loop, self.frame, self.gas, self.sp, self.ip)
+        copy = self.build.gep(self.ip, [ir.Constant(I64, loops.TARGET)], source_etype=I8)
+        self.operand += loops.TARGET // 8 + 1
+        plain, paid = self.function.append_basic_block("plain"), self.function.append_basic_block("paid")
+        self.build.cbranch(self.build.icmp_signed("<", left, ir.Constant(I64, 0)), plain, paid)
+        self.build.position_at_end(plain)
+        self._go_on(self._next_ip())
+        self.build.position_at_end(paid)
+        self.gas = left
+        self._go_on(self.build.load(copy, typ=PTR, align=8))
+
+    def do_loop_exit(self) -> None:
+        """Once more round, or out: two places to go to."""
+        again, out = self._next_operand(PTR), self._next_operand(PTR)
+        condition = self._truth(self._pop())
+        self._write_back()
+        taken, passed = self.function.append_basic_block("again"), self.function.append_basic_block("out")
+        self.build.cbranch(condition, taken, passed)
+        self.build.position_at_end(passed)
+        self._go_on(out)
+        self.build.position_at_end(taken)
+        self._go_on(again)
+
+    def do_loop_leave(self) -> None:
+        """An early exit: what was paid for iterations that will not run comes back."""
+        self._write_back()
+        self.gas = self._call(loops.leave_loop, self.gas, self.sp, self.ip)
+        self.operand += OPERANDS["LOOP_LEAVE"]
+
     def _truth(self, value: Any) -> Any:
         return self.build.icmp_unsigned("!=", value.value, ir.Constant(I256, 0))
 
@@ -446,12 +490,12 @@ class HandlerBuilder:
         self._remember_entry()
         self.build.ret(ir.Constant(I64, Status.INVALID_JUMP))
 
-    def do_sync(self) -> None:
-        """Python does the instruction; its pc is the operand."""
+    def do_sync(self, status: int = Status.SYNC) -> None:
+        """Python does the instruction, or looks at the frame; the pc is the operand."""
         pc = self._next_operand(I64)
         self._write_back()
         self._set_field("pc", pc)
-        self._leave(Status.SYNC)
+        self._leave(status)
 
     def _log(self, topics: int) -> None:
         self._write_back()
@@ -532,6 +576,11 @@ SPECIAL: dict[str, Callable[[HandlerBuilder], None]] = {
     "GASSECTION": HandlerBuilder.do_gas_section,
     "JUMP@": HandlerBuilder.do_jump_static,
     "JUMPI@": HandlerBuilder.do_jumpi_static,
+    "BACKWARD_LOOP_ENTRY": HandlerBuilder.do_loop_entry,
+    "BACKWARD_LOOP_EXIT": HandlerBuilder.do_loop_exit,
+    "FORWARD_LOOP_ENTRY": HandlerBuilder.do_loop_entry,
+    "FORWARD_LOOP_EXIT": HandlerBuilder.do_loop_exit,
+    "LOOP_LEAVE": HandlerBuilder.do_loop_leave,
     "JUMP": HandlerBuilder.do_jump,
     "JUMPI": HandlerBuilder.do_jumpi,
     "STOP": HandlerBuilder.do_stop,
@@ -540,6 +589,7 @@ SPECIAL: dict[str, Callable[[HandlerBuilder], None]] = {
     "INVALID": HandlerBuilder.do_invalid,
     "BADJUMP": HandlerBuilder.do_badjump,
     "SYNC": HandlerBuilder.do_sync,
+    "PROBE": lambda builder: builder.do_sync(Status.PROBE),
     "BLOCKHASH": HandlerBuilder.do_blockhash,
     "BALANCE": lambda builder: builder._answering(outside.read_balance, builder._pop().value),
     "SELFBALANCE": lambda builder: builder._answering(outside.read_own_balance),

@@ -1,4 +1,4 @@
-"""Keccak-256 as native code, in the subset of `lang`: the hash of KECCAK256, of storage slots and of addresses."""
+"""Keccak-256 as native code, in the subset of `lang`. Lanes stay machine words: AVX-512 vectors measured no faster."""
 
 from __future__ import annotations
 

@@ -248,11 +248,6 @@ def rotl(value: int, count: int) -> int:
     raise TypeError("only inside @native")
 
 
-def funnel(high: int, low: int, count: int) -> int:
-    """The upper word of (high, low) shifted left, by the count modulo the width."""
-    raise TypeError("only inside @native")
-
-
 def unlikely(condition: bool) -> bool:
     """The condition, expected to be false."""
     raise TypeError("only inside @native")
@@ -698,12 +693,9 @@ class _Translator:
         return self.build.select(self._truth(condition), x, y)
 
     def _intrinsic_rotl(self, value: ast.expr, count: ast.expr) -> Any:
-        return self._intrinsic_funnel(value, value, count)
-
-    def _intrinsic_funnel(self, high: ast.expr, low: ast.expr, count: ast.expr) -> Any:
-        x, y = self._pair(high, low, high)
+        x = self._value(value)
         n = self._of_type(count, x.type)
-        return self.build.call(self._declared("llvm.fshl", [x.type]), [x, y, n])
+        return self.build.call(self._declared("llvm.fshl", [x.type]), [x, x, n])
 
     def _intrinsic_unlikely(self, condition: ast.expr) -> Any:
         return self._truth(condition)

@@ -26,6 +26,7 @@ class Status:
     CAP = 11  # one of the engine's own limits, not the EVM's
     ERROR = 12  # a callback failed; Python holds the exception
     CALLING = 13  # a child frame is ready to run; never reaches Python
+    PROBE = 14  # a section begins, and somebody wants to look
 
 
 class Frame(Struct):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Outcome
+from fusevm.chain.outcome import Outcome, TimeLimit
 from fusevm.chain.state import State
+from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks, observed_table
 from fusevm.reference.instructions import Entry, refuse, table_of
@@ -14,7 +17,24 @@ from fusevm.reference.trampoline import drive
 def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """Runs a message and everything it calls."""
     table = table_of(context.fork) if hooks is None else observed_table(context.fork, hooks)
+    if context.deadline is not None:
+        table = _timed(table, context.deadline)
     return drive(Frame(message, state, context), lambda frame: run(frame, table), hooks)
+
+
+def _timed(table: tuple[Entry, ...], deadline: float) -> tuple[Entry, ...]:
+    """The same instructions with a look at the clock at every jump, since nothing runs long without one."""
+
+    def timed(entry: Entry) -> Entry:
+        def jump(frame: Frame) -> Frame | None:
+            if time.monotonic() > deadline:
+                raise TimeLimit("the time limit is reached")
+            return entry.instruction(frame)
+
+        return entry._replace(instruction=jump)
+
+    jumps = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
+    return tuple(timed(entry) if byte in jumps else entry for byte, entry in enumerate(table))
 
 
 def run(frame: Frame, table: tuple[Entry, ...]) -> Frame:

@@ -103,7 +103,7 @@ def _deposit_code(frame: Frame) -> None:
         raise ExceptionalHalt(HaltReason.CODE_STARTS_WITH_EF)
     price = CODE_DEPOSIT_BYTE * len(code)
     if price > frame.gas and not rules.creation_needs_deposit:
-        code, price = b"", 0  # Frontier: the contract comes into being without code
+        frame.output, code, price = b"", b"", 0  # Frontier: the contract comes into being without code
     frame.charge(price)
     if rules.max_code_size is not None and len(code) > rules.max_code_size:
         raise ExceptionalHalt(HaltReason.CODE_TOO_LARGE, f"{len(code)} bytes")

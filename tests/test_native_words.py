@@ -1,0 +1,274 @@
+"""The native code of every pure opcode, of division and of Keccak-256, against Python's integers and pycryptodome."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+from Crypto.Hash import keccak
+
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.words import INTEGER_MEANINGS, MEANINGS, meanings_in
+from fusevm.fuzz.words import EDGES, WORD, word
+
+pytest.importorskip("llvmlite")
+
+from llvmlite import ir
+
+from fusevm.native import division
+from fusevm.native.jit import Loaded, compile_module
+from fusevm.native.keccak import keccak256, keccak256_word
+from fusevm.native.lang import exported, ptr, store, u64
+from fusevm.native.words import I256, LlvmWords, V
+
+PTR, I64, VOID = ir.PointerType(), ir.IntType(64), ir.VoidType()
+ARITY = {name: BY_NAME[name].pops for name in MEANINGS}
+PAIRS = 20_000
+DIVISORS = (0, 1, 3, 10**6, 1 << 63, 10**18, (1 << 64) - 1, 1 << 64, (1 << 96) + 1, WORD)
+CONSTANTS = (0, 1, 31, 255, 10**18, 1 << 64, WORD - 1, 1 << 255)
+
+Row = tuple[int, ...]
+
+
+def define_loop(module: ir.Module, symbol: str, name: str, fixed: dict[int, int] | None = None) -> None:
+    """A function (arrays of operands, array of results, count) that applies an opcode's meaning to each row.
+
+    Operands that are `fixed` are constants of the code and have no array.
+    """
+    fixed = fixed or {}
+    free = [position for position in range(ARITY[name]) if position not in fixed]
+    function = ir.Function(module, ir.FunctionType(VOID, [PTR] * (len(free) + 1) + [I64]), symbol)
+    build = ir.IRBuilder(function.append_basic_block())
+    entry, turn, after = build.block, function.append_basic_block(), function.append_basic_block()
+    build.branch(turn)
+    build.position_at_end(turn)
+    index = build.phi(I64)
+    words = LlvmWords(build, module)
+    places = [build.gep(array, [index], source_etype=I256) for array in function.args[:-1]]
+    operands: dict[int, V] = {position: words.const(value) for position, value in fixed.items()}
+    for position, place in zip(free, places, strict=False):
+        operands[position] = V(words, build.load(place, typ=I256, align=8))
+    result = meanings_in(words)[name](*(operands[position] for position in range(ARITY[name])))
+    build.store(result.value, places[-1], align=8)
+    following = build.add(index, ir.Constant(I64, 1))
+    index.add_incoming(ir.Constant(I64, 0), entry)
+    index.add_incoming(following, build.block)
+    build.cbranch(build.icmp_unsigned("<", following, function.args[-1]), turn, after)
+    build.position_at_end(after)
+    build.ret_void()
+
+
+def packed(words: Iterable[int]) -> ctypes.Array[ctypes.c_char]:
+    data = b"".join(each.to_bytes(32, "little") for each in words)
+    return ctypes.create_string_buffer(data, len(data))
+
+
+def apply(code: Loaded, symbol: str, rows: list[Row]) -> list[int]:
+    columns = [packed(column) for column in zip(*rows, strict=True)]
+    results = ctypes.create_string_buffer(32 * len(rows))
+    pointers = [ctypes.c_void_p] * (len(columns) + 1)
+    code.function(symbol, None, *pointers, ctypes.c_uint64)(*columns, results, len(rows))
+    raw = results.raw
+    return [int.from_bytes(raw[at : at + 32], "little") for at in range(0, len(raw), 32)]
+
+
+def expect_meaning(code: Loaded, symbol: str, name: str, rows: list[Row], fixed: dict[int, int] | None = None) -> None:
+    meaning, fixed = INTEGER_MEANINGS[name], fixed or {}
+    for row, result in zip(rows, apply(code, symbol, rows), strict=True):
+        free = iter(row)
+        operands = [fixed[position] if position in fixed else next(free) for position in range(ARITY[name])]
+        assert result == meaning(*operands), f"{name} {' '.join(map(hex, operands))}"
+
+
+# -- values
+
+
+LIMBS = (0, 1, 2, 3, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, (1 << 64) - 2, (1 << 64) - 1)
+
+
+def limbs(rng: Random) -> int:
+    """A word of one to four limbs, most of them where quotient estimates go wrong."""
+    value = 0
+    for _ in range(rng.randint(1, 4)):
+        value = value << 64 | (rng.choice(LIMBS) if rng.random() < 0.8 else rng.getrandbits(rng.choice((16, 63, 64))))
+    return value
+
+
+def divisions(rng: Random, count: int) -> list[Row]:
+    """Dividends and divisors; many dividends are a multiple of the divisor or next to one."""
+    rows = []
+    for _ in range(count):
+        x, y = limbs(rng), limbs(rng)
+        if y and rng.random() < 0.5:
+            x = (x // y * y + rng.choice((-1, 0, 1, y - 1))) & WORD
+        rows.append((x, y))
+    return rows
+
+
+def rows_of(name: str) -> list[Row]:
+    rng = Random(f"words {name}")
+    arity = ARITY[name]
+    rows: list[Row] = [tuple(word(rng) for _ in range(arity)) for _ in range(PAIRS // 2)]
+    rows += [tuple(limbs(rng) for _ in range(arity)) for _ in range(PAIRS // 2)]
+    if arity == 2:
+        rows += [(x, y) for x in EDGES for y in EDGES]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def opcodes() -> Loaded:
+    module = ir.Module()
+    for name in MEANINGS:
+        define_loop(module, name, name)
+    return compile_module(module)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["hardware-divider", "reciprocals"])
+def dividers(request: pytest.FixtureRequest) -> Loaded:
+    """The code that divides, by any divisor and by constants, for processors with and without a fast divider."""
+    if request.param and not division.FAST_DIVIDER:
+        pytest.skip("needs a processor that divides 128 by 64 bits quickly")
+    module = ir.Module()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(division, "FAST_DIVIDER", request.param)
+        for name in ("DIV", "MOD", "ADDMOD", "MULMOD"):
+            define_loop(module, name, name)
+        for name in ("DIV", "SDIV", "MOD", "SMOD"):
+            for divisor in DIVISORS:
+                define_loop(module, f"{name} {divisor}", name, {1: divisor})
+    return compile_module(module)
+
+
+# -- opcodes
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_native_code_of_an_opcode_means_what_integers_mean(opcodes: Loaded, name: str) -> None:
+    expect_meaning(opcodes, name, name, rows_of(name))
+
+
+def test_native_code_with_a_constant_operand_means_what_integers_mean() -> None:
+    module = ir.Module()
+    cases = [
+        (f"{name}.{position}.{value}", name, {position: value})
+        for name in MEANINGS
+        if ARITY[name] > 1
+        for position in range(ARITY[name])
+        for value in Random(f"{name} {position}").sample(CONSTANTS, 2)
+    ]
+    for symbol, name, fixed in cases:
+        define_loop(module, symbol, name, fixed)
+    code = compile_module(module)
+    rng = Random("constants")
+    for symbol, name, fixed in cases:
+        rows = [tuple(word(rng) for _ in range(ARITY[name] - 1)) for _ in range(500)]
+        expect_meaning(code, symbol, name, rows, fixed)
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_constant_operands_fold_without_emitting_code(name: str) -> None:
+    function = ir.Function(ir.Module(), ir.FunctionType(VOID, []), "f")
+    build = ir.IRBuilder(function.append_basic_block())
+    words = LlvmWords(build, function.module)
+    rng = Random(f"folding {name}")
+    for _ in range(200):
+        operands = [word(rng) for _ in range(ARITY[name])]
+        folded = meanings_in(words)[name](*map(words.const, operands))
+        assert folded.known == INTEGER_MEANINGS[name](*operands)
+    assert not build.block.instructions
+
+
+def test_wrapping_emits_one_instruction() -> None:
+    function = ir.Function(ir.Module(), ir.FunctionType(VOID, [I256, I256]), "f")
+    build = ir.IRBuilder(function.append_basic_block())
+    words = LlvmWords(build, function.module)
+    meanings_in(words)["ADD"](*(V(words, argument) for argument in function.args))
+    assert [instruction.opname for instruction in build.block.instructions] == ["add"]
+
+
+# -- division
+
+
+@pytest.mark.parametrize("name", ["DIV", "MOD"])
+def test_division_is_exact_at_normalisation_and_estimate_edges(dividers: Loaded, name: str) -> None:
+    expect_meaning(dividers, name, name, divisions(Random("division"), 30_000))
+
+
+@pytest.mark.parametrize("name", ["ADDMOD", "MULMOD"])
+def test_modular_sums_and_products_do_not_wrap(dividers: Loaded, name: str) -> None:
+    rng = Random("modular")
+    rows: list[Row] = [(limbs(rng), limbs(rng), limbs(rng)) for _ in range(15_000)]
+    rows += [(x % m if m else x, y % m if m else y, m) for x, y, m in rows]
+    rows += [(x, y, m) for m in (1, 3, 1 << 64, (1 << 128) + 1, WORD) for x in EDGES for y in EDGES]
+    expect_meaning(dividers, name, name, rows)
+
+
+def test_every_divisor_of_one_limb_has_an_exact_reciprocal(dividers: Loaded) -> None:
+    rng = Random("reciprocals")
+    divisors = [1 << bit for bit in range(64)] + [(1 << bit) - 1 for bit in range(1, 65)]
+    divisors += [rng.getrandbits(64) | 1 for _ in range(2_000)]
+    rows = [(x, d) for d in divisors for x in (WORD, (d << 64) - 1, d << 64, (d << 128) - 1, rng.getrandbits(128))]
+    expect_meaning(dividers, "DIV", "DIV", rows)
+    expect_meaning(dividers, "MOD", "MOD", rows)
+
+
+@pytest.mark.parametrize("name", ["DIV", "SDIV", "MOD", "SMOD"])
+def test_division_by_a_constant_is_exact(dividers: Loaded, name: str) -> None:
+    rng = Random("constant divisors")
+    for divisor in DIVISORS:
+        near = [(limbs(rng) * divisor + rng.choice((-1, 0, 1))) & WORD for _ in range(500)]
+        rows = [(x,) for x in (*EDGES, *near, *(limbs(rng) for _ in range(1_000)))]
+        expect_meaning(dividers, f"{name} {divisor}", name, rows, {1: divisor})
+
+
+def test_powers_of_long_exponents_and_even_bases(opcodes: Loaded) -> None:
+    rng = Random("powers")
+    bases = [2, 10, 256, 1 << 128, 1 << 255, 3 << 200, WORD, rng.getrandbits(256) | 1]
+    exponents = [0, 1, 2, 31, 32, 127, 128, 255, 256, 257, 1 << 64, 1 << 255, WORD, rng.getrandbits(256)]
+    expect_meaning(opcodes, "EXP", "EXP", [(x, n) for x in bases for n in exponents])
+
+
+# -- Keccak-256
+
+
+@exported
+def hash_to_word(data: ptr, size: u64, out: ptr) -> None:
+    store(out, 0, keccak256_word(data, size))
+
+
+@pytest.fixture(scope="module")
+def hashes() -> Loaded:
+    module = ir.Module()
+    for function in (keccak256, hash_to_word):
+        function.define(module)  # type: ignore[attr-defined]
+    return compile_module(module)
+
+
+def native_hash(code: Loaded, data: bytes, symbol: str = "fusevm_keccak256") -> bytes:
+    out = ctypes.create_string_buffer(32)
+    code.function(symbol, None, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p)(data, len(data), out)
+    return out.raw
+
+
+@pytest.mark.parametrize("sizes", [range(301), (1_087, 1_088, 1_089, 4_096, 100_000)], ids=["short", "long"])
+def test_keccak_agrees_with_pycryptodome(hashes: Loaded, sizes: Iterable[int]) -> None:
+    rng = Random("keccak")
+    for size in sizes:
+        data = rng.randbytes(size)
+        assert native_hash(hashes, data) == keccak.new(data=data, digest_bits=256).digest(), size
+
+
+def test_keccak_reads_from_any_alignment(hashes: Loaded) -> None:
+    data = bytes(range(200))
+    room = ctypes.create_string_buffer(data, len(data))
+    call = hashes.function("fusevm_keccak256", None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
+    for start in range(8):
+        out = ctypes.create_string_buffer(32)
+        call(ctypes.addressof(room) + start, 150, out)
+        assert out.raw == keccak.new(data=data[start : start + 150], digest_bits=256).digest()
+
+
+def test_keccak_as_a_word_has_the_first_byte_highest(hashes: Loaded) -> None:
+    assert native_hash(hashes, b"abc", "fusevm_hash_to_word") == native_hash(hashes, b"abc")[::-1]
