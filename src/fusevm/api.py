@@ -79,7 +79,8 @@ class EVM:
 
         `gas_used` is what the code itself used.
         """
-        sender, target = to_address(caller, "caller"), to_address(to, "to")
+        sender = caller if type(caller) is bytes and len(caller) == 20 else to_address(caller, "caller")
+        target = to if type(to) is bytes and len(to) == 20 else to_address(to, "to")
         payload = data if type(data) is bytes else to_bytes(data)
         return self._message(sender, target, payload, value, gas, gas_price, static, origin, creates=False)
 
@@ -209,7 +210,7 @@ class EVM:
                 state.set_nonce(caller, state.account(caller).nonce + 1)
             message = top_message(caller, address, data, value, creates, state, rules)
             message.gas, message.static = gas, static
-            outcome = run_top(message, state, context, self._run)
+            outcome = run_top(message, state, context, self._run) if creates else self._run(message, state, context)
             used = gas - outcome.gas_left
             refund = state.refund
             if refund:

@@ -46,4 +46,8 @@ class TimeLimit(EngineLimit):
     """The time given for a call has run out."""
 
 
+class Disagreement(AssertionError):
+    """Two tiers differ; the message shows both sides."""
+
+
 Executor = Callable[[Message, State, Context], Outcome]

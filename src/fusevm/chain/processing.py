@@ -73,9 +73,7 @@ def top_message(
     if delegate is not None:
         state.warm_address(delegate)
     code = state.account(delegate or address).code
-    return Message(
-        caller, address, code, data, value, code_address=address, runs_precompile=delegate is None
-    )  # fmt: skip
+    return Message(caller, address, code, data, value, 0, 0, False, False, True, address, delegate is None)
 
 
 def run_top(message: Message, state: State, context: Context, execute: Executor) -> Outcome:
@@ -87,10 +85,9 @@ def run_top(message: Message, state: State, context: Context, execute: Executor)
 
 def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> None:
     """What is warm from the start: sender, target, precompiles, and the coinbase (EIP-2929, 3651)."""
-    state.always_warm = precompiles_of(context.fork)
-    state.warm_addresses = {sender, target}
-    if context.rules.warm_coinbase:
-        state.warm_addresses.add(context.block.coinbase)
+    fork = context.fork
+    state.always_warm = precompiles_of(fork)
+    state.warm_addresses = {sender, target, context.block.coinbase} if fork >= Fork.SHANGHAI else {sender, target}
 
 
 def clear_away(state: State, rules: Rules) -> None:

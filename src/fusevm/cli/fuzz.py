@@ -72,8 +72,8 @@ def _forks(engines: tuple[str, ...], names: list[str] | None) -> tuple[Fork, ...
 def _save(tally: Tally, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for failure in tally.failures:
-        name = f"{failure.seed}-{failure.fork.label}.json".replace("/", "-")
-        (folder / name).write_text(json.dumps(failure.as_json(), indent=1) + "\n", encoding="utf-8")
+        name = failure.seed.replace("/", "-")
+        (folder / f"{name}.json").write_text(json.dumps(failure.as_json(), indent=1) + "\n", encoding="utf-8")
 
 
 def _print(plan: Plan, tally: Tally) -> None:
@@ -84,6 +84,8 @@ def _print(plan: Plan, tally: Tally) -> None:
     typer.echo(
         f"{' and '.join(plan.engines)}, seed {plan.seed}, {len(tally.forks)} forks: {tally.runs:,} runs ({statuses})"
     )
+    if tally.starved:
+        typer.echo(f"{tally.starved:,} programs were starved at every point of their run, the longer ones at some")
     sampled = max(tally.sampled, 1)
     typer.echo(
         f"of {tally.sampled:,} sampled: {tally.instructions / sampled:,.0f} instructions on average, "

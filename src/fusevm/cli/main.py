@@ -1,32 +1,48 @@
-"""The `fusevm` command."""
+"""The `fusevm` command. Only the module of the command at hand is imported: starting up is most of a short run."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, NamedTuple
 
 import typer
 
 import fusevm
+from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.statetest import MalformedTest
 from fusevm.chain.transaction import Rejected
-from fusevm.cli import asm, cfg, disasm, run, statetest, trace
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.forks import UnknownFork
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
 
-app = typer.Typer(
-    name="fusevm",
-    help="An optimising compiler and execution engine for the Ethereum Virtual Machine.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
+EXPECTED = (BadInput, BadValue, UnknownFork, UnknownTier, MalformedTest, Rejected, EngineLimit)
 
-EXPECTED = (BadInput, BadValue, UnknownFork, UnknownTier, MalformedTest, Rejected)
+
+class Command(NamedTuple):
+    module: str
+    function: str  # or the name of a group of commands
+    panel: str
+
+
+COMMANDS = {
+    "run": Command("run", "run", "Run"),
+    "trace": Command("trace", "trace", "Run"),
+    "yul": Command("yul", "app", "Compile"),
+    "rules": Command("rules", "rules", "Compile"),
+    "disasm": Command("disasm", "disasm", "Look"),
+    "asm": Command("asm", "asm", "Look"),
+    "cfg": Command("cfg", "cfg", "Look"),
+    "ir": Command("ir", "ir", "Look"),
+    "schedule": Command("schedule", "schedule", "Look"),
+    "fusions": Command("fusions", "fusions_command", "Look"),
+    "loops": Command("loops", "loops", "Look"),
+    "statetest": Command("statetest", "statetest", "Measure"),
+    "bench": Command("bench", "bench", "Measure"),
+    "fuzz": Command("fuzz", "fuzz", "Measure"),
+}
 
 
 def _version(wanted: bool) -> None:
@@ -35,27 +51,38 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version")
     ] = False,
 ) -> None:
-    pass
+    """An optimising compiler and execution engine for the Ethereum Virtual Machine."""
 
 
-app.command(rich_help_panel="Run")(run.run)
-app.command(rich_help_panel="Run")(trace.trace)
-app.command(rich_help_panel="Look")(disasm.disasm)
-app.command(rich_help_panel="Look")(asm.asm)
-app.command(rich_help_panel="Look")(cfg.cfg)
-app.command(rich_help_panel="Measure")(statetest.statetest)
+def build_app(names: list[str]) -> typer.Typer:
+    app = typer.Typer(
+        name="fusevm",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+    )
+    app.callback()(_root)
+    for name in names:
+        module, function, panel = COMMANDS[name]
+        found = getattr(import_module(f"fusevm.cli.{module}"), function)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name, rich_help_panel=panel)
+        else:
+            app.command(name, rich_help_panel=panel)(found)
+    return app
 
 
 def main() -> None:
     """The entry point: what users get wrong ends in one line and exit code 2, never in a traceback."""
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     try:
-        app()
+        build_app([wanted] if wanted in COMMANDS else list(COMMANDS))()
     except EXPECTED as error:
         typer.echo(f"fusevm: {error}", err=True)
         sys.exit(2)

@@ -17,8 +17,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fusevm.chain.outcome import Executor
-from fusevm.chain.statetest import Case, MalformedTest, cases_in, run_case
+from fusevm.chain.outcome import Disagreement, EngineLimit, Executor
+from fusevm.chain.statetest import Case, MalformedTest, Verdict, cases_in, run_case
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.forks import Fork, fork_named
@@ -141,7 +141,10 @@ def run_file(name: str, text: bytes, tier: str, fork: Fork | None, most: int | N
     passed, failures = 0, []
     try:
         for case in spread(list(cases_in(json.loads(text), fork)), most):
-            verdict = run_case(case, execute)
+            try:
+                verdict = run_case(case, execute)
+            except (Disagreement, EngineLimit) as error:
+                verdict = Verdict(False, str(error))
             if verdict.passed:
                 passed += 1
             else:

@@ -1,27 +1,33 @@
-"""`fusevm yul check|format|run|compile FILE`: the Yul language from the command line."""
+"""`fusevm yul check|format|run|compile|optimize FILE`: the Yul language from the command line."""
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
-from fusevm.cli.inputs import BadInput, fork_or_exit, parse_hex, quit_with
+from fusevm.cli.inputs import quit_with
+from fusevm.cli.yul_inputs import (
+    Evm,
+    File,
+    Json,
+    checked,
+    dialect_or_exit,
+    fail,
+    hex_or_exit,
+    read_source,
+    report,
+)
+from fusevm.cli.yul_optimize import optimize
 from fusevm.codegen.yul import CompiledObject, compile_object
 from fusevm.yul.analysis import check as check_source
 from fusevm.yul.ast import Object
-from fusevm.yul.dialect import Dialect, dialect_for
 from fusevm.yul.errors import YulError
 from fusevm.yul.printer import print_object
 
-app = typer.Typer(help="Check, format, run and compile Yul.", no_args_is_help=True)
-
-File = Annotated[str, typer.Argument(metavar="FILE", help="a file of Yul, or - for standard input")]
-Evm = Annotated[str, typer.Option("--evm", help="the fork whose builtins exist")]
-Json = Annotated[bool, typer.Option("--json", help="the result as data")]
+app = typer.Typer(help="Check, format, run, compile and optimise Yul.", no_args_is_help=True)
+app.command()(optimize)
 
 
 @app.command()
@@ -55,7 +61,7 @@ def run(
 
     dialect = dialect_or_exit(evm)
     obj = _part_of(checked(file, dialect, as_json), part)
-    data = _hex(calldata, "--data")
+    data = hex_or_exit(calldata, "--data")
     result = run_imagined(obj, dialect, data, steps) if imagined else run_on_evm(obj, dialect, data, steps)
     typer.echo(json.dumps(result.data) if as_json else result.text)
     if not result.succeeded:
@@ -109,68 +115,11 @@ def _libraries(options: list[str]) -> dict[str, int]:
     libraries = {}
     for option in options:
         name, equals, address = option.rpartition("=")
-        value = _hex(address, f"address of {name}") if equals else b""
+        value = hex_or_exit(address, f"address of {name}") if equals else b""
         if len(value) != 20:
             quit_with(f"--library {option}: expected NAME=ADDRESS with an address of 20 bytes")
         libraries[name] = int.from_bytes(value, "big")
     return libraries
-
-
-# -- what all commands need -------------------------------------------------------------------------------------------
-
-
-def read_source(file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except FileNotFoundError:
-        quit_with(f"no such file: {file}")
-    except (OSError, ValueError) as error:
-        quit_with(f"cannot read {file}: {getattr(error, 'strerror', None) or error}")
-
-
-def _hex(text: str, what: str) -> bytes:
-    try:
-        return parse_hex(text, what)
-    except BadInput as error:
-        quit_with(str(error))
-
-
-def dialect_or_exit(evm: str) -> Dialect:
-    return dialect_for(fork_or_exit(evm))
-
-
-def checked(file: str, dialect: Dialect, as_json: bool = False) -> Object:
-    """The program, or its errors and exit code 1."""
-    obj, errors = check_source(read_source(file), dialect)
-    wrong = [error for error in errors if not error.is_warning]
-    if wrong or obj is None:
-        fail(wrong or errors, as_json)
-    return obj
-
-
-def fail(errors: list[YulError], as_json: bool) -> NoReturn:
-    report(errors, as_json)
-    raise typer.Exit(1)
-
-
-def report(errors: list[YulError], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps([_as_data(error) for error in errors]))
-        return
-    for error in errors:
-        typer.echo(str(error), err=True)
-
-
-def _as_data(error: YulError) -> dict[str, Any]:
-    return {
-        "kind": error.kind.value,
-        "code": error.code,
-        "line": error.line,
-        "column": error.column,
-        "start": error.location.start,
-        "end": error.location.end,
-        "message": error.message,
-    }
 
 
 def _part_of(obj: Object, path: str) -> Object:

@@ -15,7 +15,7 @@ from fusevm.yul.errors import YulError
 from fusevm.yul.interpreter import interpret
 from fusevm.yul.interpreter_evm import run_message
 from fusevm.yul.interpreter_fake import LIMITS, FakeWorld
-from fusevm.yul.interpreter_host import End, Limits
+from fusevm.yul.interpreter_host import End, LimitReached, Limits
 
 GAS = 30_000_000
 CALLER, ADDRESS = bytes(19) + b"\xca", bytes(19) + b"\xc0"
@@ -51,6 +51,8 @@ def run_on_evm(obj: Object, dialect: Dialect, calldata: bytes, steps: int) -> Sh
     message = Message(CALLER, ADDRESS, code, calldata, gas=GAS, code_address=ADDRESS)
     try:
         outcome = run_message(obj, message, state, context, places, Limits(steps=steps))
+    except LimitReached as limit:
+        return Shown(False, f"stopped: {limit.reason}", {"end": "limit", "reason": limit.reason})
     except KeyError as missing:
         return Shown(False, f"yul: {missing} has no place: the code does not compile", {"end": "limit"})
     return _shown(outcome, state)

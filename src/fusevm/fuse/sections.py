@@ -38,6 +38,7 @@ class Section(NamedTuple):
     needs: int  # words its block needs below; -1 where this section does not open a block
     grows: int  # words its block rises at most above its entry
     tokens: list[Token]
+    steps: int = 0  # how many instructions of the reference tier it stands for
 
     @property
     def opens_block(self) -> bool:
@@ -102,7 +103,7 @@ class _Reader:
     def _block(self, start: int) -> int:
         """Reads one block; where the next begins. Behind the last byte of code stands a STOP."""
         code, end, kinds, dests, sections = self.code, len(self.code), self.kinds, self.dests, self.sections
-        first, opened, gas = len(sections), start, 0
+        first, opened, gas, steps = len(sections), start, 0, 0
         height = needs = grows = 0
         self.tokens = tokens = []
         pc = start
@@ -110,17 +111,20 @@ class _Reader:
             if pc >= end:
                 tokens.append(Token("STOP", 0, pc, 1))
                 pc += 1
+                steps += 1
                 break
             byte = code[pc]
             kind = kinds[byte]
             if kind is None:
                 tokens.append(Token("INVALID", 0, pc, 1))
                 pc += 1
+                steps += 1
                 break
             if pc != start and pc in dests:
                 break
             name, cost, pops, delta, immediate, is_push, ends_block, ends_section, folds = kind
             gas += cost
+            steps += 1
             if pops - height > needs:
                 needs = pops - height
             height += delta
@@ -148,11 +152,11 @@ class _Reader:
             if ends_block:
                 break
             if ends_section or gas > SECTION_LIMIT:
-                sections.append(Section(opened, gas, -1, 0, tokens))
+                sections.append(Section(opened, gas, -1, 0, tokens, steps))
                 self.tokens = tokens = []
-                opened, gas = pc, 0
+                opened, gas, steps = pc, 0, 0
         if tokens or gas or len(sections) == first:
-            sections.append(Section(opened, gas, -1, 0, tokens))
+            sections.append(Section(opened, gas, -1, 0, tokens, steps))
         sections[first] = sections[first]._replace(needs=needs, grows=grows)
         return pc
 

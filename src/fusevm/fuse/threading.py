@@ -16,7 +16,7 @@ MOST_HOPS = 16
 
 def threaded(sections: list[Section], dests: Container[int]) -> list[Section]:
     hops = {
-        section.pc: (section.gas, section.tokens[0])
+        section.pc: (section.gas, section.steps, section.tokens[0])
         for section in sections
         if section.needs == 0
         and section.grows <= 1  # a JUMPI of a known condition pushes two
@@ -29,16 +29,17 @@ def threaded(sections: list[Section], dests: Container[int]) -> list[Section]:
     return [_threaded(section, hops) for section in sections]
 
 
-def _threaded(section: Section, hops: dict[int, tuple[int, Token]]) -> Section:
+def _threaded(section: Section, hops: dict[int, tuple[int, int, Token]]) -> Section:
     last = section.tokens[-1] if section.tokens else None
     if last is None or last.name != "JUMP@" or last.operand not in hops:
         return section
-    gas, steps, target = section.gas, last.steps, last.operand
+    gas, steps, target = section.gas, section.steps, last.operand
     for _ in range(MOST_HOPS):
         if target not in hops:
             break
-        hop_gas, hop = hops[target]
+        hop_gas, hop_steps, hop = hops[target]
         gas += hop_gas
-        steps += hop.steps + 1  # the JUMPDEST
+        steps += hop_steps
         target = hop.operand
-    return section._replace(gas=gas, tokens=[*section.tokens[:-1], last._replace(operand=target, steps=steps)])
+    last = last._replace(operand=target, steps=last.steps + steps - section.steps)
+    return section._replace(gas=gas, steps=steps, tokens=[*section.tokens[:-1], last])

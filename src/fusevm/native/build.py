@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import MEANINGS
+from fusevm.fuse.loop_patterns import loop_sequences
 from fusevm.fuse.patterns import fused_sequences
 from fusevm.fuse.schedule import Handlers
 from fusevm.native import handlers as made
@@ -31,7 +32,7 @@ def single_sequences() -> list[tuple[str, ...]]:
 
 
 def all_sequences() -> list[tuple[str, ...]]:
-    return list(dict.fromkeys([*single_sequences(), *fused_sequences()]))
+    return list(dict.fromkeys([*single_sequences(), *fused_sequences(), *loop_sequences()]))
 
 
 def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:

@@ -16,6 +16,7 @@ from typing import Any
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import EngineLimit, Outcome, Status, TimeLimit
+from fusevm.chain.state import Account as StateAccount
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
@@ -26,6 +27,7 @@ from fusevm.native.arena import Arena
 from fusevm.native.build import Library, library
 from fusevm.native.diagnosis import diagnose
 from fusevm.native.layout import (
+    ACCOUNT_BLANK,
     ACCOUNT_PLAIN,
     ACCOUNT_VOID,
     ACCOUNT_WARM,
@@ -102,11 +104,13 @@ class NativeMemory:
         self._view.load_limit = grown - 31
 
 
-_FRAME = struct.Struct(words(FrameLayout))
+_FRAME_HEAD = struct.Struct(words(FrameLayout, "gas", "value"))
+_FRAME_REST = struct.Struct(words(FrameLayout, "ip", "depth"))
 _FRAME_SIZE = FrameLayout.byte_size()
 _Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
-_NOTHING_YET = (0, 0, 0)
 _SLOT_SIZE = Slot.byte_size()
+_ACCOUNT = struct.Struct(words(Account, "number", "jumps"))
+_ACCOUNT_BODY = Account.offset("number")
 _COUNTS = struct.Struct("<4Q")  # the first fields of Engine
 _SLOT_HEAD = struct.Struct("<QQQ32s")
 _SLOT_VALUE, _SLOT_ORIGINAL = Slot.offset("value"), Slot.offset("original")
@@ -148,6 +152,7 @@ class NativeEngine:
         self.shared_address = ctypes.addressof(self.shared)
         self._set_up()
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
+        self.first_frames: dict[bytes, bytes] = {}  # by code: what goes with it in a call's first frame
         self.addresses: list[bytes] = []  # of accounts by number
         self.numbers: dict[bytes, int] = {}
         self.frames: list[Frame] = []  # those Python knows, by depth
@@ -223,6 +228,7 @@ class NativeEngine:
             return
         if len(self.schedules) > SCHEDULES:
             self.schedules.clear()
+        self.first_frames.clear()  # of another fork, perhaps
         self._bound = None
         shared, rules = self.shared, context.rules
         self.precompiles = precompiles_of(context.fork)
@@ -311,31 +317,39 @@ class NativeEngine:
             view_of(Slot).from_address(address).flags = SLOT_WARM
 
     def _load_account(self, address: int) -> None:
-        entry = view_of(Account).from_address(address)
-        where = bytes(entry.address)[19::-1]
-        state = self.state
+        table, at = self.account_arena, address - self.account_arena.address
+        where = table.read(at, 20)[::-1]
+        state, fork = self.state, self.context.fork
         account = state.account(where)
         code = account.code
-        if where not in self.entries:
+        if where in self.entries:
+            flags = view_of(Account).from_address(address).flags & (ACCOUNT_WARM | ACCOUNT_BLANK)
+        else:
             self.entries[where] = address
-            warm = self.initially_warm
-            cold = self.context.rules.access_sets and where not in warm and where not in state.always_warm
-            entry.flags = 0 if cold else ACCOUNT_WARM
-            entry.number = self._number(where)
-        flags = entry.flags & ACCOUNT_WARM
-        _put(entry.balance, account.balance)
-        _put(entry.code_hash, 0 if account.empty else int.from_bytes(account.code_hash(), "big"))
-        entry.code_size = len(code)
+            is_warm = where in self.initially_warm or where in state.always_warm
+            flags = ACCOUNT_WARM if is_warm or fork < Fork.BERLIN else 0
+            if self._is_blank(account):
+                flags |= ACCOUNT_BLANK
+        places = (0, 0, 0, 0)
         if where in self.precompiles:
-            pass
+            places = (0, len(code), 0, 0)
         elif not code:
-            if self.context.rules.clears_empty_accounts and not (state.exists(where) and account.empty):
+            if fork >= Fork.SPURIOUS_DRAGON and not (account.empty and state.exists(where)):
                 flags |= ACCOUNT_VOID
-        elif state.delegate_of(where) is None:
+        elif state.delegate_of(where) is not None:
+            places = (0, len(code), 0, 0)
+        else:
             flags |= ACCOUNT_PLAIN
             schedule = self.schedule(code)
-            entry.schedule, entry.jumps, entry.code = schedule.base, schedule.jumps_base, schedule.code_base
-        entry.flags = flags
+            places = (schedule.code_base, len(code), schedule.base, schedule.jumps_base)
+        code_hash = bytes(WORD) if account.empty else account.code_hash()[::-1]
+        balance = account.balance.to_bytes(WORD, "little")
+        start = table.skip + at + _ACCOUNT_BODY
+        _ACCOUNT.pack_into(table.map, start, self._number(where), flags, balance, code_hash, *places)
+
+    def _is_blank(self, account: StateAccount) -> bool:
+        """Whether every slot of it is known to be zero and cold."""
+        return not (account.storage or self.state.original or self.state.warm_slots)
 
     def _load_block_hash(self, address: int) -> None:
         self.hashes_asked = True
@@ -435,27 +449,36 @@ class NativeEngine:
         shared.epoch += 1
 
     def _write_frame(self, message: Message, depth: int, start: int, *, in_python: int) -> None:
-        shared, gas, code, data = self.shared, message.gas, message.code, message.data
-        schedule = self.schedule(code)
+        """Writes a native frame: first what differs from call to call, then what goes with the code and the depth."""
+        gas, data, frames = message.gas, message.data, self.frame_arena
+        at = frames.skip + depth * _FRAME_SIZE
         now = gas if gas < SLICE else SLICE
-        if in_python:
+        blank = self._is_blank(self.state.account(message.address))
+        _FRAME_HEAD.pack_into(
+            frames.map, at, now, gas - now, address_of(data) if data else 0, len(data), self._number(message.address),
+            message.static, blank, message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
+        )  # fmt: skip
+        rest = None if in_python else self.first_frames.get(message.code)
+        if rest is None:
+            rest = self._frame_rest(message.code, depth, start, in_python)
+            if not in_python:
+                self.first_frames[message.code] = rest
+        frames.map[at + _FRAME_HEAD.size : at + _FRAME_SIZE] = rest
+        self.shared.frame = frames.address + depth * _FRAME_SIZE
+
+    def _frame_rest(self, code: bytes, depth: int, start: int, in_python: int) -> bytes:
+        shared, schedule = self.shared, self.schedule(code)
+        serial, marks = 0, (0, 0, 0)
+        if in_python:  # else it is the first frame of a call, and everything is empty
             shared.serial = serial = shared.serial + 1
             marks = shared.journal_count, shared.log_size, shared.refund
-        else:  # the first frame of a call: everything is empty
-            serial, marks = 0, _NOTHING_YET
-        frames = self.frame_arena
-        _FRAME.pack_into(
-            frames.map, frames.skip + depth * _FRAME_SIZE,
-            schedule.base + 16, self.stacks.address + depth * STACK_ALIGN, now, gas - now,
+        return _FRAME_REST.pack(
+            schedule.base + 16, self.stacks.address + depth * STACK_ALIGN,
             self.memory.address + start, 0, 0,  # memory
             schedule.base, schedule.jumps_base, schedule.code_base, len(code),
-            address_of(data) if data else 0, len(data),
             0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
-            *marks, in_python, serial, 0,
-            self._number(message.address), message.static, self.shared_address, depth,
-            message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
+            *marks, in_python, serial, 0, self.shared_address, depth,
         )  # fmt: skip
-        shared.frame = frames.address + depth * _FRAME_SIZE
 
     def _materialise(self, depth: int) -> None:
         """Brings the frames Python knows up to date with those native code began and ended."""
@@ -592,12 +615,12 @@ _engines = threading.local()
 
 def engine(*, fuse: bool = True) -> NativeEngine:
     """This thread's engine, with fused sequences or without."""
-    engines: dict[bool, NativeEngine] = _engines.__dict__.setdefault("by_fusion", {})
-    found = engines.get(fuse)
+    name = "fused" if fuse else "unfused"
+    found: NativeEngine | None = getattr(_engines, name, None)
     if found is None:
         native = library()
-        handlers = native.handlers if fuse else native.handlers.only(frozenset())
-        found = engines[fuse] = NativeEngine(native, handlers)
+        found = NativeEngine(native, native.handlers if fuse else native.handlers.only(frozenset()))
+        setattr(_engines, name, found)
     return found
 
 

@@ -32,10 +32,20 @@ class Status:
 class Frame(Struct):
     """One call. Native code keeps ip, sp and gas in registers, and here whenever it returns."""
 
-    ip: ptr
-    sp: ptr
+    # what differs between two calls of the same code; Python writes these at once
     gas: u64  # of the running slice
     reserve: u64  # gas not yet handed out
+    data: ptr
+    data_size: u64
+    account: u64  # number of the account whose storage this is
+    static: u64
+    blank: u64  # its storage was empty as the call began: nobody needs to be asked
+    address: u256
+    caller: u256
+    value: u256
+    # what does not
+    ip: ptr
+    sp: ptr
     memory: ptr
     memory_size: u64  # bytes, a multiple of 32
     load_limit: u64  # offsets below this can be loaded or stored as a whole word
@@ -43,8 +53,6 @@ class Frame(Struct):
     jumps: ptr  # u32 by pc: where in the schedule a JUMPDEST is, 0 where there is none
     code: ptr
     code_size: u64
-    data: ptr
-    data_size: u64
     returned: ptr  # what the last call handed back
     returned_size: u64
     output_offset: u64  # RETURN and REVERT: where in memory, and how much
@@ -58,13 +66,8 @@ class Frame(Struct):
     in_python: u64  # whether Python has an object for this frame, and must see it end
     serial: u64  # tells frames at the same depth apart
     code_account: u64  # number of the account the code came from
-    account: u64  # number of the account whose storage this is
-    static: u64
     engine: ptr
     depth: u64
-    address: u256
-    caller: u256
-    value: u256
 
 
 class Engine(Struct):
@@ -137,9 +140,10 @@ class Account(Struct):
     """An account as Python described it at some epoch; Python's own is the one that counts."""
 
     address: u256
-    number: u64  # by which Python and storage slots know it
     bucket: u64
     epoch: u64
+    # what Python writes at once
+    number: u64  # by which Python and storage slots know it
     flags: u64
     balance: u256
     code_hash: u256
@@ -151,6 +155,7 @@ class Account(Struct):
 
 ACCOUNT_WARM = 1
 ACCOUNT_PLAIN = 2  # has code of its own: no precompile, no delegation
+ACCOUNT_BLANK = 8  # its storage was empty as the call began
 ACCOUNT_VOID = 4  # has no code, and calling it without value does nothing at all
 
 

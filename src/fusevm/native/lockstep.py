@@ -1,8 +1,8 @@
 """Lockstep: the reference tier beside the native one, compared wherever a section begins.
 
-At a section's start everything native code knows is in memory: stack, gas, memory, storage. The reference tier steps
-until it stands at the same place, and both must agree to the word. The first difference is reported with the
-instructions since the last agreement.
+At a section's start everything native code knows is in memory: stack, gas, memory, storage. Every section knows how
+many instructions it stands for, counted as it was read; the reference tier takes as many steps, and both must stand at
+the same place and agree to the word. The first difference is reported with the instructions since the last agreement.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ import threading
 from typing import Any
 
 from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Outcome
+from fusevm.chain.outcome import Disagreement, Outcome
 from fusevm.chain.state import State
+from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt
 from fusevm.evm.opcodes import BY_BYTE
+from fusevm.fuse.sections import sections_of
+from fusevm.fuse.threading import threaded
 from fusevm.native.build import library
 from fusevm.native.engine import NativeEngine
 from fusevm.native.layout import SLOT_DIRTY, STACK_ALIGN, TRANSIENT, WORD, Slot
@@ -27,10 +31,6 @@ from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 
 SHOWN = 24  # instructions since the last agreement
-
-
-class Disagreement(AssertionError):
-    """The tiers differ; the message shows both sides."""
 
 
 class Stepper:
@@ -87,12 +87,13 @@ class Lockstep:
         self.engine = engine
         self.stepper: Stepper | None = None
         self.compared = 0
-        self.fresh = True
+        self.steps: dict[tuple[bytes, Fork], dict[int, int]] = {}
+        self.owed = 0  # steps the reference must take to stand where native code stands next
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         twin = _twin(state)
         self.stepper = Stepper(message, twin, context)
-        self.fresh = True
+        self.owed = 0
         outcome = self.engine.execute(message, state, context)
         stepper = self.stepper
         while stepper.outcome is None:
@@ -118,13 +119,12 @@ class Lockstep:
         stepper = self.stepper
         assert stepper is not None
         place = (depth, view.pc)
-        if not (self.fresh and stepper.at() == place):
-            stepper.step()
-            while stepper.frames and stepper.at() != place:
+        for _ in range(self.owed):
+            if stepper.frames:
                 stepper.step()
-        self.fresh = False
-        if not stepper.frames:
-            self._differ(f"native code is at depth {depth}, pc {view.pc}; the reference never gets there")
+        if stepper.at() != place:
+            self._differ(f"native code is at depth {depth}, pc {view.pc}; the reference is at {stepper.at()}")
+        self.owed = self._steps(stepper.frames[-1])[view.pc]
         frame = stepper.frames[-1]
         self.compared += 1
         self._equal("gas", view.gas + view.reserve, frame.gas, place)
@@ -138,6 +138,14 @@ class Lockstep:
         self._equal("return data", returned.hex(), frame.returndata.hex(), place)
         self._compare_slots(frame.state, place)
         stepper.recent.clear()
+
+    def _steps(self, frame: Frame) -> dict[int, int]:
+        """How many instructions each section of a frame's code stands for, by pc."""
+        code, fork = frame.message.code, frame.context.fork
+        if (code, fork) not in self.steps:
+            sections = threaded(sections_of(code, fork, self.engine.handlers.native), jumpdests(code))
+            self.steps[code, fork] = {section.pc: section.steps for section in sections}
+        return self.steps[code, fork]
 
     def _compare_slots(self, reference: State, place: tuple[int, int]) -> None:
         engine = self.engine

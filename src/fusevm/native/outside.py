@@ -22,6 +22,7 @@ from fusevm.native.lang import (
     u256,
 )
 from fusevm.native.layout import (
+    ACCOUNT_BLANK,
     ACCOUNT_ENTRY,
     ACCOUNT_PLAIN,
     ACCOUNT_VOID,
@@ -322,11 +323,13 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
     if kind == DELEGATECALL:
         child.address = frame.address
         child.account = frame.account
+        child.blank = frame.blank
         child.caller = frame.caller
         child.value = frame.value
     else:
         child.address = account.address
         child.account = account.number
+        child.blank = account.flags & ACCOUNT_BLANK
         child.caller = frame.address
         child.value = u256(0)
         if kind == STATICCALL:

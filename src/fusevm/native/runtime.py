@@ -251,7 +251,7 @@ def find_slot(frame: Frame, account: u64, key: u256) -> ptr:
     fresh.bucket = bucket
     fresh.value = u256(0)
     fresh.original = u256(0)
-    if (account & TRANSIENT) == 0 and call_pointer(u64, engine.load_slot, fresh) != 0:
+    if (account & TRANSIENT) == 0 and frame.blank == 0 and call_pointer(u64, engine.load_slot, fresh) != 0:
         return 0
     engine.slot_count += 1
     store(engine.index, bucket << 2, u32(engine.slot_count))

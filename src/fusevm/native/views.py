@@ -19,10 +19,13 @@ def view_of(struct: type[Struct]) -> Any:
     return type(f"{struct.__name__}View", (ctypes.Structure,), {"_fields_": fields, "_pack_": 8})
 
 
-def words(struct: type[Struct]) -> str:
-    """The layout as the `struct` module spells it."""
+def words(struct: type[Struct], first: str | None = None, last: str | None = None) -> str:
+    """The layout as the `struct` module spells it, of all fields or of those from one to another."""
+    names = list(struct._fields)
+    start, stop = names.index(first) if first else 0, names.index(last) + 1 if last else len(names)
     parts = []
-    for _, kind in struct._fields.values():
+    for name in names[start:stop]:
+        kind = struct._fields[name][1]
         size = 8 if isinstance(kind, type) else kind.size
         parts.append("Q" if size <= 8 else f"{size}s")
     return "<" + "".join(parts)

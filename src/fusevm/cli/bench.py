@@ -1,0 +1,149 @@
+"""`fusevm bench`: how long contracts take, on our tiers and on other engines, every result checked."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fusevm.cli.inputs import quit_with
+
+if TYPE_CHECKING:
+    from fusevm.peers.bench import BenchFile, Row
+    from fusevm.peers.work import Engine
+
+YARDSTICK = "pyrevm"  # whose time the others are given in multiples of
+
+
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="bench files, all of them if none is named")] = None,
+    peers: Annotated[bool, typer.Option("--peers", help="pyrevm, py-evm and the executable spec too")] = False,
+    tier: Annotated[list[str] | None, typer.Option(help="a tier of ours [default: auto]", show_default=False)] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="the best of so many runs, after one to warm up")] = 5,
+    limit: Annotated[float, typer.Option(min=0.1, help="seconds after which a run is given up")] = 60.0,
+    stop: Annotated[bool, typer.Option("--stop", help="only what a call of STOP costs")] = False,
+    folder: Annotated[Path | None, typer.Option("--dir", help="the folder of bench files")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one object a file: name, ok, gas_used, seconds")] = False,
+) -> None:
+    """Time contracts, checking gas, refund and output each time.
+
+    The state is set up before and restored after each run, off the clock: only the call itself is timed.
+    """
+    from fusevm.peers.bench import BadBench, bench_files
+
+    engines = _engines([*(tier or ["auto"]), *(("pyrevm", "py-evm", "spec") if peers else ())])
+    if stop:
+        _stop(engines, as_json)
+        return
+    try:
+        files = bench_files(folder or _default_folder(), names or ())
+    except BadBench as error:
+        quit_with(str(error))
+    rows = _measure(files, engines, repeat, limit)
+    if as_json:
+        typer.echo(json.dumps([row.as_json() for row in rows]))
+    else:
+        _print(rows, [engine.name for engine in engines], limit)
+    raise typer.Exit(0 if all(row.ok for row in rows) else 1)
+
+
+def _default_folder() -> Path:
+    given = os.environ.get("FUSEVM_FIXTURES")
+    return (Path(given) if given else Path("..") / "shared" / "fixtures") / "bench"
+
+
+def _engines(names: list[str]) -> list[Engine]:
+    from fusevm.peers.engines import engine_named
+    from fusevm.peers.work import PeerMissing, UnknownEngine
+
+    try:
+        return [engine_named(name) for name in names]
+    except (PeerMissing, UnknownEngine) as error:
+        quit_with(str(error))
+
+
+def _measure(files: list[BenchFile], engines: list[Engine], repeat: int, limit: float) -> list[Row]:
+    from fusevm.peers.bench import Row, measure
+
+    rows = [Row(file) for file in files]
+    with Console(stderr=True).status("") as status:
+        for row in rows:
+            for engine in engines:
+                status.update(f"{row.file.name}: {engine.name}")
+                row.engines[engine.name] = measure(engine, row.file, repeat, limit)
+    return rows
+
+
+def _print(rows: list[Row], names: list[str], limit: float) -> None:
+    from fusevm.peers.bench import geometric_mean, ratios
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=140)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("file", no_wrap=True, min_width=14)
+    table.add_column("ops", justify="right", no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+        if name != YARDSTICK and YARDSTICK in names:
+            table.add_column(f"×{YARDSTICK}", justify="right", no_wrap=True, style="dim")
+    for row in rows:
+        table.add_row(row.file.name, f"{row.file.ops:,}", *_cells(row, names, limit))
+    console.print(table)
+    for row in rows:
+        for name, measured in row.engines.items():
+            if measured.fault:
+                console.print(f"[red]{row.file.name}: {name}: {measured.fault}[/red]", highlight=False)
+    for name in names[1:]:
+        found = ratios(rows, names[0], name)
+        mean = geometric_mean(found)
+        if mean is not None:
+            console.print(
+                f"{names[0]} takes {mean:.3g} times as long as {name}: geometric mean of {len(found)} files both ended",
+                highlight=False,
+            )
+    wrong = sum(not row.ok for row in rows)
+    console.print(f"{len(rows) - wrong} right, {wrong} wrong", style="red" if wrong else "green", highlight=False)
+
+
+def _cells(row: Row, names: list[str], limit: float) -> list[str]:
+    """For each engine its time and, beside the yardstick's, how many times as long that is."""
+    cells = []
+    for name in names:
+        measured = row.engines[name]
+        if measured.fault:
+            cells.append("[red]wrong[/red]")
+        else:
+            cells.append(f">{limit:g} s" if measured.seconds is None else shown(measured.seconds))
+        if name != YARDSTICK and YARDSTICK in names:
+            base = row.engines[YARDSTICK].seconds
+            cells.append(_times(measured.seconds / base) if measured.seconds and base else "")
+    return cells
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2g}"
+
+
+def shown(seconds: float) -> str:
+    """In the unit that suits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def _stop(engines: list[Engine], as_json: bool) -> None:
+    from fusevm.peers.bench import stop_seconds
+
+    found = {engine.name: stop_seconds(engine) for engine in engines}
+    if as_json:
+        typer.echo(json.dumps({"name": "STOP", "seconds": found}))
+        return
+    for name, seconds in found.items():
+        typer.echo(f"{name:<10} {shown(seconds)} a call of STOP")

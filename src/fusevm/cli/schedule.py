@@ -1,0 +1,85 @@
+"""`fusevm schedule CODE`: what native code runs, with fusions marked and what they save."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fusevm.cli import options
+from fusevm.cli.inputs import BadInput, code_or_exit, fork_or_exit
+from fusevm.fuse.schedule import Handlers, Unit, build_schedule
+from fusevm.fuse.sections import Token
+
+
+def schedule(
+    code: Annotated[str, typer.Argument(help="hex, a file of hex or binary, or - for standard input")],
+    no_fuse: Annotated[bool, typer.Option("--no-fuse", help="one handler an opcode")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="only this fusion, e.g. 'DUP2 MSTORE PUSH'; repeat")] = None,
+    fork: Annotated[str, typer.Option("--fork", "-f", help="the fork whose opcodes exist")] = "latest",
+    as_json: options.AsJson = False,
+) -> None:
+    """Show the schedule of some code: its handlers, in order, with the instructions each one does."""
+    data, rules = code_or_exit(code), fork_or_exit(fork)
+    handlers = _handlers(no_fuse, only or [])
+    units = build_schedule(data, rules, handlers, keep_units=True).units
+    steps = sum(unit.steps for unit in units)
+    if as_json:
+        typer.echo(json.dumps({"steps": steps, "handlers": len(units), "units": [_as_data(unit) for unit in units]}))
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("entry", justify="right")
+    table.add_column("pc", justify="right")
+    table.add_column("handler", overflow="fold")
+    table.add_column("operands", overflow="fold")
+    table.add_column("stands for", justify="right")
+    for unit in units:
+        fused = len(unit.sequence) > 1
+        name = f"[bold green]{' '.join(unit.sequence)}[/]" if fused else " ".join(unit.sequence)
+        table.add_row(str(unit.at), str(unit.tokens[0].pc), name, _operands(unit), str(unit.steps or ""))
+    console = Console(highlight=False)
+    console.print(table)
+    saved = 1 - len(units) / steps if steps else 0.0
+    console.print(f"\n{steps} instructions by {len(units)} handlers: {saved:.0%} of the dispatches saved")
+
+
+def _handlers(no_fuse: bool, only: list[str]) -> Handlers:
+    from fusevm.native.build import library
+
+    handlers = library().handlers
+    if no_fuse:
+        return handlers.only(frozenset())
+    if not only:
+        return handlers
+    wanted = frozenset(tuple(pattern.split()) for pattern in only)
+    for pattern in wanted:
+        if pattern not in handlers.addresses:
+            raise BadInput(f"no fusion {' '.join(pattern)!r}; `fusevm fusions` lists them")
+    return handlers.only(wanted)
+
+
+def _operands(unit: Unit) -> str:
+    return " ".join(filter(None, map(_operand, unit.tokens)))
+
+
+def _operand(token: Token) -> str:
+    if token.name in ("SECTION", "GASSECTION"):
+        return f"gas {token.operand & 0xFFFFFFFF}"
+    if token.name in ("PUSH", "PUSHW"):
+        return f"{token.operand:#x}"
+    if token.name in ("JUMP@", "JUMPI@"):
+        return f"→{token.operand}"
+    return ""
+
+
+def _as_data(unit: Unit) -> dict[str, object]:
+    return {
+        "entry": unit.at,
+        "pc": unit.tokens[0].pc,
+        "sequence": list(unit.sequence),
+        "fused": len(unit.sequence) > 1,
+        "steps": unit.steps,
+    }

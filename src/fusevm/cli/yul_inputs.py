@@ -1,0 +1,74 @@
+"""What the commands of `fusevm yul` share: reading a program, and its errors in lines or as data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from fusevm.cli.inputs import BadInput, fork_or_exit, parse_hex, quit_with
+from fusevm.yul.analysis import check as check_source
+from fusevm.yul.ast import Object
+from fusevm.yul.dialect import Dialect, dialect_for
+from fusevm.yul.errors import YulError
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="a file of Yul, or - for standard input")]
+Evm = Annotated[str, typer.Option("--evm", help="the fork whose builtins exist")]
+Json = Annotated[bool, typer.Option("--json", help="the result as data")]
+
+
+def read_source(file: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except FileNotFoundError:
+        quit_with(f"no such file: {file}")
+    except (OSError, ValueError) as error:
+        quit_with(f"cannot read {file}: {getattr(error, 'strerror', None) or error}")
+
+
+def hex_or_exit(text: str, what: str) -> bytes:
+    try:
+        return parse_hex(text, what)
+    except BadInput as error:
+        quit_with(str(error))
+
+
+def dialect_or_exit(evm: str) -> Dialect:
+    return dialect_for(fork_or_exit(evm))
+
+
+def checked(file: str, dialect: Dialect, as_json: bool = False) -> Object:
+    """The program, or its errors and exit code 1."""
+    obj, errors = check_source(read_source(file), dialect)
+    wrong = [error for error in errors if not error.is_warning]
+    if wrong or obj is None:
+        fail(wrong or errors, as_json)
+    return obj
+
+
+def fail(errors: list[YulError], as_json: bool) -> NoReturn:
+    report(errors, as_json)
+    raise typer.Exit(1)
+
+
+def report(errors: list[YulError], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([_as_data(error) for error in errors]))
+        return
+    for error in errors:
+        typer.echo(str(error), err=True)
+
+
+def _as_data(error: YulError) -> dict[str, Any]:
+    return {
+        "kind": error.kind.value,
+        "code": error.code,
+        "line": error.line,
+        "column": error.column,
+        "start": error.location.start,
+        "end": error.location.end,
+        "message": error.message,
+    }
