@@ -58,6 +58,11 @@ def test_masked_code_addresses_are_followed() -> None:
     assert cfg.nodes[0].taken == (7,)
 
 
+def test_constants_that_differ_where_ways_join_are_not_followed() -> None:
+    cfg = graph_of("PUSH 1 CALLVALUE PUSH @b JUMPI POP PUSH 2 b: JUMPDEST PUSH 13 ADD JUMP STOP JUMPDEST JUMPDEST")
+    assert cfg.nodes[9].unknown
+
+
 def test_an_unknown_jump_may_reach_every_jumpdest() -> None:
     cfg = graph_of("PUSH 0 CALLDATALOAD JUMP JUMPDEST STOP JUMPDEST STOP")
     assert cfg.nodes[0].unknown

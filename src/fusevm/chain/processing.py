@@ -85,9 +85,9 @@ def run_top(message: Message, state: State, context: Context, execute: Executor)
 
 def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> None:
     """What is warm from the start: sender, target, precompiles, and the coinbase (EIP-2929, 3651)."""
-    fork = context.fork
-    state.always_warm = precompiles_of(fork)
-    state.warm_addresses = {sender, target, context.block.coinbase} if fork >= Fork.SHANGHAI else {sender, target}
+    state.always_warm = precompiles_of(context.fork)
+    with_coinbase = context.rules.warm_coinbase
+    state.warm_addresses = {sender, target, context.block.coinbase} if with_coinbase else {sender, target}
 
 
 def clear_away(state: State, rules: Rules) -> None:

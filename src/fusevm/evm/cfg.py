@@ -36,7 +36,7 @@ class Cfg:
     dests: frozenset[int]
     jumps: Jumps
 
-    @property
+    @cached_property
     def has_unknown_jumps(self) -> bool:
         return any(node.unknown for node in self.nodes.values() if node.reached)
 

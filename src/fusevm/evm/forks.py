@@ -115,6 +115,7 @@ class Rules:
     cold_sload: int = 0
     cold_account: int = 0
     warm_access: int = 0
+    warm_coinbase: bool = False  # EIP-3651
     net_sstore: bool = False  # EIP-1283 (Constantinople only), EIP-2200 and later
     sstore_sentry: bool = False  # EIP-2200: at most 2,300 gas left is out of gas
     sstore_reset: int = 5_000
@@ -156,7 +157,7 @@ CHANGES: dict[Fork, dict[str, Any]] = {
         "sstore_clear_refund": 4_800,
         "selfdestruct_refund": 0,
     },
-    Fork.SHANGHAI: {"max_initcode_size": 49_152, "initcode_word": 2},
+    Fork.SHANGHAI: {"warm_coinbase": True, "max_initcode_size": 49_152, "initcode_word": 2},
     Fork.CANCUN: {
         "newest_tx_type": 3,
         "selfdestruct_only_new": True,

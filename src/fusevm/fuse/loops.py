@@ -129,37 +129,33 @@ def loop_plans(
     sections: list[Section], dests: Set[int], code_size: int
 ) -> tuple[list[LoopMetadata], dict[int, LoopPlan]]:
     """All loops with a static backward jump, and the plans of those that can be fused, by header."""
-    headers = sorted(
-        {
-            section.tokens[-1].operand
-            for section in sections
-            if section.tokens
-            and section.tokens[-1].name in ("JUMP@", "JUMPI@")
-            and section.tokens[-1].operand <= section.tokens[-1].pc
-            and section.tokens[-1].operand in dests
-        }
-    )
-    if not headers:
+    headers = {
+        last.operand
+        for section in sections
+        if section.tokens
+        and (last := section.tokens[-1]).name in ("JUMP@", "JUMPI@")
+        and last.operand <= last.pc
+        and last.operand in dests
+    }
+    if not headers or len(sections) > BUDGET + code_size // 4:  # nothing but jumps and JUMPDESTs
         return [], {}
     blocks = blocks_of(sections)
-    component = _components(blocks, dests)
     found: list[LoopMetadata] = []
     plans: dict[int, LoopPlan] = {}
     budget = BUDGET + code_size // 8
-    for header in headers[:MOST_LOOPS]:
-        inside = component.get(header)
-        if inside is None:
-            continue
+    regions = sorted(_regions(blocks, dests, headers))[:MOST_LOOPS]
+    numbers = {header: number for number, (header, _) in enumerate(regions)}
+    for header, inside in sorted(regions, key=lambda region: (len(region[1]), region[0])):  # the budget is for inner loops
         share = min(budget, LOOP_BUDGET)
         walk = Walk(header, blocks, inside, dests, share)
-        meta, plan = _examined(walk, len(found))
+        meta, plan = _examined(walk, numbers[header])
         budget -= share - max(walk.budget, 0)
         if meta is None:
             continue
         if plan is not None:
             plans[header] = plan
         found.append(meta)
-    found = _nested(found)
+    found = _nested(sorted(found, key=lambda meta: meta.header))
     for meta in found:
         if meta.header in plans:
             plans[meta.header].meta = meta
@@ -188,8 +184,11 @@ def _nested(found: list[LoopMetadata]) -> list[LoopMetadata]:
     return result
 
 
-def _components(blocks: Mapping[int, Block], dests: Set[int]) -> dict[int, frozenset[int]]:
-    """Strongly connected blocks, for those that lie on a cycle. A pushed address may be where a call returns."""
+def _regions(blocks: Mapping[int, Block], dests: Set[int], headers: Set[int]) -> list[tuple[int, frozenset[int]]]:
+    """Headers, each with the blocks that lie on a cycle through it; inner loops are what is left without the header.
+
+    A pushed address may be where a call returns, so it counts as a successor.
+    """
     graph: dict[int, list[int]] = {}
     for pc, block in blocks.items():
         targets = [
@@ -201,13 +200,27 @@ def _components(blocks: Mapping[int, Block], dests: Set[int]) -> dict[int, froze
         if block.falls >= 0 and name != "JUMP@" and not (name in BY_NAME and BY_NAME[name].ends):
             targets.append(block.falls)
         graph[pc] = targets
-    result: dict[int, frozenset[int]] = {}
-    for part in _strong(graph):
-        if len(part) > 1 or part[0] in graph[part[0]]:
-            members = frozenset(part)
-            for pc in part:
-                result[pc] = members
-    return result
+    into: dict[int, list[int]] = {}
+    for pc, targets in graph.items():
+        for target in targets:
+            into.setdefault(target, []).append(pc)
+    found: list[tuple[int, frozenset[int]]] = []
+    budget = 4 * len(graph)  # a nest of many loops is not followed to its end
+    work = [graph]
+    while work and budget > 0:
+        part = work.pop()
+        budget -= len(part)
+        for members in _strong(part):
+            if len(members) == 1 and members[0] not in graph[members[0]]:
+                continue
+            inside = frozenset(members)
+            entered = [pc for pc in members if pc == 0 or any(each not in inside for each in into[pc])]
+            header = min(entered or members, key=lambda pc: (pc not in headers, pc))
+            if header in dests:
+                found.append((header, inside))
+            if len(members) > 1:
+                work.append({pc: graph[pc] for pc in members if pc != header})
+    return found
 
 
 def _strong(graph: Mapping[int, list[int]]) -> list[list[int]]:

@@ -11,7 +11,7 @@ import ctypes
 import struct
 import threading
 import time
-from collections.abc import Callable, Container, MutableSet
+from collections.abc import Callable, Container, Generator, MutableSet
 from typing import Any
 
 from fusevm.chain.environment import Context, Message
@@ -55,11 +55,11 @@ from fusevm.reference.trampoline import begin, end, outcome_of, resume
 DEPTH = 1026
 MEMORY_CAP = 1 << 30  # bytes of EVM memory over all frames of a call
 SLOT_CAP = 1 << 19  # storage slots one call may touch
-ACCOUNT_CAP = 1 << 16  # accounts one call may look at natively; Python serves the rest
+ACCOUNT_CAP = 1 << 16  # accounts one call may look at
 JOURNAL_CAP = 1 << 22  # changes of storage that can be undone
 LOG_CAP = 1 << 28  # bytes of logs
-SLICE = 100_000_000  # gas between two looks at the clock and at signals
-SCHEDULES = 4096  # kept per thread
+SLICE = 20_000_000  # gas between two looks at the clock and at signals: hashing takes longest, 15 ns a unit of gas
+SCHEDULED = 1 << 25  # bytes of code whose schedules are kept, each counted a little longer than it is
 
 CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
 
@@ -152,6 +152,7 @@ class NativeEngine:
         self.shared_address = ctypes.addressof(self.shared)
         self._set_up()
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
+        self.scheduled = 0  # bytes
         self.first_frames: dict[bytes, bytes] = {}  # by code: what goes with it in a call's first frame
         self.addresses: list[bytes] = []  # of accounts by number
         self.numbers: dict[bytes, int] = {}
@@ -167,6 +168,9 @@ class NativeEngine:
         self.initially_warm: MutableSet[bytes] = set()
         self.warmth = NativeWarmth(self._is_warm, self._warm)
         self.hashes_asked = False
+        self.busy = False
+        self.calls = 0  # tells whether the call a journal entry belongs to is still running
+        self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
 
     def _set_up(self) -> None:
         shared = self.shared
@@ -188,12 +192,15 @@ class NativeEngine:
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         state.settle()
+        self.busy = True
         self.state = state
         self.message = message
         self.initially_warm = state.warm_addresses
-        state.warm_addresses = self.warmth
-        self._bind(context)
         try:
+            if self.scheduled > SCHEDULED:
+                self._forget_schedules()
+            self._bind(context)
+            state.warm_addresses = self.warmth
             if not message.code or message.value or message.creates or message.code_address in self.precompiles:
                 outcome = self._drive(Frame(message, state, context), None)
             else:
@@ -201,8 +208,9 @@ class NativeEngine:
             self._write_back()
             return outcome
         finally:
-            self._forget()
             state.warm_addresses = self.initially_warm
+            self._forget()
+            self.busy = False
 
     def _execute_plain(self, message: Message) -> Outcome:
         """A call of plain code, which most are: Python makes a frame of its own only if it is needed."""
@@ -214,7 +222,7 @@ class NativeEngine:
             if status != Native.STOP and view.output_size:
                 output = self.memory.read(view.output_offset, view.output_size)
             if status == Native.REVERT:
-                self._revert(0, 0, 0)
+                self._revert(self.calls, 0, 0, 0)
                 return Outcome(Status.REVERT, view.gas + view.reserve, output)
             return Outcome(Status.SUCCESS, view.gas + view.reserve, output)
         return self._drive(None, status)
@@ -226,8 +234,6 @@ class NativeEngine:
         described = (block.version, context.fork, context.origin, context.gas_price)
         if described == self._bound:
             return
-        if len(self.schedules) > SCHEDULES:
-            self.schedules.clear()
         self.first_frames.clear()  # of another fork, perhaps
         self._bound = None
         shared, rules = self.shared, context.rules
@@ -285,21 +291,38 @@ class NativeEngine:
         self.addresses.clear()
         self.numbers.clear()
         self.error = None
+        self.calls += 1
+
+    def _forget_schedules(self) -> None:
+        """Only between calls: native frames and accounts hold addresses of schedules."""
+        self.schedules.clear()
+        self.first_frames.clear()
+        self.scheduled = 0
 
     # -- what native code asks for
 
     def _guarded(self, function: Callable[[int], None]) -> Callable[[int], int]:
-        """Nothing may be raised through native frames: the error is kept, and raised again outside."""
+        """Nothing may be raised through native frames: the error is kept, and raised again outside.
 
-        def callback(address: int) -> int:
-            try:
-                function(address)
-            except BaseException as error:
-                self.error = error
-                return 1
-            return 0
+        A function would not do: Ctrl-C is noticed as it is entered, before its `try`. A generator resumes inside.
+        """
 
-        return callback
+        def callback() -> Generator[int, int, None]:
+            answer = 0
+            while True:
+                try:
+                    while True:
+                        address = yield answer
+                        function(address)
+                        answer = 0
+                except GeneratorExit:
+                    return
+                except BaseException as error:
+                    self.error, answer = error, 1
+
+        running = callback()
+        next(running)
+        return running.send
 
     def _load_slot(self, address: int) -> None:
         table, at = self.slots, address - self.slots.address
@@ -445,7 +468,8 @@ class NativeEngine:
         frame.memory = NativeMemory(self.memory, start, self.views[depth])  # type: ignore[assignment]
         self._write_frame(frame.message, depth, start, in_python=1)
         self.serials[depth] = shared.serial
-        self.state.journal.append((self._revert, shared.journal_count, shared.log_size, shared.refund))
+        marks = shared.journal_count, shared.log_size, shared.refund
+        self.state.journal.append((self._revert, self.calls, *marks))
         shared.epoch += 1
 
     def _write_frame(self, message: Message, depth: int, start: int, *, in_python: int) -> None:
@@ -506,7 +530,8 @@ class NativeEngine:
             frame = Frame(message, self.state, self.context)
             frame.memory = NativeMemory(self.memory, view.memory - self.memory.address, view)  # type: ignore[assignment]
             frame.mark = self.state.mark()
-            self.state.journal.append((self._revert, view.journal_mark, view.log_mark, view.refund_mark))
+            marks = view.journal_mark, view.log_mark, view.refund_mark
+            self.state.journal.append((self._revert, self.calls, *marks))
             view.in_python = 1
             frames.append(frame)
             serials.append(view.serial)
@@ -516,10 +541,12 @@ class NativeEngine:
             frame.stack = []
             frame.return_range = (view.call_offset, view.call_size)
 
-    def _revert(self, journal: int, logs: int, refund: int) -> None:
-        self.native.revert_to(self.shared_address, journal)
-        self.shared.log_size = logs
-        self.shared.refund = refund
+    def _revert(self, call: int, journal: int, logs: int, refund: int) -> None:
+        """Undoes what native code did since, in the call that is running; of an earlier one nothing is left here."""
+        if call == self.calls:
+            self.native.revert_to(self.shared_address, journal)
+            self.shared.log_size = logs
+            self.shared.refund = refund
 
     def _number(self, address: bytes) -> int:
         number = self.numbers.get(address)
@@ -535,6 +562,7 @@ class NativeEngine:
             schedule = self.schedules[key] = build_schedule(
                 code, self.context.fork, self.handlers, probes=self.probe is not None
             )
+            self.scheduled += len(code) + 1024
         return schedule
 
     def _sync(self, frame: Frame, view: Any) -> Frame | None:
@@ -545,7 +573,11 @@ class NativeEngine:
         view.sp -= WORD * op.pops
         raw = ctypes.string_at(view.sp, WORD * op.pops)
         frame.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
-        event = INSTRUCTIONS[op.name](frame)
+        self._look_at_clock()
+        try:
+            event = INSTRUCTIONS[op.name](frame)
+        except MemoryError:
+            raise EngineLimit(f"memory over the engine's cap of {MEMORY_CAP >> 20} MiB") from None
         self.shared.epoch += 1
         if event is None:
             self._give_back(frame, returned=op.name in CALLS)
@@ -570,12 +602,15 @@ class NativeEngine:
         """Hands out the next slice of gas: the moment to look at the clock."""
         if not view.reserve:
             raise self._explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
-        deadline = self.context.deadline
-        if deadline is not None and time.monotonic() > deadline:
-            raise TimeLimit("the time limit is reached")
+        self._look_at_clock()
         more = min(view.reserve, SLICE)
         view.gas += more
         view.reserve -= more
+
+    def _look_at_clock(self) -> None:
+        deadline = self.context.deadline
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeLimit("the time limit is reached")
 
     def _halt(self, frame: Frame, view: Any, status: int) -> BaseException:
         if self.error is not None:
@@ -584,7 +619,7 @@ class NativeEngine:
             return self._explained(frame, view, 1, ExceptionalHalt(HALTS[status]))
         return EngineLimit(
             f"over a limit of the native engine: {MEMORY_CAP >> 20} MiB of memory, {SLOT_CAP:,} storage slots, "
-            f"{JOURNAL_CAP:,} storage changes or {LOG_CAP >> 20} MiB of logs in one call"
+            f"{ACCOUNT_CAP:,} accounts, {JOURNAL_CAP:,} storage changes or {LOG_CAP >> 20} MiB of logs in one call"
         )
 
     def _explained(self, frame: Frame, view: Any, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
@@ -596,6 +631,7 @@ class NativeEngine:
             self.schedule(code).units = build_schedule(
                 code, fork, self.handlers, keep_units=True, probes=self.probe is not None
             ).units
+            self.scheduled += 20 * len(code)
         at = (view.ip - view.schedule) // 8 - behind
         mark = state.mark()
         PendingStorage(self.slots.read(0, self.shared.slot_count * _SLOT_SIZE), self.addresses).apply(state, warm=True)
@@ -621,6 +657,9 @@ def engine(*, fuse: bool = True) -> NativeEngine:
         native = library()
         found = NativeEngine(native, native.handlers if fuse else native.handlers.only(frozenset()))
         setattr(_engines, name, found)
+    while found.busy:
+        found.spare = found.spare or NativeEngine(found.native, found.handlers)
+        found = found.spare
     return found
 
 

@@ -23,6 +23,7 @@ from fusevm.native.lang import (
     u8,
     u32,
     u64,
+    u128,
     u256,
     unlikely,
 )
@@ -45,7 +46,7 @@ BROKEN = (1 << 64) - 3  # a callback failed
 STATIC = (1 << 64) - 4  # a write in a static call
 BOUNDS = (1 << 64) - 5  # past the end of return data
 
-HUGE = 1 << 40  # no offset or size beyond this can ever be paid for
+HUGE = 1 << 42  # no offset or size from here on can be paid for, not even with all of 64 bits of gas
 SLOT_SIZE = Slot.byte_size()
 UNDO_SIZE = Undo.byte_size()
 SSTORE_SET = 20_000
@@ -54,7 +55,7 @@ STIPEND = 2_300
 
 @inlined
 def charge(frame: Frame, gas: u64, amount: u64) -> u64:
-    """The gas left, from the reserve if need be; amounts are below 2^62."""
+    """The gas left, from the reserve if need be."""
     if unlikely(gas < amount):
         missing = amount - gas
         if missing > frame.reserve:
@@ -76,8 +77,8 @@ def clamp(word: u256) -> u64:
 
 
 @inlined
-def memory_cost(words: u64) -> u64:
-    return words * 3 + ((words * words) >> 9)
+def memory_cost(words: u64) -> u128:
+    return u128(words) * 3 + ((u128(words) * u128(words)) >> 9)
 
 
 @native
@@ -92,7 +93,9 @@ def grow(frame: Frame, gas: u64, offset: u64, size: u64) -> u64:
         return FAILED
     words = (end + 31) >> 5
     cost = memory_cost(words) - memory_cost(frame.memory_size >> 5)
-    gas = charge(frame, gas, cost)
+    if (cost >> 64) != 0:
+        return FAILED
+    gas = charge(frame, gas, u64(cost))
     if slt(gas, 0):
         return gas
     engine = Engine(frame.engine)

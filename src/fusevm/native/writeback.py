@@ -21,11 +21,13 @@ class PendingStorage:
         self._addresses = addresses
 
     def apply(self, state: State, *, warm: bool = False) -> None:
-        """Writes the storage that changed; with `warm`, also which slots have been looked at."""
+        """Writes the storage that changed; with `warm`, also which slots were looked at, and transient storage."""
         for account, flags, _, raw_key, value, _ in _SLOT.iter_unpack(self._raw):
+            where, key = self._addresses[account & ~TRANSIENT], int.from_bytes(raw_key, "little")
             if account & TRANSIENT:
+                if warm:
+                    state.set_transient(where, key, int.from_bytes(value, "little"))
                 continue
-            where, key = self._addresses[account], int.from_bytes(raw_key, "little")
             if flags & SLOT_DIRTY:
                 state.set_storage(where, key, int.from_bytes(value, "little"))
             if warm and flags & SLOT_WARM:
