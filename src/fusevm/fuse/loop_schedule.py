@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.fuse.loop_unroll import unrolled
+from fusevm.fuse.loop_unroll import start_of, unrolled
 from fusevm.fuse.loop_walk import Edge, Node, slot
 from fusevm.fuse.loops import LoopMetadata, LoopPlan, leaving_depths, loop_plans
 from fusevm.fuse.sections import Section, Token
@@ -27,7 +27,7 @@ WORD = 32
 CONTROLS = frozenset(
     ("BACKWARD_LOOP_ENTRY", "BACKWARD_LOOP_EXIT", "FORWARD_LOOP_ENTRY", "FORWARD_LOOP_EXIT", "LOOP_LEAVE")
 )
-ENTRIES = {"while": "BACKWARD_LOOP_ENTRY", "do-while": "FORWARD_LOOP_ENTRY"}
+ENTRIES = {"while": "BACKWARD_LOOP_ENTRY", "break": "BACKWARD_LOOP_ENTRY", "do-while": "FORWARD_LOOP_ENTRY"}
 
 
 class Control(NamedTuple):
@@ -53,7 +53,10 @@ def with_loops(sections: list[Section], dests: Set[int], code_size: int) -> Layo
         return Layout(sections, {}, [], loops)
     writer = _Writer(plans, dests, 1_000 + code_size // 4)
     writer.lay_out(sections)
-    loops = [replace(each, unrolled=writer.unrolled.get(each.header, 0)) for each in loops]
+    loops = [
+        replace(each, unrolled=writer.unrolled.get(each.header, 0), start_value=writer.starts.get(each.header))
+        for each in loops
+    ]
     return Layout(writer.sections, writer.labels, writer.controls, loops)
 
 
@@ -81,6 +84,7 @@ class _Writer:
         self.behind: dict[int, int] = {}
         self.waiting: list[tuple[_Copy, int]] = []
         self.unrolled: dict[int, int] = {}
+        self.starts: dict[int, int | None] = {}  # None: ways in that differ
 
     def lay_out(self, sections: list[Section]) -> None:
         for plan in self.plans.values():
@@ -122,6 +126,8 @@ class _Writer:
             plan = self.plans.get(target)
             if plan is None or id(section) not in places or section.pc in plan.meta.body:
                 continue
+            start = start_of(plan, section)
+            self.starts[target] = start if self.starts.get(target, start) == start else None
             made = unrolled(plan, section)
             if made is None:
                 continue
@@ -238,7 +244,7 @@ class _Writer:
         pcs = [copy.plan.nodes[each].block.pc for each in copy.plan.members]
         if any(pcs.count(pc) != 1 for pc in inner.meta.body):
             return None
-        if any(pcs.count(pc) > 1 for pc in (inner.meta.exit_pc, *inner.meta.early_exits)):
+        if any(pcs.count(pc) > 1 for pc in (inner.meta.exit_pc or 0, *inner.meta.early_exits)):
             return None
         return inner if self.room > sum(len(inner.nodes[each].block.tokens) for each in inner.members) else None
 

@@ -45,6 +45,11 @@ def _other_exits(plan: LoopPlan, number: int) -> bool:
     )
 
 
+def start_of(plan: LoopPlan, before: Section) -> int | None:
+    """The counter's first value where this section pushes it."""
+    return _at(_stack_behind(before), plan.counted.slot) if before.tokens else None
+
+
 def _stack_behind(section: Section) -> list[int | None]:
     """What a section is known to leave on top of the stack, whatever it found."""
     tokens = section.tokens[:-1] if section.tokens[-1].name == "JUMP@" else section.tokens

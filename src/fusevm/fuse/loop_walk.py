@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.fuse.sections import FOLDED, Section, Token
+from fusevm.fuse.sections import FOLDED, OUTWARD, Section, Token
 
 MASK = (1 << 256) - 1
 MOST_NODES = 96  # a loop of more blocks than this is not looked at
@@ -23,6 +23,8 @@ MIRRORED = {"LT": "GT", "LE": "GE", "SLT": "SGT", "SLE": "SGE", "EQ": "EQ", "NE"
 MIRRORED |= {after: before for before, after in MIRRORED.items()}
 COMPARES = frozenset(("LT", "GT", "SLT", "SGT", "EQ"))
 
+
+OBSERVERS = frozenset(("SYNC", *OUTWARD, *(name for name, op in BY_NAME.items() if op.observes_gas)))
 
 PUSHING, DUPLICATING, SWAPPING, JUMPING, OTHER, ASKING = range(6)
 # What a token does, and how many words it needs.
@@ -127,7 +129,7 @@ class State(NamedTuple):
             if word == value:
                 return depth
         if isinstance(value, Linear) and not value.constant and len(value.terms) == 1:
-            (number, coefficient), = value.terms
+            ((number, coefficient),) = value.terms
             if coefficient == 1 and number > self.taken:
                 return number + self.height
         return None
@@ -203,21 +205,30 @@ def blocks_of(sections: list[Section]) -> dict[int, Block]:
             continue
         first = opening[0]
         falls = -1 if following is None else following.pc
+        looks = _observer(first)
         if len(opening) == 1:
-            blocks[first.pc] = Block(first.pc, first.tokens, first.gas, first.needs, first.grows, falls, "")
+            blocks[first.pc] = Block(first.pc, first.tokens, first.gas, first.needs, first.grows, falls, looks)
         else:
             tokens = [token for part in opening for token in part.tokens]
-            looks = opening[0].tokens[-1].name if opening[0].tokens else "a very long block"
             gas = sum(part.gas for part in opening)
+            looks = looks or "a very long block"
             blocks[first.pc] = Block(first.pc, tokens, gas, first.needs, first.grows, falls, looks)
         opening = []
     return blocks
 
 
+def _observer(section: Section) -> str:
+    """Whoever looks at the gas counter, or may leave to Python, ends a section; even where the block ends there too."""
+    name = section.tokens[-1].name if section.tokens else ""
+    return name if name in OBSERVERS else ""
+
+
 class Walk:
     """All nodes an iteration can pass from a header, by the return addresses it holds."""
 
-    def __init__(self, header: int, blocks: Mapping[int, Block], inside: Set[int], dests: Set[int], budget: int) -> None:
+    def __init__(
+        self, header: int, blocks: Mapping[int, Block], inside: Set[int], dests: Set[int], budget: int
+    ) -> None:
         self.header = header
         self.blocks = blocks
         self.inside = inside  # what may lie on a cycle through the header; callees are followed beside it
@@ -232,7 +243,9 @@ class Walk:
         self._reach(self.header, EMPTY)
         work = {0}
         while work:
-            number = min(work, key=lambda each: self.nodes[each].block.pc)  # what stands first, so that paths meet early
+            number = min(
+                work, key=lambda each: self.nodes[each].block.pc
+            )  # what stands first, so that paths meet early
             work.discard(number)
             node = self.nodes[number]
             node.visits += 1
@@ -350,7 +363,7 @@ def _meaning(name: str, operands: list[Value]) -> Value:
         return negate(operands[0])
     if operands and all(isinstance(each, int) for each in operands):
         if name in FOLDED:
-            return INTEGER_MEANINGS[name](*operands)  # type: ignore[no-any-return]
+            return INTEGER_MEANINGS[name](*operands)
         return None
     if name == "MUL":
         return scale(operands[0], operands[1])

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME, Effect
+from fusevm.fuse.loop_regions import regions_of
+from fusevm.fuse.loop_shape import Shape
 from fusevm.fuse.loop_walk import (
     MASK,
     MIRRORED,
     Access,
-    Block,
     Comparison,
     Edge,
     Linear,
@@ -53,7 +54,7 @@ class LoopMetadata:
 
     loop_id: int  # loops are numbered by the pc of their header
     header: int
-    kind: str  # while, do-while, endless (no exit seen), or uncounted
+    kind: str  # while, do-while, break (tested in the middle), endless (no exit seen), or uncounted
     parent_loop_id: int | None = None
     start_value: int | None = None  # where the code just before the loop pushes it
     end_value: int | None = None  # None: a stack slot that the loop does not change
@@ -143,14 +144,16 @@ def loop_plans(
     found: list[LoopMetadata] = []
     plans: dict[int, LoopPlan] = {}
     budget = BUDGET + code_size // 8
-    regions = sorted(_regions(blocks, dests, headers))[:MOST_LOOPS]
+    regions = sorted(regions_of(blocks, dests, headers))[:MOST_LOOPS]
     numbers = {header: number for number, (header, _) in enumerate(regions)}
-    for header, inside in sorted(regions, key=lambda region: (len(region[1]), region[0])):  # the budget is for inner loops
+    for header, inside in sorted(
+        regions, key=lambda region: (len(region[1]), region[0])
+    ):  # the budget is for inner loops
         share = min(budget, LOOP_BUDGET)
         walk = Walk(header, blocks, inside, dests, share)
         meta, plan = _examined(walk, numbers[header])
         budget -= share - max(walk.budget, 0)
-        if meta is None:
+        if meta is None or (not walk.latches and header not in headers):  # perhaps no loop at all
             continue
         if plan is not None:
             plans[header] = plan
@@ -178,92 +181,12 @@ def _nested(found: list[LoopMetadata]) -> list[LoopMetadata]:
     result = []
     for meta in found:
         around = [
-            each for each in by_size if each is not meta and meta.header in each.body and len(each.body) > len(meta.body)
+            each
+            for each in by_size
+            if each is not meta and meta.header in each.body and len(each.body) > len(meta.body)
         ]
         result.append(replace(meta, parent_loop_id=around[0].loop_id) if around else meta)
     return result
-
-
-def _regions(blocks: Mapping[int, Block], dests: Set[int], headers: Set[int]) -> list[tuple[int, frozenset[int]]]:
-    """Headers, each with the blocks that lie on a cycle through it; inner loops are what is left without the header.
-
-    A pushed address may be where a call returns, so it counts as a successor.
-    """
-    graph: dict[int, list[int]] = {}
-    for pc, block in blocks.items():
-        targets = [
-            token.operand
-            for token in block.tokens
-            if token.name in ("PUSH", "JUMP@", "JUMPI@") and token.operand in dests
-        ]
-        name = block.tokens[-1].name if block.tokens else ""
-        if block.falls >= 0 and name != "JUMP@" and not (name in BY_NAME and BY_NAME[name].ends):
-            targets.append(block.falls)
-        graph[pc] = targets
-    into: dict[int, list[int]] = {}
-    for pc, targets in graph.items():
-        for target in targets:
-            into.setdefault(target, []).append(pc)
-    found: list[tuple[int, frozenset[int]]] = []
-    budget = 4 * len(graph)  # a nest of many loops is not followed to its end
-    work = [graph]
-    while work and budget > 0:
-        part = work.pop()
-        budget -= len(part)
-        for members in _strong(part):
-            if len(members) == 1 and members[0] not in graph[members[0]]:
-                continue
-            inside = frozenset(members)
-            entered = [pc for pc in members if pc == 0 or any(each not in inside for each in into[pc])]
-            header = min(entered or members, key=lambda pc: (pc not in headers, pc))
-            if header in dests:
-                found.append((header, inside))
-            if len(members) > 1:
-                work.append({pc: graph[pc] for pc in members if pc != header})
-    return found
-
-
-def _strong(graph: Mapping[int, list[int]]) -> list[list[int]]:
-    """Tarjan's strongly connected components, without recursion."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    held: list[int] = []
-    on_stack: set[int] = set()
-    parts: list[list[int]] = []
-    for root in graph:
-        if root in index:
-            continue
-        work = [(root, iter(graph[root]))]
-        index[root] = low[root] = len(index)
-        held.append(root)
-        on_stack.add(root)
-        while work:
-            node, targets = work[-1]
-            for target in targets:
-                if target not in graph:
-                    continue
-                if target not in index:
-                    index[target] = low[target] = len(index)
-                    held.append(target)
-                    on_stack.add(target)
-                    work.append((target, iter(graph[target])))
-                    break
-                if target in on_stack and index[target] < low[node]:
-                    low[node] = index[target]
-            else:
-                work.pop()
-                if work and low[node] < low[work[-1][0]]:
-                    low[work[-1][0]] = low[node]
-                if low[node] == index[node]:
-                    part = []
-                    while True:
-                        member = held.pop()
-                        on_stack.discard(member)
-                        part.append(member)
-                        if member == node:
-                            break
-                    parts.append(part)
-    return parts
 
 
 def _examined(walk: Walk, number: int) -> tuple[LoopMetadata | None, LoopPlan | None]:
@@ -274,7 +197,7 @@ def _examined(walk: Walk, number: int) -> tuple[LoopMetadata | None, LoopPlan | 
         return replace(meta, body=_pcs(walk.nodes), reason=str(refusal)), None
     if not walk.latches:
         return None, None  # a call of a function that stands before its caller
-    shape = _Shape(walk)
+    shape = Shape(walk)
     meta = replace(meta, body=_pcs([walk.nodes[each] for each in shape.members]))
     try:
         return _planned(shape, meta)
@@ -286,84 +209,7 @@ def _pcs(nodes: list[Node]) -> tuple[int, ...]:
     return tuple(sorted({node.block.pc for node in nodes}))
 
 
-class _Shape:
-    """Which nodes make an iteration, which of them always run, and how it can be left."""
-
-    def __init__(self, walk: Walk) -> None:
-        self.nodes = nodes = walk.nodes
-        self.kind = "uncounted"
-        self.blocks = walk.blocks
-        into: dict[int, list[int]] = {}
-        for node in nodes:
-            for edge in node.edges:
-                if edge.node >= 0:
-                    into.setdefault(edge.node, []).append(node.number)
-        staying, work = {0}, list(into.get(0, ()))
-        while work:
-            number = work.pop()
-            if number not in staying:
-                staying.add(number)
-                work += into.get(number, ())
-        self.staying = staying
-        self.latches = sorted(set(into.get(0, ())))
-        graph = {
-            number: [edge.node for edge in nodes[number].edges if edge.node in staying and edge.node] for number in staying
-        }
-        parts = _strong({number: graph[number] for number in graph if number})
-        self.inner = {number for part in parts if len(part) > 1 or part[0] in graph[part[0]] for number in part}
-        order = _order(graph)
-        self.members = order
-        straight = all(len(targets) <= 1 for targets in graph.values())
-        spine = order if straight else [each for each in order if each not in self.inner and self._always(each, graph)]
-        self.spine: dict[int, int] = {}
-        gas = 0
-        for each in spine:
-            if each in self.inner:
-                continue
-            gas += nodes[each].block.gas
-            self.spine[each] = gas
-        self.gas = gas
-        self.exits = [
-            (number, way)
-            for number in order
-            for way, edge in enumerate(nodes[number].edges)
-            if edge.node not in staying
-        ]
-
-    def _always(self, number: int, graph: Mapping[int, list[int]]) -> bool:
-        """Whether every way from the header to a latch passes this node."""
-        if number == 0:
-            return True
-        seen, work = {0, number}, [0]
-        while work:
-            at = work.pop()
-            if at in self.latches:
-                return False
-            for target in graph[at]:
-                if target not in seen:
-                    seen.add(target)
-                    work.append(target)
-        return True
-
-
-def _order(graph: Mapping[int, list[int]]) -> list[int]:
-    """Reverse postorder from the header: what runs first comes first."""
-    seen, postorder = {0}, []
-    work = [(0, iter(graph[0]))]
-    while work:
-        node, targets = work[-1]
-        for target in targets:
-            if target not in seen:
-                seen.add(target)
-                work.append((target, iter(graph[target])))
-                break
-        else:
-            postorder.append(node)
-            work.pop()
-    return postorder[::-1]
-
-
-def _planned(shape: _Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan | None]:
+def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan | None]:
     nodes = shape.nodes
     latch: State | None = None
     for number in shape.latches:
@@ -391,7 +237,7 @@ def _planned(shape: _Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan 
     bottom = nodes[counted.node].number in shape.latches
     meta = replace(
         meta,
-        kind="do-while" if bottom else "while",
+        kind="do-while" if bottom else "break" if counted.node else "while",
         end_value=counted.bound_addend if not counted.bound_slot else None,
         increment=counted.step,
         comparison=counted.relation,
@@ -410,6 +256,8 @@ def _planned(shape: _Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan 
     if early:
         try:
             plan.slack, plan.slack_once = _slack(shape)
+            if plan.slack > MOST_GAS:
+                raise Refused("it can be left early, and may cost more than a section")
         except Refused as refusal:
             return replace(meta, reason=str(refusal)), None
         plan.early = early
@@ -420,7 +268,7 @@ def _planned(shape: _Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan 
     return meta, plan
 
 
-def _described(shape: _Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
+def _described(shape: Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
     """Arrays walked over, and whether iterations are independent of each other."""
     steps = {number: step for number in range(1, latch.taken + 1) if (step := _step_of(latch, number))}
     changed = [number for number in range(1, latch.taken + 1) if latch.at(number) != slot(number)]
@@ -444,7 +292,7 @@ def _described(shape: _Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
     return replace(meta, kind=kind, walks=tuple(dict.fromkeys(walks)), independent=independent)
 
 
-def _writes_memory(shape: _Shape) -> bool:
+def _writes_memory(shape: Shape) -> bool:
     return any(
         bool(BY_NAME[access.name].writes & Effect.MEMORY)
         for number in shape.members
@@ -470,7 +318,7 @@ def signed(word: int) -> int:
     return word - (1 << 256) if word >= SIGN else word
 
 
-def _counted(shape: _Shape, latch: State, number: int, way: int) -> Counted | None:
+def _counted(shape: Shape, latch: State, number: int, way: int) -> Counted | None:
     """The exit as a test of a counter against an invariant bound, or None."""
     if number not in shape.spine or len(shape.nodes[number].edges) != 2:
         return None
@@ -517,7 +365,7 @@ def _as_comparison(condition: Value) -> Comparison | None:
     return Comparison("NE", condition, 0)
 
 
-def _why_uncounted(shape: _Shape, latch: State) -> str:
+def _why_uncounted(shape: Shape, latch: State) -> str:
     if not shape.exits:
         return "nothing leaves it but a halt"
     if not any(_step_of(latch, number) for number in range(1, latch.taken + 1)):
@@ -525,7 +373,7 @@ def _why_uncounted(shape: _Shape, latch: State) -> str:
     return "no exit compares a counter with a literal or an unchanging stack slot"
 
 
-def _halts(shape: _Shape, edge: Edge) -> bool:
+def _halts(shape: Shape, edge: Edge) -> bool:
     """Whether an exit takes all gas anyway."""
     block = shape.blocks.get(edge.pc)
     if block is None:  # a jump to nowhere
@@ -534,7 +382,7 @@ def _halts(shape: _Shape, edge: Edge) -> bool:
     return bool(tokens) and tokens[-1].name == "INVALID"
 
 
-def _slack(shape: _Shape) -> tuple[int, int]:
+def _slack(shape: Shape) -> tuple[int, int]:
     """The most an iteration can be charged beside its static gas, and the most that is charged once."""
     if shape.inner:
         raise Refused("it can be left early, and holds a loop of its own")

@@ -18,6 +18,7 @@ from fusevm.fuse.sections import OUTWARD, Section, Token, sections_of
 from fusevm.fuse.threading import threaded
 
 STACK_LIMIT = 1024
+HANDLER, PLACE = 1, 2  # kinds of words that are addresses
 ASKING = frozenset(("SYNC", "PROBE", *OUTWARD))  # their operand is the pc, for Python
 SMALL_OPERAND = ("PUSH", "SECTION", "GASSECTION")
 LIMB_MASK = (1 << 64) - 1
@@ -41,10 +42,13 @@ class Unit(NamedTuple):
 class Schedule:
     """What native code runs, and where its jumps may land."""
 
-    __slots__ = ("base", "code", "code_base", "jumps", "jumps_base", "units", "words")
+    __slots__ = ("base", "code", "code_base", "jumps", "jumps_base", "kinds", "units", "words")
 
-    def __init__(self, words: array[int], jumps: array[int], code: bytes, units: list[Unit]) -> None:
+    def __init__(
+        self, words: array[int], jumps: array[int], code: bytes, units: list[Unit], kinds: bytes | bytearray
+    ) -> None:
         self.words = words
+        self.kinds = kinds  # what each word is: a number, HANDLER or PLACE
         self.jumps = jumps
         self.code = code
         self.units = units
@@ -90,6 +94,7 @@ def build_schedule(
     words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
     jumps = array("I", bytes(4 * (len(code) + 1)))
     fixups: list[tuple[int, Token]] = []
+    handled: list[int] = []  # where handlers stand
     units: list[Unit] = []
     dests = jumpdests(code)
     sections = threaded(sections_of(code, fork, handlers.native), dests)
@@ -122,6 +127,7 @@ def build_schedule(
                 raise KeyError(f"no handler for {tokens[at].name}")
             if keep_units:
                 units.append(Unit(len(words), sequence, tuple(tokens[at:end]), None if at else section))
+            handled.append(len(words))
             words.append(best)
             for token in tokens[at:end]:
                 name = token.name
@@ -150,15 +156,20 @@ def build_schedule(
             place = jumps[token.operand] if token.operand < len(code) else 0
         if not place:  # fails when it is taken, at a place of its own that tells which jump it was
             place = len(words)
+            handled.append(place)
             words.append(handlers.addresses[("BADJUMP",)])
             if keep_units:
                 units.append(Unit(place, ("BADJUMP",), (token,), None))
         words[index] = place
     packed = array("Q", words)
     base = packed.buffer_info()[0]
+    kinds = bytearray(len(words))
+    for index in handled:
+        kinds[index] = HANDLER
     for index, _ in fixups:
+        kinds[index] = PLACE
         packed[index] = base + 8 * packed[index]
-    return Schedule(packed, jumps, code, units)
+    return Schedule(packed, jumps, code, units, kinds)
 
 
 def with_header(section: Section) -> list[Token]:

@@ -16,7 +16,7 @@ from fusevm.fuse.loop_patterns import loop_sequences
 from fusevm.fuse.patterns import fused_sequences
 from fusevm.fuse.schedule import Handlers
 from fusevm.native import handlers as made
-from fusevm.native import outside, runtime
+from fusevm.native import outside, runtime, schedules
 from fusevm.native.cache import cached
 from fusevm.native.jit import Loaded, host, object_code
 from fusevm.native.lang import PTR, Callee, Native
@@ -39,7 +39,14 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     module = ir.Module("fusevm")
     for sequence in sequences:
         made.HandlerBuilder(module, sequence).derive()
-    for function in (runtime.revert_to, runtime.forget, outside.run, outside.forget_accounts, outside.warm_address):
+    for function in (
+        runtime.revert_to,
+        runtime.forget,
+        outside.run,
+        outside.forget_accounts,
+        outside.warm_address,
+        schedules.relocate,
+    ):
         assert isinstance(function, Native)
         function.define(module)
     _define_enter(module)
@@ -65,9 +72,10 @@ def _define_enter(module: ir.Module) -> None:
 class Library:
     """The loaded code: where each handler is, and the functions Python calls."""
 
-    def __init__(self, code: bytes, sequences: list[tuple[str, ...]]) -> None:
+    def __init__(self, code: bytes, sequences: list[tuple[str, ...]], fingerprint: str) -> None:
         import ctypes
 
+        self.fingerprint = fingerprint
         self.loaded = Loaded(code)
         address = self.loaded.address
         self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
@@ -75,6 +83,9 @@ class Library:
         self.run = self.loaded.function("fusevm_run", ctypes.c_uint64, ctypes.c_void_p)
         self.revert_to = self.loaded.function("fusevm_revert_to", None, ctypes.c_void_p, ctypes.c_uint64)
         self.forget = self.loaded.function("fusevm_forget", None, ctypes.c_void_p)
+        self.relocate = self.loaded.function(
+            "fusevm_relocate", None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64
+        )
         self.warm_address = self.loaded.function(
             "fusevm_warm_address", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p
         )
@@ -85,7 +96,8 @@ class Library:
 def library() -> Library:
     """The handlers of this version on this processor: from the cache folder, or built into it."""
     sequences = all_sequences()
-    return Library(cached(f"handlers-{_fingerprint(sequences)}.o", lambda: _build(sequences)), sequences)
+    fingerprint = _fingerprint(sequences)
+    return Library(cached(f"handlers-{fingerprint}.o", lambda: _build(sequences)), sequences, fingerprint)
 
 
 def _build(sequences: list[tuple[str, ...]]) -> bytes:
@@ -111,6 +123,12 @@ def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
     for part in parts:
         digest.update(part.encode() + b"\0")
     folder = Path(__file__).parent
-    for source in (*sorted(folder.glob("*.py")), Path(words.__file__), Path(opcodes.__file__)):
+    fuse = folder.parent / "fuse"
+    for source in (
+        *sorted(folder.glob("*.py")),
+        *sorted(fuse.glob("*.py")),
+        Path(words.__file__),
+        Path(opcodes.__file__),
+    ):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:32]

@@ -36,8 +36,7 @@ def cache_folder() -> Path:
 def cached(name: str, make: Callable[[], bytes]) -> bytes:
     """The content kept under that name; made, and kept if possible, where there is none to trust."""
     folder = cache_folder()
-    usable = _prepare(folder)
-    if usable:
+    if prepare(folder):
         found = read(folder / name)
         if found is not None:
             return found
@@ -51,7 +50,7 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
     return make()
 
 
-def _prepare(folder: Path) -> bool:
+def prepare(folder: Path) -> bool:
     """Makes the folder, owner-only; whether it can be used."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -65,6 +64,15 @@ def _is_private(found: os.stat_result) -> bool:
     if not hasattr(os, "getuid"):
         return True
     return found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
+def keep_newest(folder: Path, most: int) -> None:
+    """Removes the oldest files, half of them, once there are too many."""
+    with contextlib.suppress(OSError):
+        names = [entry for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+        if len(names) > most:
+            for entry in sorted(names, key=lambda each: each.stat(follow_symlinks=False).st_mtime)[: len(names) // 2]:
+                os.unlink(entry.path)
 
 
 def read(path: Path) -> bytes | None:

@@ -10,12 +10,14 @@ import ctypes
 from typing import Any
 
 from fusevm.evm.bytecode import instructions
-from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.evm.halts import ExceptionalHalt
 from fusevm.fuse.schedule import Schedule, Unit
 from fusevm.native.layout import STACK_ALIGN, WORD
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import table_of
 from fusevm.reference.interpreter import run
+
+PLENTY = 1 << 64  # of gas
 
 
 def diagnose(frame: Frame, view: Any, at: int, schedule: Schedule, halt: ExceptionalHalt) -> ExceptionalHalt:
@@ -27,10 +29,13 @@ def diagnose(frame: Frame, view: Any, at: int, schedule: Schedule, halt: Excepti
     if unit is None:
         return halt
     frame.pc = unit.tokens[0].pc + 1
-    if unit.sequence == ("BADJUMP",):
-        frame.pc = _jump_behind(frame, schedule, unit.tokens[0].pc) + 1
-        return ExceptionalHalt(HaltReason.INVALID_JUMP, f"0x{unit.tokens[0].operand:x} is no JUMPDEST")
-    twin = _twin(frame, view, unit, schedule)
+    twin = _twin(frame, view, unit.tokens[0].pc)
+    if unit.sequence == ("BADJUMP",):  # all is paid for, hops as well: replay from where the target was pushed
+        twin.gas = PLENTY
+        if unit.tokens[0].name != "JUMP@":
+            twin.stack.append(1)  # a condition that held
+    elif unit.tokens[0].name not in ("SECTION", "GASSECTION"):  # the section's gas was taken: give back what is ahead
+        twin.gas += _gas_ahead(frame, unit, schedule)
     mark = frame.state.mark()
     try:
         run(twin, table_of(frame.context.fork))  # if it does not fail, what native code said stands
@@ -42,21 +47,12 @@ def diagnose(frame: Frame, view: Any, at: int, schedule: Schedule, halt: Excepti
     return halt
 
 
-def _jump_behind(frame: Frame, schedule: Schedule, pc: int) -> int:
-    """The jump whose target was pushed, or computed, from here on."""
-    following = instructions(schedule.code, frame.context.fork, pc)
-    return next(each.pc for each in following if each.name in ("JUMP", "JUMPI"))
-
-
-def _twin(frame: Frame, view: Any, unit: Unit, schedule: Schedule) -> Frame:
-    """The frame as it was at the unit's first instruction, on memory of its own."""
-    first = unit.tokens[0]
+def _twin(frame: Frame, view: Any, pc: int) -> Frame:
+    """The frame as the failed handler found it, at one of its instructions and on memory of its own."""
     twin = Frame(frame.message, frame.state, frame.context)
     twin.static = frame.static
-    twin.pc = first.pc
+    twin.pc = pc
     twin.gas = view.gas + view.reserve
-    if first.name not in ("SECTION", "GASSECTION"):  # the section's gas has been taken: give back what is ahead
-        twin.gas += _gas_ahead(frame, unit, schedule)
     base = view.sp - view.sp % STACK_ALIGN
     raw = ctypes.string_at(base, view.sp - base)
     twin.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]

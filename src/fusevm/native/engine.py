@@ -43,6 +43,7 @@ from fusevm.native.layout import (
 from fusevm.native.layout import Frame as FrameLayout
 from fusevm.native.layout import Status as Native
 from fusevm.native.logs import NativeLogs
+from fusevm.native.schedules import ScheduleStore
 from fusevm.native.views import view_of, words
 from fusevm.native.warmth import NativeWarmth
 from fusevm.native.writeback import PendingStorage
@@ -126,6 +127,7 @@ class NativeEngine:
     def __init__(self, native: Library, handlers: Handlers, probe: Probe | None = None) -> None:
         self.native = native
         self.handlers = handlers
+        self.store = ScheduleStore(native, handlers)
         self.probe = probe  # looks at every section's start
         self.stacks = Arena(DEPTH * STACK_ALIGN, STACK_ALIGN)
         self.memory = Arena(MEMORY_CAP)
@@ -559,9 +561,11 @@ class NativeEngine:
         key = (code, self.context.fork)
         schedule = self.schedules.get(key)
         if schedule is None:
-            schedule = self.schedules[key] = build_schedule(
-                code, self.context.fork, self.handlers, probes=self.probe is not None
-            )
+            if self.probe is None:
+                schedule = self.store.get(code, self.context.fork)
+            else:
+                schedule = build_schedule(code, self.context.fork, self.handlers, probes=True)
+            self.schedules[key] = schedule
             self.scheduled += len(code) + 1024
         return schedule
 

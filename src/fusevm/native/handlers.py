@@ -94,6 +94,7 @@ class HandlerBuilder:
         self.operand = 0
         self.failures: dict[int, Any] = {}
         self.scratch: Any = None
+        self.before: dict[str, Any] = {}  # fields of the frame as this handler began
 
     def derive(self) -> ir.Function:
         for name in self.sequence:
@@ -214,10 +215,21 @@ class HandlerBuilder:
         branch = self.build.cbranch(failed, bad, following)
         branch.set_weights([1, 2000])
         self.build.position_at_end(bad)
-        self._remember_entry()
-        self.build.ret(self.build.call(_status_of(self.module), [gas]))
+        self._fail_unpaid(gas)
         self.build.position_at_end(following)
         self.gas = gas
+
+    def _fail_unpaid(self, why: Any) -> None:
+        """What was paid before in this handler, for memory too, is given back: it is part of the replay."""
+        self._remember_entry()
+        for name in ("reserve", "memory_size"):
+            if name not in self.before:
+                entry = self.function.entry_basic_block
+                with self.build.goto_block(entry):
+                    self.build.position_at_start(entry)
+                    self.before[name] = self._field(name)
+            self._set_field(name, self.before[name])
+        self.build.ret(self.build.call(_status_of(self.module), [why]))
 
     def _remember_entry(self) -> None:
         """Registers as they were when this handler began: where a failed sequence can be replayed from."""
@@ -452,9 +464,9 @@ class HandlerBuilder:
         return self.build.gep(self._field("schedule", PTR), [offset], source_etype=I8)
 
     def do_jump(self) -> None:
-        target = self._pop()
+        place = self._dynamic_target(self._pop())  # may fail: the stack must still be as this handler found it
         self._write_back()
-        self._go_on(self._dynamic_target(target))
+        self._go_on(place)
 
     def do_jumpi(self) -> None:
         target, condition = self._pop(), self._truth(self._pop())
@@ -498,6 +510,9 @@ class HandlerBuilder:
         self._leave(status)
 
     def _log(self, topics: int) -> None:
+        self._reach(2)
+        offset, size = self._resolve(self.virtual[-1]), self._resolve(self.virtual[-2])
+        self._charged(self._call(outside.pay_log, self.frame, self.gas, offset.value, size.value))
         self._write_back()
         left = self._call(outside.write_log, self.frame, self.gas, self.sp, ir.Constant(I64, topics))
         self._charged(left)
@@ -527,8 +542,7 @@ class HandlerBuilder:
         ask = self.build.icmp_unsigned("==", answer, ir.Constant(I64, outside.ASK_PYTHON))
         with self.build.if_then(ask):
             self._hand_over(pc, self.sp)
-        self._remember_entry()
-        self.build.ret(self.build.call(_status_of(self.module), [answer]))
+        self._fail_unpaid(answer)
 
 
 def _status_of(module: ir.Module) -> ir.Function:

@@ -75,6 +75,16 @@ class Stepper:
         elif event is not None:
             self._enter(event)
 
+    def take(self, steps: int, place: tuple[int, int]) -> None:
+        """So many steps of the running frame, fewer if it fails; and all of codeless frames it should not stop at."""
+        running = self.frames[-1] if self.frames else None
+        for _ in range(steps):
+            if running not in self.frames[-1:]:
+                break
+            self.step()
+        while self.frames and not self.frames[-1].message.code and self.at() != place:
+            self.step()
+
     def at(self) -> tuple[int, int]:
         """Depth and pc; (-1, -1) once all is over."""
         return (self.frames[-1].message.depth, self.frames[-1].pc) if self.frames else (-1, -1)
@@ -119,9 +129,7 @@ class Lockstep:
         stepper = self.stepper
         assert stepper is not None
         place = (depth, view.pc)
-        for _ in range(self.owed):
-            if stepper.frames:
-                stepper.step()
+        stepper.take(self.owed, place)
         if stepper.at() != place:
             self._differ(f"native code is at depth {depth}, pc {view.pc}; the reference is at {stepper.at()}")
         self.owed = self._steps(stepper.frames[-1])[view.pc]

@@ -70,19 +70,22 @@ STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, RETURNDATA, CALLING = (
 
 
 @native
-def write_log(frame: Frame, gas: u64, top: ptr, topics: u64) -> u64:
-    """LOG0 to LOG4: the operands stand at the stack's top."""
-    engine = Engine(frame.engine)
+def pay_log(frame: Frame, gas: u64, offset: u256, size: u256) -> u64:
+    """What LOG0 to LOG4 cost beside their static gas."""
     if frame.static != 0:
         return STATIC
+    gas = charge(frame, gas, clamp(size) * 8)
+    if slt(gas, 0):
+        return gas
+    return grow(frame, gas, clamp(offset), clamp(size))
+
+
+@native
+def write_log(frame: Frame, gas: u64, top: ptr, topics: u64) -> u64:
+    """LOG0 to LOG4, paid for: the operands stand at the stack's top."""
+    engine = Engine(frame.engine)
     start = clamp(load(u256, top - 32))
     size = clamp(load(u256, top - 64))
-    gas = charge(frame, gas, size * 8)
-    if slt(gas, 0):
-        return gas
-    gas = grow(frame, gas, start, size)
-    if slt(gas, 0):
-        return gas
     room = LOG_HEADER_SIZE + topics * 32 + ((size + 7) & ~7)
     if engine.log_size + room > engine.log_limit:
         return CAPPED

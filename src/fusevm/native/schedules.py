@@ -1,0 +1,89 @@
+"""Schedules kept on disk: those of large contracts, so that the next process need not build them again.
+
+On disk a handler is a number and a jump's target an entry; loading puts addresses in their places, natively.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import struct
+from array import array
+from typing import TYPE_CHECKING
+
+from fusevm.evm.forks import Fork
+from fusevm.fuse.schedule import HANDLER, PLACE, Handlers, Schedule, build_schedule
+from fusevm.native.cache import cache_folder, keep_newest, prepare, read, write
+from fusevm.native.lang import exported, load, ptr, store, u8, u64
+
+if TYPE_CHECKING:
+    from fusevm.native.build import Library
+
+LARGE = 2048  # bytes of code; smaller ones are built faster than read
+MOST_FILES = 1024
+_HEADER = struct.Struct("<QQ")  # words, jumps
+
+
+@exported
+def relocate(words: ptr, kinds: ptr, count: u64, handlers: ptr, base: u64) -> None:
+    """Handler numbers become addresses, entries become places behind the schedule's base."""
+    number: u64 = 0
+    while number < count:
+        kind = load(u8, kinds, number)
+        if kind != 0:
+            word = load(u64, words, number * 8)
+            if kind == HANDLER:
+                store(words, number * 8, load(u64, handlers, word * 8))
+            else:
+                store(words, number * 8, base + word * 8)
+        number += 1
+
+
+class ScheduleStore:
+    """Builds schedules, or takes them from disk."""
+
+    def __init__(self, library: Library, handlers: Handlers) -> None:
+        self._library = library
+        self._handlers = handlers
+        self._sequences = list(handlers.addresses)
+        self._table = array("Q", handlers.addresses.values())
+        self._numbers = {address: number for number, address in enumerate(self._table)}
+        self._fingerprint = f"{library.fingerprint}-{len(self._sequences)}-{int(handlers.loops)}"
+
+    def get(self, code: bytes, fork: Fork) -> Schedule:
+        if len(code) < LARGE:
+            return build_schedule(code, fork, self._handlers)
+        folder = cache_folder() / "schedules"
+        if not prepare(folder):
+            return build_schedule(code, fork, self._handlers)
+        digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
+        path = folder / f"{digest[:40]}.schedule"
+        content = read(path)
+        if content is not None:
+            return self._unpacked(content, code)
+        schedule = build_schedule(code, fork, self._handlers)
+        write(path, self._packed(schedule))
+        keep_newest(folder, MOST_FILES)
+        return schedule
+
+    def _packed(self, schedule: Schedule) -> bytes:
+        words, kinds = array("Q", schedule.words), schedule.kinds
+        for index, kind in enumerate(kinds):
+            if kind == HANDLER:
+                words[index] = self._numbers[words[index]]
+            elif kind == PLACE:
+                words[index] = (words[index] - schedule.base) // 8
+        header = _HEADER.pack(len(words), len(schedule.jumps))
+        return header + words.tobytes() + schedule.jumps.tobytes() + bytes(kinds)
+
+    def _unpacked(self, content: bytes, code: bytes) -> Schedule:
+        count, jump_count = _HEADER.unpack_from(content)
+        words, jumps = array("Q"), array("I")
+        at = _HEADER.size
+        words.frombytes(content[at : at + 8 * count])
+        at += 8 * count
+        jumps.frombytes(content[at : at + 4 * jump_count])
+        kinds = content[at + 4 * jump_count :]
+        base = words.buffer_info()[0]
+        self._library.relocate(base, ctypes.c_char_p(kinds), count, self._table.buffer_info()[0], base)
+        return Schedule(words, jumps, code, [], kinds)
