@@ -62,7 +62,7 @@ class State:
     """All accounts, and what a transaction keeps beside them until it ends."""
 
     def __init__(self) -> None:
-        self.accounts: dict[bytes, Account] = {}
+        self._accounts: dict[bytes, Account] = {}
         self.journal: list[tuple[Any, ...]] = []
         self.open_snapshots = 0
         self.pending: Pending | None = None
@@ -134,22 +134,36 @@ class State:
 
     # -- accounts
 
+    @property
+    def accounts(self) -> dict[bytes, Account]:
+        """All of them by address, whatever is pending written."""
+        if self.pending is not None:
+            self.settle()
+        return self._accounts
+
+    @accounts.setter
+    def accounts(self, accounts: dict[bytes, Account]) -> None:
+        self.pending = None
+        self._accounts = accounts
+
     def account(self, address: bytes) -> Account:
         """The account to read from; a blank one where there is none."""
-        return self.accounts.get(address, _ABSENT)
+        if self.pending is not None:
+            self.settle()
+        return self._accounts.get(address, _ABSENT)
 
     def exists(self, address: bytes) -> bool:
-        return address in self.accounts
+        return address in self._accounts
 
     def is_dead(self, address: bytes) -> bool:
-        return self.accounts.get(address, _ABSENT).empty
+        return self._accounts.get(address, _ABSENT).empty
 
     def ensure(self, address: bytes) -> Account:
         """The account to write to, brought into being if need be."""
-        account = self.accounts.get(address)
+        account = self._accounts.get(address)
         if account is None:
-            account = self.accounts[address] = Account()
-            self._undoable(self.accounts.pop, address)
+            account = self._accounts[address] = Account()
+            self._undoable(self._accounts.pop, address)
         return account
 
     def touch(self, address: bytes) -> None:
@@ -197,9 +211,9 @@ class State:
 
     def delete(self, address: bytes) -> None:
         self.settle()
-        account = self.accounts.pop(address, None)
+        account = self._accounts.pop(address, None)
         if account is not None:
-            self._undoable(self.accounts.__setitem__, address, account)
+            self._undoable(self._accounts.__setitem__, address, account)
 
     # -- storage
 
@@ -278,17 +292,17 @@ class State:
         """The accounts alone, independent of this state."""
         self.settle()
         twin = State()
-        twin.accounts = {address: account.copy() for address, account in self.accounts.items()}
+        twin.accounts = {address: account.copy() for address, account in self._accounts.items()}
         return twin
 
     def items(self) -> Iterator[tuple[bytes, Account]]:
         self.settle()
-        return iter(self.accounts.items())
+        return iter(self._accounts.items())
 
     def root(self) -> bytes:
         """The state root: what a block header would commit to."""
         self.settle()
-        return trie_root((keccak256(address), _account_rlp(account)) for address, account in self.accounts.items())
+        return trie_root((keccak256(address), _account_rlp(account)) for address, account in self._accounts.items())
 
 
 def _put(mapping: dict[Any, int], key: Any, value: int) -> None:
