@@ -1,0 +1,24 @@
+"""CircularReferencesPruner (l): drops functions that only call each other.
+
+Needs: Disambiguator, FunctionHoister.
+Does: removes every function the main code cannot reach through calls.
+Why: UnusedPruner keeps a function as long as anybody mentions it, be it only itself.
+"""
+
+from __future__ import annotations
+
+from fusevm.yul.ast import Block, FunctionDefinition
+from fusevm.yul.callgraph import MAIN, call_graph
+from fusevm.yul.context import Context
+from fusevm.yul.steps import function_grouper
+
+
+def run(context: Context, block: Block) -> None:
+    calls = call_graph(block).calls
+    reached, work = set(context.reserved), [MAIN, *context.reserved]
+    while work:
+        new = calls.get(work.pop(), {}).keys() - reached
+        reached |= new
+        work += new
+    block.statements = [s for s in block.statements if not isinstance(s, FunctionDefinition) or s.name in reached]
+    function_grouper.run(context, block)

@@ -1,0 +1,72 @@
+"""CommonSubexpressionEliminator (c): mentions a variable instead of computing its value again.
+
+Needs: Disambiguator, ForLoopInitRewriter; does most after ExpressionSplitter and SSATransform.
+Does: replaces an expression by a variable in scope that is known to hold just that, and a variable that is a plain
+copy of another by that other.
+Why: values are computed once; copies become unused.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from fusevm.yul.ast import Block, Expression, FunctionCall, FunctionDefinition, Identifier, Literal
+from fusevm.yul.context import Context
+from fusevm.yul.dataflow import DataFlowAnalyzer
+from fusevm.yul.dialect import Dialect
+from fusevm.yul.effects import IMMOVABLE, EffectTable, program_effects
+from fusevm.yul.equality import ExpressionKey, key_of
+from fusevm.yul.names import name_hash
+
+
+def run(context: Context, block: Block) -> None:
+    _Eliminator(context.dialect, program_effects(context.dialect, block)).block(block)
+
+
+Candidates: TypeAlias = dict[ExpressionKey, list[str]]
+
+
+class _Eliminator(DataFlowAnalyzer):
+    def __init__(self, dialect: Dialect, effects: EffectTable) -> None:
+        super().__init__(dialect, effects)
+        self.returns: set[str] = set()
+        self.candidates: Candidates = {}  # variables that were at some time given the expression
+
+    def function(self, function: FunctionDefinition) -> None:
+        outer = self.returns, self.candidates
+        self.returns, self.candidates = {each.name for each in function.returns}, {}
+        super().function(function)
+        self.returns, self.candidates = outer
+
+    def assign(self, name: str, value: Expression) -> None:
+        super().assign(name, value)
+        if value.__class__ is not Identifier:
+            self.candidates.setdefault(key_of(value), []).append(name)
+
+    def expression(self, expression: Expression) -> Expression:
+        if expression.__class__ is Identifier:
+            value = self.values.get(expression.name)
+            return value if value.__class__ is Identifier and value.name in self.in_scope else expression
+        if expression.__class__ is FunctionCall:
+            builtin = self.dialect.builtin(expression.function.name)
+            if builtin is None or not builtin.literals:  # what has to be a literal must stay one
+                self.call(expression)
+            if self.effects[expression.function.name] & IMMOVABLE:
+                return expression  # the values of variables are movable
+        return self._variable_for(expression) or expression
+
+    def _variable_for(self, expression: Expression) -> Identifier | None:
+        key = key_of(expression)
+        names = self.candidates.get(key)
+        if names is None:
+            return None
+        if len(names) > 1:
+            names = self.candidates[key] = sorted(set(names), key=name_hash)
+        for name in names:
+            value = self.values.get(name)
+            if value is None or name not in self.in_scope or key_of(value) != key:
+                continue
+            if name in self.returns and value.__class__ is Literal and value.value == 0:
+                continue  # better a literal zero than the untouched return variable
+            return Identifier(name, expression.location)
+        return None

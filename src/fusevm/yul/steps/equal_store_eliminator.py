@@ -1,0 +1,34 @@
+"""EqualStoreEliminator (E): drops stores of what is there already.
+
+Needs: Disambiguator, ForLoopInitRewriter; sees more after ExpressionSplitter.
+Does: removes `mstore(k, v)` and `sstore(k, v)` where the data flow knows that place k holds v.
+Why: a store is dear, and this one changes nothing.
+"""
+
+from __future__ import annotations
+
+from fusevm.yul.ast import Block, ExpressionStatement
+from fusevm.yul.context import Context
+from fusevm.yul.dataflow import StoreAnalyzer, simple_store
+from fusevm.yul.dialect import Dialect
+from fusevm.yul.effects import EffectTable, program_effects
+from fusevm.yul.steps.statement_remover import remove_statements
+
+
+def run(context: Context, block: Block) -> None:
+    finder = _Finder(context.dialect, program_effects(context.dialect, block))
+    finder.block(block)
+    remove_statements(block, finder.redundant)
+
+
+class _Finder(StoreAnalyzer):
+    def __init__(self, dialect: Dialect, effects: EffectTable) -> None:
+        super().__init__(dialect, effects)
+        self.redundant: set[int] = set()
+
+    def expression_statement(self, statement: ExpressionStatement) -> None:
+        for builtin, known in (("sstore", self.storage), ("mstore", self.memory)):
+            store = simple_store(builtin, statement.expression)
+            if store is not None and known.get(store[0]) == store[1]:
+                self.redundant.add(id(statement))
+        super().expression_statement(statement)

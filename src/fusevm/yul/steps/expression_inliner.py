@@ -1,0 +1,67 @@
+"""ExpressionInliner (e, once FunctionalInliner): puts the expression of a one-expression function in place of its call.
+
+Needs: Disambiguator.
+Does: for `function f(…) -> r { r := E }`, E mentioning neither r nor f, a call with movable arguments becomes E with
+the arguments put in; an argument that would be doubled must be cheap.
+Why: it makes no statements, so it works inside expressions.
+"""
+
+from __future__ import annotations
+
+from fusevm.yul.ast import Assignment, Block, Expression, FunctionCall, FunctionDefinition, Identifier
+from fusevm.yul.context import Context
+from fusevm.yul.dialect import Dialect
+from fusevm.yul.effects import builtin_effects, is_movable
+from fusevm.yul.metrics import code_cost
+from fusevm.yul.substitution import substituted
+from fusevm.yul.walk import Modifier, count_variables, functions_of, nodes
+
+
+def run(context: Context, block: Block) -> None:
+    functions = {each.name: each for each in functions_of(block) if _is_expression(each)}
+    if functions:
+        _Inliner(context.dialect, functions).block(block)
+
+
+def _is_expression(function: FunctionDefinition) -> bool:
+    if len(function.returns) != 1 or len(function.body.statements) != 1:
+        return False
+    statement = function.body.statements[0]
+    own = function.returns[0].name
+    if not isinstance(statement, Assignment) or [each.name for each in statement.targets] != [own]:
+        return False
+    for node in nodes(statement.value):
+        if (isinstance(node, Identifier) and node.name == own) or (
+            isinstance(node, FunctionCall) and node.function.name == function.name
+        ):
+            return False
+    return True
+
+
+class _Inliner(Modifier):
+    def __init__(self, dialect: Dialect, functions: dict[str, FunctionDefinition]) -> None:
+        super().__init__()
+        self.dialect = dialect
+        self.effects = builtin_effects(dialect)
+        self.functions = functions
+
+    def expression(self, expression: Expression) -> Expression:
+        super().expression(expression)
+        if isinstance(expression, FunctionCall):
+            function = self.functions.get(expression.function.name)
+            if function is not None:
+                return self.inlined(expression, function)
+        return expression
+
+    def inlined(self, call: FunctionCall, function: FunctionDefinition) -> Expression:
+        mentions = count_variables(function.body)
+        values: dict[str, Expression] = {}
+        for parameter, argument in zip(function.parameters, call.arguments, strict=True):
+            if not is_movable(argument, self.effects):
+                return call
+            if mentions.get(parameter.name, 0) > 1 and code_cost(self.dialect, argument) > 1:
+                return call
+            values[parameter.name] = argument
+        body = function.body.statements[0]
+        assert isinstance(body, Assignment)
+        return substituted(body.value, values)

@@ -1,0 +1,23 @@
+"""MainFunction: the main code as a function named `main`.
+
+Needs: Disambiguator, FunctionGrouper.
+Does: `{ { code } function … }` becomes `{ function main() { code } function … }`; any other main is renamed.
+Why: targets that run functions rather than blocks. (solc had it for WebAssembly and has dropped it since.)
+"""
+
+from __future__ import annotations
+
+from fusevm.yul.ast import Block, FunctionDefinition
+from fusevm.yul.context import Context
+from fusevm.yul.steps.name_displacer import displace
+
+NAME = "main"
+
+
+def run(context: Context, block: Block) -> None:
+    if not block.statements or not isinstance(block.statements[0], Block):
+        raise ValueError("MainFunction needs FunctionGrouper: the first statement has to be the main block")
+    displace(context.dispenser, block, {NAME})
+    main = block.statements[0]
+    assert isinstance(main, Block)
+    block.statements[0] = FunctionDefinition(NAME, [], [], main, main.location)

@@ -1,0 +1,81 @@
+"""NameDisplacer: frees names by renaming what uses them.
+
+Needs: Disambiguator.
+Does: gives every variable and function with one of the names another one.
+Why: someone outside, or another step, wants to use the names for something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from fusevm.yul.ast import (
+    Assignment,
+    Block,
+    Expression,
+    FunctionCall,
+    FunctionDefinition,
+    Identifier,
+    TypedName,
+    VariableDeclaration,
+)
+from fusevm.yul.names import NameDispenser
+from fusevm.yul.walk import Modifier
+
+
+def displace(dispenser: NameDispenser, block: Block, names: Collection[str]) -> dict[str, str]:
+    """Free the names; tells what each was renamed to."""
+    for name in names:
+        dispenser.mark_used(name)
+    displacer = _Displacer(dispenser, names)
+    displacer.block(block)
+    return displacer.renamed
+
+
+class _Displacer(Modifier):
+    def __init__(self, dispenser: NameDispenser, names: Collection[str]) -> None:
+        super().__init__()
+        self.dispenser = dispenser
+        self.names = names
+        self.renamed: dict[str, str] = {}
+
+    def new_name(self, name: str) -> str:
+        if name not in self.names:
+            return name
+        new = self.renamed[name] = self.dispenser.new_name(name)
+        return new
+
+    def declared(self, variables: list[TypedName]) -> list[TypedName]:
+        return [TypedName(self.new_name(each.name), each.location) for each in variables]
+
+    def mentioned(self, identifier: Identifier) -> Identifier:
+        new = self.renamed.get(identifier.name)
+        return identifier if new is None else Identifier(new, identifier.location)
+
+    def expression(self, expression: Expression) -> Expression:
+        if isinstance(expression, Identifier):
+            return self.mentioned(expression)
+        return super().expression(expression)
+
+    def call(self, call: FunctionCall) -> None:
+        call.function = self.mentioned(call.function)
+        super().call(call)
+
+    def assignment(self, assignment: Assignment) -> None:
+        assignment.targets = [self.mentioned(each) for each in assignment.targets]
+        super().assignment(assignment)
+
+    def declaration(self, declaration: VariableDeclaration) -> None:
+        declaration.variables = self.declared(declaration.variables)
+        super().declaration(declaration)
+
+    def function(self, function: FunctionDefinition) -> None:
+        function.parameters = self.declared(function.parameters)
+        function.returns = self.declared(function.returns)
+        super().function(function)
+
+    def block(self, block: Block) -> None:
+        for statement in block.statements:  # functions can be called before they are defined
+            if isinstance(statement, FunctionDefinition):
+                statement.name = self.new_name(statement.name)
+        super().block(block)

@@ -1,0 +1,61 @@
+"""VarNameCleaner: variables without the numbers that steps put behind them.
+
+Needs: Disambiguator, FunctionHoister, FunctionGrouper. Names are unique only within a function afterwards.
+Does: `x_7` becomes `x`, or `x_1`, `x_2`, … where that is taken in the function; every function begins afresh.
+Why: readers. No other step may follow.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fusevm.yul.ast import Block, FunctionDefinition, TypedName, VariableDeclaration
+from fusevm.yul.context import Context
+from fusevm.yul.dialect import Dialect
+from fusevm.yul.steps.name_simplifier import Renamer
+
+_SUFFIX = re.compile(r"(_+[0-9]+)+$")
+
+
+def run(context: Context, block: Block) -> None:
+    functions = {each.name for each in block.statements if isinstance(each, FunctionDefinition)}
+    _Cleaner(context.dialect, frozenset(functions | context.reserved)).block(block)
+
+
+class _Cleaner(Renamer):
+    def __init__(self, dialect: Dialect, kept: frozenset[str]) -> None:
+        super().__init__({})
+        self.dialect = dialect
+        self.kept = kept
+        self.used = set(kept)
+
+    def function(self, function: FunctionDefinition) -> None:
+        outer = self.used, self.renamed
+        self.used, self.renamed = set(self.kept), {}
+        function.parameters = self.cleaned(function.parameters)
+        function.returns = self.cleaned(function.returns)
+        self.block(function.body)
+        self.used, self.renamed = outer
+
+    def declaration(self, declaration: VariableDeclaration) -> None:
+        if declaration.value is not None:
+            declaration.value = self.expression(declaration.value)
+        declaration.variables = self.cleaned(declaration.variables)
+
+    def cleaned(self, variables: list[TypedName]) -> list[TypedName]:
+        new: list[TypedName] = []
+        for variable in variables:
+            name = self.clean_name(variable.name)
+            self.used.add(name)
+            if name != variable.name:
+                self.renamed[variable.name] = name
+            new.append(TypedName(name, variable.location))
+        return new
+
+    def clean_name(self, name: str) -> str:
+        stem = _SUFFIX.sub("", name)
+        clean, number = stem, 0
+        while clean in self.used or self.dialect.is_restricted(clean):
+            number += 1
+            clean = f"{stem}_{number}"
+        return clean

@@ -1,0 +1,139 @@
+"""`fusevm yul`: errors in lines, results as text or data, never a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from fusevm.cli.yul import app
+from yulfixtures import YulFixture, parametrize
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    parametrize(metafunc, "yulSyntaxTests")
+
+
+def yul(*arguments: str, source: str | bytes = "") -> Result:
+    return CliRunner().invoke(app, list(arguments), input=source)
+
+
+def clean(result: Result) -> None:
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+
+
+def test_every_faulty_source_of_the_suite_gives_error_lines(fixture: YulFixture) -> None:
+    fork = fixture.fork.label if fixture.fork is not None else "osaka"
+    result = yul("check", "-", "--evm", fork, source=fixture.source.encode())
+    clean(result)
+    errors = [line for line in fixture.expectation.splitlines() if "Error" in line.split(":")[0]]
+    assert result.exit_code == (1 if errors else 0)
+    lines = result.stderr.splitlines()
+    assert len(lines) == len([line for line in fixture.expectation.splitlines() if ":" in line])
+    assert all(line.startswith("yul: ") for line in lines)
+
+
+def test_check_says_nothing_about_a_good_program() -> None:
+    result = yul("check", "-", source="{ sstore(0, 1) }")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_check_gives_a_line_an_error() -> None:
+    result = yul("check", "-", source="{ sstore(x, y) }")
+    assert result.exit_code == 1
+    assert result.stderr == "yul: 1:13: 'y' is not declared\nyul: 1:10: 'x' is not declared\n"
+
+
+def test_check_gives_data_if_asked() -> None:
+    result = yul("check", "-", "--json", source="{ let x := y }")
+    assert json.loads(result.stdout) == [
+        {
+            "kind": "DeclarationError",
+            "code": 8198,
+            "line": 1,
+            "column": 12,
+            "start": 11,
+            "end": 12,
+            "message": "'y' is not declared",
+        }
+    ]
+
+
+@pytest.mark.parametrize("source", [b"\xff\xfe\0", b"{" * 10_000, b"", b"object", b"{ let x := \xc3\xa9 }"])
+@pytest.mark.parametrize("command", ["check", "format", "run", "compile"])
+def test_no_input_gives_a_traceback(command: str, source: bytes) -> None:
+    result = yul(command, "-", source=source)
+    clean(result)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("yul: ")
+
+
+def test_a_missing_file_is_one_line() -> None:
+    result = yul("check", "nowhere.yul")
+    assert (result.exit_code, result.stderr) == (2, "fusevm: no such file: nowhere.yul\n")
+
+
+def test_an_unknown_fork_is_one_line() -> None:
+    result = yul("check", "-", "--evm", "atlantis", source="{}")
+    assert result.exit_code == 2
+    assert "unknown fork 'atlantis'" in result.stderr
+
+
+def test_format_prints_the_program(tmp_path: Path) -> None:
+    file = tmp_path / "a.yul"
+    file.write_text("{let   x:=1 if x{sstore(0,x)}}")
+    assert yul("format", str(file)).stdout == "{\n    let x := 1\n    if x { sstore(0, x) }\n}\n"
+
+
+def test_run_shows_output_logs_and_storage() -> None:
+    result = yul(
+        "run", "-", "--data", "0x05", source="{ sstore(1, calldatasize()) log1(0, 1, 7) mstore(0, 2) return(0, 32) }"
+    )
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == ["success", f"output: 0x{2:064x}", "log: 0x7 0x00", "storage: 0x1 = 0x1"]
+
+
+def test_run_fails_where_the_program_reverts() -> None:
+    result = yul("run", "-", "--json", source="{ revert(0, 0) }")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["end"] == "revert"
+
+
+def test_run_can_imagine_a_chain() -> None:
+    result = yul("run", "-", "--imagined", source="{ sstore(0, timestamp()) stop() }")
+    assert result.exit_code == 0
+    assert "  STOP()" in result.stdout
+    assert f"{0x88888888:064x}" in result.stdout
+
+
+def test_run_takes_a_sub_object() -> None:
+    source = 'object "A" { code { invalid() } object "B" { code { sstore(1, datasize("B")) } } }'
+    assert yul("run", "-", source=source).exit_code == 1
+    assert yul("run", "-", "--object", "A.B", source=source).stdout.startswith("success")
+    assert yul("run", "-", "--object", "C", source=source).exit_code == 2
+
+
+def test_an_endless_program_is_stopped() -> None:
+    result = yul("run", "-", "--steps", "1000", source="{ for {} 1 {} {} }")
+    assert result.exit_code == 1
+    assert "step limit" in result.stdout
+
+
+def test_compile_gives_creation_and_runtime_code() -> None:
+    source = 'object "A" { code { sstore(0, dataoffset("R")) } object "R" { code { stop() } } }'
+    creation, runtime = yul("compile", "-", source=source).stdout.splitlines()
+    assert creation.startswith("creation: 0x")
+    assert runtime == "runtime:  0x0000"
+    assert yul("compile", "-", "--runtime", source=source).stdout == "0x0000\n"
+    assert json.loads(yul("compile", "-", "--json", source=source).stdout)["runtime"] == "R"
+
+
+def test_compile_names_what_it_cannot_reach() -> None:
+    lets = " ".join(f"let v{i} := {i}" for i in range(18))
+    uses = " ".join(f"sstore({i}, v{i})" for i in range(18))
+    result = yul("compile", "-", source=f"{{ {lets} {uses} }}")
+    assert result.exit_code == 1
+    assert result.stderr == "yul: stack too deep in the main code: cannot reach v0, v1\n"
