@@ -1,0 +1,342 @@
+"""The form of a rewrite rule: trees of opcodes over metavariables, a condition on the constants, and a result.
+
+A rule is data. Its constants, conditions and computed constants are themselves trees of pure opcodes, so that one text
+is evaluated as integers when the rule fires and as bit-vectors when it is proved, at any width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, Flag, auto
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.words import INTEGER_MEANINGS, MEANINGS, Algebra
+
+
+class Kind(Enum):
+    """What a metavariable may stand for."""
+
+    ANY = "any value"
+    CONSTANT = "a constant"
+    VARIABLE = "a value that is no constant"
+    BOOLEAN = "a value known to be zero or one"
+
+
+class Tree:
+    """A pattern, a condition or a result. Python's operators build the opcodes of the same name."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Operand) -> Node:
+        return ADD(self, other)
+
+    def __sub__(self, other: Operand) -> Node:
+        return SUB(self, other)
+
+    def __rsub__(self, other: Operand) -> Node:
+        return SUB(other, self)
+
+    def __neg__(self) -> Node:
+        return SUB(0, self)
+
+    def __mul__(self, other: Operand) -> Node:
+        return MUL(self, other)
+
+    def __rmul__(self, other: Operand) -> Node:
+        return MUL(other, self)
+
+    def __floordiv__(self, other: Operand) -> Node:
+        return DIV(self, other)
+
+    def __mod__(self, other: Operand) -> Node:
+        return MOD(self, other)
+
+    def __and__(self, other: Operand) -> Node:
+        return AND(self, other)
+
+    def __or__(self, other: Operand) -> Node:
+        return OR(self, other)
+
+    def __xor__(self, other: Operand) -> Node:
+        return XOR(self, other)
+
+    def __invert__(self) -> Node:
+        return NOT(self)
+
+    def __lshift__(self, other: Operand) -> Node:
+        return SHL(other, self)
+
+    def __rlshift__(self, other: Operand) -> Node:
+        return SHL(self, other)
+
+    def __rshift__(self, other: Operand) -> Node:
+        return SHR(other, self)
+
+    def __rrshift__(self, other: Operand) -> Node:
+        return SHR(self, other)
+
+    def __lt__(self, other: Operand) -> Node:
+        return LT(self, other)
+
+    def __gt__(self, other: Operand) -> Node:
+        return GT(self, other)
+
+    def __le__(self, other: Operand) -> Node:
+        return ISZERO(GT(self, other))
+
+    def __ge__(self, other: Operand) -> Node:
+        return ISZERO(LT(self, other))
+
+
+Operand: TypeAlias = "Tree | int"
+
+
+@dataclass(frozen=True, slots=True)
+class Meta(Tree):
+    """A metavariable. The same name stands for the same value wherever it occurs in a rule."""
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Tree):
+    """A fixed constant, which may depend on the width."""
+
+    text: str
+    at: Callable[[int], int] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Node(Tree):
+    """An opcode with its operands in stack order, the top first."""
+
+    op: str
+    args: tuple[Tree, ...] = ()
+    label: str | None = field(default=None, compare=False)  # how to print it where its opcodes would hide the idea
+
+
+def tree(operand: Operand) -> Tree:
+    if isinstance(operand, Tree):
+        return operand
+    value = int(operand)
+    return Const(str(value), lambda bits: value % (1 << bits))
+
+
+def _opcode(name: str) -> Callable[..., Node]:
+    pops = BY_NAME[name].pops
+
+    def build(*operands: Operand) -> Node:
+        if len(operands) != pops:
+            raise ValueError(f"{name} takes {pops} operands, not {len(operands)}")
+        return Node(name, tuple(tree(each) for each in operands))
+
+    return build
+
+
+ADD, MUL, SUB, DIV, SDIV = _opcode("ADD"), _opcode("MUL"), _opcode("SUB"), _opcode("DIV"), _opcode("SDIV")
+MOD, SMOD, ADDMOD, MULMOD = _opcode("MOD"), _opcode("SMOD"), _opcode("ADDMOD"), _opcode("MULMOD")
+EXP, SIGNEXTEND, BYTE, CLZ = _opcode("EXP"), _opcode("SIGNEXTEND"), _opcode("BYTE"), _opcode("CLZ")
+LT, GT, SLT, SGT = _opcode("LT"), _opcode("GT"), _opcode("SLT"), _opcode("SGT")
+EQ, ISZERO = _opcode("EQ"), _opcode("ISZERO")
+AND, OR, XOR, NOT = _opcode("AND"), _opcode("OR"), _opcode("XOR"), _opcode("NOT")
+SHL, SHR, SAR = _opcode("SHL"), _opcode("SHR"), _opcode("SAR")
+ADDRESS, BALANCE, SELFBALANCE = _opcode("ADDRESS"), _opcode("BALANCE"), _opcode("SELFBALANCE")
+EXTCODESIZE, EXTCODEHASH = _opcode("EXTCODESIZE"), _opcode("EXTCODEHASH")
+CALLER, ORIGIN, COINBASE = _opcode("CALLER"), _opcode("ORIGIN"), _opcode("COINBASE")
+
+X, Y, Z = Meta("X", Kind.ANY), Meta("Y", Kind.ANY), Meta("Z", Kind.ANY)
+A, B, C = Meta("A", Kind.CONSTANT), Meta("B", Kind.CONSTANT), Meta("C", Kind.CONSTANT)
+V = Meta("V", Kind.VARIABLE)
+P, Q = Meta("P", Kind.BOOLEAN), Meta("Q", Kind.BOOLEAN)
+
+BITS = Const("bits", lambda bits: bits)  # 256
+BYTES = Const("bytes", lambda bits: bits // 8)  # 32
+TOP = Const("bits-1", lambda bits: bits - 1)  # the highest bit's number
+LAST = Const("bytes-1", lambda bits: bits // 8 - 1)  # the lowest byte's number, as BYTE counts
+MAX = Const("~0", lambda bits: (1 << bits) - 1)
+SIGN = Const("sign", lambda bits: 1 << (bits - 1))  # only the top bit: the least signed number
+SMAX = Const("~sign", lambda bits: (1 << (bits - 1)) - 1)  # the greatest signed number
+
+
+class Use(Flag):
+    """Who reads a rule."""
+
+    YUL = auto()  # solc has it: the exact mode of the Yul ExpressionSimplifier reads it by rank
+    ENGINE = auto()  # the fold engine, in every mode
+    NATIVE = auto()  # the fold engine where gas is charged apart: faster on the machine, dearer as bytecode
+
+
+YUL, ENGINE, NATIVE = Use.YUL, Use.ENGINE, Use.NATIVE
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`pattern` is `result` whenever every tree of `when` is not zero."""
+
+    name: str
+    pattern: Node
+    result: Tree
+    when: tuple[Tree, ...] = ()
+    use: Use = ENGINE
+    solc: int | None = None  # its place among solc's 212 rules; two rows share one where solc computes which result
+    axiom: str | None = None  # why it holds, where no word arithmetic can say so: an EIP
+    family: str = ""
+
+    @cached_property
+    def equation(self) -> str:
+        condition = " and ".join(text(each) for each in self.when)
+        return f"{call_text(self.pattern)} → {text(self.result)}" + (f"  if {condition}" if condition else "")
+
+    @property
+    def equation_name(self) -> str:
+        """Shared by the operand orders of one equation: "xor-cancels.3" is "xor-cancels"."""
+        return self.name.split(".")[0]
+
+    @cached_property
+    def since(self) -> Fork:
+        """The first fork that has every opcode of the result the pattern does not already show to be there."""
+        shown = {node.op for node in nodes(self.pattern)}
+        made = [node.op for node in nodes(self.result) if node.op not in shown and not is_constant(node)]
+        return max((BY_NAME[name].since for name in made), default=Fork.FRONTIER)
+
+    @cached_property
+    def made(self) -> int:
+        """How many instructions the result makes anew. More than one pays only where the pattern's inner values die."""
+        return sum(not is_constant(node) for node in nodes(self.result))
+
+    @cached_property
+    def holds(self) -> Callable[[Mapping[str, int]], bool]:
+        """Whether the condition holds for these constants, as 256-bit words; compiled once."""
+        if not self.when:
+            return lambda constants: True
+        return _compiled(" and ".join(_python(each) for each in self.when))
+
+    def number(self, root: Tree, constants: Mapping[str, int]) -> int:
+        """What a computed constant of the result is, as a 256-bit word."""
+        code = self._numbers.get(root)
+        if code is None:
+            code = self._numbers[root] = _compiled(_python(root))
+        return int(code(constants))
+
+    @cached_property
+    def _numbers(self) -> dict[Tree, Callable[[Mapping[str, int]], Any]]:
+        return {}
+
+
+# -- reading trees ------------------------------------------------------------------------------------------------
+
+
+def nodes(root: Tree) -> Iterator[Node]:
+    """Every opcode of the tree, outermost first."""
+    if isinstance(root, Node):
+        yield root
+        for arg in root.args:
+            yield from nodes(arg)
+
+
+def metas(root: Tree) -> Iterator[Meta]:
+    """Every occurrence of a metavariable, left to right."""
+    if isinstance(root, Meta):
+        yield root
+    elif isinstance(root, Node):
+        for arg in root.args:
+            yield from metas(arg)
+
+
+def is_constant(root: Tree) -> bool:
+    """Known when the rule fires: made of constants and pure opcodes alone."""
+    if isinstance(root, Node):
+        return root.op in MEANINGS and all(is_constant(arg) for arg in root.args)
+    return isinstance(root, Const) or (isinstance(root, Meta) and root.kind is Kind.CONSTANT)
+
+
+def evaluate(root: Tree, algebra: Algebra, values: dict[str, Any]) -> Any:
+    """The tree's word in that domain; `values` holds one for each metavariable's name."""
+    match root:
+        case Meta(name):
+            return values[name]
+        case Const():
+            return algebra.const(root.at(algebra.bits))
+        case Node(op, args):
+            return MEANINGS[op](algebra, *(evaluate(arg, algebra, values) for arg in args))
+    raise TypeError(f"not a tree: {root!r}")
+
+
+_DIRECT = {  # what integers do without a call; everything else asks the word meanings
+    "ADD": "({} + {} & MAX)", "SUB": "({} - {} & MAX)", "MUL": "({} * {} & MAX)", "AND": "({} & {})",
+    "OR": "({} | {})", "XOR": "({} ^ {})", "NOT": "({} ^ MAX)", "LT": "({} < {})", "GT": "({} > {})",
+    "EQ": "({} == {})", "ISZERO": "({} == 0)",
+}  # fmt: skip
+_NAMES: dict[str, Any] = {"MAX": (1 << 256) - 1, **INTEGER_MEANINGS}
+
+
+def _python(root: Tree) -> str:
+    match root:
+        case Meta(name):
+            return f"c[{name!r}]"
+        case Const():
+            return hex(root.at(256))
+        case Node(op, args):
+            parts = [_python(arg) for arg in args]
+            return _DIRECT[op].format(*parts) if op in _DIRECT else f"{op}({', '.join(parts)})"
+    raise TypeError(f"not a tree: {root!r}")
+
+
+def _compiled(expression: str) -> Callable[[Mapping[str, int]], Any]:
+    code: Callable[[Mapping[str, int]], Any] = eval(f"lambda c: {expression}", _NAMES)
+    return code
+
+
+# -- writing trees ------------------------------------------------------------------------------------------------
+
+_INFIX = {
+    "ADD": "+", "SUB": "-", "MUL": "·", "DIV": "/", "MOD": "mod", "AND": "&", "OR": "|", "XOR": "^",
+    "LT": "<", "GT": ">", "EQ": "=",
+}  # fmt: skip
+_NEGATED = {"LT": "≥", "GT": "≤", "EQ": "≠"}
+
+
+def text(root: Tree, nested: bool = False) -> str:
+    """Instructions as calls, arithmetic on constants as arithmetic."""
+    match root:
+        case Meta(name):
+            return name
+        case Const(name):
+            return name
+        case Node(label=str(label)):
+            return label
+        case Node() if is_constant(root):
+            arithmetic = _arithmetic(root)
+            return f"({arithmetic})" if nested and " " in arithmetic else arithmetic
+        case Node():
+            return call_text(root)
+    raise TypeError(f"not a tree: {root!r}")
+
+
+def call_text(node: Node) -> str:
+    return f"{node.op}({', '.join(text(arg) for arg in node.args)})"
+
+
+def _arithmetic(node: Node) -> str:
+    args = [text(arg, nested=True) for arg in node.args]
+    match node:
+        case Node("SUB", (Const("0"), _)):
+            return f"-{args[1]}"
+        case Node("NOT"):
+            return f"~{args[0]}"
+        case Node("SHL"):
+            return f"{args[1]} << {args[0]}"
+        case Node("SHR"):
+            return f"{args[1]} >> {args[0]}"
+        case Node("ISZERO", (Node(op, (left, right)),)) if op in _NEGATED:
+            return f"{text(left, nested=True)} {_NEGATED[op]} {text(right, nested=True)}"
+        case Node("ISZERO"):
+            return f"{args[0]} = 0"
+        case Node(op) if op in _INFIX:
+            return f"{args[0]} {_INFIX[op]} {args[1]}"
+    return call_text(node)

@@ -1,0 +1,28 @@
+"""What folding did, by stage and by rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(slots=True)
+class Stats:
+    emitted: int = 0  # instructions handed to the engine
+    folded: int = 0  # FOLD: replaced by a rule
+    shared: int = 0  # CSE: an equal one was there
+    forwarded: int = 0  # FWD: loads and hashes whose value was known
+    stores_dropped: int = 0  # DSE
+    checks: int = 0  # memory checks asked for
+    checks_dropped: int = 0
+    checks_merged: int = 0
+    hoisted: int = 0  # left a loop
+    guards_decided: int = 0  # jump targets and conditions known
+    rules: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Stats) -> None:
+        for each in fields(self):
+            if each.name == "rules":
+                self.rules.update(other.rules)
+            else:
+                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
