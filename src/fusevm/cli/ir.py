@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from fusevm.cli.inputs import code_or_exit, fork_or_exit, quit_with
-from fusevm.fold.engine import EVERYTHING, Stage
 from fusevm.fold.program import fold_program
+from fusevm.fold.stages import EVERYTHING, Stage
 from fusevm.fold.stats import Stats
 from fusevm.ir.block import Block, Mode, Program
 from fusevm.ir.measure import Measurement, measure
@@ -31,6 +31,7 @@ def ir(
     fold: Annotated[bool, typer.Option("--fold", help="fold, and say what each stage did")] = False,
     stage: Annotated[list[StageName] | None, typer.Option(help="only these stages; may be repeated")] = None,
     mode: Annotated[Mode, typer.Option(help="execution keeps gas exact, optimisation may lower it")] = Mode.EXECUTION,
+    peel: Annotated[bool, typer.Option("--peel", help="run the first turn of small loops apart")] = False,
     inline: Annotated[bool, typer.Option("--inline", help="Unspills as operands")] = False,
     block: Annotated[str | None, typer.Option(help="only the block at this pc")] = None,
     fork: Annotated[str, typer.Option(help="the fork whose opcodes and prices hold")] = "latest",
@@ -38,11 +39,14 @@ def ir(
 ) -> None:
     """Show the dependency blocks of a program."""
     data, rules = code_or_exit(code), fork_or_exit(fork)
-    stages = _stages(stage)
-    program, stats = fold_program(data, rules, mode, stages) if fold or stage else (lift_program(data, rules), None)
+    stats: Stats | None = None
+    if fold or stage:
+        program, stats = fold_program(data, rules, mode, _stages(stage), peel)
+    else:
+        program = lift_program(data, rules, peel)
     chosen = _chosen(program, block)
     orders = [schedule(each, program.mode, inline, program.keeps_growth) for each in chosen]
-    found = measure(data, rules, mode) if stats is not None else None
+    found = measure(data, rules, mode, peel) if stats is not None else None
     if as_json:
         typer.echo(json.dumps(_as_data(program, orders, stats, found)))
         return

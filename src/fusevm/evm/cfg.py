@@ -66,7 +66,8 @@ def control_flow(code: bytes, fork: Fork = LATEST) -> Cfg:
 
 def _node(block: Block, jumps: Jumps, blocks: dict[int, Block]) -> Node:
     start = block.start
-    falls = block.end if falls_through(block.last) and block.end in blocks else None
+    may_fall = falls_through(block.last) and (start in jumps.fallen or start not in jumps.reached)
+    falls = block.end if may_fall and block.end in blocks else None
     taken = tuple(sorted(jumps.targets.get(start, ())))
     return Node(block, taken, falls, start in jumps.unknown, start in jumps.bad, start in jumps.reached)
 

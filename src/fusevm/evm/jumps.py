@@ -80,13 +80,16 @@ def _size(element: Element) -> int:
 class Effect(NamedTuple):
     """What a block does to the stack, and where it says it goes."""
 
-    stack: Stack
-    target: Element  # of its JUMP or JUMPI
+    jumped: Stack  # as its JUMP or JUMPI goes to the target
+    fallen: Stack  # as it goes on to the block behind
+    target: Element
+    condition: Element  # of its JUMPI
     jumps: bool
     falls: bool
 
 
 def effect_of(block: Block) -> Effect:
+    """The block over a symbolic stack. Results nobody can know are `("?", pc)`: they still equal themselves."""
     taken, items = 0, list[Element]()
 
     def pop() -> Element:
@@ -103,6 +106,7 @@ def effect_of(block: Block) -> Effect:
             items.insert(0, -taken)
 
     target: Element = None
+    condition: Element = None
     for instruction in block.instructions:
         op = instruction.op
         if op is None:
@@ -118,11 +122,43 @@ def effect_of(block: Block) -> Effect:
         else:
             arguments = [pop() for _ in range(op.pops)]
             if instruction.byte in (JUMP, JUMPI):
-                target = arguments[0]
+                target, condition = arguments[0], arguments[-1]
+            elif op.name == "PC":
+                items.append(instruction.pc)
             elif op.pushes:
-                items.append(instruction.pc if op.name == "PC" else _operation(op.name, arguments))
+                result = _operation(op.name, arguments)
+                items.append(("?", instruction.pc) if result is None else result)
     last = block.last
-    return Effect(_normal(taken, tuple(items)), target, last.byte in (JUMP, JUMPI), falls_through(last))
+    jumped = _refined(taken, items, _learnt(condition, True)) if last.byte == JUMPI else _refined(taken, items, {})
+    fallen = _refined(taken, items, _learnt(condition, False)) if last.byte == JUMPI else jumped
+    jumps = last.byte in (JUMP, JUMPI)
+    known = _closed(condition) if last.byte == JUMPI else None
+    return Effect(jumped, fallen, _closed(target), known, jumps, falls_through(last))
+
+
+def _learnt(condition: Element, jumped: bool) -> dict[Element, int]:
+    """What a branch tells about other words: a flag that was tested is zero on one of the two ways."""
+    match condition:
+        case ("ISZERO", element) if jumped:
+            return {element: 0}  # type: ignore[dict-item]
+        case ("ISZERO", ("ISZERO", element)):
+            return {condition: 0, element: 0}  # type: ignore[dict-item]
+        case ("EQ", element, int(word)) | ("EQ", int(word), element) if jumped and word >= 0:
+            return {element: word}  # type: ignore[dict-item]
+    return {} if jumped else {condition: 0}
+
+
+def _refined(taken: int, items: list[Element], learnt: dict[Element, int]) -> Stack:
+    return _normal(taken, tuple([_closed(learnt.get(item, item)) for item in items]))
+
+
+def _closed(element: Element) -> Element:
+    """The element as other blocks may see it: what this block alone could not know, nobody knows."""
+    return None if _has_unknown(element) else element
+
+
+def _has_unknown(element: Element) -> bool:
+    return isinstance(element, tuple) and (element[0] == "?" or any(map(_has_unknown, element[1:])))  # type: ignore[arg-type]
 
 
 def falls_through(last: Instruction) -> bool:
@@ -145,6 +181,7 @@ class Context:
 class Jumps:
     targets: dict[int, set[int]] = field(default_factory=dict)  # of each block that jumps
     unknown: set[int] = field(default_factory=set)  # blocks whose jump may go anywhere
+    fallen: set[int] = field(default_factory=set)  # blocks that may go on to the one behind them
     bad: set[int] = field(default_factory=set)  # blocks whose jump may go to a constant that is no target
     reached: set[int] = field(default_factory=set)
     contexts: dict[int, Context] = field(default_factory=dict)
@@ -169,7 +206,7 @@ def resolve(blocks: Mapping[int, Block], dests: frozenset[int]) -> Jumps:
 
 
 def _resolve_locally(blocks: Mapping[int, Block], effects: Mapping[int, Effect], dests: frozenset[int]) -> Jumps:
-    jumps = Jumps(spent=True, reached=set(blocks))
+    jumps = Jumps(spent=True, reached=set(blocks), fallen=set(blocks))
     for start, effect in effects.items():
         if not effect.jumps:
             continue
@@ -255,14 +292,18 @@ class _Resolver:
 
     def step(self, entry: int, block: int, stack: Stack) -> None:
         effect = self.effects[block]
-        after = stack.after(effect.stack)
-        if len(after.items) > STACK_LIMIT or after.taken > STACK_LIMIT:
-            return  # it overflows or underflows before it gets anywhere
-        if effect.jumps:
-            self.jump(entry, block, block, substitute(effect.target, stack), after)
-        if effect.falls and (following := self.blocks[block].end) in self.blocks:
-            self.contexts[entry].edges[block, following] = None
-            self.reach(entry, following, after)
+        condition = substitute(effect.condition, stack)
+        decided = isinstance(condition, int) and condition >= 0
+        if effect.jumps and not (decided and condition == 0):
+            after = stack.after(effect.jumped)
+            if not _too_deep(after):
+                self.jump(entry, block, block, substitute(effect.target, stack), after)
+        if effect.falls and not (decided and condition) and (following := self.blocks[block].end) in self.blocks:
+            after = stack.after(effect.fallen)
+            if not _too_deep(after):
+                self.jumps.fallen.add(block)
+                self.contexts[entry].edges[block, following] = None
+                self.reach(entry, following, after)
 
     def jump(self, entry: int, origin: int, site: int, target: Element, stack: Stack) -> None:
         """The block `origin` jumps; in this context that happens at the block `site` (the call it returns from)."""
@@ -309,6 +350,11 @@ class _Resolver:
         if onward == callee:  # a loop whose header's address waits on the stack
             self.contexts[callee].edges[left, callee] = None
         self.jump(entry, origin, site, onward, stack.after(effect))
+
+
+def _too_deep(stack: Stack) -> bool:
+    """It overflows or underflows before it gets anywhere."""
+    return len(stack.items) > STACK_LIMIT or stack.taken > STACK_LIMIT
 
 
 def _join(one: Stack, other: Stack) -> Stack:

@@ -1,0 +1,90 @@
+"""Dependency blocks, and programs of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fusevm.evm.cfg import Cfg
+from fusevm.evm.forks import LATEST, Fork
+from fusevm.ir.values import TRAITS, Value
+
+
+class Mode(StrEnum):
+    EXECUTION = "execution"  # gas and memory size are kept to the unit
+    OPTIMISATION = "optimisation"  # what a caller can see is kept; gas may only fall
+
+
+CONTINUES = ("JUMP", "JUMPI", "FALL")  # terminators with a successor; FALL runs on into the block behind
+
+
+@dataclass(slots=True)
+class Edge:
+    """A way out: to which block, and what its parameters become (by slot, counted from its own entry top)."""
+
+    target: int
+    args: dict[int, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Terminator:
+    op: str  # an EVM opcode that ends a block, or FALL
+    args: tuple[Value, ...] = ()
+    falls: int | None = None  # the block behind, for JUMPI and FALL; None: behind the code, which stops
+    edges: list[Edge] = field(default_factory=list)  # known successors of a program's block
+
+
+@dataclass(slots=True)
+class Block:
+    """One basic block as instructions with their dependencies.
+
+    `entry[i]` is the word at slot -1-i as the block begins. `stack` is what lies on the run-time stack as it ends, from
+    slot -len(entry) upwards.
+    """
+
+    start: int
+    entry: list[Value] = field(default_factory=list)
+    instructions: list[Value] = field(default_factory=list)
+    stack: tuple[Value, ...] = ()
+    terminator: Terminator = field(default_factory=lambda: Terminator("STOP"))
+    spills: list[Value] = field(default_factory=list)
+    gas: int = 0  # static gas charged on entry; what looks at the counter carries the gas charged behind it
+    low: int = 0  # the deepest slot it needs: -2 needs two words
+    high: int = 0  # the highest the stack rises above where it began
+    opcodes: int = 0  # how many EVM instructions it was made of
+    stack_opcodes: int = 0  # of those, how many only arranged the stack
+    params: tuple[int, ...] = ()  # slots handed over as PHIs
+    live_out: dict[int, Value] = field(default_factory=dict)  # its values that other blocks use, by id
+
+    @property
+    def delta(self) -> int:
+        return len(self.stack) - len(self.entry)
+
+    @property
+    def halts(self) -> bool:
+        return self.terminator.op not in CONTINUES
+
+    def slot_of(self, index: int) -> int:
+        """The slot of `stack[index]`."""
+        return index - len(self.entry)
+
+    def at_exit(self, slot: int) -> Value | None:
+        """The word in that slot (counted from the entry top) as the block ends, if the block knows it."""
+        index = slot + len(self.entry)
+        return self.stack[index] if 0 <= index < len(self.stack) else None
+
+    @property
+    def sections(self) -> tuple[int, ...]:
+        """Static gas, cut where somebody looks at the counter."""
+        return (self.gas, *(value.gas for value in self.instructions if TRAITS[value.op].observes))
+
+
+@dataclass(slots=True)
+class Program:
+    code: bytes
+    cfg: Cfg
+    blocks: dict[int, Block] = field(default_factory=dict)
+    fork: Fork = LATEST
+    mode: Mode = Mode.EXECUTION
+    next_id: int = 0
+    keeps_growth: bool = True  # somebody looks at the size of memory

@@ -1,0 +1,81 @@
+"""Where instructions come into being: numbering, literals, same-opcode chains, and gas by sections.
+
+A plain builder takes every instruction as it comes (the seed's raw emission); the fold engine is a builder that thinks.
+"""
+
+from __future__ import annotations
+
+from fusevm.ir.block import CONTINUES, Block, Terminator
+from fusevm.ir.values import CONST, SPILL, TRAITS, UNSPILL, WORD, Value
+
+
+class NeverReached(Exception):
+    """The instruction being emitted halts for certain: nothing behind it in the block is ever reached."""
+
+
+class Builder:
+    def __init__(self) -> None:
+        self.next_id = 0
+        self.constants: dict[int, Value] = {}
+        self.chains: dict[str, Value] = {}  # the last instruction of each opcode; `prev` leads on
+        self.block = Block(0)
+        self.meter: Block | Value = self.block  # who carries the static gas from here on
+        self.first_id = 0
+
+    def begin(self, block: Block) -> None:
+        self.block = block
+        self.meter = block
+        self.first_id = self.next_id
+
+    def const(self, number: int) -> Value:
+        number &= WORD
+        value = self.constants.get(number)
+        if value is None:
+            value = self.constants[number] = Value(CONST, (), number)
+        return value
+
+    def charge(self, gas: int) -> None:
+        self.meter.gas += gas
+
+    def make(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
+        """A numbered value that stands in the block without being one of its instructions."""
+        value = Value(op, args, number, self.next_id, self.block.start)
+        self.next_id += 1
+        for arg in args:
+            arg.uses += 1
+        return value
+
+    def raw(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
+        """Emits the instruction as it is."""
+        value = self.make(op, args, number)
+        value.prev = self.chains.get(op)
+        self.chains[op] = value
+        self.block.instructions.append(value)
+        if TRAITS[op].observes:
+            self.meter = value
+        return value
+
+    def emit(self, op: str, args: tuple[Value, ...] = (), pc: int = 0) -> Value | None:
+        """Brings an instruction into being; the value that stands for it, if it has one."""
+        return self.raw(op, args, pc)
+
+    def enter(self, depth: int) -> None:
+        """Begins the block with `depth` words of the run-time stack."""
+        self.block.entry = [self.make(UNSPILL, (), -1 - index) for index in range(depth)]
+
+    def end(self, terminator: Terminator) -> None:
+        self.block.terminator = terminator
+
+    def finish_block(self) -> None:
+        """The block is complete but for its spills."""
+
+    def finish(self) -> None:
+        """Spills what the block leaves on the stack and where it was not, from the top down."""
+        self.finish_block()
+        block = self.block
+        if block.terminator.op not in CONTINUES:
+            return
+        for index in reversed(range(len(block.stack))):
+            value, slot = block.stack[index], block.slot_of(index)
+            if not (value.op == UNSPILL and value.number == slot and value.block == block.start):
+                block.spills.append(self.make(SPILL, (value,), slot))

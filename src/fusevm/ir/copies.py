@@ -1,0 +1,65 @@
+"""Copies of blocks: the first turn of a loop peeled off, so that whatever does not change is done before the loop.
+
+A copy is a block of its own with the same instructions. Jumps know only program counters, so a copy is entered where
+every way in is known, and everything a copy goes to inside what was copied is a copy too.
+"""
+
+from __future__ import annotations
+
+from fusevm.evm import bytecode
+from fusevm.evm.loops import Loop, natural_loops
+
+COPY = 1 << 24  # above every program counter
+LARGEST_LOOP = 400  # opcodes
+GROWTH = 0.5  # of all opcodes may be copied, or one loop
+
+Successors = dict[int, tuple[int, ...]]
+
+
+def pc_of(key: int) -> int:
+    return key & COPY - 1
+
+
+def copy_of(key: int) -> int:
+    """Which copy: 0 is the block itself."""
+    return key // COPY
+
+
+def name_of(key: int) -> str:
+    return f"{pc_of(key)}.{copy_of(key)}" if key >= COPY else str(key)
+
+
+def key_named(text: str) -> int:
+    pc, _, copy = text.partition(".")
+    return int(pc) + COPY * int(copy or 0)
+
+
+def peel_loops(
+    sources: dict[int, bytecode.Block], successors: Successors, roots: tuple[int, ...]
+) -> tuple[dict[int, int], Successors]:
+    """Copies the innermost loops once, before themselves: copies to originals, and the ways on with them."""
+    root = -1
+    loops = natural_loops({**successors, root: roots}, root)
+    parents = {loop.parent for loop in loops}
+    room = max(LARGEST_LOOP, int(GROWTH * sum(len(source.instructions) for source in sources.values())))
+    ways = dict(successors)
+    copies: dict[int, int] = {}
+    for loop in loops:
+        size = sum(len(sources[block].instructions) for block in loop.body)
+        if loop.header in parents or loop.header in roots or size > min(LARGEST_LOOP, room):
+            continue
+        room -= size
+        _peel(loop, ways, copies)
+    return copies, ways
+
+
+def _peel(loop: Loop, ways: Successors, copies: dict[int, int]) -> None:
+    renamed = {block: block + COPY for block in loop.body}
+    into = renamed[loop.header]
+    for block, targets in list(ways.items()):
+        if block not in loop.body and loop.header in targets:
+            ways[block] = tuple(into if to == loop.header else to for to in targets)
+    for block in loop.body:
+        inside = {to: renamed[to] for to in loop.body if to != loop.header}
+        ways[renamed[block]] = tuple(inside.get(to, to) for to in ways[block])
+        copies[renamed[block]] = block

@@ -1,0 +1,322 @@
+"""Dependency blocks run over Python integers, before or after folding, without any backend.
+
+Words are computed by their one meaning; what touches the world is done by the reference tier's instructions. Scheduled
+blocks are run step by step over an explicit run-time stack, and every promise the schedule and the guards make is
+checked: a word read again must be the word that was there, an access without a check must be inside memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import Outcome
+from fusevm.chain.state import State
+from fusevm.evm.forks import Fork
+from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.evm.keccak import keccak256
+from fusevm.evm.words import INTEGER_MEANINGS
+from fusevm.ir.block import Block, Mode, Program
+from fusevm.ir.copies import pc_of
+from fusevm.ir.schedule import Operand, Schedule, Slot, Step, schedule
+from fusevm.ir.values import CONST, PHI, SPILL, TRAITS, Value
+from fusevm.reference.frame import Frame, valid_jumps
+from fusevm.reference.instructions import INSTRUCTIONS, table_of
+from fusevm.reference.interpreter import run
+from fusevm.reference.trampoline import drive, resume
+
+STACK_LIMIT = 1024
+_PADDING = 1024  # below the bottom: parameters of blocks that turn out not to look so deep
+
+
+class BrokenPromise(AssertionError):
+    """The schedule or a fold claimed something that is not so: a bug in fusevm, never the program's fault."""
+
+
+Calls = Generator[Frame, None, None]  # yields the frames it calls, and goes on when they have ended
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a block ended: where it goes on, or that the frame is over."""
+
+    target: int | None
+    jumped: bool = False
+
+
+class Machine:
+    """A frame with its run-time stack and its registers."""
+
+    def __init__(self, frame: Frame, stack: list[int] | None = None) -> None:
+        self.frame = frame
+        self.words = [0] * (2 * _PADDING + STACK_LIMIT)
+        self.top = _PADDING  # the index of the first free word
+        for word in stack or ():
+            self.words[self.top] = word
+            self.top += 1
+        self.registers: dict[int, int] = {}
+        self.fresh: set[int] = set()  # registers set by the block that is running
+        self.metered = True
+
+    @property
+    def height(self) -> int:
+        return self.top - _PADDING
+
+    def stack(self) -> list[int]:
+        return self.words[_PADDING : self.top]
+
+    def read(self, operand: Operand) -> int:
+        if isinstance(operand, Slot):
+            return self.words[self.top + operand]
+        return operand.number if operand.op == CONST else self.registers[operand.id]
+
+    def set(self, value: Value, word: int) -> None:
+        self.registers[value.id] = word
+        self.fresh.add(value.id)
+
+    # -- a block ----------------------------------------------------------------------------------------------------
+
+    def run(self, order: Schedule) -> Generator[Frame, None, Ending]:
+        block = order.block
+        self.fresh.clear()
+        if self.height < -block.low:
+            raise ExceptionalHalt(HaltReason.STACK_UNDERFLOW)
+        if self.height + block.high > STACK_LIMIT:
+            raise ExceptionalHalt(HaltReason.STACK_OVERFLOW)
+        self.charge(block.gas)
+        for step in order.steps:
+            callee = self.step(step)
+            if callee is not None:
+                yield callee
+                self.set(step.value, self.frame.stack.pop())
+            if TRAITS[step.value.op].observes and step.slot is None:
+                self.charge(step.value.gas)
+        return self.end(order)
+
+    def charge(self, gas: int) -> None:
+        if self.metered:
+            self.frame.charge(gas)
+
+    def step(self, step: Step) -> Frame | None:
+        """Does it; if it calls, the frame to run first, whose answer is then on the frame's stack."""
+        value = step.value
+        if step.slot is not None:
+            word = self.words[self.top + step.slot]
+            if value.id in self.fresh and self.registers[value.id] != word:
+                raise BrokenPromise(f"{value!r} is no longer in slot {step.slot}")
+            self.set(value, word)
+            return None
+        words = [self.read(operand) for operand in step.operands]
+        if value.op == SPILL:
+            self.words[self.top + value.number] = words[0]
+            return None
+        meaning = INTEGER_MEANINGS.get(value.op)
+        if meaning is not None:
+            if value.op == "EXP" and not value.raw:
+                self.charge_exponent(words[1])
+            self.set(value, meaning(*words))
+        elif value.op in GUARDS:
+            GUARDS[value.op](self, words)
+        elif value.raw and value.op in RAW:
+            result = RAW[value.op](self, words)
+            if result is not None:
+                self.set(value, result)
+        elif value.raw:
+            self.unpriced(value, words)
+        else:
+            return self.refer(value, words)
+        return None
+
+    def refer(self, value: Value, words: list[int]) -> Frame | None:
+        """Lets the reference tier do it."""
+        frame = self.frame
+        frame.stack[:] = reversed(words)
+        callee = INSTRUCTIONS[value.op](frame)
+        if callee is None and frame.stack:
+            self.set(value, frame.stack.pop())
+        return callee
+
+    def unpriced(self, value: Value, words: list[int]) -> None:
+        """A copy or a log whose price was charged before, with the sections: what is charged here is given back."""
+        gas, size = self.frame.gas, len(self.frame.memory)
+        self.frame.gas = 1 << 64
+        try:
+            self.refer(value, words)
+        finally:
+            self.frame.gas = gas
+        if len(self.frame.memory) != size:
+            raise BrokenPromise(f"{value!r} grew memory without a check")
+
+    def charge_exponent(self, exponent: int) -> None:
+        self.charge(self.frame.context.rules.exp_byte * ((exponent.bit_length() + 7) // 8))
+
+    def inside(self, offset: int, size: int) -> bytearray:
+        if size and offset + size > len(self.frame.memory):
+            raise BrokenPromise(f"{size} bytes at {offset} are outside memory of {len(self.frame.memory)}")
+        return self.frame.memory
+
+    # -- its end ----------------------------------------------------------------------------------------------------
+
+    def end(self, order: Schedule) -> Ending:
+        terminator, frame = order.block.terminator, self.frame
+        words = [self.read(operand) for operand in order.operands]
+        if terminator.op == "FALL":
+            return Ending(terminator.falls)
+        if terminator.op == "JUMP" or (terminator.op == "JUMPI" and words[1]):
+            return Ending(words[0], jumped=True)
+        if terminator.op == "JUMPI":
+            return Ending(terminator.falls)
+        if terminator.op == "INVALID":
+            raise ExceptionalHalt(HaltReason.INVALID_OPCODE)
+        frame.stack[:] = reversed(words)
+        INSTRUCTIONS[terminator.op](frame)
+        return Ending(None)
+
+
+def _reach(machine: Machine, words: list[int]) -> None:
+    machine.frame.expand(words[0], words[1])
+
+
+def _valid(machine: Machine, words: list[int]) -> None:
+    if words[0] not in valid_jumps(machine.frame.message.code):
+        raise ExceptionalHalt(HaltReason.INVALID_JUMP)
+
+
+def _expgas(machine: Machine, words: list[int]) -> None:
+    machine.charge_exponent(words[0])
+
+
+GUARDS = {"REACH": _reach, "VALID": _valid, "EXPGAS": _expgas}
+
+
+def _mload(machine: Machine, words: list[int]) -> int:
+    return int.from_bytes(machine.inside(words[0], 32)[words[0] : words[0] + 32], "big")
+
+
+def _mstore(machine: Machine, words: list[int]) -> None:
+    machine.inside(words[0], 32)[words[0] : words[0] + 32] = words[1].to_bytes(32, "big")
+
+
+def _mstore8(machine: Machine, words: list[int]) -> None:
+    machine.inside(words[0], 1)[words[0]] = words[1] & 0xFF
+
+
+def _keccak256(machine: Machine, words: list[int]) -> int:
+    offset, size = words
+    return int.from_bytes(
+        keccak256(bytes(machine.inside(offset, size)[offset : offset + size]) if size else b""), "big"
+    )
+
+
+RAW: dict[str, Callable[[Machine, list[int]], int | None]] = {
+    "MLOAD": _mload,
+    "MSTORE": _mstore,
+    "MSTORE8": _mstore8,
+    "KECCAK256": _keccak256,
+}
+
+
+# -- blocks and programs ------------------------------------------------------------------------------------------
+
+
+def run_block(
+    block: Block, frame: Frame, stack: list[int], order: Schedule | None = None, metered: bool = True
+) -> tuple[Ending, list[int]]:
+    """Runs one block that was lifted on its own; how it ended, and the stack it leaves."""
+    machine = Machine(frame, stack)
+    machine.metered = metered
+    running = machine.run(order or schedule(block))
+    while True:
+        try:
+            callee = next(running)
+        except StopIteration as stopped:
+            ending: Ending = stopped.value
+            break
+        call(frame, callee)
+    if ending.target is None:
+        return ending, []
+    machine.top += block.delta
+    return ending, machine.stack()
+
+
+def call(frame: Frame, callee: Frame) -> None:
+    """Runs a callee by the reference tier and hands its answer to the frame that called."""
+    table = table_of(frame.context.fork)
+    drive(callee, lambda each: run(each, table))
+    resume(frame, callee)
+
+
+class Runner:
+    """Runs a program's blocks in a frame, following its edges."""
+
+    def __init__(self, program: Program, frame: Frame, orders: dict[int, Schedule], inline: bool = False) -> None:
+        self.program, self.frame = program, frame
+        self.machine = Machine(frame)
+        self.machine.metered = program.mode is Mode.EXECUTION
+        self.inline = inline
+        self.orders = orders
+
+    def order_of(self, start: int) -> Schedule:
+        if start not in self.orders:
+            program = self.program
+            self.orders[start] = schedule(
+                program.blocks[start], program.mode, inline=self.inline, keep_growth=program.keeps_growth
+            )
+        return self.orders[start]
+
+    def run(self) -> Calls:
+        start: int | None = 0 if self.program.blocks else None
+        while start is not None:
+            order = self.order_of(start)
+            ending = yield from self.machine.run(order)
+            start = self.follow(order, ending)
+
+    def follow(self, order: Schedule, ending: Ending) -> int | None:
+        program, machine, block = self.program, self.machine, order.block
+        if ending.target is None:
+            return None
+        pc = ending.target
+        if ending.jumped and pc not in program.cfg.dests:
+            raise ExceptionalHalt(HaltReason.INVALID_JUMP, f"0x{pc:x} is no JUMPDEST")
+        if pc >= len(program.code):
+            return None
+        edges = zip(block.terminator.edges, order.edges, strict=True)
+        target, args = next(((edge.target, args) for edge, args in edges if pc_of(edge.target) == pc), (pc, {}))
+        if target not in program.blocks:
+            raise BrokenPromise(f"block {block.start} goes to {target}, which was thought unreachable")
+        following = program.blocks[target]
+        if len(args) != len(following.params):
+            raise BrokenPromise(f"block {block.start} hands {len(args)} words to {target}")
+        words = {slot: machine.read(operand) for slot, operand in args.items()}
+        machine.top += block.delta
+        for slot, word in words.items():
+            assert following.entry[-1 - slot].op == PHI
+            machine.registers[following.entry[-1 - slot].id] = word
+        return target
+
+
+Maker = Callable[[bytes, Fork], Program]
+
+
+class IrTier:
+    """An execution tier over the IR, for checking and not for speed: every frame's code is made into a program."""
+
+    def __init__(self, make: Maker, inline: bool = False) -> None:
+        self.make = lru_cache(maxsize=256)(lambda code, fork: (make(code, fork), dict[int, Schedule]()))
+        self.inline = inline
+
+    def __call__(self, message: Message, state: State, context: Context) -> Outcome:
+        running: dict[int, tuple[Frame, Calls]] = {}  # the frame is held, so that nobody else gets its id
+
+        def step(frame: Frame) -> Frame:
+            if id(frame) not in running:
+                running[id(frame)] = frame, self.start(frame)
+            return next(running[id(frame)][1], frame)
+
+        return drive(Frame(message, state, context), step)
+
+    def start(self, frame: Frame) -> Calls:
+        program, orders = self.make(frame.message.code, frame.context.fork)
+        return Runner(program, frame, orders, self.inline).run()

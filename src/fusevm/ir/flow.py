@@ -1,0 +1,308 @@
+"""What a program's blocks hand to each other: which stack slots live on into which block, and where they come from.
+
+Where every way into a block is known, the slots it will read become its parameters (PHIs) and never touch the run-time
+stack. A block that an unknown jump may enter takes everything from the run-time stack. Slots are counted by depth here:
+1 is the top.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fusevm.evm import bytecode
+from fusevm.evm.bytecode import JUMPI
+from fusevm.evm.cfg import Cfg, Node
+from fusevm.evm.jumps import STACK_LIMIT, Jumps
+from fusevm.evm.loops import DominatorTree, Loops, natural_loops, preorder
+from fusevm.ir.block import Block
+from fusevm.ir.builder import Builder
+from fusevm.ir.copies import pc_of, peel_loops
+from fusevm.ir.lift import lift_block
+from fusevm.ir.values import CONST, UNSPILL, traits_of
+
+DEPTH = 16  # as deep as an instruction can reach; what lies deeper stays on the run-time stack
+ALL = (1 << DEPTH) - 1
+ROOT = -1  # above the entry and everything unknown jumps reach
+_PASSES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a parameter's word comes from: a literal, the exit stack of a block, or itself (then it is a PHI)."""
+
+    block: int = 0
+    index: int = 0  # in the block's exit stack, or for a PHI its depth
+    is_phi: bool = False
+    literal: int | None = None
+
+
+@dataclass(slots=True)
+class Shape:
+    """A block's stack in bit masks over its entry slots: bit d-1 is depth d."""
+
+    entry: int  # words it touches
+    needs: int  # slots its effects and its terminator read
+    items: list[int]  # slots each word of its exit stack is made of, the top first
+
+
+@dataclass
+class Flow:
+    cfg: Cfg
+    sources: dict[int, bytecode.Block] = field(default_factory=dict)  # reached blocks, sole followers joined on
+    last: dict[int, Node] = field(default_factory=dict)  # whose jump ends the block
+    plain: dict[int, Block] = field(default_factory=dict)  # each of them lifted on its own
+    successors: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    predecessors: dict[int, list[int]] = field(default_factory=dict)
+    order: list[int] = field(default_factory=list)  # dominators first
+    open: set[int] = field(default_factory=set)  # may be entered with a stack nobody knows
+    params: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    depth: dict[int, int] = field(default_factory=dict)  # how many entry slots the block has to name
+    origins: dict[tuple[int, int], Origin] = field(default_factory=dict)
+    tree: DominatorTree = field(init=False)
+    loops: Loops = field(init=False)
+    heights: dict[int, int] = field(default_factory=dict)  # how high the stack can be at most
+
+
+def flow_of(cfg: Cfg, peel: bool = False) -> Flow:
+    """`peel` runs the first turn of small innermost loops apart: what does not change is then known in the others."""
+    flow = Flow(cfg)
+    unknown = cfg.has_unknown_jumps or cfg.budget_spent
+    _join_followers(flow, cfg.dests if unknown else frozenset())
+    for start in flow.sources:
+        flow.successors[start] = tuple(to for to in flow.last[start].successors if to in flow.sources)
+    flow.open = {0} | {start for start in flow.sources if unknown and start in cfg.dests}
+    roots = tuple(sorted(flow.open & set(flow.sources)))
+    if peel:
+        _peel(flow, roots)
+    builder = Builder()
+    for start, source in flow.sources.items():
+        flow.plain[start] = lift_block(source, cfg.fork, builder)
+    flow.heights = _heights(cfg, flow.plain)
+    graph: dict[int, tuple[int, ...]] = {**flow.successors, ROOT: roots}
+    walk = preorder(graph, ROOT)
+    flow.order = [start for start in reversed(walk.postorder) if start != ROOT]
+    flow.tree = DominatorTree(graph, ROOT, walk)
+    flow.loops = natural_loops(graph, ROOT)
+    flow.predecessors = {start: [] for start in flow.order}
+    for start in flow.order:
+        for to in flow.successors[start]:
+            flow.predecessors[to].append(start)
+    _find_parameters(flow)
+    _find_depths(flow)
+    _find_origins(flow)
+    return flow
+
+
+def _join_followers(flow: Flow, exposed: frozenset[int]) -> None:
+    """A block that always goes on to one that nobody else goes to is one block with it."""
+    nodes = {start: node for start, node in flow.cfg.nodes.items() if node.reached}
+    ways_in = dict.fromkeys(nodes, 0)
+    for node in nodes.values():
+        for to in node.successors:
+            ways_in[to] = ways_in.get(to, 0) + 1
+    follower: dict[int, int] = {}
+    for start, node in nodes.items():
+        if len(node.successors) == 1 and node.block.last.byte != JUMPI and not (node.unknown or node.bad_jump):
+            to = node.successors[0]
+            if ways_in[to] == 1 and to not in (0, start) and to not in exposed:
+                follower[start] = to
+    joined = set(follower.values())
+    for start, node in nodes.items():
+        if start in joined:
+            continue
+        instructions = list(node.block.instructions)
+        at = start
+        while at in follower:
+            at = follower[at]
+            instructions += nodes[at].block.instructions
+        flow.sources[start] = bytecode.Block(start, tuple(instructions))
+        flow.last[start] = nodes[at]
+
+
+def _peel(flow: Flow, roots: tuple[int, ...]) -> None:
+    copies, flow.successors = peel_loops(flow.sources, flow.successors, roots)
+    for copy, original in copies.items():
+        flow.sources[copy] = bytecode.Block(copy, flow.sources[original].instructions)
+        flow.last[copy] = flow.last[original]
+
+
+# -- how high the stack can be ------------------------------------------------------------------------------------
+
+
+def _heights(cfg: Cfg, blocks: dict[int, Block]) -> dict[int, int]:
+    if cfg.budget_spent or cfg.has_unknown_jumps:
+        return dict.fromkeys(blocks, STACK_LIMIT)
+    entries = _entry_heights(cfg.jumps)
+    heights = dict.fromkeys(cfg.nodes, 0)
+    for entry, context in cfg.jumps.contexts.items():
+        for block, stack in context.states.values():
+            height = min(entries[entry] - stack.taken + len(stack.items), STACK_LIMIT)
+            heights[block] = max(heights[block], height)
+    return {start: heights[pc_of(start)] for start in blocks}
+
+
+def _entry_heights(jumps: Jumps) -> dict[int, int]:
+    """Of each context: the highest any caller can be, or the limit where callers call each other in a circle."""
+    heights = dict.fromkeys(jumps.contexts, 0)
+    callees: dict[int, list[tuple[int, int]]] = {}
+    for entry, context in jumps.contexts.items():
+        for caller, _, stack in context.callers:
+            callees.setdefault(caller, []).append((entry, len(stack.items) - stack.taken))
+    work, budget = list(heights), 16 * len(heights) + 1_000
+    while work:
+        caller = work.pop()
+        for callee, rise in callees.get(caller, ()):
+            height = min(heights[caller] + rise, STACK_LIMIT)
+            if height > heights[callee]:
+                budget -= 1
+                if budget < 0:
+                    return dict.fromkeys(heights, STACK_LIMIT)
+                heights[callee] = height
+                work.append(callee)
+    return heights
+
+
+# -- which slots live on ------------------------------------------------------------------------------------------
+
+
+def _shape(block: Block) -> Shape:
+    masks: dict[int, int] = {}
+    for index, value in enumerate(block.entry):
+        masks[value.id] = 1 << index if index < DEPTH else 0
+    needs = 0
+    for value in block.instructions:
+        mask = 0
+        for arg in value.args:
+            mask |= masks.get(arg.id, 0)
+        masks[value.id] = mask
+        if traits_of(value).is_root:
+            needs |= mask
+    for value in block.terminator.args:
+        needs |= masks.get(value.id, 0)
+    return Shape(len(block.entry), needs, [masks.get(value.id, 0) for value in reversed(block.stack)])
+
+
+def _find_parameters(flow: Flow) -> None:
+    """Slots a block or whatever follows it will read: backwards, to a fixed point."""
+    shapes = {start: _shape(flow.plain[start]) for start in flow.order}
+    live = dict.fromkeys(flow.order, 0)
+    after: dict[int, int] = {}
+    work, queued = list(flow.order), set(flow.order)
+    while work:
+        start = work.pop()
+        queued.discard(start)
+        shape, out = shapes[start], 0
+        for to in flow.successors[start]:
+            out |= live[to]
+        after[start] = out
+        found = shape.needs | _before(shape, out, flow.heights[start])
+        if start in flow.open:
+            found = 0
+        if found != live[start]:
+            live[start] = found
+            for previous in flow.predecessors[start]:
+                if previous not in queued:
+                    queued.add(previous)
+                    work.append(previous)
+    flow.params = {start: tuple(d for d in range(1, DEPTH + 1) if live[start] >> (d - 1) & 1) for start in flow.order}
+
+
+def _before(shape: Shape, out: int, height: int) -> int:
+    """The entry slots that the exit slots `out` are made of, and those that sink out of reach of parameters."""
+    found = 0
+    for depth, mask in enumerate(shape.items):
+        if depth >= DEPTH or out >> depth & 1:
+            found |= mask
+    rise = len(shape.items) - shape.entry
+    untouched = ALL & ~((1 << min(shape.entry, DEPTH)) - 1)
+    moved = out >> rise if rise >= 0 else out << -rise
+    found |= moved & untouched
+    if rise > 0:
+        sinking = ALL & ~((1 << max(DEPTH - rise, 0)) - 1)
+        existing = (1 << min(height, DEPTH)) - 1
+        found |= sinking & untouched & existing
+    return found & ALL
+
+
+def _find_depths(flow: Flow) -> None:
+    for start in flow.order:
+        block = flow.plain[start]
+        deepest = max([len(block.entry), *flow.params[start]])
+        for to in flow.successors[start]:
+            for depth in flow.params[to]:
+                deepest = max(deepest, depth - len(block.stack) + len(block.entry))
+        flow.depth[start] = deepest
+
+
+# -- where parameters come from -----------------------------------------------------------------------------------
+
+
+def _find_origins(flow: Flow) -> None:
+    """Optimistically: a parameter is whatever all ways in agree on, and a PHI only where they do not."""
+    firsts = {start: _first_places(flow.plain[start]) for start in flow.order}
+    dirty = set(flow.order)
+    for _ in range(_PASSES):
+        for start in flow.order:
+            if start in dirty:
+                dirty.discard(start)
+                if _update_origins(flow, firsts, start):
+                    dirty.update(flow.successors[start])
+        if not dirty:
+            return
+    # Too tangled: a PHI wherever ways join, which is always right.
+    flow.origins.clear()
+    for start in flow.order:
+        alone = len(flow.predecessors[start]) == 1
+        for depth in flow.params[start]:
+            origin = _handed(flow, firsts, flow.predecessors[start][0], depth) if alone else None
+            flow.origins[start, depth] = origin or Origin(start, depth, is_phi=True)
+
+
+def _update_origins(flow: Flow, firsts: dict[int, dict[int, int]], start: int) -> bool:
+    changed = False
+    for depth in flow.params[start]:
+        found = _agreed(flow, firsts, start, depth)
+        if found is not None and flow.origins.get((start, depth)) != found:
+            flow.origins[start, depth] = found
+            changed = True
+    return changed
+
+
+def _first_places(block: Block) -> dict[int, int]:
+    """Value to its first place on the exit stack, so that one value has one name."""
+    places: dict[int, int] = {}
+    for index, value in enumerate(block.stack):
+        places.setdefault(value.id, index)
+    return places
+
+
+def _agreed(flow: Flow, firsts: dict[int, dict[int, int]], start: int, depth: int) -> Origin | None:
+    own = Origin(start, depth, is_phi=True)
+    agreed: Origin | None = None
+    for previous in flow.predecessors[start]:
+        handed = _handed(flow, firsts, previous, depth)
+        if handed is None or handed == own:
+            continue
+        if agreed is None:
+            agreed = handed
+        elif agreed != handed:
+            return own
+    return agreed
+
+
+def _handed(flow: Flow, firsts: dict[int, dict[int, int]], start: int, depth: int) -> Origin | None:
+    """What the block leaves at that depth; None while nobody knows."""
+    block = flow.plain[start]
+    index = len(block.stack) - depth
+    if index >= 0:
+        value = block.stack[index]
+        if value.op == CONST:
+            return Origin(literal=value.number)
+        if value.op != UNSPILL:
+            return Origin(start, firsts[start][value.id])
+        entry_depth = -value.number
+    else:
+        entry_depth = len(block.entry) - index
+    if entry_depth in flow.params[start]:
+        return flow.origins.get((start, entry_depth))
+    return Origin(start, -entry_depth)  # a word the block reads from the run-time stack

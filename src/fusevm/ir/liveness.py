@@ -1,0 +1,58 @@
+"""What a program really needs: unused PHIs go, and each block learns which of its values other blocks use."""
+
+from __future__ import annotations
+
+from fusevm.ir.block import Block, Edge, Mode, Program
+from fusevm.ir.values import CONST, PHI, Value, traits_of
+
+
+def is_root(value: Value, relaxed: bool) -> bool:
+    """It stays though nobody uses its value. Relaxed: where neither gas nor the size of memory is looked at."""
+    traits = traits_of(value)
+    return traits.is_root and not (relaxed and traits.lazy)
+
+
+def prune(program: Program) -> None:
+    needed, live_out = _needed(program)
+    for block in program.blocks.values():
+        block.live_out = live_out.get(block.start, {})
+        block.params = tuple(slot for slot in block.params if block.entry[-1 - slot].id in needed)
+    for block in program.blocks.values():
+        for edge in block.terminator.edges:
+            wanted = program.blocks[edge.target].params
+            edge.args = {slot: value for slot, value in edge.args.items() if slot in wanted}
+
+
+def _needed(program: Program) -> tuple[set[int], dict[int, dict[int, Value]]]:
+    relaxed = program.mode is Mode.OPTIMISATION and not program.keeps_growth
+    edges_into: dict[int, list[tuple[Block, Edge]]] = {}
+    for block in program.blocks.values():
+        for edge in block.terminator.edges:
+            edges_into.setdefault(edge.target, []).append((block, edge))
+    needed: set[int] = set()
+    live_out: dict[int, dict[int, Value]] = {}
+    work: list[Value] = []
+
+    def use(value: Value, user: int) -> None:
+        if value.op == CONST:
+            return
+        if value.block != user:
+            live_out.setdefault(value.block, {})[value.id] = value
+        if value.id not in needed:
+            needed.add(value.id)
+            work.append(value)
+
+    for block in program.blocks.values():
+        for value in block.instructions:
+            if is_root(value, relaxed):
+                use(value, block.start)
+        for value in (*block.terminator.args, *(spill.args[0] for spill in block.spills)):
+            use(value, block.start)
+    while work:
+        value = work.pop()
+        for arg in value.args:
+            use(arg, value.block)
+        if value.op == PHI:
+            for block, edge in edges_into.get(value.block, ()):
+                use(edge.args[value.number], block.start)
+    return needed, live_out

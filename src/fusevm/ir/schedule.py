@@ -1,0 +1,257 @@
+"""The order of a dependency block: what must stay in order stays, everything else is computed where it is needed.
+
+Words are read from the run-time stack as late as possible and written to it as early as possible, so that few of them
+are alive at once. A call into the runtime leaves no registers: a word that lies in a slot of the run-time stack is read
+again behind it instead of being kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fusevm.ir.block import Block, Edge, Mode
+from fusevm.ir.liveness import is_root
+from fusevm.ir.values import CONST, SPILL, UNSPILL, Value, traits_of
+
+
+class Slot(int):
+    """An operand read straight from that slot of the run-time stack."""
+
+
+Operand = Value | Slot
+
+
+class Step(NamedTuple):
+    value: Value  # what is computed, spilled, or read from `slot`
+    operands: tuple[Operand, ...] = ()
+    slot: int | None = None  # set: the value is read from the run-time stack
+
+
+@dataclass(slots=True)
+class Schedule:
+    block: Block
+    steps: list[Step] = field(default_factory=list)
+    operands: tuple[Operand, ...] = ()  # of the terminator
+    edges: list[dict[int, Operand]] = field(default_factory=list)  # parameters handed to each known successor
+    live_across_calls: int = 0  # words kept in registers over calls to the runtime, summed over the calls
+
+
+def schedule(block: Block, mode: Mode = Mode.EXECUTION, inline: bool = False, keep_growth: bool = True) -> Schedule:
+    """`inline` makes Unspills operands where nobody else needs the word; `keep_growth` is for code that uses MSIZE."""
+    return _Scheduler(block, mode, inline, keep_growth).run()
+
+
+class _Scheduler:
+    def __init__(self, block: Block, mode: Mode, inline: bool, keep_growth: bool) -> None:
+        self.block, self.inline = block, inline
+        self.relaxed = mode is Mode.OPTIMISATION and not keep_growth
+        self.result = Schedule(block)
+        self.roots = [value for value in block.instructions if is_root(value, self.relaxed)]
+        self.local = {value.id for value in block.instructions}
+        self.pending: dict[int, int] = {}  # uses still to come
+        self.needed: set[int] = set()
+        self.count_uses()
+        self.before = self.reads_before_writes()
+        self.done: set[int] = set()
+        self.live: set[int] = set()
+        self.values: dict[int, Value] = {}
+        self.home: dict[int, int] = {}  # where on the run-time stack a value lies
+        self.holder: dict[int, Value] = {}  # and which value a slot holds
+        for value in block.entry:
+            if value.op == UNSPILL and value.block == block.start:
+                self.home[value.id] = value.number
+                self.holder[value.number] = value
+            else:
+                self.live.add(value.id)
+        self.spills = {spill.number: spill for spill in block.spills}
+        self.waiting: dict[int, list[int]] = {}  # value to the slots its spills go to
+        for spill in block.spills:
+            self.waiting.setdefault(spill.args[0].id, []).append(spill.number)
+
+    # -- what is needed ---------------------------------------------------------------------------------------------
+
+    def leaves(self) -> Iterable[Value]:
+        yield from self.block.terminator.args
+        yield from self.block.live_out.values()
+        for edge in self.block.terminator.edges:
+            yield from edge.args.values()
+
+    def count_uses(self) -> None:
+        work = [*self.roots, *self.block.spills]
+        for value in self.leaves():
+            self.pending[value.id] = self.pending.get(value.id, 0) + 1
+            work.append(value)
+        while work:
+            value = work.pop()
+            if value.id in self.needed or (value.id not in self.local and value.op != SPILL):
+                continue
+            self.needed.add(value.id)
+            for arg in value.args:
+                self.pending[arg.id] = self.pending.get(arg.id, 0) + 1
+                work.append(arg)
+
+    def reads_before_writes(self) -> dict[int, list[Value]]:
+        """For each write the reads before it that would see something else behind it."""
+        before: dict[int, list[Value]] = {}
+        readers: dict[int, list[Value]] = {}
+        for value in self.block.instructions:
+            if value.id not in self.needed:
+                continue
+            traits = traits_of(value)
+            if not is_root(value, self.relaxed):
+                bits = traits.reads
+                while bits:
+                    bit = bits & -bits
+                    bits ^= bit
+                    readers.setdefault(bit, []).append(value)
+            elif readers:
+                seen = [reader for bit in list(readers) if bit & traits.writes for reader in readers.pop(bit)]
+                if seen:
+                    before[value.id] = seen
+        return before
+
+    # -- placing ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> Schedule:
+        for spill in self.block.spills:
+            value = spill.args[0]
+            if value.op != UNSPILL and not (value.id in self.local and value.op != CONST):
+                self.spill_if_free(spill.number)  # a literal, or a word the block before handed over
+        for root in self.roots:
+            self.evaluate(root)
+        for value in self.leaves():
+            self.evaluate(value)
+        self.spill_the_rest()
+        terminator = self.block.terminator
+        self.result.operands = tuple([self.operand(value, terminator.args) for value in terminator.args])
+        self.result.edges = [self.handed_over(edge) for edge in terminator.edges]
+        for value in self.block.live_out.values():
+            self.operand(value, ())
+        return self.result
+
+    def handed_over(self, edge: Edge) -> dict[int, Operand]:
+        return {slot: self.operand(value, ()) for slot, value in edge.args.items()}
+
+    def evaluate(self, value: Value) -> None:
+        """Places the value and, before it, whatever it needs and is not there yet."""
+        work = [value]
+        while work:
+            top = work[-1]
+            if top.id in self.done or top.id not in self.local:
+                work.pop()
+                continue
+            missing = [
+                need
+                for need in (*self.before.get(top.id, ()), *top.args)
+                if need.id in self.local and need.id not in self.done
+            ]
+            if missing:
+                work += reversed(missing)
+                continue
+            self.place(top)
+            work.pop()
+
+    def place(self, value: Value) -> None:
+        operands = tuple([self.operand(arg, value.args) for arg in value.args])
+        self.result.steps.append(Step(value, operands))
+        self.done.add(value.id)
+        freed = self.consume(value.args)
+        if traits_of(value).calls:
+            self.live = {each for each in self.live if each not in self.home}
+            self.result.live_across_calls += len(self.live)
+        if self.pending.get(value.id):
+            self.live.add(value.id)
+        for slot in (*self.waiting.get(value.id, ()), *freed):
+            self.spill_if_free(slot)
+
+    def consume(self, args: tuple[Value, ...]) -> list[int]:
+        """Counts uses down; the slots nobody reads any more."""
+        freed = []
+        for arg in args:
+            if arg.op == CONST:
+                continue
+            self.pending[arg.id] -= 1
+            if not self.pending[arg.id]:
+                self.live.discard(arg.id)
+                if arg.id in self.home:
+                    freed.append(self.home[arg.id])
+        return freed
+
+    def operand(self, arg: Value, siblings: tuple[Value, ...]) -> Operand:
+        if arg.op == CONST or arg.id in self.live or arg.id not in self.home:
+            return arg
+        slot = self.home[arg.id]
+        if self.inline and self.pending[arg.id] == sum(each is arg for each in siblings):
+            return Slot(slot)
+        self.load(arg)
+        return arg
+
+    def load(self, value: Value) -> None:
+        self.result.steps.append(Step(value, (), self.home[value.id]))
+        self.live.add(value.id)
+
+    # -- spilling ---------------------------------------------------------------------------------------------------
+
+    def is_free(self, slot: int) -> bool:
+        """Nobody still wants the word that lies there from its slot alone."""
+        holder = self.holder.get(slot)
+        return holder is None or self.home.get(holder.id) != slot or not self.pending.get(holder.id)
+
+    def spill_if_free(self, slot: int) -> bool:
+        spill = self.spills.get(slot)
+        if spill is None or not self.is_free(slot):
+            return False
+        value = spill.args[0]
+        if value.op == UNSPILL or (value.id in self.local and value.id not in self.done and value.op != CONST):
+            return False
+        self.spill(spill)
+        return True
+
+    def spill(self, spill: Value) -> None:
+        value, slot = spill.args[0], spill.number
+        del self.spills[slot]
+        operand = self.operand(value, (value,))
+        self.result.steps.append(Step(spill, (operand,)))
+        self.done.add(spill.id)
+        holder = self.holder.get(slot)
+        if holder is not None and self.home.get(holder.id) == slot:
+            del self.home[holder.id]
+        if value.op != CONST:
+            self.holder[slot] = value
+            self.home.setdefault(value.id, slot)
+        for freed in self.consume((value,)):
+            self.spill_if_free(freed)
+
+    def spill_the_rest(self) -> None:
+        """Moves within the stack: free slots first, and where they form a cycle one word waits in a register."""
+        for spill in self.block.spills:
+            if spill.number in self.spills:
+                self.evaluate(spill.args[0])
+                self.move_chain(spill.number)
+        for spill in self.block.spills:
+            if spill.number in self.spills:
+                if not self.is_free(spill.number):
+                    holder = self.holder[spill.number]
+                    if holder.id not in self.live:
+                        self.load(holder)
+                self.move(spill.number)
+
+    def move_chain(self, slot: int) -> None:
+        """Spills there if the slot is free."""
+        if slot in self.spills and self.is_free(slot):
+            self.move(slot)
+
+    def move(self, slot: int) -> None:
+        """Spills there, and on to the slots that this sets free."""
+        while True:
+            spill = self.spills[slot]
+            self.evaluate(spill.args[0])
+            if slot not in self.spills:  # evaluating it has spilled it
+                return
+            source = self.home.get(spill.args[0].id)
+            self.spill(spill)
+            if source is None or source not in self.spills or not self.is_free(source):
+                return
+            slot = source

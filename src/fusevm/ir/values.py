@@ -1,0 +1,126 @@
+"""The one thing dependency blocks are made of: a value, which is an instruction and what it depends on.
+
+Opcodes are the EVM's own names, and a few more that only the IR has. Each has a number below 127, its part of the fold
+engine's key.
+"""
+
+from __future__ import annotations
+
+from fusevm.evm.opcodes import ACCESS, BY_NAME, GAS, MEMORY, MSIZE, NONE, OPCODES_TABLE, RETURNDATA, Opcode
+
+# name: (operands, reads, writes, may halt). Everything else is the EVM's table.
+OWN = {
+    "CONST": (0, NONE, NONE, False),  # #n: a literal
+    "UNSPILL": (0, NONE, NONE, False),  # a word read from the run-time stack
+    "SPILL": (1, NONE, NONE, False),  # a word written to the run-time stack
+    "PHI": (0, NONE, NONE, False),  # a word handed over by the block before: a block parameter
+    "REACH": (2, NONE, MSIZE | GAS, True),  # guard: memory from offset on, size bytes, is paid for and there
+    "VALID": (1, NONE, NONE, True),  # guard: a jump may land there
+    "HOLDS": (1, NONE, NONE, True),  # guard: a condition is not zero; asked of the engine, never emitted
+    "EXPGAS": (1, NONE, GAS, False),  # the price of an exponent whose EXP became something else
+}
+
+NAMES: tuple[str, ...] = (*OWN, *(op.name for op in OPCODES_TABLE if not op.is_stack))
+NUMBER_OF: dict[str, int] = {name: number for number, name in enumerate(NAMES)}
+ANY = 127
+assert len(NAMES) < ANY
+
+COMMUTATIVE = frozenset(["ADD", "MUL", "AND", "OR", "XOR", "EQ", "ADDMOD", "MULMOD"])
+CONST, UNSPILL, SPILL, PHI = "CONST", "UNSPILL", "SPILL", "PHI"
+WORD = (1 << 256) - 1
+
+
+class Value:
+    """An instruction. Operands are in stack order, the top first."""
+
+    __slots__ = ("args", "block", "epoch", "gas", "id", "number", "op", "prev", "raw", "uses")
+
+    def __init__(self, op: str, args: tuple[Value, ...] = (), number: int = 0, id: int = -1, block: int = 0) -> None:  # noqa: A002
+        self.op = op
+        self.args = args
+        self.number = number  # a literal's word; the slot of UNSPILL, SPILL and PHI; else the pc it comes from
+        self.id = id  # its $ identifier; literals have none
+        self.block = block  # the block it stands in
+        self.prev: Value | None = None  # the last instruction before it with the same opcode
+        self.epoch = 0  # for what reads the world: which state of it was read
+        self.gas = 0  # for what looks at the gas counter: the static gas charged when it is done
+        self.raw = False  # its reach in memory is secured and its dynamic gas charged, by guards and sections before it
+        self.uses = 0
+
+    @property
+    def is_const(self) -> bool:
+        return self.op == CONST
+
+    def __repr__(self) -> str:
+        if self.op == CONST:
+            return f"#{self.number}"
+        return f"${self.id}" if self.op in OWN else f"${self.id}:{self.op}"
+
+
+def opcode_of(name: str) -> Opcode | None:
+    """The EVM's table entry, or None for an opcode only the IR has."""
+    return BY_NAME.get(name) if name not in OWN else None
+
+
+# Memory accesses and EXP, whose dynamic gas can be charged apart from them (the flag `raw`): the operand it depends on,
+# the price of each unit beside memory growth, and how many of its bytes make a unit.
+PREPAYABLE: dict[str, tuple[int, int, int]] = {
+    "MLOAD": (0, 0, 32), "MSTORE": (0, 0, 32), "MSTORE8": (0, 0, 32), "KECCAK256": (1, 6, 32),
+    "CALLDATACOPY": (2, 3, 32), "CODECOPY": (2, 3, 32), "RETURNDATACOPY": (2, 3, 32), "MCOPY": (2, 3, 32),
+    "EXP": (1, 0, 1), **{f"LOG{n}": (1, 8, 1) for n in range(5)},
+}  # fmt: skip
+
+
+class Traits:
+    """What an opcode does to the world, as the IR sees it: dynamic gas is a write of the gas counter.
+
+    Effects are plain integers here, because everything in the IR asks about them all the time.
+    """
+
+    __slots__ = ("calls", "halts", "is_root", "lazy", "observes", "opcode", "pure", "reads", "writes")
+
+    def __init__(self, name: str, raw: bool = False) -> None:
+        self.opcode = opcode = opcode_of(name)
+        if opcode is None:
+            _, reads, writes, halts = OWN[name]
+        else:
+            reads, writes, halts = opcode.reads, opcode.writes, opcode.halts
+            writes = writes & ~MSIZE if raw else writes | GAS if opcode.dynamic else writes
+        self.reads: int = reads.value
+        self.writes: int = writes.value
+        self.halts = halts
+        self.observes = bool(reads & GAS)  # a section of static gas ends here
+        self.is_root = bool(writes) or halts or self.observes  # it stays, in its place
+        # Nobody sees it go where gas may fall and memory size is not looked at.
+        growth_only = not (writes & ~(MSIZE | GAS | ACCESS)) and not halts
+        self.lazy = growth_only and opcode is not None and opcode.pushes == 1
+        self.pure = not (reads or self.is_root) and name != SPILL
+        # Whatever goes to the runtime comes back with the registers gone.
+        inline = name in OWN or (raw and name in ("MLOAD", "MSTORE", "MSTORE8"))
+        self.calls = not inline and (bool(writes) or bool(reads & ~(GAS | MSIZE | RETURNDATA)))
+
+
+TRAITS: dict[str, Traits] = {name: Traits(name) for name in NAMES}
+RAW_TRAITS: dict[str, Traits] = {name: Traits(name, raw=True) for name in PREPAYABLE}
+
+
+def traits_of(value: Value) -> Traits:
+    return RAW_TRAITS[value.op] if value.raw else TRAITS[value.op]
+
+
+# Where an instruction touches memory, as (offset operand, size operand); a negative size is that many bytes.
+READS_MEMORY: dict[str, tuple[tuple[int, int], ...]] = {
+    "MLOAD": ((0, -32),), "KECCAK256": ((0, 1),), "MCOPY": ((1, 2),), "RETURN": ((0, 1),), "REVERT": ((0, 1),),
+    "CREATE": ((1, 2),), "CREATE2": ((1, 2),), "CALL": ((3, 4),), "CALLCODE": ((3, 4),),
+    "DELEGATECALL": ((2, 3),), "STATICCALL": ((2, 3),), **{f"LOG{n}": ((0, 1),) for n in range(5)},
+}  # fmt: skip
+WRITES_MEMORY: dict[str, tuple[tuple[int, int], ...]] = {
+    "MSTORE": ((0, -32),), "MSTORE8": ((0, -1),), "MCOPY": ((0, 2),), "CALLDATACOPY": ((0, 2),), "CODECOPY": ((0, 2),),
+    "RETURNDATACOPY": ((0, 2),), "EXTCODECOPY": ((1, 3),), "CALL": ((5, 6),), "CALLCODE": ((5, 6),),
+    "DELEGATECALL": ((4, 5),), "STATICCALL": ((4, 5),),
+}  # fmt: skip
+TOUCHES_MEMORY: dict[str, tuple[tuple[int, int], ...]] = {
+    name: READS_MEMORY.get(name, ()) + WRITES_MEMORY.get(name, ()) for name in {**READS_MEMORY, **WRITES_MEMORY}
+}
+assert all(TRAITS[name].reads & MEMORY.value for name in READS_MEMORY)
+assert all(TRAITS[name].writes & MEMORY.value for name in WRITES_MEMORY)

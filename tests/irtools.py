@@ -1,0 +1,41 @@
+"""Short ways to blocks and programs, for the tests of the IR and of folding."""
+
+from __future__ import annotations
+
+from fusevm.evm.assembly import assemble
+from fusevm.evm.bytecode import basic_blocks
+from fusevm.fold.engine import fold_block
+from fusevm.fold.program import fold_program
+from fusevm.fold.stages import EVERYTHING, Stage
+from fusevm.fold.stats import Stats
+from fusevm.ir.block import Block, Mode, Program
+from fusevm.ir.lift import lift_block
+from fusevm.ir.program import lift_program
+from fusevm.ir.schedule import schedule
+from fusevm.ir.text import step_text
+
+
+def lifted(text: str) -> Block:
+    return lift_block(basic_blocks(assemble(text))[0])
+
+
+def folded(text: str, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING) -> tuple[Block, Stats]:
+    return fold_block(basic_blocks(assemble(text))[0], mode=mode, stages=stages)
+
+
+def steps(block: Block, mode: Mode = Mode.EXECUTION, keep_growth: bool = True) -> list[str]:
+    """The scheduled block, without the identifiers of instructions: 'Add $0 #1'."""
+    order = schedule(block, mode, keep_growth=keep_growth)
+    return [step_text(step).split(" = ", 1)[1] for step in order.steps]
+
+
+def fold_steps(text: str, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING) -> list[str]:
+    return steps(folded(text, mode, stages)[0], mode, keep_growth=False)
+
+
+def program(text: str) -> Program:
+    return lift_program(assemble(text))
+
+
+def folded_program(text: str, mode: Mode = Mode.EXECUTION, peel: bool = False) -> tuple[Program, Stats]:
+    return fold_program(assemble(text), mode=mode, peel=peel)
