@@ -1,0 +1,1 @@
+"""Random programs, and the search for two engines that disagree on one."""
