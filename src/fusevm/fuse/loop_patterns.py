@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from itertools import product
 
+from fusevm.fuse.patterns import fused_sequences
+
 EXITS = ("BACKWARD_LOOP_EXIT", "FORWARD_LOOP_EXIT")
 STEPS = ("", "PUSH ADD")
 OPERANDS = ("PUSH DUP2", "DUP1 PUSH", "DUP2 DUP2", "DUP3 DUP2", "DUP4 DUP2", "DUP1 DUP3", "DUP1 DUP4")
 TESTS = ("LT", "GT", "LT ISZERO", "GT ISZERO")
+RARE_TESTS = ("SLT", "SGT", "EQ", "EQ ISZERO")
 
 # Counted over the loops of bench and corpus contracts, those that save most first. Longer is not always better: a
 # sequence that keeps more than three words alive passes them through the machine's stack each time.
@@ -84,5 +87,13 @@ SUB FORWARD_LOOP_EXIT
 
 
 def loop_sequences() -> list[tuple[str, ...]]:
-    controls = (tuple(" ".join(parts).split()) for parts in product(STEPS, OPERANDS, TESTS, EXITS))
-    return [*controls, *(tuple(line.split()) for line in COUNTED.strip().splitlines())]
+    controls = [*product(STEPS, OPERANDS, TESTS, EXITS), *product(OPERANDS[:4], RARE_TESTS, EXITS)]
+    found = [tuple(" ".join(parts).split()) for parts in controls]
+    found += [tuple(line.split()) for line in COUNTED.strip().splitlines()]
+    return found + [bare for sequence in fused_sequences() if len(bare := _bare(sequence)) > 1]
+
+
+def _bare(sequence: tuple[str, ...]) -> tuple[str, ...]:
+    """What a copy has of a sequence: no SECTION before it, and no jump behind it to what stands there anyway."""
+    first = 1 if sequence[0] in ("SECTION", "GASSECTION") else 0
+    return sequence[first:-1] if sequence[-1] == "JUMP@" else sequence[first:]

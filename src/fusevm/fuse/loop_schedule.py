@@ -83,6 +83,7 @@ class _Writer:
         self.plain: dict[int, int] = {}  # labels of plain blocks, entries included
         self.behind: dict[int, int] = {}
         self.waiting: list[tuple[_Copy, int]] = []
+        self.later: list[tuple[int, Section]] = []
         self.unrolled: dict[int, int] = {}
         self.starts: dict[int, int | None] = {}  # None: ways in that differ
 
@@ -106,6 +107,9 @@ class _Writer:
         while self.waiting:
             copy, label = self.waiting.pop()
             self._write(copy, label)
+        for label, section in self.later:
+            self._mark(label)
+            self.sections.append(section)
         for pc, label in self.plain.items():
             if pc in at:
                 self.labels.setdefault(at[pc], []).append(label)
@@ -308,6 +312,10 @@ class _Writer:
 
         def go(way: int) -> list[Token]:
             edge = node.edges[way]
+            if edge.node in copy.behind and not back_inside(edge):
+                written = self._unrolled_inside(copy, node, edge)
+                if written:
+                    return [Token("JUMP@", ~written, node.block.pc, 0)]
             if edge.node == following and edge.node and not back_inside(edge):
                 return []
             if edge.node == 0 and _inverts(plan):
@@ -329,6 +337,19 @@ class _Writer:
         elif node.returns and last is not None:
             tokens[-1] = Token("POP", 0, last.pc, last.steps)
         return [*tokens, *go(0)]
+
+    def _unrolled_inside(self, copy: _Copy, node: Node, edge: Edge) -> int:
+        """The label of an inner loop written out for the start this node gives it; 0 if it is not known."""
+        block, plan = node.block, self.plans[edge.pc]
+        made = unrolled(plan, Section(block.pc, 0, 0, 0, block.tokens)) if block.tokens else None
+        if made is None or self.room < len(made.tokens):
+            return 0
+        self.room -= len(made.tokens)
+        label = self._label()
+        leaving = plan.nodes[plan.counted.node].edges[plan.counted.way]
+        way_on = Token("JUMP@", self._outside(_Copy(plan, copy), leaving), made.pc, 0)
+        self.later.append((label, made._replace(tokens=[*made.tokens, way_on])))
+        return label
 
     def _test_at_bottom(self, copy: _Copy, pc: int) -> list[Token]:
         plan, counted = copy.plan, copy.plan.counted

@@ -113,9 +113,11 @@ def build_schedule(
         if probes:
             tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
         at, count = 0, len(tokens)
+        stops = fewest(tokens, trie) if section.needs == PAID else ()  # what loops run is worth a longer look
         while at < count:
             node, best, sequence, ahead = trie, 0, (), at
-            while ahead < count:
+            stop = stops[at] if stops else count
+            while ahead < stop:
                 entry = node.get(tokens[ahead].name)
                 if entry is None:
                     break
@@ -170,6 +172,21 @@ def build_schedule(
         kinds[index] = PLACE
         packed[index] = base + 8 * packed[index]
     return Schedule(packed, jumps, code, units, kinds)
+
+
+def fewest(tokens: list[Token], trie: Trie) -> list[int]:
+    """Where the sequence that begins at each token ends, so that the fewest handlers do all of them."""
+    count = len(tokens)
+    stops, handlers = [0] * count, [0] * (count + 1)
+    for at in reversed(range(count)):
+        node, ahead, least = trie, at, count + 1
+        while ahead < count and (entry := node.get(tokens[ahead].name)) is not None:
+            ahead += 1
+            if entry[0] and handlers[ahead] < least:
+                least, stops[at] = handlers[ahead], ahead
+            node = entry[2]
+        handlers[at] = least + 1
+    return stops
 
 
 def with_header(section: Section) -> list[Token]:

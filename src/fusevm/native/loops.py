@@ -45,7 +45,11 @@ def loop_trips(relation: u64, x: u256, bound: u256, step: u64) -> u64:
         distance = bound - x
         if down:
             distance = x - bound
-        if (distance >> 63) != 0 or u64(distance) % size != 0:
+        if (distance >> 63) != 0:
+            return FAILED
+        if size == 1:
+            return u64(distance)
+        if u64(distance) % size != 0:
             return FAILED
         return u64(distance) // size
     if x > bound or (x == bound and kind == LESS):
@@ -63,6 +67,10 @@ def loop_trips(relation: u64, x: u256, bound: u256, step: u64) -> u64:
         distance -= 1
     if (distance >> 63) != 0:
         return FAILED
+    if size == 1:  # x + count is at most bound + 1
+        if bound == ALL_ONES and kind != LESS:
+            return FAILED
+        return u64(distance) + 1
     count = u64(distance) // size + 1
     if x + u256(count) * u256(size) < x:
         return FAILED

@@ -1,0 +1,50 @@
+"""`fusevm loops CODE`: the loops of a contract, which of them are fused, and why the others are not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from fusevm.cli.inputs import code_or_exit, fork_or_exit
+from fusevm.fuse.loops import LoopMetadata, found_loops
+
+
+def loops(
+    code: Annotated[str, typer.Argument(help="hex, 0x-hex, a file of hex or binary, or - for standard input")],
+    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
+    as_json: Annotated[bool, typer.Option("--json", help="the loops as data")] = False,
+) -> None:
+    """Show loops: what was found, what was fused, and why the others were not."""
+    found = found_loops(code_or_exit(code), fork_or_exit(fork))
+    if as_json:
+        typer.echo(json.dumps([asdict(meta) for meta in found]))
+        return
+    for meta in found:
+        typer.echo(_shown(meta))
+    fused = sum(meta.fused for meta in found)
+    typer.echo(f"{len(found)} loop{'s' * (len(found) != 1)}, {fused} fused")
+
+
+def _shown(meta: LoopMetadata) -> str:
+    inside = "" if meta.parent_loop_id is None else f", inside loop {meta.parent_loop_id}"
+    lines = [f"loop {meta.loop_id} at 0x{meta.header:x}: {meta.kind}{inside}"]
+    if meta.comparison is not None and meta.increment is not None:
+        start = "a stack slot" if meta.start_value is None else f"{meta.start_value}"
+        bound = "a stack slot" if meta.end_value is None else f"{meta.end_value}"
+        lines.append(f"  counts from {start} by {meta.increment:+d} while {meta.comparison} {bound}")
+        lines.append(
+            f"  {meta.gas_per_iteration} gas an iteration and {meta.gas_to_test} for the last test; "
+            f"needs {meta.min_stack} words, grows by {meta.max_stack}"
+        )
+        early = ", ".join(f"0x{pc:x}" for pc in dict.fromkeys(meta.early_exits))
+        lines.append(f"  leaves to 0x{meta.exit_pc or 0:x}" + (f", early to {early}" if early else ""))
+    lines += [f"  walks over {walk}" for walk in meta.walks]
+    if meta.independent:
+        lines.append("  no iteration needs another's result")
+    if meta.unrolled:
+        lines.append("  unrolled where its start is known")
+    lines.append("  fused" if meta.fused else f"  not fused: {meta.reason}")
+    return "\n".join(lines)

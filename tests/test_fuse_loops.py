@@ -1,0 +1,406 @@
+"""Loop fusion: what is found, what is fused, and that nobody can tell the difference."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import product
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fusevm.chain.outcome import Status
+from fusevm.evm.assembly import assemble
+from fusevm.fuse.loops import LoopMetadata, trips
+from loopprograms import ANSWER, LEAVING, RELATIONS, WORD, Shape, agreed, agreed_at_boundaries, check_random, loops_of
+
+SIGN = 1 << 255
+
+
+def only(text: str) -> LoopMetadata:
+    (found,) = loops_of(assemble(text))
+    return found
+
+
+def shape_of(relation: str, *, start: int = 3, count: int = 25, step: int = 1, **more: bool) -> Shape:
+    """A loop that passes its test `count` times."""
+    falling = relation in ("GT", "GE", "SGT", "SGE")
+    step = -step if falling else step
+    start = start + 200 if falling else start
+    end = start + step * count
+    bound = {"LE": end - 1, "SLE": end - 1, "GE": end + 1, "SGE": end + 1, "EQ": start}.get(relation, end)
+    return Shape(relation=relation, start=start, bound=bound, step=step, **more)
+
+
+# -- the number of iterations
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_trips_are_what_counting_says(relation: str) -> None:
+    dice = random.Random(relation)
+    edges = [0, 1, 2, 5, 30, SIGN - 2, SIGN, SIGN + 3, WORD - 1, WORD - 4]
+    checks = {
+        "LT": lambda x, y: x < y, "LE": lambda x, y: x <= y, "GT": lambda x, y: x > y, "GE": lambda x, y: x >= y,
+        "EQ": lambda x, y: x == y, "NE": lambda x, y: x != y,
+    }  # fmt: skip
+    check, flip = checks[relation.removeprefix("S")], SIGN if relation[0] == "S" else 0
+    for _ in range(3_000):
+        x, step = dice.choice(edges), dice.choice([1, 2, 3, 7, -1, -2, -5])
+        bound = dice.choice([dice.choice(edges), (x + step * dice.randrange(20) + dice.randrange(-1, 2)) % WORD])
+        found = trips(relation, x, bound, step)
+        if found is None or found > 200:
+            continue
+        for index in range(found + 1):
+            assert check((x + index * step) % WORD ^ flip, bound ^ flip) == (index < found)
+
+
+# -- every comparison, direction, step, bound and form
+
+
+@pytest.mark.parametrize(("bottom", "literal", "mirrored"), list(product((False, True), repeat=3)))
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_every_counting_loop_is_fused_and_agrees(relation: str, bottom: bool, literal: bool, mirrored: bool) -> None:
+    for step, subtract in ((1, False), (3, True)):
+        shape = shape_of(relation, step=step, bottom=bottom, literal=literal, mirrored=mirrored, subtract=subtract)
+        found = only(shape.text())
+        assert found.fused, found.reason
+        assert (found.kind, found.comparison, found.increment) == (
+            "do-while" if bottom else "while",
+            relation,
+            shape.step,
+        )
+        assert found.end_value == (shape.bound if literal else None)
+        assert agreed_at_boundaries(shape.text(), most=8)[0] is Status.SUCCESS
+
+
+def test_metadata_tells_gas_stack_and_exit() -> None:
+    found = only(Shape(bound=100).text())
+    code = assemble(Shape(bound=100).text())
+    assert (found.start_value, found.end_value, found.increment) == (0, 100, 1)
+    assert (found.gas_per_iteration, found.gas_to_test) == (57, 26)  # 1+3+3+3+3+3+10, and 3+3+3+3+2+3+3+3+8 more
+    assert (found.min_stack, found.max_stack, found.loop_id, found.parent_loop_id) == (2, 2, 0, None)
+    assert code[found.header] == code[found.exit_pc or 0] == 0x5B
+
+
+def test_all_gas_limits_agree_to_the_unit() -> None:
+    text = Shape(bound=20, start=2).text()
+    used = 1_000_000 - agreed(text)[1]
+    for gas in range(used + 3):
+        agreed(text, gas)
+
+
+@pytest.mark.parametrize("start", [0, 1, 9, 10, 11, 1 << 64, WORD - 1, SIGN])
+@pytest.mark.parametrize("relation", ["LT", "LE", "SLT", "NE"])
+def test_any_start_agrees_where_the_loop_runs_not_at_all_once_or_wraps(relation: str, start: int) -> None:
+    for bottom in (False, True):
+        agreed(Shape(relation, start=start, bound=10, bottom=bottom, literal=False).text(), gas=30_000)
+
+
+@pytest.mark.parametrize("bound", [WORD - 1, WORD - 2, WORD - 7])
+def test_a_counter_that_wraps_past_its_bound_runs_plainly(bound: int) -> None:
+    for relation, step in (("LT", 5), ("LE", 3), ("LE", 1)):
+        agreed(Shape(relation, start=WORD - 60, bound=bound, step=step).text(), gas=30_000)
+
+
+def test_a_loop_counting_down_below_zero_ends_there() -> None:
+    shape = Shape("LT", start=29, bound=30, step=-1)
+    assert only(shape.text()).fused
+    assert agreed_at_boundaries(shape.text())[0] is Status.SUCCESS
+
+
+def test_more_gas_than_a_slice_agrees() -> None:
+    text = Shape(bound=60_000).text()
+    assert agreed(text, gas=10_000_000_000)[0] is Status.SUCCESS
+
+
+# -- stack limits
+
+
+@pytest.mark.parametrize("height", [1017, 1018, 1019, 1020, 1021])
+def test_the_stack_limit_holds_at_the_entry(height: int) -> None:
+    filled = "PUSH 0 " * height
+    for bottom in (False, True):
+        agreed(Shape(bound=20, before=filled, bottom=bottom).text())
+
+
+def test_too_few_words_on_the_stack_halt() -> None:
+    text = "PUSH 1 loop: JUMPDEST DUP3 DUP2 LT ISZERO PUSH2 @end JUMPI PUSH 1 ADD PUSH2 @loop JUMP end: JUMPDEST STOP"
+    assert only(text).fused
+    assert agreed(text)[0] is Status.HALT
+
+
+# -- the edges of the code, and ways in
+
+
+def test_a_loop_that_ends_the_code_stops_behind_it() -> None:
+    text = "PUSH 40 loop: JUMPDEST PUSH 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI"
+    assert only(text).kind == "do-while"
+    assert agreed_at_boundaries(text)[0] is Status.SUCCESS
+
+
+def test_a_loop_at_the_first_byte_is_entered() -> None:
+    text = (
+        "loop: JUMPDEST CALLDATASIZE POP MSIZE PUSH 0x400 GT ISZERO PUSH1 @end JUMPI "
+        "MSIZE MLOAD POP PUSH1 @loop JUMP end: JUMPDEST"
+    )
+    agreed_at_boundaries(text)
+
+
+@pytest.mark.parametrize("data", [b"", b"\1"])
+def test_a_side_entry_into_the_body_runs_plainly(data: bytes) -> None:
+    text = (
+        "PUSH 50 PUSH 0 PUSH 3 CALLDATASIZE PUSH2 @side JUMPI "
+        "loop: JUMPDEST DUP3 DUP2 LT ISZERO PUSH2 @end JUMPI side: JUMPDEST DUP1 DUP3 ADD SWAP2 POP "
+        "PUSH 1 ADD PUSH2 @loop JUMP end: JUMPDEST" + ANSWER
+    )
+    assert any(found.fused for found in loops_of(assemble(text)))
+    assert agreed_at_boundaries(text, data=data)[0] is Status.SUCCESS
+
+
+@pytest.mark.parametrize("target", ["@loop", "@side", "7", "0xffff", "@inside"])
+def test_jumps_from_elsewhere_land_or_fail_as_they_should(target: str) -> None:
+    text = (
+        f"PUSH 50 PUSH 0 PUSH 3 PUSH2 {target} PUSH 0 ADD CALLDATASIZE ADD JUMP "
+        "loop: JUMPDEST DUP3 DUP2 LT ISZERO PUSH2 @end JUMPI side: JUMPDEST DUP1 inside: DUP3 ADD SWAP2 POP "
+        "PUSH 1 ADD PUSH2 @loop JUMP end: JUMPDEST" + ANSWER
+    )
+    agreed_at_boundaries(text, most=20)
+
+
+# -- what is in the body
+
+
+def test_a_branch_inside_keeps_its_own_charge() -> None:
+    body = "DUP1 PUSH 1 AND PUSH2 @odd JUMPI DUP2 PUSH 7 MUL SWAP2 POP odd: JUMPDEST"
+    for bottom in (False, True):
+        shape = Shape(bound=40, body=body, bottom=bottom)
+        assert only(shape.text()).fused
+        agreed_at_boundaries(shape.text())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "DUP1 PUSH 5 SHL DUP2 SWAP1 MSTORE",
+        "DUP1 PUSH 8 SHL MLOAD POP",
+        "PUSH 0x40 PUSH 0 KECCAK256 DUP3 ADD SWAP2 POP",
+        "DUP1 SLOAD DUP3 ADD SWAP2 POP",
+        "DUP1 DUP2 EXP DUP3 ADD SWAP2 POP",
+        "DUP1 PUSH 0 PUSH 0 LOG1",
+        "DUP1 DUP1 TSTORE",
+    ],
+)
+def test_dynamic_gas_is_charged_as_it_comes(body: str) -> None:
+    shape = Shape(bound=30, body=body)
+    assert only(shape.text()).fused
+    agreed_at_boundaries(shape.text())
+
+
+@pytest.mark.parametrize(
+    ("body", "culprit"),
+    [
+        ("DUP1 DUP1 SSTORE", "SSTORE"),
+        ("DUP1 DUP1 SSTORE next: JUMPDEST", "SSTORE"),
+        ("GAS DUP3 ADD SWAP2 POP", "GAS"),
+        ("GAS next: JUMPDEST DUP3 ADD SWAP2 POP", "GAS"),
+        ("PUSH 0 PUSH 0 PUSH 0 PUSH 0 PUSH 0 PUSH 0 PUSH 9000 CALL next: JUMPDEST POP", "CALL"),
+        ("PUSH 0 PUSH 0 PUSH 0 CREATE next: JUMPDEST POP", "Python"),
+    ],
+)
+def test_whoever_looks_at_the_gas_counter_prevents_fusion(body: str, culprit: str) -> None:
+    shape = Shape(bound=12, body=body)
+    found = only(shape.text())
+    assert not found.fused
+    assert culprit in found.reason
+    agreed_at_boundaries(shape.text(), most=15)
+
+
+@pytest.mark.parametrize("way", ["out", "bad", "invalid"])
+@pytest.mark.parametrize("bottom", [False, True])
+def test_an_early_exit_gets_back_what_was_not_run(way: str, bottom: bool) -> None:
+    body = f"DUP1 PUSH 17 EQ PUSH2 @{way} JUMPI DUP1 DUP3 ADD SWAP2 POP"
+    shape = Shape(bound=40, body=body, bottom=bottom, after=LEAVING)
+    assert only(shape.text()).fused
+    agreed_at_boundaries(shape.text(), most=120)
+
+
+def test_an_early_exit_beside_memory_without_bound_is_not_fused() -> None:
+    body = "DUP1 PUSH 17 EQ PUSH2 @out JUMPI DUP1 PUSH 5 SHL DUP2 SWAP1 MSTORE"
+    shape = Shape(bound=40, body=body, after=LEAVING)
+    assert "MSTORE" in only(shape.text()).reason
+    agreed_at_boundaries(shape.text())
+
+
+def test_a_return_inside_gives_gas_back() -> None:
+    text = (
+        "PUSH 0 loop: JUMPDEST DUP1 PUSH 30 LT PUSH2 @end JUMPI DUP1 PUSH 11 SUB PUSH2 @on JUMPI STOP "
+        "on: JUMPDEST PUSH 1 ADD PUSH2 @loop JUMP end: JUMPDEST STOP"
+    )
+    assert only(text).fused
+    agreed_at_boundaries(text)
+
+
+def test_an_endless_loop_with_a_break_counts_by_its_break() -> None:
+    text = (
+        "PUSH 0 loop: JUMPDEST DUP1 POP PUSH 1 ADD DUP1 PUSH 25 EQ PUSH2 @end JUMPI "
+        "DUP1 POP PUSH2 @loop JUMP end: JUMPDEST"
+    )
+    found = only(text)
+    assert (found.fused, found.comparison, found.end_value) == (True, "NE", 25)
+    agreed_at_boundaries(text)
+
+
+def test_a_test_in_the_middle_is_a_break() -> None:
+    text = (
+        "PUSH 0 loop: JUMPDEST CALLVALUE PUSH2 @skip JUMPI skip: JUMPDEST DUP1 PUSH 25 EQ PUSH2 @end JUMPI "
+        "PUSH 1 ADD PUSH2 @loop JUMP end: JUMPDEST"
+    )
+    found = only(text)
+    assert (found.fused, found.kind) == (True, "break")
+    agreed_at_boundaries(text)
+
+
+def test_a_body_that_writes_counter_or_bound_is_not_counted() -> None:
+    for body in ("PUSH 1 SHR PUSH 1 ADD", "SWAP2 PUSH 1 AND SWAP2"):
+        shape = Shape(bound=9, body=body, literal=False)
+        assert not only(shape.text()).fused
+        agreed(shape.text(), gas=20_000)
+
+
+def test_a_loop_that_piles_up_words_is_not_fused() -> None:
+    text = "PUSH 0 loop: JUMPDEST DUP1 PUSH 1 ADD DUP1 PUSH 50 GT PUSH2 @loop JUMPI"
+    assert "height" in only(text).reason
+    agreed_at_boundaries(text)
+
+
+def test_a_call_inside_is_followed_to_its_return() -> None:
+    body = "PUSH2 @back PUSH2 @double JUMP back: JUMPDEST"
+    shape = Shape(bound=30, body=body * 1, after=LEAVING)
+    assert only(shape.text()).fused
+    agreed_at_boundaries(shape.text())
+
+
+def test_a_jump_inside_that_goes_nowhere_fails_when_taken() -> None:
+    body = "DUP1 PUSH 20 EQ PUSH 3 JUMPI"
+    agreed_at_boundaries(Shape(bound=40, body=body).text())
+
+
+def test_rotated_loops_are_entered_at_their_test() -> None:
+    text = (
+        "PUSH 50 PUSH 0 PUSH 3 PUSH2 @test JUMP loop: JUMPDEST DUP1 DUP3 ADD SWAP2 POP PUSH 1 ADD "
+        "test: JUMPDEST DUP3 DUP2 LT PUSH2 @loop JUMPI" + ANSWER
+    )
+    found = only(text)
+    assert found.fused
+    assert assemble(text)[found.header] == 0x5B
+    agreed_at_boundaries(text)
+
+
+# -- nests
+
+SEED_NEST = """PUSH1 0
+outer: JUMPDEST PUSH1 0
+inner: JUMPDEST PUSH1 1 ADD DUP1 PUSH1 16 {test} PUSH1 @inner JUMPI
+POP PUSH1 1 ADD DUP1 PUSH1 16 {test} PUSH1 @outer JUMPI"""
+
+
+def test_the_seeds_nested_loops_as_written_run_once() -> None:
+    text = SEED_NEST.replace("{test}", "LT")  # asks whether 16 < i: it never is
+    found = loops_of(assemble(text))
+    assert [(each.fused, each.comparison) for each in found] == [(True, "GT"), (True, "GT")]
+    assert 1_000_000 - agreed_at_boundaries(text)[1] < 100
+
+
+def test_the_seeds_nested_loops_with_the_operands_the_right_way_round() -> None:
+    text = SEED_NEST.replace("{test}", "GT")
+    outer, inner = loops_of(assemble(text))
+    assert outer.fused
+    assert inner.fused
+    assert (outer.parent_loop_id, inner.parent_loop_id) == (None, outer.loop_id)
+    assert agreed_at_boundaries(text)[0] is Status.SUCCESS
+
+
+@pytest.mark.parametrize("bound", [5, 40])
+def test_three_loops_deep_agree(bound: int) -> None:
+    inmost = f"PUSH 0 c: JUMPDEST DUP4 PUSH 1 ADD SWAP4 POP PUSH 1 ADD PUSH {bound} DUP2 LT PUSH2 @c JUMPI POP"
+    middle = (
+        f"PUSH 0 b: JUMPDEST PUSH 6 DUP2 LT ISZERO PUSH2 @e JUMPI {inmost} PUSH 1 ADD PUSH2 @b JUMP e: JUMPDEST POP"
+    )
+    shape = Shape(bound=7, body=middle)
+    found = loops_of(assemble(shape.text()))
+    assert [each.fused for each in found] == [True, True, True]
+    assert [each.parent_loop_id for each in found] == [None, 0, 1]
+    agreed_at_boundaries(shape.text(), most=40)
+
+
+# -- unrolling
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 9])
+@pytest.mark.parametrize("bottom", [False, True])
+def test_small_known_loops_are_unrolled_exactly(count: int, bottom: bool) -> None:
+    shape = Shape(start=4, bound=4 + count, bottom=bottom, body="DUP1 SWAP2 POP")
+    assert only(shape.text()).unrolled == 1
+    used = 1_000_000 - agreed(shape.text())[1]
+    for gas in range(used + 2):
+        agreed(shape.text(), gas)
+
+
+def test_long_loops_are_not_unrolled() -> None:
+    assert only(Shape(bound=500).text()).unrolled == 0
+
+
+# -- what is recognised and reported
+
+
+def test_walks_over_arrays_are_recognised() -> None:
+    memory = only(Shape(bound=30, body="DUP1 PUSH 5 SHL PUSH 0x80 ADD DUP2 SWAP1 MSTORE").text())
+    storage = only(Shape(bound=30, body="DUP1 PUSH 7 ADD SLOAD POP").text())
+    assert memory.walks[0].startswith("memory +32 (MSTORE")
+    assert storage.walks[0].startswith("storage +1 (SLOAD")
+
+
+def test_independent_iterations_are_recognised() -> None:
+    assert only(Shape(bound=30, body="DUP1 PUSH 5 SHL DUP2 SWAP1 MSTORE").text()).independent
+    assert not only(Shape(bound=30).text()).independent  # a sum needs the one before
+    assert not only(Shape(bound=30, body="DUP1 PUSH 0 MSTORE").text()).independent  # all write the same word
+
+
+def test_code_without_a_jump_back_has_no_loops() -> None:
+    assert loops_of(assemble("PUSH1 @on JUMP on: JUMPDEST STOP")) == []
+
+
+# -- real code
+
+
+def test_ten_thousand_hashes_is_fused(fixtures_dir: Path) -> None:
+    bench = json.loads((fixtures_dir / "bench" / "ten-thousand-hashes.json").read_text())
+    code = next(bytes.fromhex(account["code"][2:]) for account in bench["pre"].values() if len(account["code"]) > 10)
+    (found,) = loops_of(code)
+    assert (found.header, found.exit_pc, found.fused) == (0x34, 0x5E, True)
+    assert (found.start_value, found.end_value, found.increment, found.comparison) == (0, 20_000, 1, "LT")
+    data = bytes.fromhex(bench["call"]["data"].removeprefix("0x"))
+    status, left, *_ = agreed(code, 10_000_000, data)
+    assert status is Status.SUCCESS
+    assert 10_000_000 - left == bench["expect"]["gas_used"]
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_random_loops_agree(part: int) -> None:
+    for seed in range(part * 40, part * 40 + 40):
+        check_random(seed)
+
+
+def test_the_command_tells_what_was_fused_and_why_not() -> None:
+    import typer
+
+    from fusevm.cli.loops import loops
+
+    app = typer.Typer()
+    app.command()(loops)
+    fused = CliRunner().invoke(app, [assemble(Shape(bound=100).text()).hex()])
+    assert "while LT 100" in fused.output
+    assert "1 loop, 1 fused" in fused.output
+    refused = CliRunner().invoke(app, [assemble(Shape(body="GAS POP").text()).hex(), "--json"])
+    assert "GAS" in json.loads(refused.output)[0]["reason"]
