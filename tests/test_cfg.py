@@ -31,6 +31,21 @@ def test_a_branch_has_both_ways() -> None:
     assert edges(cfg) == {(0, 4), (0, 5)}
 
 
+def test_a_branch_on_a_constant_has_one_way() -> None:
+    assert edges(graph_of("PUSH 1 PUSH @a JUMPI STOP a: JUMPDEST STOP")) == {(0, 6)}
+    assert edges(graph_of("PUSH 0 PUSH @a JUMPI STOP a: JUMPDEST STOP")) == {(0, 4)}
+
+
+def test_a_flag_that_was_tested_is_known_on_the_way_taken() -> None:
+    """As compilers write try and catch: the first branch hands on a zero, the other way a one."""
+    cfg = graph_of(
+        "PUSH @end CALLER CALLVALUE DUP1 ISZERO PUSH @catch JUMPI POP PUSH 7 PUSH 1 "
+        "catch: JUMPDEST PUSH @ok JUMPI POP JUMP ok: JUMPDEST POP POP JUMP end: JUMPDEST STOP"
+    )
+    assert not cfg.has_unknown_jumps
+    assert cfg.nodes[max(cfg.nodes)].reached
+
+
 def test_a_jump_to_no_jumpdest_is_bad_and_no_edge() -> None:
     node = graph_of("PUSH 1 JUMP").nodes[0]
     assert node.bad_jump
@@ -100,7 +115,7 @@ def test_a_loop_header_whose_address_waits_on_the_stack_is_found() -> None:
 
 def test_thousands_of_jumps_into_each_other_stay_inside_the_budget_and_sound() -> None:
     rng = random.Random(7)
-    text = "".join(f"l{n}: JUMPDEST PC PUSH2 @l{rng.randrange(2000)} JUMPI " for n in range(2000))
+    text = "".join(f"l{n}: JUMPDEST CALLER PUSH2 @l{rng.randrange(2000)} JUMPI " for n in range(2000))
     cfg = graph_of(text + "CALLDATASIZE JUMP")
     last = cfg.nodes[max(cfg.nodes)]
     assert last.unknown

@@ -23,7 +23,7 @@ YARDSTICK = "pyrevm"  # whose time the others are given in multiples of
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help="bench files, all of them if none is named")] = None,
     peers: Annotated[bool, typer.Option("--peers", help="pyrevm, py-evm and the executable spec too")] = False,
-    tier: Annotated[list[str] | None, typer.Option(help="a tier of ours [default: auto]", show_default=False)] = None,
+    tier: Annotated[list[str] | None, typer.Option(help="a tier of ours (auto if none is named)")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="the best of so many runs, after one to warm up")] = 5,
     limit: Annotated[float, typer.Option(min=0.1, help="seconds after which a run is given up")] = 60.0,
     stop: Annotated[bool, typer.Option("--stop", help="only what a call of STOP costs")] = False,

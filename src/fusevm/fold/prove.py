@@ -42,7 +42,7 @@ class Proof:
     name: str
     verdict: str  # "proved", "axiom", "refuted" or "undecided"
     widths: tuple[int, ...] = ()  # where it was proved or refuted
-    how: str = ""  # the domain that proved it
+    how: str = ""  # the domain that proved it (one of them, where widths differ)
     counterexample: Values | None = None
     seconds: float = 0.0
 
@@ -92,10 +92,11 @@ def prove(rule: Rule, timeout: float = 3.0) -> Proof:
         how = prove_at(rule, FULL, timeout)
         if how is not None:
             return proof("proved", widths=(FULL,), how=how)
-        widths = tuple(bits for bits in NARROW if prove_at(rule, bits, 3 * timeout))
+        hows = {bits: prove_at(rule, bits, 3 * timeout) for bits in NARROW}
     except Refuted as refuted:
         return proof("refuted", widths=(refuted.bits,), counterexample=refuted.values)
-    return proof("proved", widths=widths, how="Circuits") if widths else proof("undecided")
+    proved = {bits: how for bits, how in hows.items() if how is not None}
+    return proof("proved", widths=tuple(proved), how=max(proved.values())) if proved else proof("undecided")
 
 
 def prove_at(rule: Rule, bits: int, timeout: float = 3.0) -> str | None:
