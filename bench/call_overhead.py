@@ -1,6 +1,6 @@
 """What a call costs before any code runs: STOP through `EVM.call` on every tier, the best of many short batches.
 
-    python bench/call_overhead.py [batches]
+python bench/call_overhead.py [batches]
 """
 
 from __future__ import annotations

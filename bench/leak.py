@@ -1,6 +1,6 @@
 """A day's worth of calls: a small contract with storage, a log and a subcall, over and over; memory must stay flat.
 
-    python bench/leak.py [calls] [tier]
+python bench/leak.py [calls] [tier]
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def main(calls: int = 1_000_000, tier: str = "native") -> None:
             raise SystemExit(f"call {done}: {result.error}")
         if done % 7 == 0:
             evm.simulate(HERE, caller=CALLER)
-        if done % 1000 == 0:  # code nobody has seen before, and a call that fails
-            evm.set_code(CALLER, assemble(f"PUSH3 {done % (1 << 24)} POP INVALID"))
+        if done % 100 == 0:  # another code, and a call that fails
+            evm.set_code(CALLER, assemble(f"PUSH3 {done % 50_000} POP INVALID"))
             evm.call(CALLER)
 
 

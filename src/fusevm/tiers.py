@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 
 from fusevm.chain.environment import Context, Message
@@ -43,8 +44,9 @@ def executor_for(tier: str) -> TierExecutor:
     return executor
 
 
+@cache
 def _best() -> TierExecutor:
-    """The native tier, or the reference tier and a warning where LLVM cannot run."""
+    """The native tier, or the reference tier and a warning, the only one, where LLVM cannot run."""
     try:
         return executor_for("native")
     except (ImportError, OSError, RuntimeError) as error:

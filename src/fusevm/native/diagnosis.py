@@ -20,14 +20,11 @@ from fusevm.reference.interpreter import run
 PLENTY = 1 << 64  # of gas
 
 
-def diagnose(frame: Frame, view: Any, at: int, schedule: Schedule, halt: ExceptionalHalt) -> ExceptionalHalt:
+def diagnose(frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: ExceptionalHalt) -> ExceptionalHalt:
     """The halt as the reference tier would put it; sets the frame's pc.
 
-    `at` is where in the schedule the failed handler stands; state, stack and memory are as it found them.
+    The unit is the handler that failed; state, stack and memory are as it found them.
     """
-    unit = next((unit for unit in schedule.units if unit.at == at), None)
-    if unit is None:
-        return halt
     frame.pc = unit.tokens[0].pc + 1
     twin = _twin(frame, view, unit.tokens[0].pc)
     if unit.sequence == ("BADJUMP",):  # all is paid for, hops as well: replay from where the target was pushed

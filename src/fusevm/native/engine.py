@@ -22,7 +22,7 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.evm.precompiles import precompiles_of
-from fusevm.fuse.schedule import Handlers, Schedule, address_of, build_schedule
+from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
 from fusevm.native.arena import Arena
 from fusevm.native.build import Library, library
 from fusevm.native.diagnosis import diagnose
@@ -423,7 +423,11 @@ class NativeEngine:
                 frame = event
             frames.pop()
             self.serials.pop()
+            failed = frame.error is not None
             end(frame)
+            if frame.error is not None and not failed and not frames:  # its code cannot be kept
+                unit = self._place(frame, self.views[0], 1)
+                frame.pc = unit.tokens[-1].pc + 1 if unit else 0
             self.shared.epoch += 1
             if not frames:
                 return outcome_of(frame)
@@ -630,19 +634,25 @@ class NativeEngine:
         """The halt of a call's first frame, with reason and place; of others nobody can see them."""
         if frame.message.depth:
             return halt
-        code, fork, state = frame.message.code, self.context.fork, self.state
-        if not self.schedule(code).units:
-            self.schedule(code).units = build_schedule(
-                code, fork, self.handlers, keep_units=True, probes=self.probe is not None
-            ).units
-            self.scheduled += 20 * len(code)
-        at = (view.ip - view.schedule) // 8 - behind
+        state, unit = self.state, self._place(frame, view, behind)
         mark = state.mark()
         PendingStorage(self.slots.read(0, self.shared.slot_count * _SLOT_SIZE), self.addresses).apply(state, warm=True)
         try:
-            return diagnose(frame, view, at, self.schedule(code), halt)
+            return diagnose(frame, view, unit, self.schedule(frame.message.code), halt) if unit else halt
         finally:
             state.revert(mark)
+
+    def _place(self, frame: Frame, view: Any, behind: int) -> Unit | None:
+        """What stands in the schedule where a frame came back, or so many words before."""
+        code = frame.message.code
+        schedule = self.schedule(code)
+        if not schedule.units:
+            probes = self.probe is not None
+            again = build_schedule(code, self.context.fork, self.handlers, keep_units=True, probes=probes)
+            schedule.units = again.units
+            self.scheduled += 20 * len(code)
+        at = (view.ip - view.schedule) // 8 - behind
+        return next((unit for unit in schedule.units if unit.at == at), None)
 
 
 def _put(field: Any, value: int) -> None:

@@ -485,6 +485,7 @@ class HandlerBuilder:
     def _end_with_output(self, status: int) -> None:
         offset, size = self._pop(), self._pop()
         self._charged(self._call(runtime.set_output, self.frame, self.gas, offset.value, size.value))
+        self._set_field("ip", self.function.args[0])  # a creation may fail now, and then this is where
         self._set_field("gas", self.gas)
         self.build.ret(ir.Constant(I64, status))
 

@@ -48,13 +48,13 @@ class ScheduleStore:
         self._sequences = list(handlers.addresses)
         self._table = array("Q", handlers.addresses.values())
         self._numbers = {address: number for number, address in enumerate(self._table)}
-        self._fingerprint = f"{library.fingerprint}-{len(self._sequences)}-{int(handlers.loops)}"
+        self._fingerprint = f"{library.fingerprint} {self._sequences} {handlers.loops}"
 
     def get(self, code: bytes, fork: Fork) -> Schedule:
         if len(code) < LARGE:
             return build_schedule(code, fork, self._handlers)
         folder = cache_folder() / "schedules"
-        if not prepare(folder):
+        if not (prepare(cache_folder()) and prepare(folder)):
             return build_schedule(code, fork, self._handlers)
         digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
         path = folder / f"{digest[:40]}.schedule"
