@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import basic_blocks
+from fusevm.evm.opcodes import MSIZE, Effect
 from fusevm.fold.engine import fold_block
 from fusevm.fold.program import fold_program
 from fusevm.fold.stages import EVERYTHING, Stage
@@ -23,14 +24,14 @@ def folded(text: str, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING) -
     return fold_block(basic_blocks(assemble(text))[0], mode=mode, stages=stages)
 
 
-def steps(block: Block, mode: Mode = Mode.EXECUTION, keep_growth: bool = True) -> list[str]:
+def steps(block: Block, unseen: Effect | None = None) -> list[str]:
     """The scheduled block, without the identifiers of instructions: 'Add $0 #1'."""
-    order = schedule(block, mode, keep_growth=keep_growth)
+    order = schedule(block, unseen)
     return [step_text(step).split(" = ", 1)[1] for step in order.steps]
 
 
 def fold_steps(text: str, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING) -> list[str]:
-    return steps(folded(text, mode, stages)[0], mode, keep_growth=False)
+    return steps(folded(text, mode, stages)[0], MSIZE if mode is Mode.OPTIMISATION else None)
 
 
 def program(text: str) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
-from fusevm.ir.block import Mode
+from fusevm.evm.opcodes import ACCESS, MSIZE, NONE
 from fusevm.ir.lift import lift_block
 from fusevm.ir.schedule import schedule
 from irtools import lifted, steps
@@ -50,7 +50,14 @@ def test_an_unused_load_stays_for_its_price_and_what_it_warms() -> None:
 
 def test_where_gas_may_fall_an_unused_load_goes() -> None:
     block = lifted("PUSH 1 SLOAD POP PUSH 32 MLOAD POP GAS POP")
-    assert schedule(block, Mode.OPTIMISATION, keep_growth=False).steps == []
+    assert schedule(block, MSIZE | ACCESS).steps == []
+
+
+def test_an_unused_load_stays_where_somebody_sees_that_memory_grew_or_what_is_warm() -> None:
+    block = lifted("PUSH 1 SLOAD POP PUSH 32 MLOAD POP PUSH 3 PUSH 2 EXP POP")
+    assert steps(block, NONE) == ["SLoad #1", "MLoad #32"]
+    assert steps(block, MSIZE) == ["SLoad #1"]
+    assert steps(block, ACCESS) == ["MLoad #32"]
 
 
 def test_effects_keep_their_order() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fusevm.evm.assembly import assemble
+from fusevm.evm.opcodes import ACCESS, MSIZE
+from fusevm.ir.block import Mode
 from fusevm.ir.parse import parse
 from fusevm.ir.text import program_text
 from fusevm.ir.values import PHI
@@ -156,3 +158,11 @@ def test_empty_code_is_an_empty_program() -> None:
 def test_code_that_is_only_data_is_a_program() -> None:
     assert folded_program("DATA 0xfeef00")[0].blocks[0].terminator.op == "INVALID"
     assert assemble("DATA 0xfe") == b"\xfe"
+
+
+def test_what_nobody_can_notice_may_go_where_gas_may_fall() -> None:
+    load = "PUSH 1 SLOAD POP PUSH 32 MLOAD POP"
+    call = "PUSH 0 PUSH 0 PUSH 0 PUSH 0 PUSH 0 PUSH 9 PUSH 0 CALL POP"
+    unseen = [folded_program(f"{load} {more} STOP", Mode.OPTIMISATION)[0].unseen for more in ("", "MSIZE POP", call)]
+    assert unseen == [MSIZE | ACCESS, ACCESS, MSIZE]
+    assert folded_program(f"{load} STOP")[0].unseen is None

@@ -48,7 +48,9 @@ def executor_for(tier: str) -> TierExecutor:
 def _best() -> TierExecutor:
     """The native tier, or the reference tier and a warning, the only one, where LLVM cannot run."""
     try:
-        return executor_for("native")
+        native = executor_for("native")
+        import_module("fusevm.native.build").library()  # what LLVM cannot build or load here must show now
     except (ImportError, OSError, RuntimeError) as error:
         warnings.warn(f"fusevm: the native tier cannot run here ({error}); using the reference tier", stacklevel=4)
         return executor_for("reference")
+    return native

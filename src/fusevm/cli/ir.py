@@ -45,7 +45,7 @@ def ir(
     else:
         program = lift_program(data, rules, peel)
     chosen = _chosen(program, block)
-    orders = [schedule(each, program.mode, inline, program.keeps_growth) for each in chosen]
+    orders = [schedule(each, program.unseen, inline) for each in chosen]
     found = measure(data, rules, mode, peel) if stats is not None else None
     if as_json:
         typer.echo(json.dumps(_as_data(program, orders, stats, found)))

@@ -26,7 +26,7 @@ def schedule(
     data, rules = code_or_exit(code), fork_or_exit(fork)
     handlers = _handlers(no_fuse, only or [])
     units = build_schedule(data, rules, handlers, keep_units=True).units
-    steps = sum(unit.steps for unit in units)
+    steps = sum(unit.section.steps if unit.section else 0 for unit in units)
     if as_json:
         typer.echo(json.dumps({"steps": steps, "handlers": len(units), "units": [_as_data(unit) for unit in units]}))
         return

@@ -9,13 +9,14 @@ from __future__ import annotations
 from fusevm.evm.cfg import control_flow
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.loops import Loop
+from fusevm.evm.opcodes import MSIZE
 from fusevm.fold.engine import Engine, fuel_for
 from fusevm.fold.stages import EVERYTHING, Stage
 from fusevm.fold.stats import Stats
 from fusevm.fold.world import BITS, World
 from fusevm.ir.block import Block, Mode, Program, Terminator
 from fusevm.ir.flow import ROOT, Flow, flow_of
-from fusevm.ir.program import build_program, uses_msize
+from fusevm.ir.program import build_program, unseen_by
 from fusevm.ir.values import CONST, Value
 
 
@@ -26,7 +27,7 @@ class ProgramEngine(Engine):
         self.blocks: dict[int, Block] = {}
         self.loop_of = _innermost(flow)
         self.hoists: dict[int, bool] = {}
-        super().__init__(flow.cfg.fork, mode, stages, flow.cfg.dests, uses_msize(flow.cfg))
+        super().__init__(flow.cfg.fork, mode, stages, flow.cfg.dests, not unseen_by(flow.cfg) & MSIZE)
         self.fuel = fuel_for(sum(block.opcodes for block in flow.plain.values()))
 
     def know(self, block: Block) -> None:

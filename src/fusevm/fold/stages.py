@@ -42,7 +42,7 @@ def _then(op: str) -> Then:
         return Then.CSE
     if op == "EXP":
         return Then.EXP
-    return Then.EMIT if traits.is_root and not traits.lazy else Then.READ
+    return Then.EMIT if traits.is_root and not traits.priced else Then.READ
 
 
 DISPATCH: dict[str, Then] = {op: _then(op) for op in NAMES}

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from fusevm.evm.cfg import Cfg
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.opcodes import Effect
 from fusevm.ir.values import TRAITS, Value
 
 
@@ -87,4 +88,4 @@ class Program:
     fork: Fork = LATEST
     mode: Mode = Mode.EXECUTION
     next_id: int = 0
-    keeps_growth: bool = True  # somebody looks at the size of memory
+    unseen: Effect | None = None  # optimisation mode: effects nobody looks at, so that they may go. None: all stay

@@ -260,10 +260,7 @@ class Runner:
 
     def order_of(self, start: int) -> Schedule:
         if start not in self.orders:
-            program = self.program
-            self.orders[start] = schedule(
-                program.blocks[start], program.mode, inline=self.inline, keep_growth=program.keeps_growth
-            )
+            self.orders[start] = schedule(self.program.blocks[start], self.program.unseen, self.inline)
         return self.orders[start]
 
     def run(self) -> Calls:

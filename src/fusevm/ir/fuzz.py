@@ -23,6 +23,7 @@ from fusevm.evm.assembly import assemble, disassemble
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.evm.opcodes import NONE
 from fusevm.fold.engine import fold_block
 from fusevm.fold.program import fold_program
 from fusevm.fold.stages import EVERYTHING, Stage
@@ -219,7 +220,7 @@ def check_block(case: Case) -> str | None:
     folded, _ = fold_block(block, case.fork, case.mode, case.stages)
     for name, lifted, mode in (("lifted", plain, Mode.EXECUTION), ("folded", folded, case.mode)):
         frame = frame_for(case.code, case.data, case.gas, case.fork, case.static)
-        order = schedule(lifted, mode, inline=case.inline)
+        order = schedule(lifted, NONE if mode is Mode.OPTIMISATION else None, case.inline)
         try:
             ending, stack = run_block(lifted, frame, list(case.stack), order, metered=mode is Mode.EXECUTION)
             found = sight_of(frame, ending, stack)

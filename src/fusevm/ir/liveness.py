@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from fusevm.ir.block import Block, Edge, Mode, Program
+from fusevm.evm.opcodes import Effect
+from fusevm.ir.block import Block, Edge, Program
 from fusevm.ir.values import CONST, PHI, Value, traits_of
 
 
-def is_root(value: Value, relaxed: bool) -> bool:
-    """It stays though nobody uses its value. Relaxed: where neither gas nor the size of memory is looked at."""
+def is_root(value: Value, unseen: Effect | None) -> bool:
+    """It stays though nobody uses its value; where gas may fall, unless all that it leaves behind is unseen."""
     traits = traits_of(value)
-    return traits.is_root and not (relaxed and traits.lazy)
+    if unseen is None or not traits.priced:
+        return traits.is_root
+    return bool(traits.leaves & ~unseen.value)
 
 
 def prune(program: Program) -> None:
@@ -24,7 +27,7 @@ def prune(program: Program) -> None:
 
 
 def _needed(program: Program) -> tuple[set[int], dict[int, dict[int, Value]]]:
-    relaxed = program.mode is Mode.OPTIMISATION and not program.keeps_growth
+    unseen = program.unseen
     edges_into: dict[int, list[tuple[Block, Edge]]] = {}
     for block in program.blocks.values():
         for edge in block.terminator.edges:
@@ -44,7 +47,7 @@ def _needed(program: Program) -> tuple[set[int], dict[int, dict[int, Value]]]:
 
     for block in program.blocks.values():
         for value in block.instructions:
-            if is_root(value, relaxed):
+            if is_root(value, unseen):
                 use(value, block.start)
         for value in (*block.terminator.args, *(spill.args[0] for spill in block.spills)):
             use(value, block.start)

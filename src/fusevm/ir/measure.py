@@ -52,7 +52,7 @@ class Measurement:
 def counted(program: Program, stage: str, stats: Stats) -> Row:
     row = Row(stage, stats=stats)
     for block in program.blocks.values():
-        order = schedule(block, program.mode, keep_growth=program.keeps_growth)
+        order = schedule(block, program.unseen)
         kinds = Counter("load" if step.slot is not None else step.value.op for step in order.steps)
         row.loads += kinds.pop("load", 0)
         row.spills += kinds.pop(SPILL, 0)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fusevm.evm.cfg import Cfg, control_flow
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.opcodes import ACCESS, MSIZE, OUTSIDE, Effect, Opcode
 from fusevm.ir.block import CONTINUES, Block, Edge, Mode, Program, Terminator
 from fusevm.ir.builder import Builder
 from fusevm.ir.copies import pc_of
@@ -18,19 +21,29 @@ def lift_program(code: bytes, fork: Fork = LATEST, peel: bool = False) -> Progra
     return build_program(flow_of(control_flow(code, fork), peel), Builder(), Mode.EXECUTION)
 
 
-def uses_msize(cfg: Cfg) -> bool:
-    return any(
-        instruction.name == "MSIZE"
-        for node in cfg.nodes.values()
-        if node.reached
-        for instruction in node.block.instructions
-    )
+def unseen_by(cfg: Cfg) -> Effect:
+    """What no instruction of the program, and nobody it calls, can notice: how far memory grew, what is warm."""
+    seen = Effect.NONE
+    for node in cfg.nodes.values():
+        if node.reached:
+            for instruction in node.block.instructions:
+                if instruction.op is not None:
+                    seen |= _noticed(instruction.op)
+    return (MSIZE | ACCESS) & ~seen
+
+
+@cache
+def _noticed(op: Opcode) -> Effect:
+    """MSIZE by whoever reads it; warmth by whom it calls, who may have gas enough for a warm access only."""
+    grown = MSIZE & op.reads
+    return grown | ACCESS if op.writes & OUTSIDE else grown
 
 
 def build_program(flow: Flow, builder: Builder, mode: Mode) -> Program:
     """Every block through the builder, dominators first, then the edges between them."""
     cfg = flow.cfg
-    program = Program(cfg.code, cfg, {}, cfg.fork, mode, keeps_growth=uses_msize(cfg))
+    unseen = unseen_by(cfg) if mode is Mode.OPTIMISATION else None
+    program = Program(cfg.code, cfg, {}, cfg.fork, mode, unseen=unseen)
     for start in flow.order:
         block = shape_of(flow.sources[start], cfg.fork)
         program.blocks[start] = block

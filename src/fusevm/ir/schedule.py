@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fusevm.ir.block import Block, Edge, Mode
+from fusevm.evm.opcodes import Effect
+from fusevm.ir.block import Block, Edge
 from fusevm.ir.liveness import is_root
 from fusevm.ir.values import CONST, SPILL, UNSPILL, Value, traits_of
 
@@ -38,17 +39,16 @@ class Schedule:
     live_across_calls: int = 0  # words kept in registers over calls to the runtime, summed over the calls
 
 
-def schedule(block: Block, mode: Mode = Mode.EXECUTION, inline: bool = False, keep_growth: bool = True) -> Schedule:
-    """`inline` makes Unspills operands where nobody else needs the word; `keep_growth` is for code that uses MSIZE."""
-    return _Scheduler(block, mode, inline, keep_growth).run()
+def schedule(block: Block, unseen: Effect | None = None, inline: bool = False) -> Schedule:
+    """`unseen`: gas may fall, and these effects are looked at by nobody. `inline`: Unspills as operands."""
+    return _Scheduler(block, unseen, inline).run()
 
 
 class _Scheduler:
-    def __init__(self, block: Block, mode: Mode, inline: bool, keep_growth: bool) -> None:
-        self.block, self.inline = block, inline
-        self.relaxed = mode is Mode.OPTIMISATION and not keep_growth
+    def __init__(self, block: Block, unseen: Effect | None, inline: bool) -> None:
+        self.block, self.unseen, self.inline = block, unseen, inline
         self.result = Schedule(block)
-        self.roots = [value for value in block.instructions if is_root(value, self.relaxed)]
+        self.roots = [value for value in block.instructions if is_root(value, self.unseen)]
         self.local = {value.id for value in block.instructions}
         self.pending: dict[int, int] = {}  # uses still to come
         self.needed: set[int] = set()
@@ -100,7 +100,7 @@ class _Scheduler:
             if value.id not in self.needed:
                 continue
             traits = traits_of(value)
-            if not is_root(value, self.relaxed):
+            if not is_root(value, self.unseen):
                 bits = traits.reads
                 while bits:
                     bit = bits & -bits

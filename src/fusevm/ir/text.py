@@ -52,7 +52,7 @@ def block_text(block: Block, order: Schedule | None = None, facts: bool = False)
 
 
 def program_text(program: Program, facts: bool = False) -> str:
-    orders = [schedule(each, program.mode, keep_growth=program.keeps_growth) for each in program.blocks.values()]
+    orders = [schedule(each, program.unseen) for each in program.blocks.values()]
     return "\n".join(block_text(order.block, order, facts) for order in orders)
 
 

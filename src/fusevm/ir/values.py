@@ -77,7 +77,7 @@ class Traits:
     Effects are plain integers here, because everything in the IR asks about them all the time.
     """
 
-    __slots__ = ("calls", "halts", "is_root", "lazy", "observes", "opcode", "pure", "reads", "writes")
+    __slots__ = ("calls", "halts", "is_root", "leaves", "observes", "opcode", "priced", "pure", "reads", "writes")
 
     def __init__(self, name: str, raw: bool = False) -> None:
         self.opcode = opcode = opcode_of(name)
@@ -91,9 +91,9 @@ class Traits:
         self.halts = halts
         self.observes = bool(reads & GAS)  # a section of static gas ends here
         self.is_root = bool(writes) or halts or self.observes  # it stays, in its place
-        # Nobody sees it go where gas may fall and memory size is not looked at.
-        growth_only = not (writes & ~(MSIZE | GAS | ACCESS)) and not halts
-        self.lazy = growth_only and opcode is not None and opcode.pushes == 1
+        # A value with a price: where gas may fall it can go, if nobody sees what else it did (`leaves`).
+        self.leaves: int = (writes & ~GAS).value
+        self.priced = not (writes & ~(MSIZE | GAS | ACCESS)) and not halts and opcode is not None and opcode.pushes == 1
         self.pure = not (reads or self.is_root) and name != SPILL
         # Whatever goes to the runtime comes back with the registers gone.
         inline = name in OWN or (raw and name in ("MLOAD", "MSTORE", "MSTORE8"))

@@ -116,7 +116,7 @@ def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
     import llvmlite
 
     import fusevm
-    from fusevm.evm import opcodes, words
+    from fusevm.evm import bytecode, forks, opcodes, words
 
     digest = hashlib.sha256()
     parts = [fusevm.__version__, llvmlite.__version__, *host(), repr(sequences)]
@@ -127,8 +127,7 @@ def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
     for source in (
         *sorted(folder.glob("*.py")),
         *sorted(fuse.glob("*.py")),
-        Path(words.__file__),
-        Path(opcodes.__file__),
+        *(Path(each.__file__) for each in (bytecode, forks, opcodes, words)),
     ):
         digest.update(source.read_bytes())
     return digest.hexdigest()[:32]

@@ -12,6 +12,7 @@ from typing import Any
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.halts import ExceptionalHalt
 from fusevm.fuse.schedule import Schedule, Unit
+from fusevm.fuse.sections import Section
 from fusevm.native.layout import STACK_ALIGN, WORD
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import table_of
@@ -58,9 +59,15 @@ def _twin(frame: Frame, view: Any, pc: int) -> Frame:
     return twin
 
 
+def section_of(unit: Unit, schedule: Schedule) -> Section:
+    """The section a unit stands in; a bad jump's own place, behind all sections, counts to the last."""
+    units = schedule.units[: schedule.units.index(unit) + 1]
+    return next(each.section for each in reversed(units) if each.section is not None)
+
+
 def _gas_ahead(frame: Frame, unit: Unit, schedule: Schedule) -> int:
     """What the section costs from the unit's first instruction on."""
-    section = next(each.section for each in reversed(schedule.units[: schedule.units.index(unit) + 1]) if each.section)
+    section = section_of(unit, schedule)
     behind = 0
     for each in instructions(schedule.code, frame.context.fork, section.pc):
         if each.pc >= unit.tokens[0].pc:

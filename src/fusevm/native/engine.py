@@ -22,10 +22,11 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.evm.precompiles import precompiles_of
+from fusevm.fuse.loop_schedule import PAID
 from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
 from fusevm.native.arena import Arena
 from fusevm.native.build import Library, library
-from fusevm.native.diagnosis import diagnose
+from fusevm.native.diagnosis import diagnose, section_of
 from fusevm.native.layout import (
     ACCOUNT_BLANK,
     ACCOUNT_PLAIN,
@@ -161,6 +162,7 @@ class NativeEngine:
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
         self.error: BaseException | None = None
+        self.unsure = False  # whether a failure's place could not be told
         self.state: State
         self.context: Context
         self.message: Message
@@ -635,6 +637,9 @@ class NativeEngine:
         if frame.message.depth:
             return halt
         state, unit = self.state, self._place(frame, view, behind)
+        if unit is not None and section_of(unit, self.schedule(frame.message.code)).needs == PAID:
+            self.unsure = True  # a loop's gas was taken in bulk: only a run without that can tell where it ended
+            return halt
         mark = state.mark()
         PendingStorage(self.slots.read(0, self.shared.slot_count * _SLOT_SIZE), self.addresses).apply(state, warm=True)
         try:
@@ -681,7 +686,12 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
     """As the reference tier, natively. What is watched by hooks runs in the reference tier."""
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
-    return engine().execute(message, state, context)
+    fused = engine()
+    outcome = fused.execute(message, state, context)
+    if outcome.failure is not None and fused.unsure:
+        fused.unsure = False
+        return engine(fuse=False).execute(message, state, context)
+    return outcome
 
 
 def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:

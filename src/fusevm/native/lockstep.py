@@ -159,7 +159,7 @@ class Lockstep:
         engine = self.engine
         for number in range(engine.shared.slot_count):
             slot = view_of(Slot).from_address(engine.slots.address + number * Slot.byte_size())
-            if slot.flags & SLOT_DIRTY:
+            if slot.flags & SLOT_DIRTY or slot.account & TRANSIENT:
                 address, key = engine.addresses[slot.account & ~TRANSIENT], int.from_bytes(slot.key, "little")
                 expected = reference.storage(address, key)
                 if slot.account & TRANSIENT:
