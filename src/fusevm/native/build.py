@@ -116,18 +116,14 @@ def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
     import llvmlite
 
     import fusevm
-    from fusevm.evm import bytecode, forks, opcodes, words
 
     digest = hashlib.sha256()
     parts = [fusevm.__version__, llvmlite.__version__, *host(), repr(sequences)]
     for part in parts:
         digest.update(part.encode() + b"\0")
-    folder = Path(__file__).parent
-    fuse = folder.parent / "fuse"
-    for source in (
-        *sorted(folder.glob("*.py")),
-        *sorted(fuse.glob("*.py")),
-        *(Path(each.__file__) for each in (bytecode, forks, opcodes, words)),
-    ):
+    package = Path(__file__).parent.parent
+    sources = [*sorted((package / "native").glob("*.py")), *sorted((package / "fuse").glob("*.py"))]
+    sources += [package / "evm" / name for name in ("bytecode.py", "forks.py", "opcodes.py", "words.py")]
+    for source in sources:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:32]
