@@ -19,12 +19,16 @@ types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
+	FUSEVM_TIER=native $(BIN)/python -m pytest -n 2 $(wildcard tests/test_reference*.py)
 	$(BIN)/python -m pytest -n 2
 
 # The official suites, where the fixtures are (FUSEVM_FIXTURES, default ../shared/fixtures).
 FUSEVM_FIXTURES ?= ../shared/fixtures
 conformance: $(READY)
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier reference
+	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier native
+	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --no-fuse
+	$(BIN)/fusevm bench --dir $(FUSEVM_FIXTURES)/bench --repeat 1
 
 wheel: $(READY)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
