@@ -26,7 +26,6 @@ class ProgramEngine(Engine):
         self.worlds: dict[int, World] = {}  # what was known at the end of each block
         self.blocks: dict[int, Block] = {}
         self.loop_of = _innermost(flow)
-        self.hoists: dict[int, bool] = {}
         super().__init__(flow.cfg.fork, mode, stages, flow.cfg.dests, not unseen_by(flow.cfg) & MSIZE)
         self.fuel = fuel_for(sum(block.opcodes for block in flow.plain.values()))
 

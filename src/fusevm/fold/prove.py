@@ -161,6 +161,8 @@ def domains_for(rule: Rule) -> tuple[str, ...]:
         return ("Numbers", "Laws", "Circuits") if "MULMOD" in ops else ("Laws", "Numbers", "Circuits")
     if "MUL" in ops and "SHL" in ops:
         return ("Products", "Circuits")
+    if ops <= {"ADD", "SUB", "EQ", "ISZERO", "LT", "GT"}:
+        return ("Numbers", "Circuits")
     return ("Circuits",)
 
 
