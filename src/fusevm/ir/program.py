@@ -69,11 +69,10 @@ def _enter(flow: Flow, program: Program, block: Block, builder: Builder) -> None
             value = builder.make(UNSPILL, (), -depth)
         elif origin == Origin(block.start, depth, is_phi=True):
             value = builder.make(PHI, (), -depth)
+            block.params += (-depth,)
         else:
             value = _word_of(origin, program, builder)
         block.entry.append(value)
-    block.params = tuple(-depth for depth in params if block.entry[depth - 1].op == PHI
-                         and block.entry[depth - 1].block == block.start)  # fmt: skip
 
 
 def _word_of(origin: Origin, program: Program, builder: Builder) -> Value:
