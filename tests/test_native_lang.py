@@ -206,6 +206,20 @@ def greater(a: u64, b: u64) -> u64:
 
 
 @exported
+def decided(a: u64, b: u64) -> u64:
+    """Conditions known while translating, wherever a condition may stand."""
+    answer = (a if SEVEN == 7 else b) + select(SEVEN == 8, a, b) * 100
+    if (SEVEN == 7 and a < b) or False:
+        answer += 10_000
+    return answer
+
+
+@exported
+def compared_with_truth(a: u64) -> u64:
+    return 1 if (a == 5) == True else u64(2)  # noqa: E712
+
+
+@exported
 def unlikely_zero(a: u64) -> u64:
     if unlikely(a == 0):
         return 1
@@ -379,6 +393,14 @@ def test_select_and_conditional_expressions(run: Any) -> None:
     assert [run(greater, a, b) for a, b in ((3, 4), (4, 3), (5, 5))] == [4 + 6, 4 + 6, 5 + 10]
 
 
+def test_a_condition_may_be_known_while_translating(run: Any) -> None:
+    assert [run(decided, a, b) for a, b in ((3, 4), (4, 3))] == [3 + 400 + 10_000, 4 + 300]
+
+
+def test_a_truth_is_a_literal_too(run: Any) -> None:
+    assert [run(compared_with_truth, a) for a in (5, 6)] == [1, 2]
+
+
 def test_declared_types_and_constants_of_the_module(run: Any) -> None:
     assert run(declared) == 2 + 7
 
@@ -496,6 +518,32 @@ def lambdas(a: u64) -> u64:
     return (lambda: a)()
 
 
+@native
+def chooses_between_literals(a: u64) -> u64:
+    return 1 if a < 5 else 2
+
+
+@native
+def chooses_between_truths(a: u64) -> u64:
+    return u64(True if a < 5 else False)  # noqa: SIM210
+
+
+@native
+def selects_between_literals(a: u64) -> u64:
+    return select(a < 5, SEVEN, 2)
+
+
+@native
+def compares_literals_as_signed(a: u64) -> u64:
+    return u64(slt(1, SEVEN))
+
+
+@native
+def declares_no_truth(a: u64) -> u64:
+    x = True
+    return a + x
+
+
 @pytest.mark.parametrize(
     ("function", "line", "why"),
     [
@@ -508,6 +556,11 @@ def lambdas(a: u64) -> u64:
         (runs_over_a_list, 3, "`for` runs over a range known while translating"),
         (not_a_number, 3, "Point is no number"),
         (no_table, 3, "FUNCTIONS is neither local(...) nor a Table"),
+        (chooses_between_literals, 3, "1 and 2 are both literals: one needs a type"),
+        (chooses_between_truths, 3, "True and False are both literals: one needs a type"),
+        (selects_between_literals, 3, "SEVEN and 2 are both literals: one needs a type"),
+        (compares_literals_as_signed, 3, "1 and SEVEN are both literals: one needs a type"),
+        (declares_no_truth, 3, "a literal needs a declared type"),
     ],
 )
 def test_a_mistake_names_the_function_and_the_line(function: Any, line: int, why: str) -> None:

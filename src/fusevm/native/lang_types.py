@@ -1,0 +1,186 @@
+"""What values of the subset are to LLVM: words, pointers, structs behind pointers, tables, functions."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+PTR = ir.PointerType()
+BOOL = ir.IntType(1)
+VOID = ir.VoidType()
+
+
+class Word:
+    """An unsigned integer type."""
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self.ir = ir.IntType(bits)
+        self.size = bits // 8
+
+    def __repr__(self) -> str:
+        return f"u{self.bits}"
+
+
+class Pointer:
+    ir = PTR
+    size = 8
+
+    def __repr__(self) -> str:
+        return "ptr"
+
+
+if TYPE_CHECKING:
+    u1 = int
+    u8 = int
+    u16 = int
+    u32 = int
+    u64 = int
+    u128 = int
+    u192 = int
+    u256 = int
+    u320 = int
+    u512 = int
+    ptr = int
+else:
+    u1, u8, u16, u32, u64 = (Word(bits) for bits in (1, 8, 16, 32, 64))
+    u128, u192, u256, u320, u512 = (Word(bits) for bits in (128, 192, 256, 320, 512))
+    ptr = Pointer()
+
+
+if TYPE_CHECKING:
+    _Place = int  # to a type checker a pointer is a number too
+else:
+    _Place = object
+
+
+class Struct(_Place):
+    """A layout in memory: annotated fields one behind another, each aligned to eight bytes."""
+
+    _fields: dict[str, tuple[int, Any]]
+    _size: int
+
+    def __init_subclass__(cls) -> None:
+        offset = 0
+        cls._fields = {}
+        scope = vars(inspect.getmodule(cls))
+        for name, annotation in cls.__annotations__.items():
+            if name.startswith("_"):
+                continue
+            kind = eval(annotation, scope) if isinstance(annotation, str) else annotation
+            cls._fields[name] = (offset, kind)
+            size = 8 if isinstance(kind, type) else kind.size
+            offset += (size + 7) // 8 * 8
+        cls._size = offset
+
+    @classmethod
+    def offset(cls, name: str) -> int:
+        return cls._fields[name][0]
+
+    @classmethod
+    def byte_size(cls) -> int:
+        return cls._size
+
+
+class Table:
+    """Constant words in the code's own data, to be indexed at run time."""
+
+    def __init__(self, kind: Any, values: Sequence[int]) -> None:
+        self.kind = kind
+        self.values = tuple(values)
+
+    def __getitem__(self, index: int) -> int:
+        return self.values[index]
+
+    def define(self, module: ir.Module) -> ir.GlobalVariable:
+        symbol = f"fusevm_table_{self.kind}_{hashlib.sha256(repr(self.values).encode()).hexdigest()[:16]}"
+        found = module.globals.get(symbol)
+        if found is not None:
+            return found
+        kind = ir.ArrayType(self.kind.ir, len(self.values))
+        table = ir.GlobalVariable(module, kind, symbol)
+        table.initializer = ir.Constant(kind, list(self.values))
+        table.linkage, table.global_constant = "internal", True
+        return table
+
+
+class Array:
+    """The kind of a local that holds several words."""
+
+    def __init__(self, kind: Word) -> None:
+        self.kind = kind
+
+
+def ir_type(kind: Any) -> Any:
+    return PTR if isinstance(kind, type) else kind.ir
+
+
+def constant_of(kind: Any, value: int) -> Any:
+    """Zero is also the pointer to nothing."""
+    return ir.Constant(kind, None) if kind == PTR and value == 0 else ir.Constant(kind, int(value))
+
+
+def is_literal(value: Any) -> bool:
+    """Known while translating, a number or a truth, and as yet of no type."""
+    return isinstance(value, int)
+
+
+class Typed:
+    """An LLVM value and, where it points at a struct, which."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, value: Any, kind: Any = None) -> None:
+        self.value = value
+        self.kind = kind
+
+
+class Function(ABC):
+    """A function of the subset as its callers see it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = function.__name__
+        self.function = function
+
+    def signature(self) -> tuple[list[tuple[str, Any]], Any]:
+        scope = self.function.__globals__
+        kinds = {
+            name: eval(text, scope) if isinstance(text, str) else text
+            for name, text in self.function.__annotations__.items()
+        }
+        result = kinds.pop("return", None)
+        return list(kinds.items()), result
+
+    @property
+    def symbol(self) -> str:
+        return f"fusevm_{self.name}"
+
+    def declare(self, module: ir.Module) -> ir.Function:
+        """Only its name and type; `define` then leaves the body to whoever links the module."""
+        found = module.globals.get(self.symbol)
+        if found is not None:
+            return found
+        parameters, result = self.signature()
+        kinds = [ir_type(kind) for _, kind in parameters]
+        return ir.Function(module, ir.FunctionType(VOID if result is None else ir_type(result), kinds), self.symbol)
+
+    @abstractmethod
+    def define(self, module: ir.Module) -> ir.Function:
+        """The function with its body, in that module once."""
+
+
+class Callee:
+    """An address to be called as a function of a given type: llvmlite's own pointers carry none."""
+
+    def __init__(self, address: Any, signature: ir.FunctionType) -> None:
+        self.address = address
+        self.type = PTR
+        self.function_type = signature
+
+    def get_reference(self) -> str:
+        return str(self.address.get_reference())
