@@ -93,9 +93,8 @@ def _engine() -> NativeEngine:
 
 def _only(sequence: tuple[str, ...]) -> NativeEngine:
     engine = _engine()
-    engine.handlers = library().handlers.only(frozenset([sequence]))
-    engine.store = ScheduleStore(library(), engine.handlers)
-    engine._forget_schedules()
+    handlers = library().handlers.only(frozenset([sequence]))
+    engine.codes.use(ScheduleStore(library(), handlers), handlers)
     return engine
 
 

@@ -60,7 +60,7 @@ def _scheduled(program: str, evm: EVM) -> Schedule:
     code = assemble(program)
     evm.set_code(HERE, code)
     assert evm.simulate(HERE).ok
-    return lockstep().engine.schedules[code, LATEST]
+    return lockstep().engine.codes.schedules[code, LATEST]
 
 
 def _place_of(program: str, name: str, value: int) -> int:

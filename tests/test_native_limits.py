@@ -13,9 +13,9 @@ import pytest
 from fusevm import EVM
 from fusevm.chain.outcome import EngineLimit, TimeLimit
 from fusevm.evm.assembly import assemble
-from fusevm.native import engine as native_engine
 from fusevm.native.build import library
 from fusevm.native.engine import NativeEngine
+from fusevm.native.tables import Caps
 from nativeprograms import NATIVE
 from programs import HERE, OTHER, call, push
 
@@ -65,9 +65,8 @@ def test_memory_beyond_the_cap_is_the_engines_limit_and_not_out_of_gas(what: str
     still_works(evm)
 
 
-def test_the_cap_counts_the_memory_of_all_frames_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_engine, "MEMORY_CAP", 1 << 22)
-    engine = NativeEngine(library(), library().handlers)
+def test_the_cap_counts_the_memory_of_all_frames_together() -> None:
+    engine = NativeEngine(library(), library().handlers, caps=Caps(memory=1 << 22))
     evm = machine("reference", f"PUSH1 1 PUSH3 0x0fffe0 MSTORE {call(HERE)} STOP")
     evm._execute = lambda message, state, context, hooks: engine.execute(message, state, context)
     with pytest.raises(EngineLimit):
@@ -76,10 +75,9 @@ def test_the_cap_counts_the_memory_of_all_frames_together(monkeypatch: pytest.Mo
     assert evm.call(HERE).output[-1] == 5
 
 
-def test_other_tables_have_caps_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("SLOT_CAP", 64), ("JOURNAL_CAP", 200), ("LOG_CAP", 4096), ("ACCOUNT_CAP", 32)):
-        monkeypatch.setattr(native_engine, name, value)
-    engine = NativeEngine(library(), library().handlers)
+def test_other_tables_have_caps_of_their_own() -> None:
+    caps = Caps(slots=64, journal=200, logs=4096, accounts=32)
+    engine = NativeEngine(library(), library().handlers, caps=caps)
     loop = "PUSH0 loop: JUMPDEST {deed} PUSH1 1 ADD PUSH1 @loop JUMP"
     for deed in (
         "DUP1 SLOAD POP",

@@ -56,6 +56,7 @@ class EVM:
         self.timeout = timeout  # seconds a call or transaction may take; past them it ends in TimeLimit
         self.tier = tier
         self._execute = executor_for(tier)
+        self._context = Context(self.fork, self.block)  # the last call's; the next is often in the same
         self._busy = threading.Lock()
 
     def __repr__(self) -> str:
@@ -203,7 +204,9 @@ class EVM:
                 self._check_value(caller, to_number(value, "value"))
             state.begin_transaction()
             begins = caller if origin is None else to_address(origin, "origin")
-            context = Context(self.fork, self.block, begins, gas_price)
+            context = self._context
+            if context.gas_price != gas_price or context.origin != begins or context.block is not self.block:
+                context = self._context = Context(self.fork, self.block, begins, gas_price)
             if rules.access_sets:
                 warm_up(state, context, caller, address)
             if creates:
@@ -228,8 +231,8 @@ class EVM:
 
     def _run(self, message: Message, state: State, context: Context) -> Outcome:
         try:
-            if self.timeout is not None:
-                context.deadline = time.monotonic() + self.timeout
+            timeout = self.timeout
+            context.deadline = None if timeout is None else time.monotonic() + timeout
             return self._execute(message, state, context, self.hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.revert(state.began)

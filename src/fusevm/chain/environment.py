@@ -68,10 +68,10 @@ class Context:
     gas_price: int = 0
     blob_hashes: tuple[bytes, ...] = ()
     deadline: float | None = None  # on time.monotonic's clock: what runs past it ends in TimeLimit
+    rules: Rules = field(init=False, repr=False)
 
-    @property
-    def rules(self) -> Rules:
-        return rules_of(self.fork)
+    def __post_init__(self) -> None:
+        self.rules = rules_of(self.fork)
 
     @property
     def blob_base_fee(self) -> int:

@@ -9,7 +9,7 @@ from fusevm.chain.addresses import create_address
 from fusevm.chain.authorization import apply_authorizations
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status
-from fusevm.chain.state import Log, State
+from fusevm.chain.state import Log, State, delegate_in
 from fusevm.chain.transaction import Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.halts import HaltReason
@@ -69,10 +69,11 @@ def top_message(
     """The first message of a transaction; following a delegation warms its target (EIP-7702)."""
     if creates:
         return Message(caller, address, data, value=value, creates=True, code_address=address)
-    delegate = state.delegate_of(address) if rules.delegation else None
+    code = state.account(address).code
+    delegate = delegate_in(code) if rules.delegation else None
     if delegate is not None:
         state.warm_address(delegate)
-    code = state.account(delegate or address).code
+        code = state.account(delegate).code
     return Message(caller, address, code, data, value, 0, 0, False, False, True, address, delegate is None)
 
 

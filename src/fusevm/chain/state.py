@@ -17,6 +17,7 @@ from fusevm.evm.keccak import keccak256
 EMPTY_CODE_HASH = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
 RIPEMD160 = (3).to_bytes(20, "big")
 DELEGATION_PREFIX = b"\xef\x01\x00"  # EIP-7702: followed by the address whose code runs instead
+DELEGATION_SIZE = 23
 
 
 class Log(NamedTuple):
@@ -200,8 +201,7 @@ class State:
 
     def delegate_of(self, address: bytes) -> bytes | None:
         """EIP-7702: the address whose code runs when this one is called, if it delegates."""
-        code = self.account(address).code
-        return code[3:] if len(code) == 23 and code.startswith(DELEGATION_PREFIX) else None
+        return delegate_in(self.account(address).code)
 
     def has_code_or_nonce_or_storage(self, address: bytes) -> bool:
         """Whether a creation at this address would collide (EIP-684, EIP-7610)."""
@@ -303,6 +303,11 @@ class State:
         """The state root: what a block header would commit to."""
         self.settle()
         return trie_root((keccak256(address), _account_rlp(account)) for address, account in self._accounts.items())
+
+
+def delegate_in(code: bytes) -> bytes | None:
+    """EIP-7702: the address that code of this form delegates to."""
+    return code[3:] if len(code) == DELEGATION_SIZE and code.startswith(DELEGATION_PREFIX) else None
 
 
 def _put(mapping: dict[Any, int], key: Any, value: int) -> None:

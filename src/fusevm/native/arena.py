@@ -30,3 +30,6 @@ class Arena:
     def write(self, offset: int, data: bytes) -> None:
         start = self.skip + offset
         self.map[start : start + len(data)] = data
+
+    def clear(self) -> None:
+        self.write(0, bytes(self.size))

@@ -41,9 +41,9 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
         made.HandlerBuilder(module, sequence).derive()
     for function in (
         runtime.revert_to,
-        runtime.forget,
+        outside.call,
         outside.run,
-        outside.forget_accounts,
+        outside.forget_all,
         outside.warm_address,
         schedules.relocate,
     ):
@@ -80,16 +80,18 @@ class Library:
         address = self.loaded.address
         self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
         self.enter = address("enter")
+        self.call = self.loaded.function(
+            "fusevm_call", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p
+        )
         self.run = self.loaded.function("fusevm_run", ctypes.c_uint64, ctypes.c_void_p)
         self.revert_to = self.loaded.function("fusevm_revert_to", None, ctypes.c_void_p, ctypes.c_uint64)
-        self.forget = self.loaded.function("fusevm_forget", None, ctypes.c_void_p)
         self.relocate = self.loaded.function(
             "fusevm_relocate", None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64
         )
         self.warm_address = self.loaded.function(
             "fusevm_warm_address", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p
         )
-        self.forget_accounts = self.loaded.function("fusevm_forget_accounts", None, ctypes.c_void_p)
+        self.forget_all = self.loaded.function("fusevm_forget_all", None, ctypes.c_void_p)
 
 
 @cache

@@ -70,14 +70,33 @@ class Frame(Struct):
     depth: u64
 
 
+class Call(Struct):
+    """A call from outside of plain code, without value, as Python describes it."""
+
+    gas: u64
+    reserve: u64
+    data_size: u64
+    static: u64
+    blank: u64
+    address: u256  # twenty bytes, highest first
+    caller: u256
+
+
 class Engine(Struct):
     """What all frames share."""
 
-    slot_count: u64  # these four first, as Python reads them at once
+    # how a call from outside ended; Python reads these at once
+    gas_left: u64
+    output_offset: u64
+    output_size: u64
+    slot_count: u64
+    log_size: u64  # bytes
+    refund: u64
+    # the rest
     account_count: u64
     journal_count: u64
-    log_size: u64  # bytes
     frame: ptr  # the running one
+    frames: ptr  # the first
     enter: ptr
     serial: u64
     slots: ptr
@@ -86,7 +105,6 @@ class Engine(Struct):
     index_mask: u64
     journal: ptr
     journal_limit: u64
-    refund: u64
     accounts: ptr
     account_limit: u64
     account_index: ptr  # u32 by hash: number of an account plus one

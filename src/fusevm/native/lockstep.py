@@ -157,10 +157,10 @@ class Lockstep:
 
     def _compare_slots(self, reference: State, place: tuple[int, int]) -> None:
         engine = self.engine
-        for number in range(engine.shared.slot_count):
-            slot = view_of(Slot).from_address(engine.slots.address + number * Slot.byte_size())
+        for number in range(engine.tables.shared.slot_count):
+            slot = view_of(Slot).from_address(engine.tables.slots.address + number * Slot.byte_size())
             if slot.flags & SLOT_DIRTY or slot.account & TRANSIENT:
-                address, key = engine.addresses[slot.account & ~TRANSIENT], int.from_bytes(slot.key, "little")
+                address, key = engine.world.addresses[slot.account & ~TRANSIENT], int.from_bytes(slot.key, "little")
                 expected = reference.storage(address, key)
                 if slot.account & TRANSIENT:
                     expected = reference.transient_storage(address, key)
@@ -197,7 +197,7 @@ def lockstep() -> Lockstep:
     found: Lockstep | None = getattr(_local, "lockstep", None)
     if found is None:
         native = library()
-        engine = NativeEngine(native, native.handlers)
+        engine = NativeEngine(native, native.handlers, probes=True)
         found = _local.lockstep = Lockstep(engine)
         engine.probe = found.probe
     return found

@@ -8,6 +8,7 @@ instruction as the reference tier does.
 from __future__ import annotations
 
 from fusevm.native.lang import (
+    bswap,
     call_pointer,
     copy,
     exported,
@@ -30,6 +31,7 @@ from fusevm.native.layout import (
     STACK_ALIGN,
     Account,
     BlockHash,
+    Call,
     Engine,
     Frame,
     LogHeader,
@@ -43,6 +45,7 @@ from fusevm.native.runtime import (
     UNDO_SIZE,
     charge,
     clamp,
+    forget,
     grow,
     hash_key,
     journal_full,
@@ -55,6 +58,7 @@ ACCOUNT_SIZE = Account.byte_size()
 BLOCK_HASH_SIZE = BlockHash.byte_size()
 LOG_HEADER_SIZE = LogHeader.byte_size()
 FRAME_SIZE = Frame.byte_size()
+FRAME_REST = Frame.offset("ip")  # from here on it goes with the code
 ADDRESS_MASK = (1 << 160) - 1
 DEPTH_LIMIT = 1024
 STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, RETURNDATA, CALLING = (
@@ -151,7 +155,9 @@ def find_account(engine: Engine, address: u256) -> ptr:
 
 
 @exported
-def forget_accounts(engine: Engine) -> None:
+def forget_all(engine: Engine) -> None:
+    """Empties all tables, as a call from outside finds them."""
+    forget(engine)
     number: u64 = 0
     while number < engine.account_count:
         account = Account(engine.accounts + number * ACCOUNT_SIZE)
@@ -394,3 +400,31 @@ def run(engine: Engine) -> u64:
         if frame.in_python != 0 or frame.depth == 0 or status == SYNC or status == REFILL or status > RETURNDATA:  # noqa: SIM109
             return status
         end_call(engine, frame, status)
+
+
+@exported
+def call(engine: Engine, given: Call, data: ptr, rest: ptr) -> u64:
+    """A call from outside: makes the first frame, from what Python gives and from what goes with the code; runs it."""
+    forget_all(engine)
+    frame = Frame(engine.frames)
+    frame.gas = given.gas
+    frame.reserve = given.reserve
+    frame.data = data
+    frame.data_size = given.data_size
+    frame.account = 0
+    frame.static = given.static
+    frame.blank = given.blank
+    frame.address = bswap(given.address) >> 96
+    frame.caller = bswap(given.caller) >> 96
+    frame.value = u256(0)
+    copy(frame + FRAME_REST, rest, FRAME_SIZE - FRAME_REST)
+    engine.frame = frame
+    status = run(engine)
+    engine.gas_left = frame.gas + frame.reserve
+    engine.output_offset = frame.output_offset
+    engine.output_size = frame.output_size
+    if status == STOP:
+        engine.output_size = 0
+    if status == REVERT:
+        forget(engine)
+    return status

@@ -291,9 +291,9 @@ def revert_to(engine: Engine, mark: u64) -> None:
             slot.value = entry.value
 
 
-@exported
+@native
 def forget(engine: Engine) -> None:
-    """Empties the slot table and the journal."""
+    """Empties the slot table, the journal and the logs."""
     number: u64 = 0
     while number < engine.slot_count:
         slot = Slot(engine.slots + number * SLOT_SIZE)
@@ -302,6 +302,7 @@ def forget(engine: Engine) -> None:
     engine.slot_count = 0
     engine.journal_count = 0
     engine.refund = 0
+    engine.log_size = 0
 
 
 @native

@@ -25,6 +25,7 @@ from fusevm.peers.work import Engine, Timing, Work, block_hash
 GAS = 1_000_000_000  # more than any file needs
 TIME_LIMIT = 60.0  # seconds a single run may take
 _PATIENCE = 10.0  # seconds after which a file's runs are not repeated further
+_SETTLING = 0.01  # seconds of runs at least: what takes microseconds is at its best only after some hundred
 
 
 class BadBench(ValueError):
@@ -123,7 +124,10 @@ def _read(path: Path) -> BenchFile:
 
 
 def measure(engine: Engine, file: BenchFile, repeat: int, limit: float = TIME_LIMIT) -> Measured:
-    """The best of `repeat` runs after a first one to warm up, fewer where they take long; all of them checked."""
+    """The best of `repeat` runs after a first one to warm up; fewer where they take long, more where they take little.
+
+    All of them are checked.
+    """
     if not engine.supports(file.work.fork):
         return Measured(fault=f"{engine.name} does not know {file.work.fork.label}")
     try:
@@ -134,12 +138,15 @@ def measure(engine: Engine, file: BenchFile, repeat: int, limit: float = TIME_LI
     except TimeUp:
         return Measured()
     began = perf_counter() - best
-    for turn in range(repeat):
-        if fault is not None or (perf_counter() - began > _PATIENCE and (turn or best > _PATIENCE)):
+    turn = 0
+    while fault is None:
+        spent = perf_counter() - began
+        if (turn >= repeat and spent > _SETTLING) or (spent > _PATIENCE and (turn or best > _PATIENCE)):
             break
         again = run()
         fault = file.fault(again)
         best = again.seconds if turn == 0 else min(best, again.seconds)
+        turn += 1
     return Measured(best, seen.gas_used, fault)
 
 

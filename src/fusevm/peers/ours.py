@@ -16,6 +16,7 @@ class Tier:
     def __init__(self, tier: str, hooks: Hooks | None = None) -> None:
         self.name = tier
         self.hooks = hooks
+        EVM(tier=tier).call(bytes(20))  # whatever must be loaded, or built, is so before any clock starts
 
     def supports(self, fork: Fork) -> bool:
         return True

@@ -1,0 +1,124 @@
+"""What is known of code that ran before: its schedule, and what frames and accounts with that code have in common."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
+from fusevm.evm.forks import Fork
+from fusevm.evm.keccak import keccak256
+from fusevm.fuse.schedule import Handlers, Schedule, Unit, build_schedule
+from fusevm.native.layout import ACCOUNT_PLAIN, STACK_ALIGN, Account, Frame
+from fusevm.native.schedules import ScheduleStore
+from fusevm.native.tables import Tables
+from fusevm.native.views import words
+
+KEPT = 1 << 25  # bytes of code whose schedules are kept, each counted a little longer than it is
+_ACCOUNT_CODE = struct.Struct(words(Account, "code_hash", "jumps"))
+NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
+NO_CODE = EMPTY_CODE_HASH[::-1].ljust(_ACCOUNT_CODE.size, b"\0")
+_FRAME_REST = struct.Struct(words(Frame, "ip", "depth"))
+
+
+class CodeFacts(NamedTuple):
+    """What an account's native copy says of its code."""
+
+    flags: int
+    fields: bytes  # from `code_hash` on
+
+
+class Codes:
+    """Schedules and what follows from them. Native frames and accounts hold addresses into these."""
+
+    def __init__(self, tables: Tables, store: ScheduleStore, handlers: Handlers, *, probes: bool) -> None:
+        self._tables = tables
+        self._store = store
+        self.handlers = handlers
+        self._probes = probes
+        self.fork: Fork
+        self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
+        self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
+        self.facts: dict[bytes, CodeFacts] = {}
+        self.size = 0
+
+    def bind(self, fork: Fork) -> None:
+        """Only between calls."""
+        self.fork = fork
+        self.first_frames.clear()
+        self.facts.clear()
+
+    def make_room(self) -> None:
+        """Only between calls."""
+        if self.size > KEPT:
+            self._forget()
+
+    def use(self, store: ScheduleStore, handlers: Handlers) -> None:
+        """Other handlers from now on. Only between calls."""
+        self._store, self.handlers = store, handlers
+        self._forget()
+
+    def _forget(self) -> None:
+        self.schedules.clear()
+        self.first_frames.clear()
+        self.facts.clear()
+        self.size = 0
+
+    def schedule(self, code: bytes) -> Schedule:
+        key = (code, self.fork)
+        schedule = self.schedules.get(key)
+        if schedule is None:
+            if self._probes:
+                schedule = build_schedule(code, self.fork, self.handlers, probes=True)
+            else:
+                schedule = self._store.get(code, self.fork)
+            self.schedules[key] = schedule
+            self.size += len(code) + 1024
+        return schedule
+
+    def units(self, code: bytes) -> list[Unit]:
+        """What stands in a schedule: made on demand, to tell where a frame failed."""
+        schedule = self.schedule(code)
+        if not schedule.units:
+            again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
+            schedule.units = again.units
+            self.size += 20 * len(code)
+        return schedule.units
+
+    def first_frame(self, code: bytes) -> bytes:
+        """What goes with the code in a call's first frame."""
+        rest = self.first_frames.get(code)
+        if rest is None:
+            rest = self.first_frames[code] = self.frame_rest(code, 0, 0, (0, 0, 0), in_python=0, serial=0)
+        return rest
+
+    def frame_rest(
+        self, code: bytes, depth: int, start: int, marks: tuple[int, int, int], *, in_python: int, serial: int
+    ) -> bytes:
+        """A frame's fields from `ip` on, its memory beginning where `start` says."""
+        schedule, tables = self.schedule(code), self._tables
+        return _FRAME_REST.pack(
+            schedule.base + 16, tables.stacks.address + depth * STACK_ALIGN,
+            tables.memory.address + start, 0, 0,  # memory
+            schedule.base, schedule.jumps_base, schedule.code_base, len(code),
+            0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
+            *marks, in_python, serial, 0, tables.address, depth,
+        )  # fmt: skip
+
+    def facts_of(self, code: bytes) -> CodeFacts:
+        facts = self.facts.get(code)
+        if facts is None:
+            facts = self.facts[code] = self._find_out(code)
+        return facts
+
+    def _find_out(self, code: bytes) -> CodeFacts:
+        if delegate_in(code) is not None:
+            return hidden_code(code)
+        schedule = self.schedule(code)
+        places = schedule.code_base, len(code), schedule.base, schedule.jumps_base
+        return CodeFacts(ACCOUNT_PLAIN, _ACCOUNT_CODE.pack(keccak256(code)[::-1], *places))
+
+
+def hidden_code(code: bytes) -> CodeFacts:
+    """Code that native code may not run itself: a delegation's, or what stands where a precompile is."""
+    return CodeFacts(0, _ACCOUNT_CODE.pack(keccak256(code)[::-1], 0, len(code), 0, 0))

@@ -1,0 +1,67 @@
+"""What a failure of native code means: an exceptional halt, why and where; or that the engine's limits are reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusevm.chain.outcome import EngineLimit
+from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.fuse.loop_schedule import PAID
+from fusevm.fuse.schedule import Unit
+from fusevm.native.codes import Codes
+from fusevm.native.diagnosis import diagnose, section_of
+from fusevm.native.layout import Status
+from fusevm.native.tables import Tables
+from fusevm.native.world import World
+from fusevm.native.writeback import PendingStorage
+from fusevm.reference.frame import Frame
+
+REASONS = {
+    Status.OUT_OF_GAS: HaltReason.OUT_OF_GAS,
+    Status.STACK: HaltReason.STACK_UNDERFLOW,
+    Status.INVALID_JUMP: HaltReason.INVALID_JUMP,
+    Status.INVALID_OPCODE: HaltReason.INVALID_OPCODE,
+    Status.STATIC_WRITE: HaltReason.STATIC_WRITE,
+    Status.RETURNDATA: HaltReason.RETURNDATA_OUT_OF_BOUNDS,
+}
+
+
+class Halts:
+    """Explains failures of one engine's frames."""
+
+    def __init__(self, tables: Tables, codes: Codes, world: World) -> None:
+        self._tables = tables
+        self._codes = codes
+        self._world = world
+        self.unsure = False  # whether a failure's place could not be told
+
+    def halt(self, frame: Frame, view: Any, status: int) -> BaseException:
+        """What to raise for a status native code failed with."""
+        if self._world.error is not None:
+            return self._world.error
+        if status in REASONS:
+            return self.explained(frame, view, 1, ExceptionalHalt(REASONS[status]))
+        return EngineLimit(f"over a limit of the native engine: {self._tables.caps}")
+
+    def explained(self, frame: Frame, view: Any, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
+        """The halt of a call's first frame, with reason and place; of others nobody can see them."""
+        if frame.message.depth:
+            return halt
+        unit = self.place(frame, view, behind)
+        if unit is None:
+            return halt
+        schedule, state = self._codes.schedule(frame.message.code), frame.state
+        if section_of(unit, schedule).needs == PAID:
+            self.unsure = True  # a loop's gas was taken in bulk: only a run without that can tell where it ended
+            return halt
+        mark = state.mark()
+        PendingStorage(self._tables.touched_slots(), self._world.addresses).apply(state, warm=True)
+        try:
+            return diagnose(frame, view, unit, schedule, halt)
+        finally:
+            state.revert(mark)
+
+    def place(self, frame: Frame, view: Any, behind: int) -> Unit | None:
+        """What stands in the schedule where a frame came back, or so many words before."""
+        at = (view.ip - view.schedule) // 8 - behind
+        return next((unit for unit in self._codes.units(frame.message.code) if unit.at == at), None)

@@ -1,0 +1,37 @@
+"""Native memory in the reference tier's hands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusevm.chain.outcome import EngineLimit
+from fusevm.native.arena import Arena
+
+
+class NativeMemory:
+    """A frame's memory as the reference tier's instructions expect it: a growing array of bytes."""
+
+    __slots__ = ("_arena", "_start", "_view")
+
+    def __init__(self, arena: Arena, start: int, view: Any) -> None:
+        self._arena = arena
+        self._start = start
+        self._view = view
+
+    def __len__(self) -> int:
+        return int(self._view.memory_size)
+
+    def __getitem__(self, part: slice) -> bytes:
+        return self._arena.read(self._start + part.start, min(part.stop, len(self)) - part.start)
+
+    def __setitem__(self, part: slice, data: bytes) -> None:
+        self._arena.write(self._start + part.start, data)
+
+    def extend(self, zeros: bytes) -> None:
+        size = len(self)
+        grown = size + len(zeros)
+        if self._start + grown > self._arena.size:
+            raise EngineLimit(f"memory over the engine's cap of {self._arena.size >> 20} MiB")
+        self._arena.write(self._start + size, zeros)
+        self._view.memory_size = grown
+        self._view.load_limit = grown - 31

@@ -1,0 +1,73 @@
+"""The memory native code works in: arenas for frames, stacks, EVM memory and tables, and the struct that names them."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+from fusevm.native.arena import Arena
+from fusevm.native.layout import STACK_ALIGN, Account, BlockHash, Engine, Frame, Slot, Undo
+from fusevm.native.views import view_of
+
+DEPTH = 1026  # frames: 1,024 below the first, and one to spare
+FRAME_SIZE = Frame.byte_size()
+SLOT_SIZE = Slot.byte_size()
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What one call from outside may take of the machine. Going beyond is the engine's limit, not out of gas."""
+
+    memory: int = 1 << 30  # bytes of EVM memory over all frames
+    slots: int = 1 << 19  # storage slots touched
+    accounts: int = 1 << 16  # accounts looked at
+    journal: int = 1 << 22  # changes of storage that can be undone
+    logs: int = 1 << 28  # bytes of logs
+
+    def __str__(self) -> str:
+        return (
+            f"{self.memory >> 20} MiB of memory, {self.slots:,} storage slots, {self.accounts:,} accounts, "
+            f"{self.journal:,} storage changes or {self.logs >> 20} MiB of logs in one call"
+        )
+
+
+class Tables:
+    """Address space for one engine, taken from the machine only where it is touched."""
+
+    def __init__(self, caps: Caps, enter: int) -> None:
+        self.caps = caps
+        self.stacks = Arena(DEPTH * STACK_ALIGN, STACK_ALIGN)
+        self.memory = Arena(caps.memory)
+        self.output = Arena(caps.memory)
+        self.frames = Arena(DEPTH * FRAME_SIZE)
+        frame_view = view_of(Frame)
+        self.views: list[Any] = [frame_view.from_address(self.frames.address + d * FRAME_SIZE) for d in range(DEPTH)]
+        self.slots = Arena(caps.slots * SLOT_SIZE)
+        self.slot_index = Arena(caps.slots * 2 * 4)
+        self.accounts = Arena(caps.accounts * Account.byte_size())
+        self.account_index = Arena(caps.accounts * 2 * 4)
+        self.journal = Arena(caps.journal * Undo.byte_size())
+        self.logs = Arena(caps.logs)
+        self.block_hashes = Arena(256 * BlockHash.byte_size())
+        self.shared: Any = view_of(Engine)()
+        self.address = ctypes.addressof(self.shared)
+        self._set_up(enter)
+
+    def _set_up(self, enter: int) -> None:
+        shared, caps = self.shared, self.caps
+        shared.enter = enter
+        shared.frames = self.frames.address
+        shared.slots, shared.slot_limit = self.slots.address, caps.slots
+        shared.index, shared.index_mask = self.slot_index.address, caps.slots * 2 - 1
+        shared.accounts, shared.account_limit = self.accounts.address, caps.accounts
+        shared.account_index, shared.account_mask = self.account_index.address, caps.accounts * 2 - 1
+        shared.journal, shared.journal_limit = self.journal.address, caps.journal
+        shared.logs, shared.log_limit = self.logs.address, caps.logs
+        shared.output = self.output.address
+        shared.block_hashes = self.block_hashes.address
+        shared.memory_end = self.memory.address + caps.memory
+        shared.epoch = 1
+
+    def touched_slots(self) -> bytes:
+        return self.slots.read(0, self.shared.slot_count * SLOT_SIZE)
