@@ -268,6 +268,9 @@ WRONG = [
     (["asm", "PUSH1 1 ADDD"], "line 1: 'ADDD' is not an instruction"),
     (["asm", "PUSH1 256"], "line 1: '256' does not fit PUSH1"),
     (["asm", "no/such.asm"], "no such file: no/such.asm"),
+    (["run"], "Missing argument 'CODE'. (see fusevm run --help)"),
+    (["run", "0x00", "--nosuch"], "No such option: --nosuch (see fusevm run --help)"),
+    (["nosuch"], "No such command 'nosuch'. (see fusevm --help)"),
     (["run", "0x00", "--data", "0x1"], "--data: an odd number of hex digits (1)"),
     (["run", "0x00", "--data", "0xgg"], "--data: 'g' at position 0 is no hex digit"),
     (["run", "0x00", "--caller", "0x12"], "--caller: expected 20 bytes, got 1"),
@@ -325,6 +328,7 @@ def test_values_that_do_not_fit_their_type_get_one_line_naming_the_signature(
 STATES = [
     ("{", "line 1, column 2: not JSON: Expecting property name enclosed in double quotes"),
     ("", "line 1, column 1: not JSON: Expecting value"),
+    ("[" * 100_000, "nested too deeply"),
     ("[]", "no 'pre' section with accounts"),
     ("{}", "no 'pre' section with accounts"),
     ('{"pre": []}', "no 'pre' section with accounts"),

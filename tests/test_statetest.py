@@ -276,6 +276,7 @@ def test_json_has_the_same_figures(fusevm: Command, document: dict[str, Any], tm
     ("text", "reason"),
     [
         ("{", "line 1, column 2: not JSON: Expecting property name enclosed in double quotes"),
+        ("[" * 100_000, "nested too deeply"),
         ("[]", "malformed: expected an object of named tests"),
         ('{"t": {}}', "malformed: t: no 'post' section"),
     ],

@@ -90,7 +90,7 @@ def _value(kind: str, text: str, what: str) -> Any:
     if kind.endswith("]") or kind.startswith("("):
         try:
             items = json.loads(text)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             raise BadInput(f"{what}: {text!r} is no JSON list") from None
         if not isinstance(items, list):
             raise BadInput(f"{what}: {text!r} is no JSON list")

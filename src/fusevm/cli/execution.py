@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from fusevm import EVM, Block, Hooks, Result
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.statetest import block_from, problem, quantity, state_from
 from fusevm.cli.abi import Signature
-from fusevm.cli.inputs import BadInput, read_code
+from fusevm.cli.inputs import BadInput, parse_json, read_code
 from fusevm.evm.forks import fork_named
 from fusevm.values import to_address, to_bytes
 
@@ -108,10 +107,7 @@ def read_state_file(name: str) -> dict[str, Any]:
         raise BadInput(f"no such file: {name}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"cannot read {name}: {error}") from None
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{name}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
+    document = parse_json(text, name)
     if not isinstance(document, dict) or not isinstance(document.get("pre", document.get("alloc")), dict):
         raise BadInput(f"{name}: no 'pre' section with accounts")
     for part in ("call", "env"):

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fusevm.cli import options
-from fusevm.cli.inputs import BadInput, read_code
+from fusevm.cli.inputs import BadInput, parse_json, read_code
 from fusevm.evm.forks import LATEST
 from fusevm.fuse.patterns import FusionType, fusions
 from fusevm.fuse.schedule import build_schedule
@@ -62,7 +62,7 @@ def _codes(source: str) -> list[bytes]:
     if not source.endswith(".json"):
         return [read_code(source)]
     try:
-        document = json.loads(Path(source).read_text(encoding="utf-8"))
+        document = parse_json(Path(source).read_bytes(), source)
         found = [account.get("code", "") for account in document.get("pre", {}).values()]
         found += [build["creation"] for build in document.get("solc", {}).values()]
         return [bytes.fromhex(each.removeprefix("0x")) for each in found if len(each) > 2]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -30,6 +31,17 @@ def read_code(text: str) -> bytes:
         except OSError as error:
             raise BadInput(f"cannot read {text}: {error.strerror}") from None
     return parse_hex(text)
+
+
+def parse_json(text: str | bytes, source: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{source}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{source}: not text") from None
+    except RecursionError:
+        raise BadInput(f"{source}: nested too deeply") from None
 
 
 def parse_hex(text: str, source: str = "code") -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,6 +18,9 @@ from fusevm.evm.forks import UnknownFork
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
 
+UsageError: type[Exception] = typer.BadParameter.__mro__[
+    1
+]  # of click, which typer brings along under one name or another
 EXPECTED = (BadInput, BadValue, UnknownFork, UnknownTier, MalformedTest, Rejected, EngineLimit)
 
 
@@ -78,17 +81,30 @@ def build_app(names: list[str]) -> typer.Typer:
     return app
 
 
+def _misused(error: Any) -> int:
+    """One line for a wrong option; the help where nothing was asked for."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+    else:
+        command = error.ctx.command_path if error.ctx is not None else "fusevm"
+        typer.echo(f"fusevm: {' '.join(error.format_message().split())} (see {command} --help)", err=True)
+    return 2
+
+
 def main() -> None:
     """The entry point: what users get wrong ends in one line and exit code 2, never in a traceback."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     try:
-        build_app([wanted] if wanted in COMMANDS else list(COMMANDS))()
+        code = build_app([wanted] if wanted in COMMANDS else list(COMMANDS))(prog_name="fusevm", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except UsageError as error:
+        sys.exit(_misused(error))
     except EXPECTED as error:
         typer.echo(f"fusevm: {error}", err=True)
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("fusevm: interrupted", err=True)
         sys.exit(130)

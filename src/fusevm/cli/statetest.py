@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fusevm.chain.outcome import Disagreement, EngineLimit, Executor
 from fusevm.chain.statetest import Case, MalformedTest, Verdict, cases_in, run_case
 from fusevm.cli import options
-from fusevm.cli.inputs import BadInput
+from fusevm.cli.inputs import BadInput, parse_json
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.tiers import executor_for
 
@@ -140,7 +140,7 @@ def run_file(name: str, text: bytes, tier: str, fork: Fork | None, most: int | N
     execute: Executor = lambda message, state, context: run(message, state, context, None)  # noqa: E731
     passed, failures = 0, []
     try:
-        for case in spread(list(cases_in(json.loads(text), fork)), most):
+        for case in spread(list(cases_in(parse_json(text, name), fork)), most):
             try:
                 verdict = run_case(case, execute)
             except (Disagreement, EngineLimit) as error:
@@ -149,10 +149,8 @@ def run_file(name: str, text: bytes, tier: str, fork: Fork | None, most: int | N
                 passed += 1
             else:
                 failures.append((case.name, verdict.reason))
-    except json.JSONDecodeError as error:
-        failures.append((name, f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}"))
-    except UnicodeDecodeError:
-        failures.append((name, "not text"))
+    except BadInput as error:
+        failures.append((name, str(error).removeprefix(f"{name}: ")))
     except MalformedTest as error:
         failures.append((name, f"malformed: {error}"))
     return Tally(passed, failures)

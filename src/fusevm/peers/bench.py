@@ -119,7 +119,7 @@ def _read(path: Path) -> BenchFile:
         raise BadBench(f"no bench file {path.stem!r} in {path.parent}") from None
     except OSError as error:
         raise BadBench(f"cannot read {path}: {error.strerror}") from None
-    except (KeyError, ValueError, TypeError, AttributeError, UnknownFork) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError, UnknownFork) as error:
         raise BadBench(f"{path} is no bench file: {type(error).__name__}: {error}") from None
 
 
