@@ -39,16 +39,16 @@ def still_works(evm: EVM) -> None:
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 OVER = {
-    "a load": "PUSH5 0x40000000 MLOAD",
+    "a load": "PUSH5 0x10000000 MLOAD",
     "a store far off": "PUSH1 1 PUSH6 0x2000000000 MSTORE",
-    "a byte": "PUSH1 1 PUSH5 0x40000000 MSTORE8",
-    "a hash": "PUSH5 0x40000020 PUSH0 KECCAK256",
-    "a copy": "PUSH5 0x40000020 PUSH0 PUSH0 CALLDATACOPY",
-    "a copy within memory": "PUSH1 1 PUSH0 PUSH5 0x40000020 MCOPY",
-    "a return": "PUSH5 0x40000020 PUSH0 RETURN",
-    "a log": "PUSH5 0x40000020 PUSH0 LOG0",
-    "a call's data": f"PUSH0 PUSH0 PUSH5 0x40000020 PUSH0 PUSH0 {push(OTHER)} GAS CALL",
-    "another's code": f"PUSH5 0x40000020 PUSH0 PUSH0 {push(OTHER)} EXTCODECOPY",
+    "a byte": "PUSH1 1 PUSH5 0x10000000 MSTORE8",
+    "a hash": "PUSH5 0x10000020 PUSH0 KECCAK256",
+    "a copy": "PUSH5 0x10000020 PUSH0 PUSH0 CALLDATACOPY",
+    "a copy within memory": "PUSH1 1 PUSH0 PUSH5 0x10000020 MCOPY",
+    "a return": "PUSH5 0x10000020 PUSH0 RETURN",
+    "a log": "PUSH5 0x10000020 PUSH0 LOG0",
+    "a call's data": f"PUSH0 PUSH0 PUSH5 0x10000020 PUSH0 PUSH0 {push(OTHER)} GAS CALL",
+    "another's code": f"PUSH5 0x10000020 PUSH0 PUSH0 {push(OTHER)} EXTCODECOPY",
     "another's code, far off": f"PUSH6 0x10000000000 PUSH0 PUSH0 {push(OTHER)} EXTCODECOPY",
 }
 
@@ -107,6 +107,9 @@ ENDLESS = {
     "warm storage": "loop: JUMPDEST PUSH0 SLOAD POP PUSH1 @loop JUMP",
     "another's code": f"loop: JUMPDEST PUSH0 PUSH0 PUSH0 {push(OTHER)} EXTCODECOPY PUSH1 @loop JUMP",
     "a precompile": "loop: JUMPDEST PUSH0 PUSH0 PUSH0 PUSH0 PUSH1 4 GAS STATICCALL POP PUSH1 @loop JUMP",
+    "a long precompile": "PUSH4 0xffffffff PUSH1 224 SHL PUSH0 MSTORE loop: JUMPDEST"
+    " PUSH0 PUSH0 PUSH1 213 PUSH0 PUSH1 9 GAS STATICCALL POP PUSH1 @loop JUMP",
+    "hashing much": "loop: JUMPDEST PUSH4 0x0fffffe0 PUSH0 KECCAK256 POP PUSH1 @loop JUMP",
     "calls": f"loop: JUMPDEST {call(OTHER)} POP PUSH1 @loop JUMP",
     "calls of nobody": "loop: JUMPDEST PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 PUSH3 0xabcdef GAS CALL POP PUSH1 @loop JUMP",
     "calls with value": f"loop: JUMPDEST {call(OTHER, value=1)} POP PUSH1 @loop JUMP",
@@ -174,6 +177,7 @@ STORAGE_WALK = "PUSH0 loop: JUMPDEST DUP1 SLOAD POP PUSH1 1 ADD PUSH1 @loop JUMP
         (ENDLESS["hashing"], 0),
         (STORAGE_WALK, 20),
         (ENDLESS["a precompile"], 0),
+        (ENDLESS["a long precompile"], 0),
         (ENDLESS["calls"], 0),
     ],
 )

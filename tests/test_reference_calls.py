@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from fusevm import HaltReason, Hooks, Status
+from fusevm import EVM, HaltReason, Hooks, Status
 from fusevm.chain.state import DELEGATION_PREFIX
 from fusevm.evm.keccak import keccak256
+from fusevm.reference import apart
 from programs import (
     CALLER,
     HERE,
@@ -287,3 +288,12 @@ def test_looking_at_a_delegated_account_sees_the_delegation_itself() -> None:
 def test_before_prague_a_delegation_is_just_bad_code() -> None:
     evm = machine({HERE: DELEGATION_PREFIX + OTHER, OTHER: "STOP"}, "cancun")
     assert evm.call(HERE).status is Status.HALT
+
+
+@pytest.mark.parametrize(("number", "data"), [(2, b"abc"), (4, b""), (8, b"\xff" * 192), (9, b"short")])
+def test_a_precompile_that_takes_long_answers_the_same_from_a_process_of_its_own(
+    number: int, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = EVM().call(number.to_bytes(20, "big"), data)
+    monkeypatch.setattr(apart, "LONG", -1)
+    assert EVM().call(number.to_bytes(20, "big"), data) == here

@@ -7,6 +7,7 @@ from fusevm.native.lang import Struct, ptr, u64, u256
 STACK_WORDS = 1024
 STACK_ALIGN = 1 << 16  # a frame's stack starts at a multiple of this: its height is in the pointer's low bits
 WORD = 32
+FRAME_MEMORY = 1 << 28  # bytes a frame may have: hashing them takes half a second, and cannot be interrupted
 
 
 class Status:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fusevm.chain.outcome import EngineLimit
 from fusevm.native.arena import Arena
+from fusevm.native.layout import FRAME_MEMORY
 
 
 class NativeMemory:
@@ -30,8 +31,10 @@ class NativeMemory:
     def extend(self, zeros: bytes) -> None:
         size = len(self)
         grown = size + len(zeros)
-        if self._start + grown > self._arena.size:
-            raise EngineLimit(f"memory over the engine's cap of {self._arena.size >> 20} MiB")
+        if grown > FRAME_MEMORY or self._start + grown > self._arena.size:
+            raise EngineLimit(
+                f"memory over the engine's cap of {FRAME_MEMORY >> 20} MiB in a frame, {self._arena.size >> 20} in all"
+            )
         self._arena.write(self._start + size, zeros)
         self._view.memory_size = grown
         self._view.load_limit = grown - 31

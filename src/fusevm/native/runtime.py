@@ -30,6 +30,7 @@ from fusevm.native.lang import (
 from fusevm.native.layout import (
     ACCOUNT_ENTRY,
     ACCOUNT_WARM,
+    FRAME_MEMORY,
     SLOT_DIRTY,
     SLOT_WARM,
     TRANSIENT,
@@ -100,7 +101,7 @@ def grow(frame: Frame, gas: u64, offset: u64, size: u64) -> u64:
         return gas
     engine = Engine(frame.engine)
     new_size = words << 5
-    if u64(frame.memory) + new_size > u64(engine.memory_end):
+    if new_size > FRAME_MEMORY or u64(frame.memory) + new_size > u64(engine.memory_end):
         return CAPPED
     fill(frame.memory + frame.memory_size, 0, new_size - frame.memory_size)
     frame.memory_size = new_size

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusevm.native.arena import Arena
-from fusevm.native.layout import STACK_ALIGN, Account, BlockHash, Engine, Frame, Slot, Undo
+from fusevm.native.layout import FRAME_MEMORY, STACK_ALIGN, Account, BlockHash, Engine, Frame, Slot, Undo
 from fusevm.native.views import view_of
 
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
@@ -27,8 +27,8 @@ class Caps:
 
     def __str__(self) -> str:
         return (
-            f"{self.memory >> 20} MiB of memory, {self.slots:,} storage slots, {self.accounts:,} accounts, "
-            f"{self.journal:,} storage changes or {self.logs >> 20} MiB of logs in one call"
+            f"{FRAME_MEMORY >> 20} MiB of memory in a frame, {self.memory >> 20} MiB in all, {self.slots:,} slots, "
+            f"{self.accounts:,} accounts, {self.journal:,} storage changes or {self.logs >> 20} MiB of logs in one call"
         )
 
 

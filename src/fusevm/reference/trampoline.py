@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fusevm.chain.outcome import Failure, Outcome, Status
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.precompiles import PrecompileFailure, precompiles_of
+from fusevm.reference.apart import run_precompile
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 
@@ -73,8 +74,9 @@ def begin(frame: Frame) -> bool:
         return False
     if message.runs_precompile:
         try:
-            frame.charge(precompile.gas(message.data, frame.context.fork))
-            frame.output = precompile.run(message.data, frame.context.fork)
+            fork, price = frame.context.fork, precompile.gas(message.data, frame.context.fork)
+            frame.charge(price)
+            frame.output = run_precompile(precompile, message.data, fork, price, frame.context.deadline)
         except PrecompileFailure as failure:
             frame.error = ExceptionalHalt(HaltReason.PRECOMPILE_FAILED, f"{precompile.name}: {failure}")
         except ExceptionalHalt as halt:
