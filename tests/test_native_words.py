@@ -149,6 +149,15 @@ def test_native_code_of_an_opcode_means_what_integers_mean(opcodes: Loaded, name
     expect_meaning(opcodes, name, name, rows_of(name))
 
 
+@pytest.mark.parametrize(("name", "most"), [("SHL", 257), ("SHR", 257), ("SAR", 257), ("BYTE", 33), ("SIGNEXTEND", 33)])
+def test_every_count_finds_its_limb(opcodes: Loaded, name: str, most: int) -> None:
+    rng = Random(f"limbs {name}")
+    words = [0, WORD, 1, 1 << 255, int.from_bytes(range(1, 33), "big"), WORD ^ int.from_bytes(range(32), "big")]
+    words += [rng.getrandbits(256) for _ in range(20)]
+    counts = [*range(most + 1), *(1 << bit for bit in range(6, 256)), *((1 << bit) + 3 for bit in range(6, 256))]
+    expect_meaning(opcodes, name, name, [(count, each) for count in counts for each in words])
+
+
 def test_native_code_with_a_constant_operand_means_what_integers_mean() -> None:
     module = ir.Module()
     cases = [

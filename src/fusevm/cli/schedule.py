@@ -11,6 +11,7 @@ from rich.table import Table
 
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput, code_or_exit, fork_or_exit
+from fusevm.evm.bytecode import decode
 from fusevm.fuse.schedule import Handlers, Unit, build_schedule
 from fusevm.fuse.sections import Token
 
@@ -26,7 +27,7 @@ def schedule(
     data, rules = code_or_exit(code), fork_or_exit(fork)
     handlers = _handlers(no_fuse, only or [])
     units = build_schedule(data, rules, handlers, keep_units=True).units
-    steps = sum(unit.section.steps if unit.section else 0 for unit in units)
+    steps = len(decode(data, rules)) + 1  # behind the last byte stands a STOP
     if as_json:
         typer.echo(json.dumps({"steps": steps, "handlers": len(units), "units": [_as_data(unit) for unit in units]}))
         return

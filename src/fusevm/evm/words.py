@@ -76,6 +76,15 @@ class Algebra:
         signs = self.ite(self.eq(x & self.sign, self.sign), self.max, self.const(0))
         return self.shr(x ^ signs, n) ^ signs
 
+    def extend(self, x: Word, k: Word) -> Word:
+        """x with bit 8k + 7 copied into all higher bits, where k is less than the number of bytes."""
+        unused = self.const(self.bits - 8) - self.shl(k, self.const(3))
+        return self.sar(self.shl(x, unused), unused)
+
+    def octet(self, x: Word, k: Word) -> Word:
+        """The byte of x above its lowest k, where k is less than the number of bytes."""
+        return self.shr(x, self.shl(k, self.const(3))) & self.const(0xFF)
+
     def power(self, x: Word, n: Word) -> Word:
         """x to the n, by squaring: one step a bit of n."""
         one = self.const(1)
@@ -158,9 +167,8 @@ def exp(w: Algebra, x: Word, n: Word) -> Word:
 
 def signextend(w: Algebra, k: Word, x: Word) -> Word:
     """Bit 8k+7 is copied into all higher bits; k of the last byte and beyond changes nothing."""
-    inside = w.ult(k, w.const(w.bytes - 1))
-    unused = w.const(w.bits - 8) - w.shl(w.ite(inside, k, w.const(w.bytes - 1)), w.const(3))
-    return sar(w, unused, w.shl(x, unused))
+    last = w.const(w.bytes - 1)
+    return w.extend(x, w.ite(w.ult(k, last), k, last))
 
 
 def lt(w: Algebra, x: Word, y: Word) -> Word:
@@ -206,8 +214,7 @@ def not_(w: Algebra, x: Word) -> Word:
 def byte(w: Algebra, i: Word, x: Word) -> Word:
     """The i-th byte from the left; zero past the end."""
     inside = w.ult(i, w.const(w.bytes))
-    count = w.const(w.bits - 8) - w.shl(w.ite(inside, i, w.const(0)), w.const(3))
-    return w.ite(inside, w.shr(x, count) & w.const(0xFF), w.const(0))
+    return w.ite(inside, w.octet(x, w.const(w.bytes - 1) - w.ite(inside, i, w.const(0))), w.const(0))
 
 
 def shl(w: Algebra, n: Word, x: Word) -> Word:

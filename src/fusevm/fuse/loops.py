@@ -44,7 +44,7 @@ WORD_BOUND = 1 << 16  # memory below this is a bounded cost
 COLD = 2_600  # the most that a first access adds
 EXP_BYTES = 32 * 50
 # What Python does, if nobody says otherwise.
-ASKED = frozenset(("CREATE", "CREATE2", "CALLCODE", "SELFDESTRUCT", "EXTCODECOPY", "BLOBHASH"))
+ASKED = frozenset(("CREATE", "CREATE2", "SELFDESTRUCT"))
 WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
 
 
@@ -138,7 +138,10 @@ def loop_plans(
         and last.operand <= last.pc
         and last.operand in dests
     }
-    if not headers or len(sections) > BUDGET + code_size // 4:  # nothing but jumps and JUMPDESTs
+    most = BUDGET + code_size // 4
+    if headers and len(sections) > most:
+        sections = _reached(sections)
+    if not headers or len(sections) > most:  # nothing but jumps and JUMPDESTs
         return [], {}
     blocks = blocks_of(sections)
     found: list[LoopMetadata] = []
@@ -163,6 +166,17 @@ def loop_plans(
         if meta.header in plans:
             plans[meta.header].meta = meta
     return found, plans
+
+
+def _reached(sections: list[Section]) -> list[Section]:
+    """Without those JUMPDESTs inside of a row that nothing in the code names."""
+    named = {token.operand for section in sections for token in section.tokens}
+    before = [None, *[section.tokens for section in sections]]
+    return [
+        section
+        for section, ahead in zip(sections, before, strict=False)
+        if not section.row or section.tokens is not ahead or section.pc in named
+    ]
 
 
 def found_loops(code: bytes, fork: Fork) -> list[LoopMetadata]:

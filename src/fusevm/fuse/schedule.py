@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 from array import array
+from collections import deque
 from collections.abc import Mapping
+from itertools import islice, repeat
 from typing import Any, NamedTuple
 
 from fusevm.evm.bytecode import jumpdests
@@ -103,7 +105,18 @@ def build_schedule(
     else:
         layout = Layout(sections, {}, [], [])
     labels: dict[int, int] = {}
-    for index, section in enumerate(layout.sections):
+    pass_on = 0 if keep_units or probes else handlers.addresses.get(("SECTION", "JUMP@"), 0)
+    numbered = enumerate(layout.sections)
+    for index, section in numbered:
+        if pass_on and section.row > 1 and (alike := _alike(layout, index)) > 1:  # as below, but all of them at once
+            at, cost = len(words), section.gas // section.row
+            charges = range(section.gas, section.gas - alike * cost, -cost)
+            words += [word for gas in charges for word in (pass_on, gas | STACK_LIMIT << 48, 0)]
+            jumps[section.pc : section.pc + alike] = array("I", range(at, len(words), 3))
+            handled += range(at, len(words), 3)
+            fixups += zip(range(at + 2, len(words), 3), repeat(section.tokens[0]), strict=False)
+            deque(islice(numbered, alike - 1), maxlen=0)
+            continue
         if index in layout.labels:
             labels |= dict.fromkeys(layout.labels[index], len(words))
         # The plain code comes before copies of it, and a loop's entry before its header: who is first is jumped to.
@@ -174,6 +187,15 @@ def build_schedule(
     return Schedule(packed, jumps, code, units, kinds)
 
 
+def _alike(layout: Layout, index: int) -> int:
+    """How many JUMPDESTs of a row can be laid out together. Hostile code can be nothing else, so it must be quick."""
+    sections, labels, tokens = layout.sections, layout.labels, layout.sections[index].tokens
+    count = 0
+    while sections[index + count].tokens is tokens and index + count not in labels:
+        count += 1
+    return count
+
+
 def fewest(tokens: list[Token], trie: Trie) -> list[int]:
     """Where the sequence that begins at each token ends, so that the fewest handlers do all of them."""
     count = len(tokens)
@@ -200,4 +222,7 @@ def with_header(section: Section) -> list[Token]:
         packed = section.gas | STACK_LIMIT + 1 << 32
     else:
         packed = section.gas | section.needs << 32 | room << 48
-    return [Token("SECTION", packed, section.pc, 0), *section.tokens]
+    tokens = section.tokens
+    if section.row:  # the way on is the row's, the steps are this one's
+        tokens = [tokens[0]._replace(pc=section.pc, steps=section.steps)]
+    return [Token("SECTION", packed, section.pc, 0), *tokens]

@@ -3,23 +3,30 @@
 Folding happens here, before sequences are fused: it is the first of the seed's patterns, and general. `PUSH a PUSH b
 SUB` becomes `PUSH b - a`, at any depth, for every pure opcode. Gas and stack bounds are summed from the instructions as
 they stand in the code, so nothing that is folded away is ever free.
+
+JUMPDESTs in a row are a way into each of them, but only one way on: each pays for the rest of the row and goes to the
+last, so that a long row costs no more than a short one.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from itertools import repeat
 from typing import NamedTuple
 
-from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import Fork
-from fusevm.evm.opcodes import opcodes_of
+from fusevm.evm.opcodes import BY_BYTE, opcodes_of
 from fusevm.evm.words import INTEGER_MEANINGS
 
 SECTION_LIMIT = 1 << 31  # gas; a longer section is split
 SMALL = 1 << 64
 # What may need Python for lack of knowledge: the gas counter must be exact there.
-OUTWARD = frozenset(("CALL", "DELEGATECALL", "STATICCALL"))
+OUTWARD = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL"))
 PUSHES = ("PUSH", "PUSHW")
+ROW_START = bytes((JUMPDEST,)) * 4  # a shorter row is as quick one by one
+ROW = re.compile(re.escape(bytes((JUMPDEST,))) + b"+")
 FOLDED = {name: INTEGER_MEANINGS[name] for name in INTEGER_MEANINGS if name != "EXP"}  # EXP's gas is dynamic
 
 
@@ -39,6 +46,7 @@ class Section(NamedTuple):
     grows: int  # words its block rises at most above its entry
     tokens: list[Token]
     steps: int = 0  # how many instructions of the reference tier it stands for
+    row: int = 0  # how many JUMPDESTs it goes past, itself included, where it is one of a row
 
     @property
     def opens_block(self) -> bool:
@@ -91,14 +99,29 @@ class _Reader:
         self.code = code
         self.kinds = _kinds(fork, native)
         self.dests = jumpdests(code)
+        self.jumpdest_gas = BY_BYTE[JUMPDEST].gas_at(fork)
         self.sections: list[Section] = []
         self.tokens: list[Token] = []
 
     def read(self) -> list[Section]:
         pc = 0
         while pc <= len(self.code):
+            if self.code.startswith(ROW_START, pc):
+                pc = self._row(pc)
             pc = self._block(pc)
         return self.sections
+
+    def _row(self, start: int) -> int:
+        """Reads JUMPDESTs in a row but for the last, which opens a block as any other; where that one is."""
+        match = ROW.match(self.code, start)
+        assert match is not None
+        last, cost = match.end() - 1, self.jumpdest_gas
+        way_on = [Token("JUMP@", last, start, 0)]  # one for all
+        left = range(last - start, 0, -1)
+        gas = [cost * each for each in left]
+        fields = zip(range(start, last), gas, repeat(0), repeat(0), repeat(way_on), left, left, strict=False)
+        self.sections += map(Section._make, fields)
+        return last
 
     def _block(self, start: int) -> int:
         """Reads one block; where the next begins. Behind the last byte of code stands a STOP."""

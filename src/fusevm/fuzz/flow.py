@@ -158,6 +158,28 @@ def hops(w: Writer) -> None:
     w.label(stops[-1])
 
 
+def row(w: Writer) -> None:
+    """JUMPDESTs in a row; ways to the first, into the middle, and to any of them as some word says."""
+    rng = w.rng
+    labels = [w.new_label() for _ in range(rng.choice((2, 3, 4, 5, 8, 16, 40)))]
+    for _ in range(rng.randrange(3)):
+        w.condition()
+        w.ref(rng.choice(labels))
+        w.op("JUMPI")
+    kind = rng.random()
+    if kind < 0.3:
+        w.ref(rng.choice(labels))
+        w.op("JUMP")
+    elif kind < 0.6:
+        w.operand()
+        w.push((1 << len(labels).bit_length() - 1) - 1)
+        w.op("AND")
+        w.ref(labels[0])
+        w.ops("ADD", "JUMP")
+    for label in labels:
+        w.label(label)
+
+
 def dispatch(w: Writer) -> None:
     """By the first four bytes of the call's data, as a contract begins."""
     rng, base, floor = w.rng, w.height, w.floor
@@ -224,6 +246,7 @@ FLOW: tuple[tuple[float, Statement, str], ...] = (
     (0.5, wild_jump, "JUMPI"),
     (0.5, early_end, "JUMPI"),
     (0.5, hops, "JUMP"),
+    (0.7, row, "JUMP"),
     (0.5, dispatch, "JUMPI"),
     (0.02, flood, "JUMP"),
     (0.01, cycle, "JUMP"),

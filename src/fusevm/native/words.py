@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from llvmlite import ir
@@ -10,6 +11,7 @@ from fusevm.evm.words import INTEGERS, Algebra
 from fusevm.native import division
 
 I1 = ir.IntType(1)
+I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 I256 = ir.IntType(256)
 ALL_ONES = (1 << 256) - 1
@@ -134,19 +136,44 @@ class LlvmWords(Algebra):
         return self._call(division.power, x, n)
 
     def shl(self, x: V, n: V) -> V:
-        if x.known is not None and n.known is not None:
-            return self.const(INTEGERS.shl(x.known, n.known))
-        return self.emit("shl", x, n)
+        if n.known is not None:
+            return self.emit("shl", x, n) if x.known is None else self.const(INTEGERS.shl(x.known, n.known))
+        zero = ir.Constant(I64, 0)
+        limbs, count = self._moved(self._limbs(x)[::-1], n, zero)
+        return self._joined([self._funnel("fshl", *pair, count) for pair in pairwise([*limbs, zero])][::-1])
 
     def shr(self, x: V, n: V) -> V:
-        if x.known is not None and n.known is not None:
-            return self.const(INTEGERS.shr(x.known, n.known))
-        return self.emit("lshr", x, n)
+        if n.known is not None:
+            return self.emit("lshr", x, n) if x.known is None else self.const(INTEGERS.shr(x.known, n.known))
+        return self._shifted_down(x, n, ir.Constant(I64, 0))
 
     def sar(self, x: V, n: V) -> V:
-        if x.known is not None and n.known is not None:
-            return self.const(INTEGERS.sar(x.known, n.known))
-        return self.emit("ashr", x, n)
+        if n.known is not None:
+            return self.emit("ashr", x, n) if x.known is None else self.const(INTEGERS.sar(x.known, n.known))
+        return self._shifted_down(x, n, self.builder.ashr(self._limbs(x)[-1], ir.Constant(I64, 63)))
+
+    def extend(self, x: V, k: V) -> V:
+        """Only the limb that holds the sign is changed; those above it become the sign."""
+        if x.known is not None and k.known is not None:
+            return self.const(INTEGERS.extend(x.known, k.known))
+        build, limbs = self.builder, self._limbs(x)
+        number, unused = self._place(k, 7)
+        own = build.shl(self._chosen(limbs, number), unused)
+        signs = build.ashr(own, ir.Constant(I64, 63))
+        own = build.ashr(own, unused)
+        found = []
+        for at, limb in enumerate(limbs):
+            here = build.icmp_unsigned("==", number, ir.Constant(I64, at))
+            below = build.icmp_unsigned("<", number, ir.Constant(I64, at))
+            found.append(self._either(here, own, self._either(below, signs, limb)))
+        return self._joined(found)
+
+    def octet(self, x: V, k: V) -> V:
+        if x.known is not None and k.known is not None:
+            return self.const(INTEGERS.octet(x.known, k.known))
+        number, below = self._place(k, 0)
+        limb = self.builder.lshr(self._chosen(self._limbs(x), number), below)
+        return V(self, self.builder.zext(self.builder.and_(limb, ir.Constant(I64, 0xFF)), I256))
 
     def nonzero(self, x: V) -> V:
         """Written so that LLVM does not see a maximum in it, which it makes poor code of."""
@@ -156,3 +183,55 @@ class LlvmWords(Algebra):
         if x.known is not None:
             return self.const(INTEGERS.leading_zeros(x.known))
         return V(self, self.builder.ctlz(x.value, ir.Constant(I1, 1)))
+
+    # -- words as limbs of 64 bits, the lowest first: LLVM shifts wide words through memory
+
+    def _limbs(self, x: V) -> list[Any]:
+        build = self.builder
+        return [build.trunc(build.lshr(x.value, ir.Constant(I256, 64 * at)), I64) for at in range(4)]
+
+    def _joined(self, limbs: list[Any]) -> V:
+        build = self.builder
+        word = build.zext(limbs[0], I256)
+        for at, limb in enumerate(limbs[1:], 1):
+            word = build.or_(word, build.shl(build.zext(limb, I256), ir.Constant(I256, 64 * at)))
+        return V(self, word)
+
+    def _shifted_down(self, x: V, n: V, fill: Any) -> V:
+        limbs, count = self._moved(self._limbs(x), n, fill)
+        return self._joined([self._funnel("fshr", high, low, count) for low, high in pairwise([*limbs, fill])])
+
+    def _moved(self, limbs: list[Any], n: V, fill: Any) -> tuple[list[Any], Any]:
+        """The limbs shifted towards the first by whole limbs, and how many bits are still to go."""
+        build, count = self.builder, self.builder.trunc(n.value, I64)
+        for distance in (2, 1):
+            bit = build.and_(count, ir.Constant(I64, 64 * distance))
+            far = build.icmp_unsigned("!=", bit, ir.Constant(I64, 0))
+            ahead = [*limbs[distance:], *[fill] * distance]
+            limbs = [self._either(far, *pair) for pair in zip(ahead, limbs, strict=True)]
+        return limbs, build.and_(count, ir.Constant(I64, 63))
+
+    def _funnel(self, name: str, high: Any, low: Any, count: Any) -> Any:
+        """Two limbs shifted as one."""
+        function = self.module.declare_intrinsic(f"llvm.{name}", [I64], ir.FunctionType(I64, [I64] * 3))
+        return self.builder.call(function, [high, low, count])
+
+    def _place(self, k: V, flipped: int) -> tuple[Any, Any]:
+        """Which limb holds byte k, and at which bit of it; counted from the limb's top if flipped by 7."""
+        build, number = self.builder, self.builder.trunc(k.value, I64)
+        within = build.and_(build.xor(number, ir.Constant(I64, flipped)), ir.Constant(I64, 7))
+        return build.lshr(number, ir.Constant(I64, 3)), build.shl(within, ir.Constant(I64, 3))
+
+    def _chosen(self, limbs: list[Any], number: Any) -> Any:
+        chosen = limbs[0]
+        for at, limb in enumerate(limbs[1:], 1):
+            chosen = self._either(self.builder.icmp_unsigned("==", number, ir.Constant(I64, at)), limb, chosen)
+        return chosen
+
+    def _either(self, condition: Any, then: Any, other: Any) -> Any:
+        """A choice between limbs. Counts are mostly literals, so that it is better foretold than waited for."""
+        chosen = self.builder.select(condition, then, other)
+        if isinstance(chosen, ir.Instruction):
+            weights = [ir.MetaDataString(self.module, "branch_weights"), ir.Constant(I32, 1), ir.Constant(I32, 2000)]
+            chosen.set_metadata("prof", self.module.add_metadata(weights))
+        return chosen
