@@ -24,10 +24,14 @@ class Command:
     def __call__(self, *arguments: str) -> Ran:
         self.monkeypatch.setattr(sys, "argv", ["fusevm", *arguments])
         code: object = 0
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(1_000)  # a new process's; some libraries raise it as they are imported
         try:
             main()
         except SystemExit as ended:
             code = ended.code
+        finally:
+            sys.setrecursionlimit(limit)
         out, err = self.capsys.readouterr()
         return Ran(int(str(code or 0)), out, err)
 

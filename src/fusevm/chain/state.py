@@ -59,6 +59,9 @@ class Pending(Protocol):
     def apply(self, state: State) -> None: ...
 
 
+Ledger = Callable[[bytes, Account, int], None]
+
+
 class State:
     """All accounts, and what a transaction keeps beside them until it ends."""
 
@@ -67,6 +70,7 @@ class State:
         self.journal: list[tuple[Any, ...]] = []
         self.open_snapshots = 0
         self.pending: Pending | None = None
+        self.ledger: Ledger | None = None  # whoever keeps balances, and undoes them, while a tier runs
         # what a transaction keeps
         self.began = 0  # the journal's length as it began
         self.refund = 0
@@ -179,6 +183,9 @@ class State:
 
     def set_balance(self, address: bytes, balance: int) -> None:
         account = self.ensure(address)
+        if self.ledger is not None:
+            self.ledger(address, account, balance)
+            return
         self.journal.append((setattr, account, "balance", account.balance))
         account.balance = balance
 

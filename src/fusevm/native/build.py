@@ -15,8 +15,8 @@ from fusevm.evm.words import MEANINGS
 from fusevm.fuse.loop_patterns import loop_sequences
 from fusevm.fuse.patterns import fused_sequences
 from fusevm.fuse.schedule import Handlers
+from fusevm.native import calls, outside, runtime, schedules
 from fusevm.native import handlers as made
-from fusevm.native import outside, runtime, schedules
 from fusevm.native.cache import cached
 from fusevm.native.jit import Loaded, host, object_code
 from fusevm.native.lang import PTR, Callee, Native
@@ -41,10 +41,11 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
         made.HandlerBuilder(module, sequence).derive()
     for function in (
         runtime.revert_to,
-        outside.call,
-        outside.run,
+        calls.call,
+        calls.run,
         outside.forget_all,
         outside.warm_address,
+        outside.put_balance,
         schedules.relocate,
     ):
         assert isinstance(function, Native)
@@ -90,6 +91,9 @@ class Library:
         )
         self.warm_address = self.loaded.function(
             "fusevm_warm_address", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p
+        )
+        self.put_balance = self.loaded.function(
+            "fusevm_put_balance", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p
         )
         self.forget_all = self.loaded.function("fusevm_forget_all", None, ctypes.c_void_p)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
 from fusevm.evm.forks import Fork
 from fusevm.evm.keccak import keccak256
-from fusevm.fuse.schedule import Handlers, Schedule, Unit, build_schedule
+from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
 from fusevm.native.layout import ACCOUNT_PLAIN, STACK_ALIGN, Account, Frame
 from fusevm.native.schedules import ScheduleStore
 from fusevm.native.tables import Tables
@@ -121,4 +121,4 @@ class Codes:
 
 def hidden_code(code: bytes) -> CodeFacts:
     """Code that native code may not run itself: a delegation's, or what stands where a precompile is."""
-    return CodeFacts(0, _ACCOUNT_CODE.pack(keccak256(code)[::-1], 0, len(code), 0, 0))
+    return CodeFacts(0, _ACCOUNT_CODE.pack(keccak256(code)[::-1], address_of(code), len(code), 0, 0))

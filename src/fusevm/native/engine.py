@@ -49,7 +49,7 @@ Probe = Callable[[int, Any], None]  # depth and native frame
 _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
 _GIVEN = struct.Struct("<QQQQQ20s12x20s12x")  # layout.Call
-_ENDED = struct.Struct("<QQQQQQ")  # the first fields of layout.Engine
+_ENDED = struct.Struct("<7Q")  # the first fields of layout.Engine
 _FRAME_HEAD = struct.Struct(words(FrameLayout, "gas", "value"))
 _RULES = (
     "access_sets", "cold_sload", "cold_account", "warm_access", "net_sstore", "sstore_sentry",
@@ -64,7 +64,7 @@ class NativeEngine:
         self.native = native
         self.tables = tables = Tables(caps or Caps(), native.enter)
         self.codes = Codes(tables, ScheduleStore(native, handlers), handlers, probes=probes)
-        self.world = World(tables, self.codes, native.warm_address)
+        self.world = World(tables, self.codes, native)
         self.halts = Halts(tables, self.codes, self.world)
         self.probe: Probe | None = None  # looks at every section's start, where there are probes
         self.frames: list[Frame] = []  # those Python knows, by depth
@@ -74,7 +74,6 @@ class NativeEngine:
         self._described: object = None
         self._block_version = -1
         self.busy = False
-        self.calls = 0  # tells whether the call a journal entry belongs to is still running
         self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
 
     @property
@@ -108,11 +107,10 @@ class NativeEngine:
             self._write_back(state, *_ENDED.unpack_from(shared)[3:])
             return outcome
         finally:
-            state.warm_addresses = world.initially_warm
+            world.end(state)
             if self.frames:
                 self.frames.clear()
                 self.serials.clear()
-            self.calls += 1
             self.busy = False
 
     def _call(self, message: Message, state: State) -> int:
@@ -127,7 +125,7 @@ class NativeEngine:
     def _bind(self, context: Context) -> None:
         """Tells native code about the block and the transaction, unless it knows already."""
         block = context.block
-        described = (block.version, context.fork, context.origin, context.gas_price)
+        described = (block.version, context.fork, context.origin, context.gas_price, context.blob_hashes)
         if described != self._described:
             self._described = None
             self._describe(context, block)
@@ -140,6 +138,8 @@ class NativeEngine:
         shared = self.tables.shared
         for name in _RULES:
             setattr(shared, name, int(getattr(context.rules, name)))
+        self._blob_hashes = b"".join([each[::-1] for each in context.blob_hashes])  # held while native code reads it
+        shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
         for name, value in (
             ("origin", int.from_bytes(context.origin, "big")),
             ("gas_price", context.gas_price),
@@ -154,14 +154,16 @@ class NativeEngine:
         ):
             getattr(shared, name)[:] = value.to_bytes(WORD, "little")
 
-    def _write_back(self, state: State, slots: int, logs: int, refund: int) -> None:
-        """Leaves what changed natively to the state: storage, logs, refund."""
+    def _write_back(self, state: State, slots: int, logs: int, refund: int, balances: int) -> None:
+        """Leaves what changed natively to the state: storage, logs, refund, balances."""
         if slots:
             state.pending = PendingStorage(self.tables.slots.read(0, slots * SLOT_SIZE), self.world.addresses)
             if refund:
                 state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
         if logs:
             state.add_logs(NativeLogs(self.tables.logs.read(0, logs)))
+        if balances or self.world.balances:
+            self.world.settle_balances()
 
     # -- frames
 
@@ -194,6 +196,7 @@ class NativeEngine:
             self.serials.pop()
             failed = frame.error is not None
             end(frame)
+            self.world.learn_balances()
             if frame.error is not None and not failed and not frames:  # its code cannot be kept
                 unit = self.halts.place(frame, self.tables.views[0], 1)
                 frame.pc = unit.tokens[-1].pc + 1 if unit else 0
@@ -253,7 +256,7 @@ class NativeEngine:
         rest = self.codes.frame_rest(message.code, depth, start, marks, in_python=1, serial=shared.serial)
         tables.frames.write(depth * FRAME_SIZE, head + rest)
         shared.frame = tables.frames.address + depth * FRAME_SIZE
-        self.world.state.journal.append((self._revert, self.calls, *marks))
+        self.world.undo_to(*marks)
         shared.epoch += 1
 
     def _materialise(self, depth: int) -> None:
@@ -283,7 +286,7 @@ class NativeEngine:
             frame.memory = NativeMemory(self.tables.memory, view.memory - self.tables.memory.address, view)  # type: ignore[assignment]
             frame.mark = self.world.state.mark()
             marks = view.journal_mark, view.log_mark, view.refund_mark
-            self.world.state.journal.append((self._revert, self.calls, *marks))
+            self.world.undo_to(*marks)
             view.in_python = 1
             frames.append(frame)
             serials.append(view.serial)
@@ -292,13 +295,6 @@ class NativeEngine:
             frame.gas = view.gas + view.reserve
             frame.stack = []
             frame.return_range = (view.call_offset, view.call_size)
-
-    def _revert(self, call: int, journal: int, logs: int, refund: int) -> None:
-        """Undoes what native code did since, in the call that is running; of an earlier one nothing is left here."""
-        if call == self.calls:
-            self.native.revert_to(self.tables.address, journal)
-            self.tables.shared.log_size = logs
-            self.tables.shared.refund = refund
 
     def _sync(self, frame: Frame, view: Any) -> Frame | None:
         """Does one instruction in Python, on the native stack and memory."""
@@ -309,6 +305,7 @@ class NativeEngine:
         raw = ctypes.string_at(view.sp, WORD * op.pops)
         frame.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
         self._look_at_clock()
+        self.world.learn_balances()
         try:
             event = INSTRUCTIONS[op.name](frame)
         except MemoryError:

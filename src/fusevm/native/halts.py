@@ -54,12 +54,15 @@ class Halts:
         if section_of(unit, schedule).needs == PAID:
             self.unsure = True  # a loop's gas was taken in bulk: only a run without that can tell where it ended
             return halt
-        mark = state.mark()
+        self._world.learn_balances()
+        mark, ledger = state.mark(), state.ledger
+        state.ledger = None  # what the replay does is undone by the state's own journal
         PendingStorage(self._tables.touched_slots(), self._world.addresses).apply(state, warm=True)
         try:
             return diagnose(frame, view, unit, schedule, halt)
         finally:
             state.revert(mark)
+            state.ledger = ledger
 
     def place(self, frame: Frame, view: Any, behind: int) -> Unit | None:
         """What stands in the schedule where a frame came back, or so many words before."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from fusevm.native import outside
+from fusevm.native import calls, outside
 from fusevm.native.handler_state import I64, I256, Handler, Opcode
 from fusevm.native.layout import Status
 
@@ -39,11 +39,11 @@ def _call_out(handler: Handler, kind: int) -> None:
     build = handler.build
     pc = handler.next_operand(I64)
     number = ir.Constant(I64, kind)
-    answer = handler.call(outside.begin_call, handler.frame, handler.gas, handler.sp, number, handler.next_ip())
+    answer = handler.call(calls.begin_call, handler.frame, handler.gas, handler.sp, number, handler.next_ip())
     done = build.icmp_unsigned("==", answer, ir.Constant(I64, outside.DONE))
     with build.if_then(done, likely=True):
         build.ret(ir.Constant(I64, Status.CALLING))
-    ask = build.icmp_unsigned("==", answer, ir.Constant(I64, outside.ASK_PYTHON))
+    ask = build.icmp_unsigned("==", answer, ir.Constant(I64, calls.ASK_PYTHON))
     with build.if_then(ask):
         handler.set_field("pc", pc)
         handler.leave(Status.SYNC)
@@ -58,9 +58,12 @@ OUTSIDE: dict[str, Opcode] = {
     "SELFBALANCE": lambda handler: handler.answering(outside.read_own_balance),
     "EXTCODESIZE": lambda handler: handler.answering(outside.read_code_size, handler.pop().value),
     "EXTCODEHASH": lambda handler: handler.answering(outside.read_code_hash, handler.pop().value),
-    "CALL": lambda handler: _call_out(handler, outside.CALL),
-    "DELEGATECALL": lambda handler: _call_out(handler, outside.DELEGATECALL),
-    "STATICCALL": lambda handler: _call_out(handler, outside.STATICCALL),
+    "EXTCODECOPY": lambda handler: handler.acting(outside.copy_code, 4),
+    "BLOBHASH": lambda handler: handler.push(handler.call(outside.blob_hash, handler.frame, handler.pop().value)),
+    "CALL": lambda handler: _call_out(handler, calls.CALL),
+    "CALLCODE": lambda handler: _call_out(handler, calls.CALLCODE),
+    "DELEGATECALL": lambda handler: _call_out(handler, calls.DELEGATECALL),
+    "STATICCALL": lambda handler: _call_out(handler, calls.STATICCALL),
     "LOG0": lambda handler: _log(handler, 0),
     "LOG1": lambda handler: _log(handler, 1),
     "LOG2": lambda handler: _log(handler, 2),

@@ -93,6 +93,13 @@ class Engine(Struct):
     slot_count: u64
     log_size: u64  # bytes
     refund: u64
+    dirty_count: u64  # accounts whose balance Python does not know yet
+    # a precompile that Python must run, and what came of it
+    asked_data: ptr
+    asked_size: u64
+    asked_gas: u64
+    answer_size: u64  # the output stands in `output`; FAILED where there is none
+    answer_gas: u64  # what is left
     # the rest
     account_count: u64
     journal_count: u64
@@ -115,6 +122,10 @@ class Engine(Struct):
     log_limit: u64
     output: ptr  # what the last call handed back is kept here
     block_hashes: ptr  # 256 of BlockHash
+    blob_hashes: ptr
+    blob_count: u64
+    dirty: ptr  # places of accounts in their table
+    run_precompile: ptr  # asks Python to: (account) -> status
     load_account: ptr  # asks Python for an account: (account) -> status
     load_block_hash: ptr
     load_slot: ptr  # asks Python for a slot: (slot) -> status
@@ -156,7 +167,10 @@ class Slot(Struct):
 
 
 class Account(Struct):
-    """An account as Python described it at some epoch; Python's own is the one that counts."""
+    """An account as Python described it at some epoch.
+
+    Python's own is the one that counts, except for the balance: that is kept, and undone, here.
+    """
 
     address: u256
     bucket: u64
@@ -174,8 +188,11 @@ class Account(Struct):
 
 ACCOUNT_WARM = 1
 ACCOUNT_PLAIN = 2  # has code of its own: no precompile, no delegation
-ACCOUNT_BLANK = 8  # its storage was empty as the call began
 ACCOUNT_VOID = 4  # has no code, and calling it without value does nothing at all
+ACCOUNT_BLANK = 8  # its storage was empty as the call began
+ACCOUNT_ALIVE = 16  # not empty, so that value can be sent there and nothing else changes (EIP-161)
+ACCOUNT_DIRTY = 32  # among those whose balance Python does not know yet
+ACCOUNT_PRECOMPILE = 64  # and calling it without value does nothing beside
 
 
 class BlockHash(Struct):
@@ -197,11 +214,12 @@ TRANSIENT = 1 << 63
 
 
 class Undo(Struct):
-    """One journal entry: a slot, or an account's flags, as it was."""
+    """One journal entry: a slot, an account's warmth or its balance, as it was."""
 
-    slot: u64  # its place in the table of slots; of accounts, where ACCOUNT_ENTRY is added
+    slot: u64  # its place in the table of slots; of accounts, where ACCOUNT_ENTRY or BALANCE_ENTRY is added
     flags: u64
     value: u256
 
 
 ACCOUNT_ENTRY = 1 << 62
+BALANCE_ENTRY = 1 << 63

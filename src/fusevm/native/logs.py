@@ -30,6 +30,9 @@ class NativeLogs(Sequence[Log]):
     def __getitem__(self, index: int | slice) -> Log | list[Log]:
         return self._logs[index]
 
+    def __bool__(self) -> bool:
+        return bool(self._raw)
+
     def __len__(self) -> int:
         return len(self._logs)
 

@@ -28,8 +28,10 @@ from fusevm.native.lang import (
     unlikely,
 )
 from fusevm.native.layout import (
+    ACCOUNT_DIRTY,
     ACCOUNT_ENTRY,
     ACCOUNT_WARM,
+    BALANCE_ENTRY,
     FRAME_MEMORY,
     SLOT_DIRTY,
     SLOT_WARM,
@@ -277,13 +279,26 @@ def journal_full(engine: Engine) -> u64:
     return u64(engine.journal_count >= engine.journal_limit)
 
 
+@native
+def mark_dirty(engine: Engine, account: Account) -> None:
+    """Python will be told of the account's balance."""
+    if (account.flags & ACCOUNT_DIRTY) == 0:
+        account.flags = account.flags | ACCOUNT_DIRTY
+        store(engine.dirty, engine.dirty_count << 3, u64(account) - u64(engine.accounts))
+        engine.dirty_count += 1
+
+
 @exported
 def revert_to(engine: Engine, mark: u64) -> None:
     """Undoes the journal down to a mark."""
     while engine.journal_count > mark:
         engine.journal_count -= 1
         entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
-        if entry.slot >= ACCOUNT_ENTRY:
+        if entry.slot >= BALANCE_ENTRY:
+            owner = Account(engine.accounts + (entry.slot - BALANCE_ENTRY))
+            owner.balance = entry.value
+            mark_dirty(engine, owner)
+        elif entry.slot >= ACCOUNT_ENTRY:
             account = Account(engine.accounts + (entry.slot - ACCOUNT_ENTRY))
             account.flags = (account.flags & ~ACCOUNT_WARM) | (entry.flags & ACCOUNT_WARM)
         else:

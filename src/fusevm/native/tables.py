@@ -49,6 +49,7 @@ class Tables:
         self.account_index = Arena(caps.accounts * 2 * 4)
         self.journal = Arena(caps.journal * Undo.byte_size())
         self.logs = Arena(caps.logs)
+        self.dirty = Arena(caps.accounts * 8)
         self.block_hashes = Arena(256 * BlockHash.byte_size())
         self.shared: Any = view_of(Engine)()
         self.address = ctypes.addressof(self.shared)
@@ -65,6 +66,7 @@ class Tables:
         shared.journal, shared.journal_limit = self.journal.address, caps.journal
         shared.logs, shared.log_limit = self.logs.address, caps.logs
         shared.output = self.output.address
+        shared.dirty = self.dirty.address
         shared.block_hashes = self.block_hashes.address
         shared.memory_end = self.memory.address + caps.memory
         shared.epoch = 1

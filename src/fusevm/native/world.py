@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Container, Generator, Iterator, MutableSet
+import time
+from collections.abc import Callable, Generator, Iterator, MutableSet
 
 from fusevm.chain.environment import Context
-from fusevm.chain.outcome import EngineLimit
+from fusevm.chain.outcome import EngineLimit, TimeLimit
 from fusevm.chain.state import Account as StateAccount
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
-from fusevm.evm.precompiles import precompiles_of
+from fusevm.evm.precompiles import Precompile, PrecompileFailure, precompiles_of
+from fusevm.native.build import Library
 from fusevm.native.codes import NO_ACCOUNT, NO_CODE, Codes, hidden_code
 from fusevm.native.layout import (
+    ACCOUNT_ALIVE,
     ACCOUNT_BLANK,
+    ACCOUNT_DIRTY,
+    ACCOUNT_PRECOMPILE,
     ACCOUNT_VOID,
     ACCOUNT_WARM,
     SLOT_WARM,
@@ -23,16 +28,28 @@ from fusevm.native.layout import (
     BlockHash,
     Slot,
 )
+from fusevm.native.runtime import FAILED
 from fusevm.native.tables import Tables
 from fusevm.native.views import view_of, words
+from fusevm.reference.apart import run_precompile
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 _ACCOUNT = struct.Struct(words(Account, "number", "balance") + f"{len(NO_ACCOUNT)}s")
-_ACCOUNT_BODY, _ACCOUNT_FLAGS = Account.offset("number"), Account.offset("flags")
+_ACCOUNT_BODY = Account.offset("number")
 _SLOT_HEAD = struct.Struct("<QQQ32s")
 _SLOT_VALUE, _SLOT_ORIGINAL = Slot.offset("value"), Slot.offset("original")
-_FLAGS = struct.Struct("<Q")
+_ACCOUNT_HEAD = struct.Struct(words(Account, "number", "balance"))
 _ZERO = bytes(WORD)
+
+
+def _native(address: bytes) -> bytes:
+    return address[::-1].ljust(WORD, b"\0")
+
+
+def _word(number: int) -> bytes:
+    if number >> 256:
+        raise EngineLimit("a balance of more than 256 bits")
+    return number.to_bytes(WORD, "little") if number else _ZERO
 
 
 class NativeWarmth(MutableSet[bytes]):
@@ -61,13 +78,13 @@ class NativeWarmth(MutableSet[bytes]):
 class World:
     """The state and the block as native code sees them, from one call to the next."""
 
-    def __init__(self, tables: Tables, codes: Codes, warm_address: Callable[[int, bytes], int]) -> None:
+    def __init__(self, tables: Tables, codes: Codes, native: Library) -> None:
         self._tables = tables
         self._codes = codes
-        self._warm_address = warm_address
+        self._native = native
         self.state: State
         self.context: Context
-        self.precompiles: Container[bytes] = ()
+        self.precompiles: dict[bytes, Precompile] = {}
         self._all_warm = False
         self._voids = True  # whether calling what has no code leaves no trace (EIP-161)
         self.addresses: list[bytes] = []  # of accounts by number
@@ -75,12 +92,15 @@ class World:
         self.entries: dict[bytes, int] = {}  # accounts native code knows: where they are
         self.initially_warm: MutableSet[bytes] = set()
         self.warmth = NativeWarmth(self._is_warm, self._warm)
+        self.balances: dict[bytes, tuple[StateAccount, int]] = {}  # those that changed, and as they were
+        self.calls = 0  # tells whether the call a journal entry belongs to is still running
         self.hashes_asked = False
         self.error: BaseException | None = None  # what a question ended in
         self._callbacks = {
             "load_slot": _Callback(self._guarded(self._load_slot)),
             "load_account": _Callback(self._guarded(self._load_account)),
             "load_block_hash": _Callback(self._guarded(self._load_block_hash)),
+            "run_precompile": _Callback(self._guarded(self._run_precompile)),
         }
         for name, callback in self._callbacks.items():
             setattr(tables.shared, name, ctypes.cast(callback, ctypes.c_void_p).value)
@@ -96,6 +116,7 @@ class World:
         self.state = state
         self.initially_warm = state.warm_addresses
         state.warm_addresses = self.warmth
+        state.ledger = self.set_balance
         self.addresses = [address]  # a new list: what the last call left pending may hold the old one
         self.numbers = {address: 0}
         self.error = None
@@ -163,29 +184,115 @@ class World:
         where = table.map[at : at + 20][::-1]
         account = state.account(where)
         if where in self.entries:
-            flags = _FLAGS.unpack_from(table.map, at + _ACCOUNT_FLAGS)[0] & (ACCOUNT_WARM | ACCOUNT_BLANK)
+            _, known, raw_balance = _ACCOUNT_HEAD.unpack_from(table.map, at + _ACCOUNT_BODY)
+            flags = known & (ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_DIRTY)
         else:
             self.entries[where] = address
             is_warm = self._all_warm or where in self.initially_warm or where in state.always_warm
             flags = ACCOUNT_WARM if is_warm else 0
             if self.is_blank(account):
                 flags |= ACCOUNT_BLANK
-        code, balance = account.code, account.balance
-        if code:
-            more, fields = hidden_code(code) if where in self.precompiles else self._codes.facts_of(code)
-            flags |= more
+            raw_balance = _word(account.balance)
+        more, fields = self._nature(where, account)
+        _ACCOUNT.pack_into(table.map, at + _ACCOUNT_BODY, self.number(where), flags | more, raw_balance, fields)
+
+    def _nature(self, where: bytes, account: StateAccount) -> tuple[int, bytes]:
+        """What calling the account means, as flags, and the fields about its code."""
+        code = account.code
+        if where in self.precompiles:
+            flags, fields = hidden_code(code) if code else (0, NO_ACCOUNT if account.empty else NO_CODE)
+            if self._voids and not (account.empty and self.state.exists(where)):
+                flags |= ACCOUNT_PRECOMPILE
+        elif code:
+            flags, fields = self._codes.facts_of(code)
+            if self._voids:
+                flags |= ACCOUNT_ALIVE
+        elif not account.empty:
+            flags, fields = (ACCOUNT_VOID | ACCOUNT_ALIVE if self._voids else 0), NO_CODE
         else:
-            fields = NO_ACCOUNT if account.empty else NO_CODE
-            touchable = fields is NO_ACCOUNT and state.exists(where)
-            if self._voids and not touchable and where not in self.precompiles:
-                flags |= ACCOUNT_VOID
-        raw_balance = balance.to_bytes(WORD, "little") if balance else _ZERO
-        _ACCOUNT.pack_into(table.map, at + _ACCOUNT_BODY, self.number(where), flags, raw_balance, fields)
+            flags, fields = (ACCOUNT_VOID if self._voids and not self.state.exists(where) else 0), NO_ACCOUNT
+        return flags, fields
+
+    def _run_precompile(self, address: int) -> None:
+        table, shared, context = self._tables.accounts, self._tables.shared, self.context
+        at = table.skip + address - table.address
+        contract = self.precompiles[table.map[at : at + 20][::-1]]
+        if context.deadline is not None and time.monotonic() > context.deadline:
+            raise TimeLimit("the time limit is reached")
+        data, gas = ctypes.string_at(shared.asked_data, shared.asked_size), shared.asked_gas
+        price = contract.gas(data, context.fork)
+        shared.answer_size = FAILED
+        if price <= gas:
+            try:
+                output = run_precompile(contract, data, context.fork, price, context.deadline)
+            except PrecompileFailure:
+                return
+            self._tables.output.write(0, output)
+            shared.answer_size, shared.answer_gas = len(output), gas - price
 
     def _load_block_hash(self, address: int) -> None:
         self.hashes_asked = True
         entry = view_of(BlockHash).from_address(address)
         entry.hash[:] = self.context.block.hash_of(entry.number - 1)[::-1]
+
+    # -- undoing
+
+    def undo_to(self, journal: int, logs: int, refund: int) -> None:
+        """Undoing the state from here on undoes what native code did since it stood there."""
+        self.state.journal.append((self._revert, self.calls, journal, logs, refund))
+
+    def _revert(self, call: int, journal: int, logs: int, refund: int) -> None:
+        """Only in the call that is running; of an earlier one nothing is left here."""
+        if call == self.calls:
+            shared = self._tables.shared
+            self._native.revert_to(self._tables.address, journal)
+            shared.log_size, shared.refund = logs, refund
+
+    # -- balances
+
+    def set_balance(self, address: bytes, account: StateAccount, balance: int) -> None:
+        """Python changes a balance: kept, and undone, natively, and known on both sides."""
+        shared = self._tables.shared
+        self.undo_to(shared.journal_count, shared.log_size, shared.refund)
+        self.balances.setdefault(address, (account, account.balance))
+        if not self._native.put_balance(self._tables.address, _native(address), _word(balance)):
+            raise self.error or EngineLimit(f"over a limit of the native engine: {self._tables.caps}")
+        account.balance = balance
+
+    def learn_balances(self) -> None:
+        """Python is told of balances that changed natively, or were undone; before it acts, it must be."""
+        tables, state = self._tables, self.state
+        count = tables.shared.dirty_count
+        if not count:
+            return
+        for place in struct.unpack(f"<{count}Q", tables.dirty.read(0, 8 * count)):
+            at = tables.accounts.skip + place
+            address = tables.accounts.map[at : at + 20][::-1]
+            number, flags, raw = _ACCOUNT_HEAD.unpack_from(tables.accounts.map, at + _ACCOUNT_BODY)
+            _ACCOUNT_HEAD.pack_into(tables.accounts.map, at + _ACCOUNT_BODY, number, flags & ~ACCOUNT_DIRTY, raw)
+            if state.exists(address):  # else it was undone, balance and all
+                account = state.account(address)
+                self.balances.setdefault(address, (account, account.balance))
+                account.balance = int.from_bytes(raw, "little")
+        tables.shared.dirty_count = 0
+
+    def settle_balances(self) -> None:
+        """The call is over: what changed goes into the state's own journal."""
+        self.learn_balances()
+        for account, before in self.balances.values():
+            if account.balance != before:
+                self.state.journal.append((setattr, account, "balance", before))
+        self.balances.clear()
+
+    def end(self, state: State) -> None:
+        """Nothing is running any more; balances not settled are those of a call that never was."""
+        state.warm_addresses = self.initially_warm
+        state.ledger = None
+        self.calls += 1
+        if self.balances:
+            for account, before in self.balances.values():
+                account.balance = before
+            self.balances.clear()
 
     # -- warmth
 
@@ -196,7 +303,7 @@ class World:
         return bool(view_of(Account).from_address(entry).flags & ACCOUNT_WARM)
 
     def _warm(self, address: bytes) -> None:
-        answer = self._warm_address(self._tables.address, address[::-1].ljust(WORD, b"\0"))
+        answer = self._native.warm_address(self._tables.address, _native(address))
         if self.error is not None:
             raise self.error
         if answer == 2:
