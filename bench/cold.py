@@ -11,7 +11,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-FILES = ("ten-thousand-hashes", "erc20-transfer", "snailtracer", "revmc-weth")
 ONE_CALL = """
 import sys, time
 started = time.perf_counter()
@@ -30,9 +29,9 @@ def main() -> None:
     folder = (
         Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures")) / "bench"
     )
-    print("file                   caches   import   first call   next call")
+    print("file                            caches   import   first call   next call")
     with tempfile.TemporaryDirectory() as cache:
-        for name in FILES:
+        for name in sorted(path.stem for path in folder.glob("*.json")):
             for state in ("empty", "warm"):
                 where = str(Path(cache) / name)
                 command = [sys.executable, "-c", ONE_CALL, str(folder / f"{name}.json")]
@@ -40,7 +39,7 @@ def main() -> None:
                     command, env=os.environ | {"FUSEVM_CACHE": where}, capture_output=True, text=True, check=True
                 )
                 imported, first, following = (float(word) * 1e3 for word in done.stdout.split())
-                print(f"{name:22} {state:7} {imported:6.0f} ms {first:9.1f} ms {following:8.2f} ms")
+                print(f"{name:31} {state:7} {imported:6.0f} ms {first:9.1f} ms {following:8.2f} ms", flush=True)
 
 
 if __name__ == "__main__":

@@ -209,6 +209,8 @@ def _report(what: str, programs: int, seed: int) -> bool:
         for finding in tally.findings[shown:]:
             print(finding, flush=True)
         shown = len(tally.findings)
+        if sys.stderr.isatty():
+            print(f"\r{what}: {tally.programs:,} of {programs:,}", end="", file=sys.stderr, flush=True)
     print(
         f"{what}: {tally.programs} programs from seed {seed}, {tally.checked} changes compared in {tally.runs} runs "
         f"({tally.inconclusive} inconclusive), {len(tally.findings)} findings, {perf_counter() - started:.0f} s"

@@ -1,0 +1,105 @@
+"""What each kind of fusion brings at run time: alone, against no fusion at all; and missing, against all of them.
+
+python bench/patterns.py [FOLDER OF BENCH FILES]
+
+The geometric mean over the contracts of 10,000 instructions and more that are neither hash- nor storage-bound.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+from fusevm import EVM
+from fusevm.fuse.loop_patterns import loop_sequences
+from fusevm.fuse.patterns import SEED, fused_sequences
+from fusevm.native.build import library
+from fusevm.native.engine import NativeEngine
+from fusevm.native.schedules import ScheduleStore
+from fusevm.peers.bench import BenchFile, bench_files, geometric_mean
+
+LARGE = 10_000
+BOUND = (
+    "erc20-mint",
+    "erc20-transfer",
+    "revmc-erc20_transfer",
+    "revmc-hash_10k",
+    "ten-thousand-hashes",
+    "opcodes-crypto",
+)
+SECONDS = 0.06  # of runs a file; the best counts
+JUMPS = {"JUMP@", "JUMPI@", "JUMP", "JUMPI"}
+MEMORY = {"MLOAD", "MSTORE", "MSTORE8", "CALLDATALOAD", "KECCAK256"}
+
+Sequence = tuple[str, ...]
+Kind = Callable[[Sequence], bool]
+
+KINDS: dict[str, Kind] = {
+    "3-PUSH, 2-PUSH": lambda each: set(each) == {"PUSH"},
+    "3-POP, 2-POP": lambda each: set(each) == {"POP"},
+    "ISZERO-PUSH-JUMPI": lambda each: each == ("ISZERO", "JUMPI@"),
+    "DUP2-MSTORE-PUSH": lambda each: each == ("DUP2", "MSTORE", "PUSH"),
+    "all of the seed's": lambda each: each in {info.sequence for info in SEED},
+    "a block's header and what follows": lambda each: each[0] in ("SECTION", "GASSECTION"),
+    "ending in a jump": lambda each: each[-1] in JUMPS,
+    "with memory": lambda each: bool(MEMORY & set(each)),
+    "DUP, SWAP, PUSH, POP alone": lambda each: all(name.startswith(("DUP", "SWAP", "PUSH", "POP")) for name in each),
+    "any other": lambda each: (
+        not (
+            each[0] in ("SECTION", "GASSECTION")
+            or each[-1] in JUMPS
+            or MEMORY & set(each)
+            or all(name.startswith(("DUP", "SWAP", "PUSH", "POP")) for name in each)
+        )
+    ),
+}
+
+
+def seconds(file: BenchFile, engine: NativeEngine) -> float:
+    """The best run of a contract."""
+    work, tx = file.work, file.work.transaction
+    evm = EVM(work.fork, "native", block=work.block, state=work.state())
+    evm._execute = lambda message, state, context, hooks: engine.execute(message, state, context)
+    assert tx.to is not None
+    best, began = float("inf"), perf_counter()
+    while perf_counter() - began < SECONDS:
+        with evm.snapshot():
+            start = perf_counter()
+            evm.call(tx.to, tx.data, value=tx.value, caller=tx.sender, gas=tx.gas_limit)
+            best = min(best, perf_counter() - start)
+    return best
+
+
+def main() -> None:
+    root = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures")
+    files = [each for each in bench_files(Path(root) / "bench") if each.ops >= LARGE and each.name not in BOUND]
+    every, fused = library().handlers, frozenset(fused_sequences())
+    loops = frozenset(loop_sequences())
+    engine = NativeEngine(library(), every)
+
+    def times(wanted: frozenset[Sequence], *, with_loops: bool) -> list[float]:
+        handlers = every.only(wanted | (loops if with_loops else frozenset()), loops=with_loops)
+        engine.codes.use(ScheduleStore(library(), handlers), handlers)
+        return [seconds(file, engine) for file in files]
+
+    def faster(before: list[float], after: list[float]) -> float:
+        return geometric_mean([one / other for one, other in zip(before, after, strict=True)]) or 0
+
+    none, all_of_them = times(frozenset(), with_loops=False), times(fused, with_loops=True)
+    print(f"{len(files)} contracts; all fusions and loops: {faster(none, all_of_them):.2f} times as fast as none\n")
+    print(f"{'kind':36} {'sequences':>9} {'alone':>7} {'missing':>8}")
+    for name, belongs in KINDS.items():
+        group = frozenset(each for each in fused if belongs(each))
+        alone = faster(none, times(group, with_loops=False))
+        missing = faster(all_of_them, times(fused - group, with_loops=True))
+        print(f"{name:36} {len(group):9} {alone:7.2f} {missing:8.2f}", flush=True)
+    alone = faster(none, times(frozenset(), with_loops=True))
+    missing = faster(all_of_them, times(fused, with_loops=False))
+    print(f"{'loops, and what stands in them':36} {len(loops):9} {alone:7.2f} {missing:8.2f}")
+
+
+if __name__ == "__main__":
+    main()
