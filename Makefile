@@ -30,7 +30,9 @@ conformance: $(READY)
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --no-fuse
 	$(BIN)/fusevm bench --dir $(FUSEVM_FIXTURES)/bench --repeat 1
 
+# With handlers for common processors, so that nobody's first call waits for LLVM.
 wheel: $(READY)
+	$(BIN)/python -m fusevm.native.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 # Pins everything in use, for `make lock` after a change of dependencies.

@@ -13,6 +13,7 @@ import pytest
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.fuse.schedule import PLACE
+from fusevm.native import ready
 from fusevm.native.build import library
 from fusevm.native.cache import MAGIC, cache_folder, cached, read, write
 from fusevm.native.schedules import ScheduleStore
@@ -241,8 +242,52 @@ def test_the_handlers_themselves_are_known_by_version_compiler_processor_and_sou
     name = build._fingerprint(sequences)
     assert name == build._fingerprint(sequences)
     assert name != build._fingerprint(sequences[:-1])
-    monkeypatch.setattr(build, "host", lambda: ("another", "processor"))
+    monkeypatch.setattr(build, "target", lambda: ("another", "processor"))
     assert name != build._fingerprint(sequences)
+
+
+# -- handlers delivered with the sources ------------------------------------------------------------------------------
+
+MAKES = """
+import sys
+from pathlib import Path
+from fusevm.native.ready import make
+make(sys.argv[1], Path(sys.argv[2]))
+"""
+USES = """
+import sys
+from pathlib import Path
+from fusevm import EVM
+from fusevm.native import build, ready
+ready.FOLDER = Path(sys.argv[1])
+build._build = lambda sequences: sys.exit("built")
+evm = EVM(tier="native")
+evm.set_code(b"\\1" * 20, "0x600160020160005260206000f3")
+print(evm.call(b"\\1" * 20).output[-1])
+"""
+
+
+def process(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ, timeout=120)
+
+
+@pytest.mark.skipif(ready.level_of_host() is None, reason="no handlers are delivered for this processor")
+def test_handlers_delivered_with_the_sources_are_used_and_damaged_ones_are_not(folder: Path, tmp_path: Path) -> None:
+    level, delivered = str(ready.level_of_host()), tmp_path / "ready"
+    assert process(MAKES, level, str(delivered)).returncode == 0
+    assert process(USES, str(delivered)).stdout == "3\n"
+    (path,) = delivered.iterdir()
+    path.write_bytes(path.read_bytes()[:-8] + bytes(8))
+    assert process(USES, str(delivered)).stdout == "3\n"  # from the cache
+    for kept in folder.glob("handlers-*.o"):
+        kept.unlink()
+    assert process(USES, str(delivered)).stderr == "built\n"
+
+
+def test_handlers_made_from_other_sources_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ready, "FOLDER", tmp_path)
+    assert ready.ready_made("0" * 32) is None
 
 
 # -- schedules of large contracts -------------------------------------------------------------------------------------

@@ -18,9 +18,10 @@ from fusevm.fuse.schedule import Handlers
 from fusevm.native import calls, outside, runtime, schedules
 from fusevm.native import handlers as made
 from fusevm.native.cache import cached
-from fusevm.native.jit import Loaded, host, object_code
+from fusevm.native.jit import Loaded, object_code, target
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import Frame
+from fusevm.native.ready import ready_made
 
 
 def single_sequences() -> list[tuple[str, ...]]:
@@ -103,7 +104,8 @@ def library() -> Library:
     """The handlers of this version on this processor: from the cache folder, or built into it."""
     sequences = all_sequences()
     fingerprint = _fingerprint(sequences)
-    return Library(cached(f"handlers-{fingerprint}.o", lambda: _build(sequences)), sequences, fingerprint)
+    made = cached(f"handlers-{fingerprint}.o", lambda: ready_made(digest_of_sources(sequences)) or _build(sequences))
+    return Library(made, sequences, fingerprint)
 
 
 def _build(sequences: list[tuple[str, ...]]) -> bytes:
@@ -111,22 +113,28 @@ def _build(sequences: list[tuple[str, ...]]) -> bytes:
     shown = sys.stderr.isatty()
     if shown:
         print(f"fusevm: building {len(sequences)} native handlers, once … ", end="", file=sys.stderr, flush=True)
-    code = object_code(build_module(sequences))
+    code = build_handlers(sequences)
     if shown:
         print(f"{time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
     return code
 
 
+def build_handlers(sequences: list[tuple[str, ...]]) -> bytes:
+    return object_code(build_module(sequences))
+
+
 def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
-    """All that the object code depends on: the version, LLVM, the processor, and the sources that generate it."""
+    """All that the object code depends on: LLVM, the processor, and the sources that generate it."""
     import llvmlite
 
+    parts = [llvmlite.__version__, *target(), digest_of_sources(sequences)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def digest_of_sources(sequences: list[tuple[str, ...]]) -> str:
     import fusevm
 
-    digest = hashlib.sha256()
-    parts = [fusevm.__version__, llvmlite.__version__, *host(), repr(sequences)]
-    for part in parts:
-        digest.update(part.encode() + b"\0")
+    digest = hashlib.sha256(f"{fusevm.__version__} {sequences}".encode())
     package = Path(__file__).parent.parent
     sources = [*sorted((package / "native").glob("*.py")), *sorted((package / "fuse").glob("*.py"))]
     sources += [package / "evm" / name for name in ("bytecode.py", "forks.py", "opcodes.py", "words.py")]

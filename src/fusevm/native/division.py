@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import platform
 
-from fusevm.native.jit import host
+from fusevm.native.jit import target
 from fusevm.native.lang import (
     clz,
     ctz,
@@ -31,7 +31,7 @@ from fusevm.native.lang import (
 LIMB = 0xFFFF_FFFF_FFFF_FFFF
 
 # Does the processor divide 128 by 64 bits in few cycles? Ice Lake and Zen 3 brought that, and AES on long vectors.
-FAST_DIVIDER = platform.machine() in ("x86_64", "AMD64") and "+vaes" in host()[1].split(",")
+FAST_DIVIDER = platform.machine() in ("x86_64", "AMD64") and "+vaes" in target()[1].split(",")
 
 
 # -- limbs: one or two words of 64 bits -----------------------------------------------------------------------------

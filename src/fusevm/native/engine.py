@@ -89,10 +89,10 @@ class NativeEngine:
             self._bind(context)
         self.codes.make_room()
         world, shared = self.world, self.tables.shared
-        self.busy = True
         self.message = message
-        world.begin(message.address, state)
-        try:
+        try:  # Ctrl-C may come anywhere
+            self.busy = True
+            world.begin(message.address, state)
             if message.value or message.creates or not message.code or message.code_address in world.precompiles:
                 self.native.forget_all(self.tables.address)
                 outcome = self._drive(Frame(message, state, context), None)

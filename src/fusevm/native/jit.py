@@ -17,20 +17,38 @@ def _initialise() -> None:
     llvm.initialize_native_asmparser()  # x86_divide is written in assembly
 
 
+_chosen: list[tuple[str, str]] = []
+
+
 def host() -> tuple[str, str]:
     """The processor's name and features: code made for one pair need not run on another."""
     _initialise()
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
+def triple() -> str:
+    return str(llvm.get_default_triple())
+
+
+def build_for(name: str, features: str) -> None:
+    """From now on code is made for another processor than this one. Before anything else is imported."""
+    _chosen[:] = [(name, features)]
+
+
+def target() -> tuple[str, str]:
+    """The processor code is made for."""
+    return _chosen[0] if _chosen else host()
+
+
 def target_machine(speed: int = 2) -> Any:
-    name, features = host()
-    target = llvm.Target.from_default_triple()
+    _initialise()
+    name, features = target()
+    architecture = llvm.Target.from_default_triple()
     # No vectors, only limbs: a word stored by four machine words and loaded again as one vector before the stores have
     # reached the cache costs ten nanoseconds, and LLVM would mix both.
-    scalar = features + ",-sse" if target.name == "x86-64" else features
+    scalar = features + ",-sse" if architecture.name == "x86-64" else features
     # Position-independent small code: what the loader places anywhere, and jump tables without absolute addresses.
-    return target.create_target_machine(cpu=name, features=scalar, opt=speed, reloc="pic", codemodel="small")
+    return architecture.create_target_machine(cpu=name, features=scalar, opt=speed, reloc="pic", codemodel="small")
 
 
 def optimised(module: ir.Module, speed: int = 2) -> tuple[Any, Any]:

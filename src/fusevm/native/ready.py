@@ -1,0 +1,68 @@
+"""Handlers made beforehand, as a wheel carries them (`make wheel`): nobody waits for LLVM at the first call.
+
+`python -m fusevm.native.ready LEVEL…` makes them, for levels of processors rather than for one. Whoever has no level
+here, or another version of the sources, builds handlers of his own as ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+
+from fusevm.native import jit
+
+FOLDER = Path(__file__).parent / "ready"
+TRIPLE = "x86_64-unknown-linux-gnu"
+V3 = ("avx2", "bmi", "bmi2", "cx16", "fma", "lzcnt", "movbe", "popcnt")  # of x86-64-v3, what tells
+# By level: what a processor must have. The best first; vaes came to processors together with a fast divider.
+LEVELS = {"x86-64-v3-vaes": (*V3, "vaes"), "x86-64-v3": V3}
+
+
+def level_of_host() -> str | None:
+    features = set(jit.host()[1].split(","))
+    for level, needed in LEVELS.items():
+        if jit.triple() == TRIPLE and all(f"+{each}" in features for each in needed):
+            return level
+    return None
+
+
+def ready_made(sources: str) -> bytes | None:
+    """Object code for this processor from these sources, if it was delivered with them."""
+    level = level_of_host()
+    try:
+        packed = (FOLDER / f"{sources}-{level}.xz").read_bytes()
+        content = lzma.decompress(packed[32:])
+    except (OSError, lzma.LZMAError):
+        return None
+    return content if packed[:32] == hashlib.sha256(content).digest() else None
+
+
+def make(level: str, folder: Path) -> None:
+    """In a process of its own, since the sources ask for the processor as they are imported."""
+    jit.build_for("x86-64-v3", ",".join(f"+{each}" for each in LEVELS[level]))
+    from fusevm.native.build import all_sequences, build_handlers, digest_of_sources
+
+    sequences = all_sequences()
+    content = build_handlers(sequences)
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{digest_of_sources(sequences)}-{level}.xz"
+    path.write_bytes(hashlib.sha256(content).digest() + lzma.compress(content))
+    print(f"{path.name}: {path.stat().st_size:,} bytes")
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(LEVELS)
+    if len(wanted) == 1:
+        make(wanted[0], FOLDER)
+        return
+    for old in FOLDER.glob("*.xz"):
+        old.unlink()
+    for level in wanted:
+        subprocess.run([sys.executable, "-m", "fusevm.native.ready", level], check=True)
+
+
+if __name__ == "__main__":
+    main()
