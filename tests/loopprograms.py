@@ -34,6 +34,7 @@ class Shape:
     step: int = 1
     literal: bool = True  # the bound is pushed in the test; else it is a stack slot
     bottom: bool = False  # tested at the bottom
+    first: bool = False  # the step comes first of all, so that whatever goes on goes to the top
     mirrored: bool = False  # bound first
     subtract: bool = False  # the step is subtracted
     body: str = "DUP1 DUP3 ADD SWAP2 POP"  # accumulator += counter
@@ -46,6 +47,12 @@ class Shape:
         if self.subtract:
             step = f"PUSH {-self.step % WORD:#x} SWAP1 SUB"
         start = f"{self.before} PUSH {self.bound % WORD:#x} PUSH 0 PUSH {self.start % WORD:#x} "
+        if self.first:
+            turned = "" if negated else "ISZERO"
+            return (
+                f"{start} loop: JUMPDEST {step} {condition} {turned} PUSH2 @end JUMPI {self.body} PUSH2 @loop JUMP "
+                f"end: JUMPDEST {self.after}"
+            )
         if self.bottom:
             turned = "ISZERO" if negated else ""
             return f"{start} loop: JUMPDEST {self.body} {step} {condition} {turned} PUSH2 @loop JUMPI {self.after}"
@@ -138,6 +145,8 @@ BODIES = (
     "DUP1 PUSH 1 AND PUSH2 @odd{n} JUMPI DUP2 PUSH 7 ADD SWAP2 POP odd{n}: JUMPDEST",
     "DUP1 PUSH 1 AND PUSH2 @odd{n} JUMPI PUSH 9 DUP3 ADD SWAP2 POP PUSH2 @on{n} JUMP "
     "odd{n}: JUMPDEST DUP2 SWAP2 POP on{n}: JUMPDEST",
+    "DUP1 PUSH {k} AND PUSH2 @loop JUMPI",  # continue; where the step comes last, perhaps for ever
+    "DUP1 PUSH {k} EQ PUSH2 @loop JUMPI",
     "DUP1 PUSH {k} EQ PUSH2 @out JUMPI",  # break
     "DUP1 PUSH {k} EQ PUSH2 @bad JUMPI",  # revert
     "DUP2 PUSH {k} LT PUSH2 @invalid JUMPI",
@@ -173,8 +182,8 @@ def random_shape(seed: int) -> Shape:
     )
     return Shape(
         relation=relation, start=start, bound=bound, step=step, body=body, literal=dice.random() < 0.5,
-        bottom=dice.random() < 0.5, mirrored=dice.random() < 0.5, subtract=dice.random() < 0.5,
-        after=LEAVING,
+        bottom=dice.random() < 0.5, first=dice.random() < 0.3, mirrored=dice.random() < 0.5,
+        subtract=dice.random() < 0.5, after=LEAVING,
     )  # fmt: skip
 
 

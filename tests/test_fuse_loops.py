@@ -179,6 +179,15 @@ def test_a_branch_inside_keeps_its_own_charge() -> None:
         agreed_at_boundaries(shape.text())
 
 
+@pytest.mark.parametrize("condition", ["DUP1", "PUSH0", "DUP1 PUSH 1 AND", "DUP1 PUSH 30 EQ"])
+def test_of_two_ways_back_each_is_charged_for_what_it_passes(condition: str) -> None:
+    """A `continue` past the rest of the body: the rest is not part of every iteration."""
+    body = f"{condition} PUSH2 @loop JUMPI DUP2 PUSH 7 MUL SWAP2 POP PUSH 2 PUSH 1 POP POP"
+    shape = Shape(bound=40, body=body, first=True)
+    assert only(shape.text()).fused
+    agreed_at_boundaries(shape.text())
+
+
 @pytest.mark.parametrize(
     "body",
     [

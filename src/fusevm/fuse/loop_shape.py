@@ -36,7 +36,7 @@ class Shape:
         self.inner = {number for part in parts if len(part) > 1 or part[0] in graph[part[0]] for number in part}
         order = order_of(graph)
         self.members = order
-        straight = all(len(targets) <= 1 for targets in graph.values())
+        straight = len(self.latches) == 1 and all(len(targets) <= 1 for targets in graph.values())
         spine = order if straight else [each for each in order if each not in self.inner and self._always(each, graph)]
         self.spine: dict[int, int] = {}
         gas = 0
