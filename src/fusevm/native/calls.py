@@ -300,7 +300,7 @@ def call(engine: Engine, given: Call, data: ptr, rest: ptr) -> u64:
     frame.blank = given.blank
     frame.address = bswap(given.address) >> 96
     frame.caller = bswap(given.caller) >> 96
-    frame.value = u256(0)
+    frame.value = given.value
     copy(frame + FRAME_REST, rest, FRAME_SIZE - FRAME_REST)
     engine.frame = frame
     status = run(engine)

@@ -48,7 +48,8 @@ Probe = Callable[[int, Any], None]  # depth and native frame
 
 _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
-_GIVEN = struct.Struct("<QQQQQ20s12x20s12x")  # layout.Call
+_ZERO = bytes(WORD)
+_GIVEN = struct.Struct("<QQQQQ20s12x20s12x32s")  # layout.Call
 _ENDED = struct.Struct("<7Q")  # the first fields of layout.Engine
 _FRAME_HEAD = struct.Struct(words(FrameLayout, "gas", "value"))
 _RULES = (
@@ -87,16 +88,31 @@ class NativeEngine:
             state.settle()
         if context is not self.context or context.block.version != self._block_version:
             self._bind(context)
+        if not message.code or (message.code_address in self.world.precompiles and message.runs_precompile):
+            frame = Frame(message, state, context)  # there is nothing to run
+            begin(frame)
+            end(frame)
+            return outcome_of(frame)
+        if not message.value or message.creates:
+            return self._execute_code(message, state, context)
+        mark = state.mark()
+        state.transfer(message.caller, message.address, message.value)
+        outcome = self._execute_code(message, state, context)
+        if outcome.status is not _SUCCESS:
+            state.revert(mark)
+        return outcome
+
+    def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
         self.codes.make_room()
         world, shared = self.world, self.tables.shared
         self.message = message
         try:  # Ctrl-C may come anywhere
             self.busy = True
             world.begin(message.address, state)
-            if message.value or message.creates or not message.code or message.code_address in world.precompiles:
+            if message.creates:
                 self.native.forget_all(self.tables.address)
                 outcome = self._drive(Frame(message, state, context), None)
-            else:  # plain code, as most are: Python makes a frame of its own only if it is needed
+            else:  # Python makes a frame of its own only if it is needed
                 status = self._call(message, state)
                 if status <= _REVERT:
                     gas_left, offset, size, *changes = _ENDED.unpack_from(shared)
@@ -117,7 +133,8 @@ class NativeEngine:
         gas, data, code, address = message.gas, message.data, message.code, message.address
         now = gas if gas < SLICE else SLICE
         blank = self.world.is_blank(state.account(address))
-        given = _GIVEN.pack(now, gas - now, len(data), message.static, blank, address, message.caller)
+        value = message.value.to_bytes(WORD, "little") if message.value else _ZERO
+        given = _GIVEN.pack(now, gas - now, len(data), message.static, blank, address, message.caller, value)
         rest = self.codes.first_frames.get(code) or self.codes.first_frame(code)
         status: int = self.native.call(self.tables.address, given, data, rest)
         return status

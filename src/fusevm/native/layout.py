@@ -72,7 +72,7 @@ class Frame(Struct):
 
 
 class Call(Struct):
-    """A call from outside of plain code, without value, as Python describes it."""
+    """A call from outside, as Python describes it."""
 
     gas: u64
     reserve: u64
@@ -81,6 +81,7 @@ class Call(Struct):
     blank: u64
     address: u256  # twenty bytes, highest first
     caller: u256
+    value: u256
 
 
 class Engine(Struct):
