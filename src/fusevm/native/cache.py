@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 DIGEST = 32
+MOST_FILES = 40  # of versions and processors, with a lock each
 MAGIC = b"fusevm\0\1"
 
 
@@ -46,6 +47,7 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
                 return found
             content = make()
             write(folder / name, content)
+            keep_newest(folder, MOST_FILES)
             return content
     return make()
 

@@ -31,6 +31,7 @@ from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 
 SHOWN = 24  # instructions since the last agreement
+MOST_CODES = 4_096  # whose steps are kept
 
 
 class Stepper:
@@ -151,6 +152,8 @@ class Lockstep:
         """How many instructions each section of a frame's code stands for, by pc."""
         code, fork = frame.message.code, frame.context.fork
         if (code, fork) not in self.steps:
+            if len(self.steps) > MOST_CODES:
+                self.steps.clear()
             sections = threaded(sections_of(code, fork, self.engine.handlers.native), jumpdests(code))
             self.steps[code, fork] = {section.pc: section.steps for section in sections}
         return self.steps[code, fork]
