@@ -351,3 +351,21 @@ def test_logs_are_read_back_as_the_reference_writes_them(topics: int, size: int)
 
 def test_starved_logs_agree() -> None:
     agreed_at_every_gas(Case("PUSH1 1 PUSH1 2 PUSH1 40 PUSH2 300 LOG2 STOP"), most=0)
+
+
+# -- a block that cannot end well ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["STOP", "PUSH0 PUSH0 REVERT", "INVALID", "loop: JUMPDEST PUSH1 @loop JUMP"])
+def test_words_missing_behind_a_call_are_missed_there_unless_something_else_happens_before(what: str) -> None:
+    """The bounds of a block are checked before the calls in it."""
+    calling = f"{call(OTHER)} POP"
+    for gas in (3_000, 30_000, 100_000):
+        for after in ("POP", "DUP5", "PUSH0 MSTORE POP POP", "PUSH32 0xffffffffff MLOAD POP POP"):
+            agreed_at_every_gas(Case(f"{calling} {after}", {OTHER: what}), gas, most=6)
+
+
+def test_of_a_call_too_long_to_be_replayed_only_the_words_are_counted() -> None:
+    spinning = "PUSH3 50000 loop: JUMPDEST PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI"
+    result = Case(f"{call(OTHER)} POP POP", {OTHER: spinning}).seen("native", 30_000_000)
+    assert "stack underflow at pc 46 (1 words needed, 0 there)" in str(result.error)

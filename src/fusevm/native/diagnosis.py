@@ -11,14 +11,18 @@ from typing import Any
 
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.halts import ExceptionalHalt
+from fusevm.evm.opcodes import BY_NAME
 from fusevm.fuse.schedule import Schedule, Unit
 from fusevm.fuse.sections import Section
 from fusevm.native.layout import STACK_ALIGN, WORD
 from fusevm.reference.frame import Frame
-from fusevm.reference.instructions import table_of
+from fusevm.reference.instructions import Entry, refuse, table_of
 from fusevm.reference.interpreter import run
+from fusevm.reference.trampoline import drive, resume
 
 PLENTY = 1 << 64  # of gas
+JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
+MOST_JUMPS = 20_000  # of a call that is replayed, and of its own calls; past that, words alone must tell
 
 
 def diagnose(frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: ExceptionalHalt) -> ExceptionalHalt:
@@ -34,15 +38,66 @@ def diagnose(frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: Exce
             twin.stack.append(1)  # a condition that held
     elif unit.tokens[0].name not in ("SECTION", "GASSECTION"):  # the section's gas was taken: give back what is ahead
         twin.gas += _gas_ahead(frame, unit, schedule)
-    mark = frame.state.mark()
+    mark, table = frame.state.mark(), table_of(frame.context.fork)
     try:
-        run(twin, table_of(frame.context.fork))  # if it does not fail, what native code said stands
+        while (called := run(twin, table)) is not twin:  # a block's bounds are checked before the calls in it
+            if not _replayed(called, table):
+                _fail_for_words(twin, table)
+                break
+            resume(twin, called)
+        # it has not failed, so what native code said stands
     except ExceptionalHalt as found:
         frame.pc = twin.pc
         return found
     finally:
         frame.state.revert(mark)
     return halt
+
+
+class _TooLong(Exception):
+    pass
+
+
+def _replayed(called: Frame, table: tuple[Entry, ...]) -> bool:
+    """Runs a call to its end; whether that could be done without taking long."""
+    left = MOST_JUMPS
+
+    def spend() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise _TooLong
+
+    def counting(entry: Entry) -> Entry:
+        def jump(frame: Frame) -> Frame | None:
+            spend()
+            return entry.instruction(frame)
+
+        return entry._replace(instruction=jump)
+
+    def run_counted(frame: Frame) -> Frame:
+        spend()
+        return run(frame, counted)
+
+    counted = tuple(counting(entry) if byte in JUMPS else entry for byte, entry in enumerate(table))
+    try:
+        drive(called, run_counted)
+    except _TooLong:
+        return False
+    return True
+
+
+def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:
+    """Goes on behind a call, counting words only, to the instruction that finds too few of them, or too many."""
+    height = len(twin.stack) + 1
+    for each in instructions(twin.message.code, twin.context.fork, twin.pc):
+        if each.op is None or each.op.name == "JUMPDEST":
+            return
+        entry = table[each.op.byte]
+        if not entry.needs <= height <= entry.room:
+            twin.pc, twin.stack = each.pc + 1, [0] * height
+            refuse(twin, 0, entry.needs)
+        height += each.op.pushes - each.op.pops
 
 
 def _twin(frame: Frame, view: Any, pc: int) -> Frame:
