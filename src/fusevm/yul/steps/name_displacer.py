@@ -9,18 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fusevm.yul.ast import (
-    Assignment,
-    Block,
-    Expression,
-    FunctionCall,
-    FunctionDefinition,
-    Identifier,
-    TypedName,
-    VariableDeclaration,
-)
+from fusevm.yul.ast import Block, FunctionDefinition, TypedName
 from fusevm.yul.names import NameDispenser
-from fusevm.yul.walk import Modifier
+from fusevm.yul.steps.name_simplifier import Renamer
 
 
 def displace(dispenser: NameDispenser, block: Block, names: Collection[str]) -> dict[str, str]:
@@ -32,12 +23,11 @@ def displace(dispenser: NameDispenser, block: Block, names: Collection[str]) -> 
     return displacer.renamed
 
 
-class _Displacer(Modifier):
+class _Displacer(Renamer):
     def __init__(self, dispenser: NameDispenser, names: Collection[str]) -> None:
-        super().__init__()
+        super().__init__({})
         self.dispenser = dispenser
         self.names = names
-        self.renamed: dict[str, str] = {}
 
     def new_name(self, name: str) -> str:
         if name not in self.names:
@@ -47,32 +37,6 @@ class _Displacer(Modifier):
 
     def declared(self, variables: list[TypedName]) -> list[TypedName]:
         return [TypedName(self.new_name(each.name), each.location) for each in variables]
-
-    def mentioned(self, identifier: Identifier) -> Identifier:
-        new = self.renamed.get(identifier.name)
-        return identifier if new is None else Identifier(new, identifier.location)
-
-    def expression(self, expression: Expression) -> Expression:
-        if isinstance(expression, Identifier):
-            return self.mentioned(expression)
-        return super().expression(expression)
-
-    def call(self, call: FunctionCall) -> None:
-        call.function = self.mentioned(call.function)
-        super().call(call)
-
-    def assignment(self, assignment: Assignment) -> None:
-        assignment.targets = [self.mentioned(each) for each in assignment.targets]
-        super().assignment(assignment)
-
-    def declaration(self, declaration: VariableDeclaration) -> None:
-        declaration.variables = self.declared(declaration.variables)
-        super().declaration(declaration)
-
-    def function(self, function: FunctionDefinition) -> None:
-        function.parameters = self.declared(function.parameters)
-        function.returns = self.declared(function.returns)
-        super().function(function)
 
     def block(self, block: Block) -> None:
         for statement in block.statements:  # functions can be called before they are defined
