@@ -145,6 +145,7 @@ def test_no_endless_loop_outlasts_the_time_given(what: str, within: str, tier: s
 INTERRUPTED = """
 import os, signal, sys, threading, time
 from fusevm import EVM
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which Python leaves out where a shell ignores the signal
 evm = EVM(tier=sys.argv[1])
 here = "0x" + "c0" * 20
 evm.set_code(here, "0x600560005260206000f3")
