@@ -96,11 +96,15 @@ def outcome(engine: str, code: bytes, gas: int, data: bytes = b"", fork: Fork = 
     if engine == "reference":
         found: Outcome = execute_reference(message, state, context)
     else:
-        found = _engine(engine == "fused").execute(message, state, context)
+        native = _engine(engine == "fused")
+        found = native.execute(message, state, context)
+        if found.failure is not None and native.halts.unsure:
+            native.halts.unsure = False
+            found = _engine(False).execute(message, state, context)
     state.settle()
     storage = dict(state.account(HERE).storage)
     logs = [(log.address, tuple(log.topics), log.data) for log in state.logs]
-    return found.status, found.gas_left, found.output, state.refund, storage, logs
+    return found.status, found.gas_left, found.output, state.refund, storage, logs, found.failure
 
 
 def agreed(code: bytes | str, gas: int = 1_000_000, data: bytes = b"") -> tuple[Any, ...]:
@@ -148,6 +152,8 @@ BODIES = (
     "DUP1 PUSH {k} AND PUSH2 @loop JUMPI",  # continue; where the step comes last, perhaps for ever
     "DUP1 PUSH {k} EQ PUSH2 @loop JUMPI",
     "DUP1 PUSH {k} EQ PUSH2 @out JUMPI",  # break
+    "CALLVALUE ISZERO PUSH2 @out JUMPI",  # at once
+    "CALLDATASIZE PUSH2 @odd{n} JUMPI PUSH 1 PUSH 1 POP POP PUSH 1 PUSH 1 POP POP odd{n}: JUMPDEST",
     "DUP1 PUSH {k} EQ PUSH2 @bad JUMPI",  # revert
     "DUP2 PUSH {k} LT PUSH2 @invalid JUMPI",
     "PUSH2 @back{n} PUSH2 @double JUMP back{n}: JUMPDEST",

@@ -234,6 +234,15 @@ def test_an_early_exit_gets_back_what_was_not_run(way: str, bottom: bool) -> Non
     agreed_at_boundaries(shape.text(), most=120)
 
 
+@pytest.mark.parametrize("bound", [0, 1, 2, 3])
+def test_the_last_iteration_has_its_share_of_what_is_charged_beside(bound: int) -> None:
+    """It is left early in what would be the last: the branch it took must have been reckoned with."""
+    branch = "CALLDATASIZE PUSH1 @skip JUMPI PUSH1 1 PUSH1 1 POP POP PUSH1 1 PUSH1 1 POP POP skip: JUMPDEST"
+    text = f"PUSH0 loop: JUMPDEST {branch} CALLVALUE ISZERO PUSH1 @out JUMPI PUSH1 1 ADD"
+    for gas in range(130):
+        agreed(f"{text} PUSH1 {bound} DUP2 LT PUSH1 @loop JUMPI out: JUMPDEST STOP", gas)
+
+
 def test_an_early_exit_beside_memory_without_bound_is_not_fused() -> None:
     body = "DUP1 PUSH 17 EQ PUSH2 @out JUMPI DUP1 PUSH 5 SHL DUP2 SWAP1 MSTORE"
     shape = Shape(bound=40, body=body, after=LEAVING)

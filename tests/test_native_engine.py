@@ -13,16 +13,18 @@ from pathlib import Path
 import pytest
 
 from fusevm import EVM, Block, Hooks, WrongThread
+from fusevm.chain.environment import Context
 from fusevm.chain.outcome import TimeLimit
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
+from fusevm.evm.forks import Fork
 from fusevm.native import codes
 from fusevm.native import engine as native_engine
 from fusevm.native.engine import NativeEngine
 from fusevm.native.engine import engine as this_threads_engine
 from fusevm.tiers import TIERS, UnknownTier, executor_for
 from nativeprograms import NATIVE, Case, agreed
-from programs import CALLER, HERE, NOBODY, OTHER, call
+from programs import CALLER, HERE, NOBODY, OTHER, call, push
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNT = "PUSH1 1 SLOAD PUSH1 1 ADD DUP1 PUSH1 1 SSTORE PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"  # counts its calls in slot 1
@@ -165,11 +167,61 @@ def test_an_error_of_a_block_hash_provider_leaves_the_state_as_it_was(tier: str,
 
 @pytest.mark.parametrize("tier", NATIVE)
 def test_a_block_that_makes_no_sense_is_an_error_and_no_more(tier: str) -> None:
-    evm = machine(tier, block=Block(number=1 << 260))
-    with pytest.raises(OverflowError):
-        evm.call(HERE)
-    evm.block = Block()
+    for number in (-1, 1 << 256):
+        with pytest.raises(ValueError, match="block number"):
+            Block(number=number)
+    evm, other = machine(tier), EVM("istanbul", tier)
     assert evm.call(HERE).ok
+    with pytest.raises(ValueError, match="gas price"):
+        other.call(HERE, gas_price=-1)
+    context = Context(Fork.ISTANBUL, Block(), gas_price=-1)  # past all checks
+    with pytest.raises(OverflowError):
+        this_threads_engine(fuse=tier == "native")._bind(context)
+    assert evm.call(HERE).ok
+
+
+@pytest.mark.parametrize("tier", NATIVE)
+def test_looking_at_an_account_does_not_schedule_its_code(tier: str) -> None:
+    evm = machine(tier, f"{push(OTHER)} BALANCE {push(OTHER)} EXTCODEHASH {push(OTHER)} EXTCODESIZE")
+    code = assemble("PUSH1 77 POP" * 50)
+    evm.set_code(OTHER, code)
+    assert evm.call(HERE).ok
+    schedules = this_threads_engine(fuse=tier == "native").codes.schedules
+    assert not any(known == code for known, _ in schedules)
+    evm.set_code(HERE, assemble(call(OTHER)))
+    assert evm.call(HERE).ok
+    assert any(known == code for known, _ in schedules)
+
+
+@pytest.mark.parametrize("tier", NATIVE)
+def test_a_second_machine_on_the_same_state_cannot_run_inside_a_call(tier: str) -> None:
+    evm = machine(tier, "NUMBER PUSH1 1 SWAP1 SUB BLOCKHASH")
+    other = EVM(tier=tier, state=evm.state)
+    evm.block = Block(number=5, hashes=lambda number: other.call(OTHER).output.rjust(32, b"\0"))
+    with pytest.raises(RuntimeError, match="running on this state"):
+        evm.call(HERE)
+    evm.block = Block(number=5)
+    assert evm.call(HERE).ok
+
+
+def test_storage_that_is_written_late_is_written_wholly_or_not_at_all() -> None:
+    class Torn:
+        def __init__(self) -> None:
+            self.interrupts = 1
+
+        def apply(self, state: State) -> None:
+            for key in range(10):
+                state.set_storage(HERE, key, key + 1)
+                if key == 5 and self.interrupts:
+                    self.interrupts -= 1
+                    raise KeyboardInterrupt
+
+    state = State()
+    state.pending = Torn()
+    with pytest.raises(KeyboardInterrupt):
+        state.storage(HERE, 1)
+    assert state.pending is not None
+    assert [state.storage(HERE, key) for key in range(10)] == list(range(1, 11))
 
 
 @pytest.mark.parametrize("tier", [*NATIVE, "reference"])

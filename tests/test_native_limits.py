@@ -105,6 +105,8 @@ ENDLESS = {
     "counting far": "PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH7 0xffffffffffffff GT PUSH1 @loop JUMPI",
     "hashing": "loop: JUMPDEST PUSH3 0x080000 PUSH0 KECCAK256 POP PUSH1 @loop JUMP",
     "warm storage": "loop: JUMPDEST PUSH0 SLOAD POP PUSH1 @loop JUMP",
+    "loops left early": "loop: JUMPDEST PUSH0 inner: JUMPDEST PUSH4 300000 DUP2 LT ISZERO PUSH1 @done JUMPI"
+    " CALLDATASIZE ISZERO PUSH1 @done JUMPI PUSH1 1 ADD PUSH1 @inner JUMP done: JUMPDEST POP PUSH1 @loop JUMP",
     "another's code": f"loop: JUMPDEST PUSH0 PUSH0 PUSH0 {push(OTHER)} EXTCODECOPY PUSH1 @loop JUMP",
     "a precompile": "loop: JUMPDEST PUSH0 PUSH0 PUSH0 PUSH0 PUSH1 4 GAS STATICCALL POP PUSH1 @loop JUMP",
     "a long precompile": "PUSH4 0xffffffff PUSH1 224 SHL PUSH0 MSTORE loop: JUMPDEST"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,7 +56,7 @@ class EVM:
         self.tier = tier
         self._execute = executor_for(tier)
         self._context = Context(self.fork, self.block)  # the last call's; the next is often in the same
-        self._busy = threading.Lock()
+        self._running: dict[int, object] = {}  # whoever runs it
 
     def __repr__(self) -> str:
         return f"<EVM {self.fork.label}, {self.tier} tier, {len(self.state.accounts)} accounts>"
@@ -164,12 +163,14 @@ class EVM:
             max_blob_fee,
             authorizations,
         )
-        if not self._busy.acquire(blocking=False):
-            raise WrongThread(BUSY)
+        ticket = object()
         try:
+            if self._running.setdefault(0, ticket) is not ticket:
+                raise WrongThread(BUSY)
             receipt = process(tx, self.state, self.block, self.fork, self._run)
         finally:
-            self._busy.release()
+            if self._running.get(0) is ticket:
+                self._running.clear()
         outcome = receipt.outcome
         return Result(
             outcome.status,
@@ -196,32 +197,40 @@ class EVM:
     ) -> Result:
         if type(gas) is not int or gas >> GAS_BITS:
             to_number(gas, "gas", bits=GAS_BITS)
-        state, rules, busy = self.state, self.rules, self._busy
-        if not busy.acquire(blocking=False):
-            raise WrongThread(BUSY)
+        state, rules, running = self.state, self.rules, self._running
+        ticket = object()  # whose call it is: Ctrl-C may come anywhere, and must not leave this EVM occupied
         try:
+            if running.setdefault(0, ticket) is not ticket:
+                raise WrongThread(BUSY)
             if value:
                 self._check_value(caller, to_number(value, "value"))
-            state.begin_transaction()
+            if gas_price:
+                to_number(gas_price, "gas price")
             begins = caller if origin is None else to_address(origin, "origin")
             context = self._context
             if context.gas_price != gas_price or context.origin != begins or context.block is not self.block:
                 context = self._context = Context(self.fork, self.block, begins, gas_price)
-            if rules.access_sets:
-                warm_up(state, context, caller, address)
-            if creates:
-                state.set_nonce(caller, state.account(caller).nonce + 1)
-            message = top_message(caller, address, data, value, creates, state, rules)
-            message.gas, message.static = gas, static
-            outcome = run_top(message, state, context, self._run) if creates else self._run(message, state, context)
-            used = gas - outcome.gas_left
-            refund = state.refund
-            if refund:
-                refund = min(refund, (used + intrinsic_gas(rules, data, creates)) // rules.refund_quotient)
-            logs = state.logs_so_far()
-            clear_away(state, rules)
+            state.begin_transaction()
+            try:
+                if rules.access_sets:
+                    warm_up(state, context, caller, address)
+                if creates:
+                    state.set_nonce(caller, state.account(caller).nonce + 1)
+                message = top_message(caller, address, data, value, creates, state, rules)
+                message.gas, message.static = gas, static
+                outcome = run_top(message, state, context, self._run) if creates else self._run(message, state, context)
+                used = gas - outcome.gas_left
+                refund = state.refund
+                if refund:
+                    refund = min(refund, (used + intrinsic_gas(rules, data, creates)) // rules.refund_quotient)
+                logs = state.logs_so_far()
+                clear_away(state, rules)
+            except BaseException:
+                state.abandon()
+                raise
         finally:
-            busy.release()
+            if running.get(0) is ticket:
+                running.clear()
         return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
 
     def _check_value(self, caller: bytes, value: int) -> None:
@@ -235,7 +244,7 @@ class EVM:
             context.deadline = None if timeout is None else time.monotonic() + timeout
             return self._execute(message, state, context, self.hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
-            state.revert(state.began)
+            state.abandon()
             raise
 
     # -- snapshots

@@ -32,6 +32,8 @@ class Block:
     version: int = field(init=False, compare=False, repr=False)  # changes with every change of a field
 
     def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, int) and name != "version" and not 0 <= value <= WORD_MASK:
+            raise ValueError(f"block {name}: {value} is no number of 256 bits")
         object.__setattr__(self, name, value)
         object.__setattr__(self, "version", next(_versions))
 
@@ -39,9 +41,10 @@ class Block:
         """The hash of one of the last 256 blocks, or zeros."""
         if not self.number - 256 <= number < self.number or number < 0:
             return bytes(32)
-        if callable(self.hashes):
-            return self.hashes(number)
-        return self.hashes.get(number, bytes(32))
+        found = self.hashes(number) if callable(self.hashes) else self.hashes.get(number, bytes(32))
+        if len(found) != 32:
+            raise ValueError(f"hash of block {number}: expected 32 bytes, got {len(found)}")
+        return found
 
     def blob_base_fee(self, rules: Rules) -> int:
         fraction = self.blob_base_fee_fraction or rules.blob_base_fee_fraction

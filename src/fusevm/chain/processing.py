@@ -26,9 +26,17 @@ class Receipt:
 
 def process(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
     """Runs a transaction to its end. Raises Rejected, with the state as it was, if it may not run."""
-    rules = rules_of(fork)
-    validate(tx, state, block, rules)
+    validate(tx, state, block, rules_of(fork))
     state.begin_transaction()
+    try:
+        return _process(tx, state, block, fork, execute)
+    except BaseException:  # Ctrl-C, say: as if it had never begun
+        state.abandon()
+        raise
+
+
+def _process(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
+    rules = rules_of(fork)
     context = Context(fork, block, tx.sender, tx.effective_gas_price(block.base_fee), tx.blob_hashes or ())
     price = context.gas_price
 

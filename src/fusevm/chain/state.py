@@ -59,7 +59,13 @@ class Pending(Protocol):
     def apply(self, state: State) -> None: ...
 
 
-Ledger = Callable[[bytes, Account, int], None]
+class Ledger(Protocol):
+    """Whoever keeps balances, and undoes them, while a tier runs."""
+
+    def set_balance(self, address: bytes, account: Account, balance: int) -> None: ...
+
+    def end(self, state: State) -> None:
+        """Leaves the state to itself; what was not settled never was."""
 
 
 class State:
@@ -70,7 +76,7 @@ class State:
         self.journal: list[tuple[Any, ...]] = []
         self.open_snapshots = 0
         self.pending: Pending | None = None
-        self.ledger: Ledger | None = None  # whoever keeps balances, and undoes them, while a tier runs
+        self.ledger: Ledger | None = None
         # what a transaction keeps
         self.began = 0  # the journal's length as it began
         self.refund = 0
@@ -86,6 +92,8 @@ class State:
 
     def begin_transaction(self) -> None:
         """Forgets what the last one kept. What is empty stays: this runs before every call."""
+        if self.ledger is not None:
+            raise RuntimeError("a call is running on this state already")
         if self.pending is not None:
             self.settle()
         if not self.open_snapshots:
@@ -95,8 +103,7 @@ class State:
         self.always_warm = ()
         if self.logs:
             self.logs = []
-        if self.warm_addresses:
-            self.warm_addresses = set()
+        self.warm_addresses = set()
         if self.warm_slots:
             self.warm_slots = set()
         if self.transient:
@@ -117,10 +124,23 @@ class State:
         return len(self.journal)
 
     def settle(self) -> None:
-        """Writes what is pending; whoever looks at storage calls this first."""
-        pending, self.pending = self.pending, None
-        if pending is not None:
+        """Writes what is pending, or nothing of it; whoever looks at storage calls this first."""
+        pending, mark = self.pending, len(self.journal)
+        if pending is None:
+            return
+        try:
+            self.pending = None
             pending.apply(self)
+        except BaseException:  # Ctrl-C
+            self.revert(mark)
+            self.pending = pending
+            raise
+
+    def abandon(self) -> None:
+        """The running transaction never was."""
+        if self.ledger is not None:
+            self.ledger.end(self)
+        self.revert(self.began)
 
     def revert(self, mark: int) -> None:
         self.pending = None  # it came after the mark: taking a mark settles
@@ -167,8 +187,8 @@ class State:
         """The account to write to, brought into being if need be."""
         account = self._accounts.get(address)
         if account is None:
+            self._undoable(self._accounts.pop, address, None)
             account = self._accounts[address] = Account()
-            self._undoable(self._accounts.pop, address)
         return account
 
     def touch(self, address: bytes) -> None:
@@ -184,7 +204,7 @@ class State:
     def set_balance(self, address: bytes, balance: int) -> None:
         account = self.ensure(address)
         if self.ledger is not None:
-            self.ledger(address, account, balance)
+            self.ledger.set_balance(address, account, balance)
             return
         self.journal.append((setattr, account, "balance", account.balance))
         account.balance = balance

@@ -151,7 +151,7 @@ def _validate_by_type(tx: Transaction, block: Block, rules: Rules) -> None:
             raise Rejected(RejectReason.TYPE_3_TX_CONTRACT_CREATION)
         if not hashes:
             raise Rejected(RejectReason.TYPE_3_TX_ZERO_BLOBS)
-        if any(not each.startswith(b"\x01") for each in hashes):
+        if any(len(each) != 32 or not each.startswith(b"\x01") for each in hashes):
             raise Rejected(RejectReason.TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH)
         most = min(rules.blob_max_per_tx, block.blob_max or rules.blob_max)
         if len(hashes) > most:

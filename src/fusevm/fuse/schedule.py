@@ -44,7 +44,7 @@ class Unit(NamedTuple):
 class Schedule:
     """What native code runs, and where its jumps may land."""
 
-    __slots__ = ("base", "code", "code_base", "jumps", "jumps_base", "kinds", "units", "words")
+    __slots__ = ("base", "code", "code_base", "fused_loops", "jumps", "jumps_base", "kinds", "units", "words")
 
     def __init__(
         self, words: array[int], jumps: array[int], code: bytes, units: list[Unit], kinds: bytes | bytearray
@@ -54,6 +54,7 @@ class Schedule:
         self.jumps = jumps
         self.code = code
         self.units = units
+        self.fused_loops = False  # whether there are any; known together with the units
         self.base = words.buffer_info()[0]
         self.jumps_base = jumps.buffer_info()[0]
         self.code_base = address_of(code)
@@ -184,7 +185,9 @@ def build_schedule(
     for index, _ in fixups:
         kinds[index] = PLACE
         packed[index] = base + 8 * packed[index]
-    return Schedule(packed, jumps, code, units, kinds)
+    schedule = Schedule(packed, jumps, code, units, kinds)
+    schedule.fused_loops = any(loop.fused for loop in layout.loops)
+    return schedule
 
 
 def _alike(layout: Layout, index: int) -> int:

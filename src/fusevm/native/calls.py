@@ -95,6 +95,9 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
             return ASK_PYTHON
         if kind == CALL and ((account.flags & ACCOUNT_ALIVE) == 0 or account.balance + value < value):
             return ASK_PYTHON
+    is_new = (account.flags & ACCOUNT_PLAIN) != 0 and u64(account.schedule) == 0  # called for the first time
+    if is_new and call_pointer(u64, engine.load_code, account) != 0:
+        return BROKEN
     in_offset = clamp(load(u256, args - 32))
     in_size = clamp(load(u256, args - 64))
     out_offset = clamp(load(u256, args - 96))

@@ -9,7 +9,7 @@ from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
 from fusevm.evm.forks import Fork
 from fusevm.evm.keccak import keccak256
 from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
-from fusevm.native.layout import ACCOUNT_PLAIN, STACK_ALIGN, Account, Frame
+from fusevm.native.layout import ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
 from fusevm.native.schedules import ScheduleStore
 from fusevm.native.tables import Tables
 from fusevm.native.views import words
@@ -64,12 +64,12 @@ class Codes:
         self.facts.clear()
         self.size = 0
 
-    def schedule(self, code: bytes) -> Schedule:
+    def schedule(self, code: bytes, *, on_disk: bool = True) -> Schedule:
         key = (code, self.fork)
         schedule = self.schedules.get(key)
         if schedule is None:
-            if self._probes:
-                schedule = build_schedule(code, self.fork, self.handlers, probes=True)
+            if self._probes or not on_disk:
+                schedule = build_schedule(code, self.fork, self.handlers, probes=self._probes)
             else:
                 schedule = self._store.get(code, self.fork)
             self.schedules[key] = schedule
@@ -81,7 +81,7 @@ class Codes:
         schedule = self.schedule(code)
         if not schedule.units:
             again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
-            schedule.units = again.units
+            schedule.units, schedule.fused_loops = again.units, again.fused_loops
             self.size += 20 * len(code)
         return schedule.units
 
@@ -112,11 +112,17 @@ class Codes:
         return facts
 
     def _find_out(self, code: bytes) -> CodeFacts:
-        if delegate_in(code) is not None:
-            return hidden_code(code)
+        """Without a schedule, which takes longer to build than looking at an account may cost."""
+        flags, fields = hidden_code(code)
+        return CodeFacts(flags if delegate_in(code) is not None else ACCOUNT_PLAIN, fields)
+
+    def scheduled_facts(self, code: bytes) -> CodeFacts:
+        """The facts with a schedule: the code is about to run."""
         schedule = self.schedule(code)
         places = schedule.code_base, len(code), schedule.base, schedule.jumps_base
-        return CodeFacts(ACCOUNT_PLAIN, _ACCOUNT_CODE.pack(keccak256(code)[::-1], *places))
+        code_hash = self.facts_of(code).fields[:WORD]
+        facts = self.facts[code] = CodeFacts(ACCOUNT_PLAIN, _ACCOUNT_CODE.pack(code_hash, *places))
+        return facts
 
 
 def hidden_code(code: bytes) -> CodeFacts:

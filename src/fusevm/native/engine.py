@@ -10,12 +10,11 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from fusevm.chain.environment import Block, Context, Message
-from fusevm.chain.outcome import EngineLimit, Outcome, Status, TimeLimit
+from fusevm.chain.outcome import EngineLimit, Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
@@ -74,8 +73,11 @@ class NativeEngine:
         self.context: Context | None = None
         self._described: object = None
         self._block_version = -1
-        self.busy = False
         self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
+
+    @property
+    def busy(self) -> bool:
+        return self.world.busy
 
     @property
     def handlers(self) -> Handlers:
@@ -106,8 +108,9 @@ class NativeEngine:
         self.codes.make_room()
         world, shared = self.world, self.tables.shared
         self.message = message
-        try:  # Ctrl-C may come anywhere
-            self.busy = True
+        self.frames.clear()
+        self.serials.clear()
+        try:
             world.begin(message.address, state)
             if message.creates:
                 self.native.forget_all(self.tables.address)
@@ -124,10 +127,6 @@ class NativeEngine:
             return outcome
         finally:
             world.end(state)
-            if self.frames:
-                self.frames.clear()
-                self.serials.clear()
-            self.busy = False
 
     def _call(self, message: Message, state: State) -> int:
         gas, data, code, address = message.gas, message.data, message.code, message.address
@@ -144,7 +143,7 @@ class NativeEngine:
         block = context.block
         described = (block.version, context.fork, context.origin, context.gas_price, context.blob_hashes)
         if described != self._described:
-            self._described = None
+            self._described = self.context = None  # until all of it is told
             self._describe(context, block)
             self._described = described
         self.world.bind(context)
@@ -155,7 +154,8 @@ class NativeEngine:
         shared = self.tables.shared
         for name in _RULES:
             setattr(shared, name, int(getattr(context.rules, name)))
-        self._blob_hashes = b"".join([each[::-1] for each in context.blob_hashes])  # held while native code reads it
+        hashes = [each[::-1].ljust(WORD, b"\0") for each in context.blob_hashes]
+        self._blob_hashes = b"".join(hashes)  # held while native code reads it
         shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
         for name, value in (
             ("origin", int.from_bytes(context.origin, "big")),
@@ -270,6 +270,7 @@ class NativeEngine:
             now, gas - now, address_of(data) if data else 0, len(data), self.world.number(message.address),
             message.static, blank, message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
         )  # fmt: skip
+        self.codes.schedule(message.code, on_disk=not message.creates)
         rest = self.codes.frame_rest(message.code, depth, start, marks, in_python=1, serial=shared.serial)
         tables.frames.write(depth * FRAME_SIZE, head + rest)
         shared.frame = tables.frames.address + depth * FRAME_SIZE
@@ -321,7 +322,7 @@ class NativeEngine:
         view.sp -= WORD * op.pops
         raw = ctypes.string_at(view.sp, WORD * op.pops)
         frame.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
-        self._look_at_clock()
+        self.world.look_at_clock()
         self.world.learn_balances()
         try:
             event = INSTRUCTIONS[op.name](frame)
@@ -351,15 +352,10 @@ class NativeEngine:
         """Hands out the next slice of gas: the moment to look at the clock."""
         if not view.reserve:
             raise self.halts.explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
-        self._look_at_clock()
+        self.world.look_at_clock()
         more = min(view.reserve, SLICE)
         view.gas += more
         view.reserve -= more
-
-    def _look_at_clock(self) -> None:
-        deadline = self.world.context.deadline
-        if deadline is not None and time.monotonic() > deadline:
-            raise TimeLimit("the time limit is reached")
 
 
 _engines = threading.local()

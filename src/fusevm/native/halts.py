@@ -6,10 +6,9 @@ from typing import Any
 
 from fusevm.chain.outcome import EngineLimit
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
-from fusevm.fuse.loop_schedule import PAID
 from fusevm.fuse.schedule import Unit
 from fusevm.native.codes import Codes
-from fusevm.native.diagnosis import diagnose, section_of
+from fusevm.native.diagnosis import diagnose
 from fusevm.native.layout import Status
 from fusevm.native.tables import Tables
 from fusevm.native.world import World
@@ -51,8 +50,8 @@ class Halts:
         if unit is None:
             return halt
         schedule, state = self._codes.schedule(frame.message.code), frame.state
-        if section_of(unit, schedule).needs == PAID:
-            self.unsure = True  # a loop's gas was taken in bulk: only a run without that can tell where it ended
+        if schedule.fused_loops:
+            self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
         self._world.learn_balances()
         mark, ledger = state.mark(), state.ledger

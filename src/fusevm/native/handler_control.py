@@ -104,7 +104,7 @@ def loop_exit(handler: Handler) -> None:
 def loop_leave(handler: Handler) -> None:
     """An early exit: what was paid for iterations that will not run comes back."""
     handler.write_back()
-    handler.gas = handler.call(loops.leave_loop, handler.gas, handler.sp, handler.ip)
+    handler.gas = handler.call(loops.leave_loop, handler.frame, handler.gas, handler.sp, handler.ip)
     handler.operand += loops.TARGET // 8  # as an entry's, without where to go
 
 

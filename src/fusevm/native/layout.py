@@ -130,7 +130,12 @@ class Engine(Struct):
     load_account: ptr  # asks Python for an account: (account) -> status
     load_block_hash: ptr
     load_slot: ptr  # asks Python for a slot: (slot) -> status
+    load_code: ptr  # asks Python for the schedule of an account's code: (account) -> status
     memory_end: ptr  # where the arena ends
+    secret_0: u64  # of the tables' hash
+    secret_1: u64
+    secret_2: u64
+    secret_3: u64
     # rules of the fork
     access_sets: u64
     cold_sload: u64

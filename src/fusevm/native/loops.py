@@ -109,13 +109,17 @@ def enter_loop(frame: Frame, gas: u64, sp: ptr, operands: ptr) -> u64:
     each = load(u64, operands, 16)
     once = load(u64, operands, 24)
     cost = trips * (each & LOW) + (once & LOW)
-    most = cost + trips * (each >> 32) + (once >> 32)
+    most = cost + (trips + 1) * (each >> 32) + (once >> 32)  # the last test, which fails, has its share
     if most > MOST_GAS or most > gas + frame.reserve:
         return FAILED
     return charge(frame, gas, cost)
 
 
 @native
-def leave_loop(gas: u64, sp: ptr, operands: ptr) -> u64:
-    """The gas with what was paid for iterations that will not run."""
-    return gas + trips_ahead(sp, operands) * load(u64, operands, 16) + load(u64, operands, 24)
+def leave_loop(frame: Frame, gas: u64, sp: ptr, operands: ptr) -> u64:
+    """Gives back what was paid for iterations that will not run: to the reserve, or a slice would never end."""
+    back = trips_ahead(sp, operands) * load(u64, operands, 16) + load(u64, operands, 24)
+    if slt(back, 0):
+        return gas + back
+    frame.reserve += back
+    return gas

@@ -109,7 +109,7 @@ def block_hash(frame: Frame, number: u256, out: ptr) -> u64:
 @native
 def find_account(engine: Engine, address: u256) -> ptr:
     """The account as it is at this epoch; nothing where Python cannot say."""
-    bucket = hash_key(0, address) & engine.account_mask
+    bucket = hash_key(engine, 0, address) & engine.account_mask
     account = Account(engine.accounts)
     while True:
         number = u64(load(u32, engine.account_index, bucket << 2))

@@ -228,18 +228,24 @@ def exponent_gas(frame: Frame, gas: u64, exponent: u256) -> u64:
 
 
 @inlined
-def hash_key(account: u64, key: u256) -> u64:
-    mixed = u64(key) ^ (u64(key >> 64) * 0x9E3779B97F4A7C15) ^ (u64(key >> 128) * 0xC2B2AE3D27D4EB4F)
-    mixed = mixed ^ (u64(key >> 192) * 0x165667B19E3779F9) ^ (account * 0xD6E8FEB86659FD93)
-    mixed = (mixed ^ (mixed >> 32)) * 0x9FB21C651E98DF25
-    return mixed ^ (mixed >> 29)
+def folded(x: u64, y: u64) -> u64:
+    product = u128(x) * u128(y)
+    return u64(product) ^ u64(product >> 64)
+
+
+@inlined
+def hash_key(engine: Engine, account: u64, key: u256) -> u64:
+    """Products of secrets and halves of the key: nobody can look for keys that fall into one bucket."""
+    low = folded(u64(key) ^ engine.secret_0, u64(key >> 64) ^ engine.secret_1)
+    high = folded(u64(key >> 128) ^ engine.secret_2, u64(key >> 192) ^ engine.secret_3)
+    return folded(low ^ engine.secret_1, high ^ account ^ engine.secret_2)
 
 
 @native
 def find_slot(frame: Frame, account: u64, key: u256) -> ptr:
     """The slot, asking Python for its value if it is new; nothing if that failed or the table is full."""
     engine = Engine(frame.engine)
-    bucket = hash_key(account, key) & engine.index_mask
+    bucket = hash_key(engine, account, key) & engine.index_mask
     while True:
         number = u64(load(u32, engine.index, bucket << 2))
         if number == 0:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +72,7 @@ class Tables:
         shared.block_hashes = self.block_hashes.address
         shared.memory_end = self.memory.address + caps.memory
         shared.epoch = 1
+        shared.secret_0, shared.secret_1, shared.secret_2, shared.secret_3 = struct.unpack("<4Q", os.urandom(32))
 
     def touched_slots(self) -> bytes:
         return self.slots.read(0, self.shared.slot_count * SLOT_SIZE)

@@ -93,6 +93,7 @@ class World:
         self.initially_warm: MutableSet[bytes] = set()
         self.warmth = NativeWarmth(self._is_warm, self._warm)
         self.balances: dict[bytes, tuple[StateAccount, int]] = {}  # those that changed, and as they were
+        self.busy = False
         self.calls = 0  # tells whether the call a journal entry belongs to is still running
         self.hashes_asked = False
         self.error: BaseException | None = None  # what a question ended in
@@ -100,6 +101,7 @@ class World:
             "load_slot": _Callback(self._guarded(self._load_slot)),
             "load_account": _Callback(self._guarded(self._load_account)),
             "load_block_hash": _Callback(self._guarded(self._load_block_hash)),
+            "load_code": _Callback(self._guarded(self._load_code)),
             "run_precompile": _Callback(self._guarded(self._run_precompile)),
         }
         for name, callback in self._callbacks.items():
@@ -113,10 +115,11 @@ class World:
 
     def begin(self, address: bytes, state: State) -> None:
         """A call from outside: nothing is known but the account called, which is number 0."""
+        self.busy = True
         self.state = state
         self.initially_warm = state.warm_addresses
+        state.ledger = self
         state.warm_addresses = self.warmth
-        state.ledger = self.set_balance
         self.addresses = [address]  # a new list: what the last call left pending may hold the old one
         self.numbers = {address: 0}
         self.error = None
@@ -179,6 +182,7 @@ class World:
             view_of(Slot).from_address(address).flags = SLOT_WARM
 
     def _load_account(self, address: int) -> None:
+        self.look_at_clock()
         table, state = self._tables.accounts, self.state
         at = table.skip + address - table.address
         where = table.map[at : at + 20][::-1]
@@ -213,12 +217,25 @@ class World:
             flags, fields = (ACCOUNT_VOID if self._voids and not self.state.exists(where) else 0), NO_ACCOUNT
         return flags, fields
 
+    def _load_code(self, address: int) -> None:
+        self.look_at_clock()
+        table = self._tables.accounts
+        at = table.skip + address - table.address
+        account = self.state.account(table.map[at : at + 20][::-1])
+        fields = self._codes.scheduled_facts(account.code).fields
+        start = at + _ACCOUNT_BODY + _ACCOUNT_HEAD.size
+        table.map[start : start + len(fields)] = fields
+
+    def look_at_clock(self) -> None:
+        deadline = self.context.deadline
+        if deadline is not None and time.monotonic() > deadline:
+            raise TimeLimit("the time limit is reached")
+
     def _run_precompile(self, address: int) -> None:
+        self.look_at_clock()
         table, shared, context = self._tables.accounts, self._tables.shared, self.context
         at = table.skip + address - table.address
         contract = self.precompiles[table.map[at : at + 20][::-1]]
-        if context.deadline is not None and time.monotonic() > context.deadline:
-            raise TimeLimit("the time limit is reached")
         data, gas = ctypes.string_at(shared.asked_data, shared.asked_size), shared.asked_gas
         price = contract.gas(data, context.fork)
         shared.answer_size = FAILED
@@ -286,13 +303,14 @@ class World:
 
     def end(self, state: State) -> None:
         """Nothing is running any more; balances not settled are those of a call that never was."""
-        state.warm_addresses = self.initially_warm
-        state.ledger = None
         self.calls += 1
         if self.balances:
             for account, before in self.balances.values():
                 account.balance = before
             self.balances.clear()
+        state.warm_addresses = self.initially_warm
+        state.ledger = None
+        self.busy = False
 
     # -- warmth
 

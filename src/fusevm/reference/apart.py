@@ -22,7 +22,7 @@ def run_precompile(contract: Precompile, data: bytes, fork: Fork, price: int, de
     """The contract's output, its price being paid."""
     if price <= LONG or not sys.executable:
         return contract.run(data, fork)
-    command = [sys.executable, "-m", __name__, contract.name, fork.name]
+    command = [sys.executable, "-P", "-m", __name__, contract.name, fork.name]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     left = None if deadline is None else max(deadline - time.monotonic(), 0)
     with subprocess.Popen(
