@@ -183,7 +183,7 @@ def test_a_block_that_makes_no_sense_is_an_error_and_no_more(tier: str) -> None:
 @pytest.mark.parametrize("tier", NATIVE)
 def test_looking_at_an_account_does_not_schedule_its_code(tier: str) -> None:
     evm = machine(tier, f"{push(OTHER)} BALANCE {push(OTHER)} EXTCODEHASH {push(OTHER)} EXTCODESIZE")
-    code = assemble("PUSH1 77 POP" * 50)
+    code = assemble("PUSH1 77 POP " * 50)
     evm.set_code(OTHER, code)
     assert evm.call(HERE).ok
     schedules = this_threads_engine(fuse=tier == "native").codes.schedules

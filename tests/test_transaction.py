@@ -179,6 +179,8 @@ REJECTIONS: list[tuple[RejectReason, str, dict[str, Any], dict[str, Any], str]] 
      "too many blobs (7 of at most 6)"),
     (R.TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH, "cancun", {**BLOBS, "blob_hashes": (BLOB, bytes(32))}, {},
      "a blob hash of unknown version"),
+    (R.TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH, "cancun", {**BLOBS, "blob_hashes": (b"\x01",)}, {},
+     "a blob hash of unknown version"),
     (R.TYPE_3_TX_CONTRACT_CREATION, "cancun", {**BLOBS, "to": None}, {}, "a blob transaction cannot create"),
     (R.TYPE_4_EMPTY_AUTHORIZATION_LIST, "prague", {**AUTHORIZED, "authorizations": ()}, {}, "no authorizations"),
     (R.TYPE_4_TX_CONTRACT_CREATION, "prague", {**AUTHORIZED, "to": None}, {}, "a set-code transaction cannot create"),
