@@ -385,7 +385,7 @@ def test_every_tier_answers_alike() -> None:
 
 
 def test_the_default_tier_is_the_native_one_where_it_runs() -> None:
-    assert executor_for("auto") is native_engine.execute
+    assert executor_for("auto") is native_engine.execute_tiered
 
 
 def test_an_unknown_tier_is_named() -> None:

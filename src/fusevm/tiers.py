@@ -15,13 +15,14 @@ from fusevm.reference.hooks import Hooks
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 
 TIERS = {
-    "auto": "native where it can run, else reference",
+    "auto": "native where it can run and is worth it, else reference",
     "native": "fused handlers made by LLVM",
     "native-unfused": "native, one handler an opcode",
     "lockstep": "native, compared with the reference at every section",
     "reference": "plain Python, to be read; the judge of all others",
 }
 _PLACES = {
+    "tiered": ("fusevm.native.engine", "execute_tiered"),  # what "auto" means where LLVM can run
     "native": ("fusevm.native.engine", "execute"),
     "native-unfused": ("fusevm.native.engine", "execute_unfused"),
     "lockstep": ("fusevm.native.lockstep", "execute"),
@@ -46,9 +47,10 @@ def executor_for(tier: str) -> TierExecutor:
 
 @cache
 def _best() -> TierExecutor:
-    """The native tier, or the reference tier and a warning, the only one, where LLVM cannot run."""
+    """The native tier for what is worth preparing; or the reference tier, and one warning, where LLVM cannot run."""
     try:
-        native = executor_for("native")
+        module, name = _PLACES["tiered"]
+        native: TierExecutor = getattr(import_module(module), name)
         import_module("fusevm.native.build").library()  # what LLVM cannot build or load here must show now
     except (ImportError, OSError, RuntimeError) as error:
         warnings.warn(f"fusevm: the native tier cannot run here ({error}); using the reference tier", stacklevel=4)

@@ -71,6 +71,7 @@ class Context:
     gas_price: int = 0
     blob_hashes: tuple[bytes, ...] = ()
     deadline: float | None = None  # on time.monotonic's clock: what runs past it ends in TimeLimit
+    jumps_left: int = 0  # where a run must be brief
     rules: Rules = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

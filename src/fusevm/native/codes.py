@@ -14,6 +14,8 @@ from fusevm.native.schedules import ScheduleStore
 from fusevm.native.tables import Tables
 from fusevm.native.views import words
 
+NEW_FROM = 512  # bytes: to prepare less takes no longer than running it once without
+MOST_MET = 1 << 10
 KEPT = 1 << 25  # bytes of code whose schedules are kept, each counted a little longer than it is
 _ACCOUNT_CODE = struct.Struct(words(Account, "code_hash", "jumps"))
 NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
@@ -41,6 +43,7 @@ class Codes:
         self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
         self.facts: dict[bytes, CodeFacts] = {}
         self.size = 0
+        self._met: set[bytes] = set()
 
     def bind(self, fork: Fork) -> None:
         """Only between calls."""
@@ -72,9 +75,25 @@ class Codes:
                 schedule = build_schedule(code, self.fork, self.handlers, probes=self._probes)
             else:
                 schedule = self._store.get(code, self.fork)
-            self.schedules[key] = schedule
-            self.size += len(code) + 1024
+            self._remember(code, schedule)
         return schedule
+
+    def is_new(self, code: bytes) -> bool:
+        """Whether code is met for the first time, and large: it is asked once, and counts as met from then on."""
+        if (code, self.fork) in self.schedules or code in self._met:
+            return False
+        kept = self._store.kept(code, self.fork)
+        if kept is not None:
+            self._remember(code, kept)
+            return False
+        if len(self._met) >= MOST_MET:
+            self._met.clear()
+        self._met.add(code)
+        return True
+
+    def _remember(self, code: bytes, schedule: Schedule) -> None:
+        self.schedules[code, self.fork] = schedule
+        self.size += len(code) + 1024
 
     def units(self, code: bytes) -> list[Unit]:
         """What stands in a schedule: made on demand, to tell where a frame failed."""

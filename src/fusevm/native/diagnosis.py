@@ -11,17 +11,16 @@ from typing import Any
 
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.halts import ExceptionalHalt
-from fusevm.evm.opcodes import BY_NAME
 from fusevm.fuse.schedule import Schedule, Unit
 from fusevm.fuse.sections import Section
 from fusevm.native.layout import STACK_ALIGN, WORD
+from fusevm.reference.brief import drive_briefly
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import Entry, refuse, table_of
 from fusevm.reference.interpreter import run
-from fusevm.reference.trampoline import drive, resume
+from fusevm.reference.trampoline import resume
 
 PLENTY = 1 << 64  # of gas
-JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
 MOST_JUMPS = 20_000  # of a call that is replayed, and of its own calls; past that, words alone must tell
 
 
@@ -41,7 +40,7 @@ def diagnose(frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: Exce
     mark, table = frame.state.mark(), table_of(frame.context.fork)
     try:
         while (called := run(twin, table)) is not twin:  # a block's bounds are checked before the calls in it
-            if not _replayed(called, table):
+            if not drive_briefly(called, MOST_JUMPS):
                 _fail_for_words(twin, table)
                 break
             resume(twin, called)
@@ -52,39 +51,6 @@ def diagnose(frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: Exce
     finally:
         frame.state.revert(mark)
     return halt
-
-
-class _TooLong(Exception):
-    pass
-
-
-def _replayed(called: Frame, table: tuple[Entry, ...]) -> bool:
-    """Runs a call to its end; whether that could be done without taking long."""
-    left = MOST_JUMPS
-
-    def spend() -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise _TooLong
-
-    def counting(entry: Entry) -> Entry:
-        def jump(frame: Frame) -> Frame | None:
-            spend()
-            return entry.instruction(frame)
-
-        return entry._replace(instruction=jump)
-
-    def run_counted(frame: Frame) -> Frame:
-        spend()
-        return run(frame, counted)
-
-    counted = tuple(counting(entry) if byte in JUMPS else entry for byte, entry in enumerate(table))
-    try:
-        drive(called, run_counted)
-    except _TooLong:
-        return False
-    return True
 
 
 def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:

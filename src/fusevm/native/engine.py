@@ -21,7 +21,7 @@ from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.fuse.schedule import Handlers, address_of
 from fusevm.native.build import Library, library
-from fusevm.native.codes import Codes
+from fusevm.native.codes import NEW_FROM, Codes
 from fusevm.native.halts import Halts
 from fusevm.native.layout import WORD
 from fusevm.native.layout import Frame as FrameLayout
@@ -33,12 +33,14 @@ from fusevm.native.tables import FRAME_SIZE, SLOT_SIZE, Caps, Tables
 from fusevm.native.views import words
 from fusevm.native.world import World
 from fusevm.native.writeback import PendingStorage
+from fusevm.reference.brief import execute_briefly
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 
+BRIEF = 1_000  # jumps and calls: the reference tier does them in a millisecond or two
 SLICE = 20_000_000  # gas between two looks at the clock and at signals: hashing takes longest, 15 ns a unit of gas
 
 CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
@@ -103,6 +105,16 @@ class NativeEngine:
         if outcome.status is not _SUCCESS:
             state.revert(mark)
         return outcome
+
+    def is_brief(self, message: Message, context: Context) -> bool:
+        """Init code runs but once, and perhaps so does code never met before: preparing it may not be worth while."""
+        if message.creates:
+            return True
+        if len(message.code) < NEW_FROM:
+            return False
+        if context is not self.context or context.block.version != self._block_version:
+            self._bind(context)
+        return self.codes.is_new(message.code)
 
     def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
         self.codes.make_room()
@@ -385,6 +397,15 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
         fused.halts.unsure = False
         return engine(fuse=False).execute(message, state, context)
     return outcome
+
+
+def execute_tiered(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
+    """As `execute`, except that new code is first tried in the reference tier: little of it is done sooner there."""
+    if hooks is None and engine().is_brief(message, context):
+        outcome = execute_briefly(message, state, context, BRIEF)
+        if outcome is not None:
+            return outcome
+    return execute(message, state, context, hooks)
 
 
 def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:

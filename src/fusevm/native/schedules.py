@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import struct
 from array import array
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fusevm.evm.forks import Fork
@@ -51,20 +52,28 @@ class ScheduleStore:
         self._fingerprint = f"{library.fingerprint} {self._sequences} {handlers.loops}"
 
     def get(self, code: bytes, fork: Fork) -> Schedule:
-        if len(code) < LARGE:
-            return build_schedule(code, fork, self._handlers)
-        folder = cache_folder() / "schedules"
-        if not (prepare(cache_folder()) and prepare(folder)):
-            return build_schedule(code, fork, self._handlers)
-        digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
-        path = folder / f"{digest[:40]}.schedule"
-        content = read(path)
-        if content is not None:
-            return self._unpacked(content, code)
+        return self.kept(code, fork) or self._built(code, fork)
+
+    def kept(self, code: bytes, fork: Fork) -> Schedule | None:
+        """The schedule if it is on disk."""
+        path = self._path(code, fork)
+        content = None if path is None else read(path)
+        return None if content is None else self._unpacked(content, code)
+
+    def _built(self, code: bytes, fork: Fork) -> Schedule:
         schedule = build_schedule(code, fork, self._handlers)
-        write(path, self._packed(schedule))
-        keep_newest(folder, MOST_FILES)
+        path = self._path(code, fork)
+        if path is not None:
+            write(path, self._packed(schedule))
+            keep_newest(path.parent, MOST_FILES)
         return schedule
+
+    def _path(self, code: bytes, fork: Fork) -> Path | None:
+        folder = cache_folder() / "schedules"
+        if len(code) < LARGE or not (prepare(cache_folder()) and prepare(folder)):
+            return None
+        digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
+        return folder / f"{digest[:40]}.schedule"
 
     def _packed(self, schedule: Schedule) -> bytes:
         words, kinds = array("Q", schedule.words), schedule.kinds
