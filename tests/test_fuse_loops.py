@@ -139,6 +139,16 @@ def test_a_loop_that_ends_the_code_stops_behind_it() -> None:
     assert agreed_at_boundaries(text)[0] is Status.SUCCESS
 
 
+@pytest.mark.parametrize(
+    "ending", ["CALLER SELFDESTRUCT", "PUSH0 PUSH0 PUSH0 CREATE", "PUSH0 PUSH0 PUSH0 CREATE POP PUSH 3"]
+)
+def test_what_stands_before_a_loop_may_end_in_python(ending: str) -> None:
+    loop = "loop: JUMPDEST PUSH 1 ADD DUP1 PUSH 40 GT PUSH2 @loop JUMPI STOP"
+    text = f"PUSH 7 CALLDATASIZE PUSH2 @loop JUMPI {ending} {loop}"
+    for data in (b"", b"1"):
+        agreed(text, 100_000, data)
+
+
 def test_a_loop_at_the_first_byte_is_entered() -> None:
     text = (
         "loop: JUMPDEST CALLDATASIZE POP MSIZE PUSH 0x400 GT ISZERO PUSH1 @end JUMPI "

@@ -6,7 +6,7 @@ The gas of all iterations is one section's, exactly, so only loops with the one 
 from __future__ import annotations
 
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.fuse.loop_walk import EMPTY, Block, Node, State, Walk
+from fusevm.fuse.loop_walk import EMPTY, Block, Node, Refused, State, Walk
 from fusevm.fuse.loops import LoopPlan, trips
 from fusevm.fuse.sections import FOLDED, PUSHES, SMALL, Section, Token
 
@@ -54,7 +54,10 @@ def _stack_behind(section: Section) -> list[int | None]:
     """What a section is known to leave on top of the stack, whatever it found."""
     tokens = section.tokens[:-1] if section.tokens[-1].name == "JUMP@" else section.tokens
     node = Node(0, Block(section.pc, tokens, 0, 0, 0, -1, ""), EMPTY)
-    Walk(section.pc, {}, frozenset(), frozenset(), len(tokens)).step(node)
+    try:
+        Walk(section.pc, {}, frozenset(), frozenset(), len(tokens)).step(node)
+    except Refused:  # it ends in Python, and what that leaves nobody knows
+        return []
     after: State = node.after
     return [word if isinstance(word, int) else None for word in after.words]
 
