@@ -64,13 +64,14 @@ def seconds(file: BenchFile, engine: NativeEngine) -> float:
     evm = EVM(work.fork, "native", block=work.block, state=work.state())
     evm._execute = lambda message, state, context, hooks: engine.execute(message, state, context)
     assert tx.to is not None
-    best, began = float("inf"), perf_counter()
-    while perf_counter() - began < SECONDS:
+    taken: list[float] = []
+    began = perf_counter()
+    while perf_counter() - began < SECONDS or len(taken) < 3:  # the first builds the schedule
         with evm.snapshot():
             start = perf_counter()
             evm.call(tx.to, tx.data, value=tx.value, caller=tx.sender, gas=tx.gas_limit)
-            best = min(best, perf_counter() - start)
-    return best
+            taken.append(perf_counter() - start)
+    return min(taken)
 
 
 def main() -> None:
