@@ -7,8 +7,6 @@ here, or another version of the sources, builds handlers of his own as ever.
 from __future__ import annotations
 
 import hashlib
-import lzma
-import subprocess
 import sys
 from pathlib import Path
 
@@ -31,6 +29,8 @@ def level_of_host() -> str | None:
 
 def ready_made(sources: str) -> bytes | None:
     """Object code for this processor from these sources, if it was delivered with them."""
+    import lzma
+
     level = level_of_host()
     try:
         packed = (FOLDER / f"{sources}-{level}.xz").read_bytes()
@@ -42,6 +42,8 @@ def ready_made(sources: str) -> bytes | None:
 
 def make(level: str, folder: Path) -> None:
     """In a process of its own, since the sources ask for the processor as they are imported."""
+    import lzma
+
     jit.build_for("x86-64-v3", ",".join(f"+{each}" for each in LEVELS[level]))
     from fusevm.native.build import all_sequences, build_handlers, digest_of_sources
 
@@ -58,6 +60,8 @@ def main() -> None:
     if len(wanted) == 1:
         make(wanted[0], FOLDER)
         return
+    import subprocess
+
     for old in FOLDER.glob("*.xz"):
         old.unlink()
     for level in wanted:

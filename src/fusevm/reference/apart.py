@@ -6,7 +6,6 @@ Their libraries cannot be interrupted, and with gas enough some would run for ho
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 
@@ -22,6 +21,8 @@ def run_precompile(contract: Precompile, data: bytes, fork: Fork, price: int, de
     """The contract's output, its price being paid."""
     if price <= LONG or not sys.executable:
         return contract.run(data, fork)
+    import subprocess  # loaded when used: starting up is most of a short run
+
     command = [sys.executable, "-P", "-m", __name__, contract.name, fork.name]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     left = None if deadline is None else max(deadline - time.monotonic(), 0)
