@@ -6,7 +6,7 @@ import pytest
 
 from fusevm import EVM
 from fusevm.chain.environment import Block, Context, Message
-from fusevm.chain.outcome import Status
+from fusevm.chain.outcome import EngineLimit, Status
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
@@ -65,6 +65,14 @@ def test_a_deployment_is_as_on_the_reference_tier(times: int) -> None:
         result = evm.deploy(init, caller=OTHER, value=50)
         seen.append((result, list(result.logs), evm.state_root))
     assert seen[0] == seen[1] == seen[2]
+
+
+def test_with_gas_for_more_memory_than_there_may_be_native_code_keeps_the_cap() -> None:
+    evm = EVM()
+    evm.set_code(HERE, assemble("PUSH1 1 PUSH5 0x2000000000 MSTORE") + PADDING)
+    for run in (lambda: evm.call(HERE, gas=1 << 62), lambda: evm.deploy(evm.get_code(HERE), gas=1 << 62)):
+        with pytest.raises(EngineLimit):
+            run()
 
 
 def test_a_run_that_is_not_brief_leaves_no_trace() -> None:

@@ -75,24 +75,24 @@ class Codes:
                 schedule = build_schedule(code, self.fork, self.handlers, probes=self._probes)
             else:
                 schedule = self._store.get(code, self.fork)
-            self._remember(code, schedule)
+            self._remember(code, self.fork, schedule)
         return schedule
 
-    def is_new(self, code: bytes) -> bool:
-        """Whether code is met for the first time, and large: it is asked once, and counts as met from then on."""
-        if (code, self.fork) in self.schedules or code in self._met:
+    def is_new(self, code: bytes, fork: Fork) -> bool:
+        """Whether code is met for the first time, here and on disk. From then on it counts as met."""
+        if (code, fork) in self.schedules or code in self._met:
             return False
-        kept = self._store.kept(code, self.fork)
+        kept = self._store.kept(code, fork)
         if kept is not None:
-            self._remember(code, kept)
+            self._remember(code, fork, kept)
             return False
         if len(self._met) >= MOST_MET:
             self._met.clear()
         self._met.add(code)
         return True
 
-    def _remember(self, code: bytes, schedule: Schedule) -> None:
-        self.schedules[code, self.fork] = schedule
+    def _remember(self, code: bytes, fork: Fork, schedule: Schedule) -> None:
+        self.schedules[code, fork] = schedule
         self.size += len(code) + 1024
 
     def units(self, code: bytes) -> list[Unit]:

@@ -41,6 +41,9 @@ from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 
 BRIEF = 1_000  # jumps and calls: the reference tier does them in a millisecond or two
+BRIEF_GAS = (
+    100_000_000  # with more, memory could outgrow the caps, which only native code keeps: 7 MB are to be had here
+)
 SLICE = 20_000_000  # gas between two looks at the clock and at signals: hashing takes longest, 15 ns a unit of gas
 
 CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
@@ -108,13 +111,9 @@ class NativeEngine:
 
     def is_brief(self, message: Message, context: Context) -> bool:
         """Init code runs but once, and perhaps so does code never met before: preparing it may not be worth while."""
-        if message.creates:
-            return True
-        if len(message.code) < NEW_FROM:
+        if message.gas > BRIEF_GAS:
             return False
-        if context is not self.context or context.block.version != self._block_version:
-            self._bind(context)
-        return self.codes.is_new(message.code)
+        return message.creates or (len(message.code) >= NEW_FROM and self.codes.is_new(message.code, context.fork))
 
     def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
         self.codes.make_room()
