@@ -58,6 +58,20 @@ def test_whatever_looks_at_the_gas_counter_ends_a_section(observer: str) -> None
         assert (found[1].pc, found[1].opens_block, found[1].gas) == (8, False, 4)
 
 
+@pytest.mark.parametrize(
+    "end", ["STOP", "PUSH0 PUSH0 RETURN", "NUMBER JUMP", "PUSH0 JUMP", "PUSH1 1 PUSH0 JUMPI", "INVALID"]
+)
+def test_what_cannot_be_reached_is_passed_over(end: str) -> None:
+    found = read(assemble(end) + bytes.fromhex("00ff01605b5b") + assemble("NUMBER STOP") + bytes(1000))
+    assert len(found) == 2
+    assert (names(found[1]), found[1].pc) == ("NUMBER STOP", len(assemble(end)) + 5)
+
+
+def test_what_follows_a_jump_that_is_never_taken_is_reached() -> None:
+    found = read("PUSH0 PUSH1 9 JUMPI NUMBER STOP NUMBER")
+    assert [names(section) for section in found] == ["", "NUMBER STOP"]
+
+
 def test_stack_bounds_are_checked_once_for_all_sections_of_a_block() -> None:
     first, second = read("NUMBER GAS NUMBER NUMBER POP POP POP POP POP")
     assert (first.needs, first.grows, second.needs) == (1, 4, -1)

@@ -7,7 +7,7 @@ may pass them by. In a copy calls are laid out in line, and the test stands at t
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Container, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -94,30 +94,37 @@ class _Writer:
         for header, plan in self.plans.items():
             copy = _Copy(plan, None)
             entries[header] = self._entry(copy)
-        at: dict[int, int] = {}
-        for index, section in enumerate(sections):
-            if section.needs >= 0:
-                at[section.pc] = len(self.sections)
-                if section.pc in self.plans:
-                    self.sections.append(Section(section.pc, 0, PAID, 0, [entries[section.pc]]))
-                    self._mark(self.behind[section.pc])
-            following = sections[index + 1] if index + 1 < len(sections) else None
-            self.sections.append(self._relinked(section, following))
-        self._unroll(sections, at)
+        kept: dict[int, int] = {}  # where ways into a loop now stand that are no latch of it
+        done = 0
+        for index in _near(sections, self.plans):
+            section = sections[index]
+            self.sections += sections[done:index]
+            if section.needs >= 0 and section.pc in self.plans:
+                self.sections.append(Section(section.pc, 0, PAID, 0, [entries[section.pc]]))
+                self._mark(self.behind[section.pc])
+            relinked = self._relinked(section, sections[index + 1] if index + 1 < len(sections) else None)
+            if relinked is section:
+                kept[index] = len(self.sections)
+            self.sections.append(relinked)
+            done = index + 1
+        self.sections += sections[done:]
+        plain = len(self.sections)
+        self._unroll(sections, kept)
         while self.waiting:
             copy, label = self.waiting.pop()
             self._write(copy, label)
         for label, section in self.later:
             self._mark(label)
             self.sections.append(section)
-        for pc, label in self.plain.items():
-            if pc in at:
-                self.labels.setdefault(at[pc], []).append(label)
+        for index in range(plain):
+            section = self.sections[index]
+            if section.pc in self.plain and section.needs != -1:
+                self.labels.setdefault(index, []).append(self.plain.pop(section.pc))
 
-    def _unroll(self, sections: list[Section], at: dict[int, int]) -> None:
+    def _unroll(self, sections: list[Section], kept: dict[int, int]) -> None:
         """Ways into a loop whose start is known go to a copy for that start alone."""
-        places = {id(section): index for index, section in enumerate(self.sections)}
-        for index, section in enumerate(sections):
+        for index, place in kept.items():
+            section = sections[index]
             following = sections[index + 1] if index + 1 < len(sections) else None
             last = section.tokens[-1] if section.tokens else None
             jumps = last is not None and last.name == "JUMP@"
@@ -128,7 +135,7 @@ class _Writer:
             else:
                 continue
             plan = self.plans.get(target)
-            if plan is None or id(section) not in places or section.pc in plan.meta.body:
+            if plan is None or section.pc in plan.meta.body:
                 continue
             start = start_of(plan, section)
             self.starts[target] = start if self.starts.get(target, start) == start else None
@@ -137,7 +144,6 @@ class _Writer:
                 continue
             label = self._label()
             self.unrolled[target] = self.unrolled.get(target, 0) + 1
-            place = places[id(section)]
             tokens = section.tokens[:-1] if jumps else section.tokens
             self.sections[place] = section._replace(tokens=[*tokens, Token("JUMP@", ~label, section.pc, 0)])
             self._mark(label)
@@ -361,6 +367,18 @@ class _Writer:
         going_on = ~self._node_label(copy, header.edges[1 - counted.way].node)
         leaving = self._outside(copy, header.edges[counted.way])
         return [*tokens, self._control("BACKWARD_LOOP_EXIT", Control((), (going_on, leaving)), last.pc, last.steps)]
+
+
+def _near(sections: list[Section], headers: Container[int]) -> list[int]:
+    """The headers' sections, and those that may go there: the rest stays as it is."""
+    near = set()
+    for index, section in enumerate(sections):
+        tokens = section.tokens
+        if tokens and tokens[-1][1] in headers:
+            near.add(index)
+        if section.pc in headers:
+            near |= {index, max(index - 1, 0)}
+    return sorted(near)
 
 
 def _ends(name: str) -> bool:

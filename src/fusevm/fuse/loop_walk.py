@@ -6,7 +6,8 @@ None where nothing is known. Return addresses are numbers, so calls inside a loo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
+from functools import cache, partial
 from typing import NamedTuple
 
 from fusevm.evm.opcodes import BY_NAME
@@ -26,14 +27,6 @@ COMPARES = frozenset(("LT", "GT", "SLT", "SGT", "EQ"))
 
 OBSERVERS = frozenset(("SYNC", *OUTWARD, *(name for name, op in BY_NAME.items() if op.observes_gas)))
 
-PUSHING, DUPLICATING, SWAPPING, JUMPING, OTHER, ASKING = range(6)
-# What a token does, and how many words it needs.
-KINDS = {name: (OTHER, op.pops) for name, op in BY_NAME.items()}
-KINDS |= {f"DUP{n}": (DUPLICATING, n) for n in range(1, 17)}
-KINDS |= {f"SWAP{n}": (SWAPPING, n + 1) for n in range(1, 17)}
-KINDS |= {"PUSH": (PUSHING, 0), "PUSHW": (PUSHING, 0), "SYNC": (ASKING, 0)}
-KINDS |= {"JUMP@": (JUMPING, 0), "JUMPI@": (JUMPING, 1), "JUMP": (JUMPING, 1), "JUMPI": (JUMPING, 2)}
-
 
 class Linear(NamedTuple):
     """constant + the sum of coefficient · slot; slot 1 is the top of the stack where the iteration begins."""
@@ -51,6 +44,7 @@ class Comparison(NamedTuple):
 Value = int | Linear | Comparison | None
 
 
+@cache
 def slot(number: int) -> Linear:
     return Linear(0, ((number, 1),))
 
@@ -260,7 +254,7 @@ class Walk:
 
     def _reach(self, pc: int, state: State) -> tuple[int, bool]:
         """The node of a block in this state, and whether it must be looked at (again)."""
-        key = (pc, tuple([word for word in state.words if isinstance(word, int) and word in self.dests]))
+        key = (pc, tuple([word for word in state.words if type(word) is int and word in self.dests]))
         number = self.by_key.get(key, -1)
         if number < 0:
             if len(self.nodes) >= MOST_NODES:
@@ -325,10 +319,11 @@ class Walk:
             raise Refused("the budget for looking at loops is spent")
 
         for name, operand, pc, _ in node.block.tokens:
-            kind, count = KINDS[name]
-            while len(words) < count:
-                taken += 1
-                words.insert(0, slot(taken))
+            kind, count, touches, pushes, meaning = KINDS[name]
+            if len(words) < count:
+                reached = taken + count - len(words)
+                words[:0] = [slot(number) for number in range(reached, taken, -1)]
+                taken = reached
             if kind == PUSHING:
                 words.append(operand)
             elif kind == DUPLICATING:
@@ -341,34 +336,75 @@ class Walk:
                 if count == 2:
                     words.pop()
             elif kind == OTHER:
-                op = BY_NAME[name]
-                operands = [words.pop() for _ in range(count)]
-                if op.dynamic or op.reads or op.writes:
-                    padded = (*operands, None, None)
-                    accesses.append(Access(name, padded[0], padded[1], padded[1], pc))
-                if op.pushes:
-                    words.append(_meaning(name, operands))
+                if meaning is not None:
+                    words[-count:] = [meaning(*words[: -count - 1 : -1])]
+                    continue
+                if touches:
+                    address, size = words[-1] if count else None, words[-2] if count > 1 else None
+                    accesses.append(Access(name, address, size, size, pc))
+                if count:
+                    del words[-count:]
+                if pushes:
+                    words.append(None)
             else:
                 raise Refused("an instruction that Python does")
         node.after = State(taken, tuple(words))
         node.accesses = accesses
 
 
-def _meaning(name: str, operands: list[Value]) -> Value:
-    if name == "ADD":
-        return add(operands[0], operands[1])
-    if name == "SUB":
-        return add(operands[0], operands[1], -1)
-    if name == "ISZERO":
-        return negate(operands[0])
-    if operands and all(isinstance(each, int) for each in operands):
-        if name in FOLDED:
-            return INTEGER_MEANINGS[name](*operands)
-        return None
-    if name == "MUL":
-        return scale(operands[0], operands[1])
-    if name == "SHL" and isinstance(operands[0], int):
-        return scale(operands[1], 1 << min(operands[0], 256))
-    if name in COMPARES and None not in operands:
-        return Comparison(name, operands[0], operands[1])
+def _meaning(name: str) -> Callable[..., Value] | None:
+    """What a pure opcode makes of its operands, the top of the stack first."""
+    if name in FOLDED:
+        return KNOWN.get(name) or partial(_compared if name in COMPARES else _of_numbers, name)
     return None
+
+
+def _shifted(shift: Value, word: Value) -> Value:
+    if not isinstance(shift, int):
+        return None
+    return scale(word, 1 << min(shift, 256))
+
+
+def _of_numbers(name: str, *operands: Value) -> Value:
+    for each in operands:
+        if not isinstance(each, int):
+            return None
+    return INTEGER_MEANINGS[name](*operands)
+
+
+def _compared(name: str, left: Value, right: Value) -> Value:
+    if left is None or right is None:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        return INTEGER_MEANINGS[name](left, right)
+    return Comparison(name, left, right)
+
+
+KNOWN: dict[str, Callable[..., Value]] = {
+    "ADD": add,
+    "SUB": partial(add, sign=-1),
+    "ISZERO": negate,
+    "MUL": scale,
+    "SHL": _shifted,
+}
+PUSHING, DUPLICATING, SWAPPING, JUMPING, OTHER, ASKING = range(6)
+
+
+class Kind(NamedTuple):
+    """What a token does."""
+
+    kind: int
+    needs: int  # words
+    touches: bool = False  # anything beside the stack
+    pushes: bool = False
+    meaning: Callable[..., Value] | None = None
+
+
+KINDS = {
+    name: Kind(OTHER, op.pops, bool(op.dynamic or op.reads or op.writes), bool(op.pushes), _meaning(name))
+    for name, op in BY_NAME.items()
+}
+KINDS |= {f"DUP{n}": Kind(DUPLICATING, n) for n in range(1, 17)}
+KINDS |= {f"SWAP{n}": Kind(SWAPPING, n + 1) for n in range(1, 17)}
+KINDS |= {"PUSH": Kind(PUSHING, 0), "PUSHW": Kind(PUSHING, 0), "SYNC": Kind(ASKING, 0)}
+KINDS |= {"JUMP@": Kind(JUMPING, 0), "JUMPI@": Kind(JUMPING, 1), "JUMP": Kind(JUMPING, 1), "JUMPI": Kind(JUMPING, 2)}

@@ -36,8 +36,8 @@ from fusevm.fuse.sections import Section, sections_of
 
 SIGN = 1 << 255
 MOST_STEP = 1 << 62
-BUDGET = 800  # tokens looked at in a small code; an eighth of its bytes more in a large one
-LOOP_BUDGET = 800  # of these for one loop
+BUDGET = 400  # tokens looked at in a small code; an eighth of its bytes more in a large one
+LOOP_BUDGET = 400  # of these for one loop: what is longer has little to gain
 MOST_LOOPS = 256  # headers looked at in one code
 MOST_GAS = 1 << 31  # per iteration
 WORD_BOUND = 1 << 16  # memory below this is a bounded cost
@@ -186,7 +186,7 @@ def found_loops(code: bytes, fork: Fork) -> list[LoopMetadata]:
 
     dests = jumpdests(code)
     native = frozenset(BY_NAME) - ASKED  # without LLVM nobody knows better what has a handler
-    return with_loops(threaded(sections_of(code, fork, native), dests), dests, len(code)).loops
+    return with_loops(threaded(sections_of(code, fork, native, dests), dests), dests, len(code)).loops
 
 
 def _nested(found: list[LoopMetadata]) -> list[LoopMetadata]:

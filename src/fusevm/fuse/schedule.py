@@ -11,21 +11,36 @@ from array import array
 from collections import deque
 from collections.abc import Mapping
 from itertools import islice, repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.fuse.loop_schedule import CONTROLS, PAID, Layout, with_loops
-from fusevm.fuse.sections import OUTWARD, Section, Token, sections_of
+from fusevm.fuse.sections import OUTWARD, Section, Token, sections_of, token_of
 from fusevm.fuse.threading import threaded
 
 STACK_LIMIT = 1024
 HANDLER, PLACE = 1, 2  # kinds of words that are addresses
 ASKING = frozenset(("SYNC", "PROBE", *OUTWARD))  # their operand is the pc, for Python
-SMALL_OPERAND = ("PUSH", "SECTION", "GASSECTION")
 LIMB_MASK = (1 << 64) - 1
+NUMBER, WIDE, TARGET, PC, CONTROL = range(5)  # what stands behind a handler's address for one of its tokens
+OPERANDS = {"PUSH": NUMBER, "SECTION": NUMBER, "GASSECTION": NUMBER, "PUSHW": WIDE, "JUMP@": TARGET, "JUMPI@": TARGET}
+OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(CONTROLS, CONTROL)
 
-Trie = dict[str, Any]  # opcode name to (handler address or 0, sequence, the trie behind it)
+
+class Branch:
+    """What can be matched behind the names that lead here."""
+
+    __slots__ = ("address", "behind", "operands", "sequence")
+
+    def __init__(self, sequence: tuple[str, ...]) -> None:
+        self.sequence = sequence
+        self.address = 0  # of the handler of just this sequence, if there is one
+        self.operands = [(n, OPERANDS[name]) for n, name in enumerate(sequence) if name in OPERANDS]
+        self.behind: dict[str, Branch] = {}
+
+
+Trie = dict[str, Branch]
 
 
 class Unit(NamedTuple):
@@ -75,10 +90,10 @@ class Handlers:
         self.trie: Trie = {}
         for sequence, address in addresses.items():
             node = self.trie
-            for name in sequence[:-1]:
-                node = node.setdefault(name, [0, (), {}])[2]
-            entry = node.setdefault(sequence[-1], [0, (), {}])
-            entry[0], entry[1] = address, sequence
+            for length, name in enumerate(sequence, 1):
+                branch = node.setdefault(name, Branch(sequence[:length]))
+                node = branch.behind
+            branch.address = address
 
     def only(self, wanted: frozenset[tuple[str, ...]], *, loops: bool = False) -> Handlers:
         """Single opcodes and the wanted sequences."""
@@ -100,7 +115,7 @@ def build_schedule(
     handled: list[int] = []  # where handlers stand
     units: list[Unit] = []
     dests = jumpdests(code)
-    sections = threaded(sections_of(code, fork, handlers.native), dests)
+    sections = threaded(sections_of(code, fork, handlers.native, dests), dests)
     if loops and handlers.loops and not probes:
         layout = with_loops(sections, dests, len(code))
     else:
@@ -129,35 +144,35 @@ def build_schedule(
         at, count = 0, len(tokens)
         stops = fewest(tokens, trie) if section.needs == PAID else ()  # what loops run is worth a longer look
         while at < count:
-            node, best, sequence, ahead = trie, 0, (), at
+            node, best, ahead = trie, None, at
             stop = stops[at] if stops else count
             while ahead < stop:
-                entry = node.get(tokens[ahead].name)
-                if entry is None:
+                branch = node.get(tokens[ahead][0])
+                if branch is None:
                     break
                 ahead += 1
-                if entry[0]:
-                    best, sequence, end = entry[0], entry[1], ahead
-                node = entry[2]
-            if not best:
+                if branch.address:
+                    best, end = branch, ahead
+                node = branch.behind
+            if best is None:
                 raise KeyError(f"no handler for {tokens[at].name}")
             if keep_units:
-                units.append(Unit(len(words), sequence, tuple(tokens[at:end]), None if at else section))
+                units.append(Unit(len(words), best.sequence, tuple(tokens[at:end]), None if at else section))
             handled.append(len(words))
-            words.append(best)
-            for token in tokens[at:end]:
-                name = token.name
-                if name in SMALL_OPERAND:
-                    words.append(token.operand)
-                elif name == "PUSHW":
-                    value = token.operand
-                    words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
-                elif name in ("JUMP@", "JUMPI@"):
+            words.append(best.address)
+            for position, operand in best.operands:
+                token = tokens[at + position]
+                if operand == NUMBER:
+                    words.append(token[1])
+                elif operand == TARGET:
                     fixups.append((len(words), token))
                     words.append(0)
-                elif name in ASKING:
+                elif operand == WIDE:
+                    value = token[1]
+                    words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
+                elif operand == PC:
                     words.append(token.pc)
-                elif name in CONTROLS:
+                else:
                     control = layout.controls[token.operand]
                     words += control.words
                     fixups += [
@@ -205,27 +220,27 @@ def fewest(tokens: list[Token], trie: Trie) -> list[int]:
     stops, handlers = [0] * count, [0] * (count + 1)
     for at in reversed(range(count)):
         node, ahead, least = trie, at, count + 1
-        while ahead < count and (entry := node.get(tokens[ahead].name)) is not None:
+        while ahead < count and (branch := node.get(tokens[ahead].name)) is not None:
             ahead += 1
-            if entry[0] and handlers[ahead] < least:
+            if branch.address and handlers[ahead] < least:
                 least, stops[at] = handlers[ahead], ahead
-            node = entry[2]
+            node = branch.behind
         handlers[at] = least + 1
     return stops
 
 
 def with_header(section: Section) -> list[Token]:
     """The section's tokens behind the one that charges for them."""
-    if section.needs < 0:
-        if not section.gas or section.needs == PAID:
-            return section.tokens
-        return [Token("GASSECTION", section.gas, section.pc, 0), *section.tokens]
-    room = STACK_LIMIT - section.grows - section.needs
+    pc, gas, needs, grows, tokens, steps, row = section
+    if needs < 0:
+        if not gas or needs == PAID:
+            return tokens
+        return [token_of(("GASSECTION", gas, pc, 0)), *tokens]
+    room = STACK_LIMIT - grows - needs
     if room < 0:  # more than the stack can ever hold: no height will do
-        packed = section.gas | STACK_LIMIT + 1 << 32
+        packed = gas | STACK_LIMIT + 1 << 32
     else:
-        packed = section.gas | section.needs << 32 | room << 48
-    tokens = section.tokens
-    if section.row:  # the way on is the row's, the steps are this one's
-        tokens = [tokens[0]._replace(pc=section.pc, steps=section.steps)]
-    return [Token("SECTION", packed, section.pc, 0), *tokens]
+        packed = gas | needs << 32 | room << 48
+    if row:  # the way on is the row's, the steps are this one's
+        tokens = [tokens[0]._replace(pc=pc, steps=steps)]
+    return [token_of(("SECTION", packed, pc, 0)), *tokens]

@@ -5,19 +5,21 @@ SUB` becomes `PUSH b - a`, at any depth, for every pure opcode. Gas and stack bo
 they stand in the code, so nothing that is folded away is ever free.
 
 JUMPDESTs in a row are a way into each of them, but only one way on: each pays for the rest of the row and goes to the
-last, so that a long row costs no more than a short one.
+last, so that a long row costs no more than a short one. What stands behind the end of a block and is no JUMPDEST cannot
+be reached, and is passed over: data costs nothing.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable, Set
+from functools import cache, partial
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import Fork
-from fusevm.evm.opcodes import BY_BYTE, opcodes_of
+from fusevm.evm.opcodes import BY_BYTE, Opcode, opcodes_of
 from fusevm.evm.words import INTEGER_MEANINGS
 
 SECTION_LIMIT = 1 << 31  # gas; a longer section is split
@@ -53,63 +55,125 @@ class Section(NamedTuple):
         return self.needs >= 0
 
 
+# Named tuples from tuples: what is made for every byte of code must be made quickly.
+token_of: Callable[[tuple[str, int, int, int]], Token] = partial(tuple.__new__, Token)
+section_of: Callable[[tuple[Any, ...]], Section] = partial(tuple.__new__, Section)
+
+_PUSHES, _PLAIN, _ASKS, _TELLS_PLACE, _IS_PLACE = range(5)  # what a token is made of
+_GOES_ON, _ENDS_SECTION, _ENDS_BLOCK = range(3)
+
+
 class _Kind(NamedTuple):
     name: str
     gas: int
     pops: int
     delta: int
     immediate: int
-    is_push: bool
-    ends_block: bool
-    ends_section: bool
+    role: int
     folds: int  # operands of a meaning that can be folded, 0 where it cannot
+    ending: int
 
 
 @cache
 def _kinds(fork: Fork, native: frozenset[str]) -> tuple[_Kind | None, ...]:
-    kinds: list[_Kind | None] = []
-    for op in opcodes_of(fork):
-        if op is None or op.name == "INVALID":
-            kinds.append(None)
-            continue
-        handled = op.name in native or op.is_push or op.name in ("JUMPDEST", "PC")
-        kinds.append(
-            _Kind(
-                op.name if handled else "SYNC",
-                op.gas_at(fork),
-                op.pops,
-                op.pushes - op.pops,
-                op.immediate,
-                op.is_push,
-                op.ends or op.name == "JUMPI",
-                op.observes_gas or not handled or op.name in OUTWARD,
-                op.pops if op.name in FOLDED else 0,
-            )
-        )
-    return tuple(kinds)
+    """By byte; None where the code ends with all its gas taken."""
+    return tuple(None if op is None or op.name == "INVALID" else _kind(op, fork, native) for op in opcodes_of(fork))
 
 
-def sections_of(code: bytes, fork: Fork, native: frozenset[str]) -> list[Section]:
-    """All sections in the order of the code; `native` names the opcodes that have handlers."""
-    return _Reader(code, fork, native).read()
+def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> _Kind:
+    if op.is_push:
+        role = _PUSHES
+    elif op.name == "JUMPDEST":
+        role = _IS_PLACE
+    elif op.name == "PC":
+        role = _TELLS_PLACE
+    else:
+        role = _PLAIN if op.name in native else _ASKS
+    if op.ends or op.name == "JUMPI":
+        ending = _ENDS_BLOCK
+    else:
+        ending = _ENDS_SECTION if op.observes_gas or role == _ASKS or op.name in OUTWARD else _GOES_ON
+    folds = op.pops if op.name in FOLDED else 0
+    return _Kind(op.name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, folds, ending)
+
+
+def sections_of(code: bytes, fork: Fork, native: frozenset[str], dests: Set[int] | None = None) -> list[Section]:
+    """All sections that can be reached, in the order of the code; `native` names the opcodes that have handlers."""
+    return _Reader(code, fork, native, jumpdests(code) if dests is None else dests).read()
 
 
 class _Reader:
-    def __init__(self, code: bytes, fork: Fork, native: frozenset[str]) -> None:
+    def __init__(self, code: bytes, fork: Fork, native: frozenset[str], dests: Set[int]) -> None:
         self.code = code
         self.kinds = _kinds(fork, native)
-        self.dests = jumpdests(code)
+        self.dests = dests
         self.jumpdest_gas = BY_BYTE[JUMPDEST].gas_at(fork)
         self.sections: list[Section] = []
-        self.tokens: list[Token] = []
 
     def read(self) -> list[Section]:
+        """Block by block. Behind the last byte of code stands a STOP."""
+        code, end, kinds, dests, sections = self.code, len(self.code), self.kinds, self.dests, self.sections
         pc = 0
-        while pc <= len(self.code):
-            if self.code.startswith(ROW_START, pc):
+        while pc <= end:
+            if code.startswith(ROW_START, pc):
                 pc = self._row(pc)
-            pc = self._block(pc)
-        return self.sections
+            start = opened = pc
+            gas = steps = height = needs = grows = 0
+            tokens: list[Token] = []
+            first = len(sections)
+            while True:
+                if pc >= end or (kind := kinds[code[pc]]) is None:
+                    tokens.append(token_of(("STOP" if pc >= end else "INVALID", 0, pc, 1)))
+                    steps += 1
+                    pc = self._next_target(pc + 1)
+                    break
+                if pc in dests and pc != start:
+                    break
+                name, cost, pops, delta, immediate, role, folds, ending = kind
+                gas += cost
+                steps += 1
+                if pops - height > needs:
+                    needs = pops - height
+                height += delta
+                if height > grows:
+                    grows = height
+                if role == _PUSHES:
+                    behind = pc + 1 + immediate
+                    value = int.from_bytes(code[pc + 1 : behind], "big")
+                    if behind > end:
+                        value <<= 8 * (behind - end)
+                    tokens.append(token_of(("PUSH" if value < SMALL else "PUSHW", value, pc, 1)))
+                    pc = behind
+                    continue
+                if role == _PLAIN:
+                    if not (tokens and tokens[-1][0] in PUSHES and _simplified(tokens, name, folds, pc)):
+                        tokens.append(token_of((name, 0, pc, 1)))
+                elif role == _ASKS:
+                    tokens.append(token_of(("SYNC", code[pc], pc, 1)))
+                elif role == _TELLS_PLACE:
+                    tokens.append(token_of(("PUSH", pc, pc, 1)))
+                pc += 1
+                if ending == _ENDS_BLOCK:
+                    if name != "JUMPI" or (tokens and tokens[-1][0] == "JUMP@"):
+                        pc = self._next_target(pc)
+                    break
+                if ending == _ENDS_SECTION or gas > SECTION_LIMIT:
+                    sections.append(section_of((opened, gas, -1, 0, tokens, steps, 0)))
+                    tokens = []
+                    opened, gas, steps = pc, 0, 0
+            if first == len(sections):
+                sections.append(section_of((opened, gas, needs, grows, tokens, steps, 0)))
+                continue
+            if tokens or gas:
+                sections.append(section_of((opened, gas, -1, 0, tokens, steps, 0)))
+            sections[first] = sections[first]._replace(needs=needs, grows=grows)
+        return sections
+
+    def _next_target(self, pc: int) -> int:
+        """Where the code goes on behind what does not fall through: nothing else can be reached."""
+        while (pc := self.code.find(JUMPDEST, pc)) >= 0 and pc not in self.dests:
+            pc += 1
+        return pc if pc >= 0 else len(self.code) + 1
 
     def _row(self, start: int) -> int:
         """Reads JUMPDESTs in a row but for the last, which opens a block as any other; where that one is."""
@@ -118,95 +182,38 @@ class _Reader:
         last, cost = match.end() - 1, self.jumpdest_gas
         way_on = [Token("JUMP@", last, start, 0)]  # one for all
         left = range(last - start, 0, -1)
-        gas = [cost * each for each in left]
+        gas = range(cost * (last - start), 0, -cost)
         fields = zip(range(start, last), gas, repeat(0), repeat(0), repeat(way_on), left, left, strict=False)
-        self.sections += map(Section._make, fields)
+        self.sections += map(section_of, fields)
         return last
 
-    def _block(self, start: int) -> int:
-        """Reads one block; where the next begins. Behind the last byte of code stands a STOP."""
-        code, end, kinds, dests, sections = self.code, len(self.code), self.kinds, self.dests, self.sections
-        first, opened, gas, steps = len(sections), start, 0, 0
-        height = needs = grows = 0
-        self.tokens = tokens = []
-        pc = start
-        while True:
-            if pc >= end:
-                tokens.append(Token("STOP", 0, pc, 1))
-                pc += 1
-                steps += 1
-                break
-            byte = code[pc]
-            kind = kinds[byte]
-            if kind is None:
-                tokens.append(Token("INVALID", 0, pc, 1))
-                pc += 1
-                steps += 1
-                break
-            if pc != start and pc in dests:
-                break
-            name, cost, pops, delta, immediate, is_push, ends_block, ends_section, folds = kind
-            gas += cost
-            steps += 1
-            if pops - height > needs:
-                needs = pops - height
-            height += delta
-            if height > grows:
-                grows = height
-            if is_push:
-                data = code[pc + 1 : pc + 1 + immediate]
-                value = int.from_bytes(data, "big")
-                if len(data) < immediate:
-                    value <<= 8 * (immediate - len(data))
-                tokens.append(Token("PUSH" if value < SMALL else "PUSHW", value, pc, 1))
-            elif folds and len(tokens) >= folds and tokens[-1].name in PUSHES and self._folded(name, folds, pc):
-                pass
-            elif name == "PC":
-                tokens.append(Token("PUSH", pc, pc, 1))
-            elif name == "SYNC":
-                tokens.append(Token("SYNC", byte, pc, 1))
-            elif name == "JUMPDEST":
-                pass  # its gas is the section's, and there is nothing else to it
-            elif tokens and tokens[-1].name in PUSHES and self._shortened(name, pc):
-                pass
-            else:
-                tokens.append(Token(name, 0, pc, 1))
-            pc += 1 + immediate
-            if ends_block:
-                break
-            if ends_section or gas > SECTION_LIMIT:
-                sections.append(Section(opened, gas, -1, 0, tokens, steps))
-                self.tokens = tokens = []
-                opened, gas, steps = pc, 0, 0
-        if tokens or gas or len(sections) == first:
-            sections.append(Section(opened, gas, -1, 0, tokens, steps))
-        sections[first] = sections[first]._replace(needs=needs, grows=grows)
-        return pc
 
-    def _folded(self, name: str, count: int, pc: int) -> bool:
-        """PUSH b PUSH a OP becomes the PUSH of its value."""
-        operands = self.tokens[-count:]
-        for token in operands:
-            if token.name not in PUSHES:
-                return False
-        value = FOLDED[name](*[token.operand for token in reversed(operands)])
-        steps = 1 + sum(token.steps for token in operands)
-        self.tokens[-count:] = [Token("PUSH" if value < SMALL else "PUSHW", value, operands[0].pc, steps)]
+def _simplified(tokens: list[Token], name: str, folds: int, pc: int) -> bool:
+    """What an opcode makes of the constants just pushed, if anything."""
+    if folds:
+        return len(tokens) >= folds and _folded(tokens, name, folds)
+    last = tokens[-1]
+    if name == "JUMPI" and len(tokens) > 1 and tokens[-2].name in PUSHES:  # the condition is known
+        steps = tokens[-2].steps + last.steps + 1
+        taken = tokens[-2].operand != 0
+        tokens[-2:] = [Token("JUMP@", last.operand, tokens[-2].pc, steps)] if taken else []
         return True
+    if name in ("JUMP", "JUMPI"):
+        tokens[-1] = token_of((name + "@", last.operand, last.pc, last.steps + 1))
+        return True
+    if name == "DUP1":
+        tokens.append(token_of((last.name, last.operand, pc, 1)))
+        return True
+    return False
 
-    def _shortened(self, name: str, pc: int) -> bool:
-        """What a stack or jump opcode makes of a constant just pushed."""
-        tokens = self.tokens
-        last = tokens[-1]
-        if name == "JUMPI" and len(tokens) > 1 and tokens[-2].name in PUSHES:  # the condition is known
-            steps = tokens[-2].steps + last.steps + 1
-            taken = tokens[-2].operand != 0
-            tokens[-2:] = [Token("JUMP@", last.operand, tokens[-2].pc, steps)] if taken else []
-            return True
-        if name in ("JUMP", "JUMPI"):
-            tokens[-1] = Token(name + "@", last.operand, last.pc, last.steps + 1)
-            return True
-        if name == "DUP1":
-            tokens.append(Token(last.name, last.operand, pc, 1))
-            return True
-        return False
+
+def _folded(tokens: list[Token], name: str, count: int) -> bool:
+    """PUSH b PUSH a OP becomes the PUSH of its value."""
+    operands = tokens[-count:]
+    for token in operands:
+        if token.name not in PUSHES:
+            return False
+    value = FOLDED[name](*[token.operand for token in reversed(operands)])
+    steps = 1 + sum([token.steps for token in operands])
+    tokens[-count:] = [token_of(("PUSH" if value < SMALL else "PUSHW", value, operands[0].pc, steps))]
+    return True

@@ -1,0 +1,85 @@
+"""What preparing unseen code costs: the schedule of every contract of the bench and corpus files, and of hostile code.
+
+python bench/scheduling.py [FOLDER OF FIXTURES]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fusevm.evm.forks import LATEST
+from fusevm.fuse.schedule import build_schedule
+from fusevm.native.build import library
+
+LEAST = 256  # bytes: shorter code costs what a call costs
+SIZE = 24_576
+REPEAT = 9
+CODE_KEYS = ("code", "creation", "runtime")
+HOSTILE = {
+    "zeros": bytes(SIZE),
+    "JUMPDESTs": b"\x5b" * SIZE,
+    "JUMPDEST PUSH0 and so on": b"\x5b\x5f" * (SIZE // 2),
+    "JUMPDEST PUSH0 JUMP": b"\x5b\x5f\x56" * (SIZE // 3),
+    "JUMPDEST STOP": b"\x5b\0" * (SIZE // 2),
+    "JUMPI and so on": b"\x57" * SIZE,
+    "GAS and so on": b"\x5a" * SIZE,
+    "ADD and so on": b"\x01" * SIZE,
+    "JUMPDEST PUSH2 JUMPI to the next": b"".join(
+        b"\x5b\x5f\x61%b\x57" % ((6 * n + 6) % SIZE).to_bytes(2, "big") for n in range(SIZE // 6)
+    ),
+    "random bytes": random.Random(0).randbytes(SIZE),
+    "JUMPDESTs among random bytes": bytes(
+        byte if n % 3 else 0x5B for n, byte in enumerate(random.Random(1).choices(range(0x60), k=SIZE))
+    ),
+}
+
+
+def codes_in(found: Any) -> Iterator[bytes]:
+    if isinstance(found, dict):
+        for key, value in found.items():
+            if key in CODE_KEYS and isinstance(value, str):
+                yield bytes.fromhex(value.removeprefix("0x"))
+            else:
+                yield from codes_in(value)
+    elif isinstance(found, list):
+        for each in found:
+            yield from codes_in(each)
+
+
+def contracts(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted([*(folder / "bench").glob("*.json"), *(folder / "corpus").glob("*.json")]):
+        seen = {code for code in codes_in(json.loads(path.read_text())) if len(code) >= LEAST}
+        for code in sorted(seen, key=len):
+            yield path.stem, code
+
+
+def per_byte(code: bytes) -> float:
+    """Microseconds, the best of several."""
+    handlers, clock, fastest = library().handlers, time.perf_counter, float("inf")
+    for _ in range(REPEAT):
+        started = clock()
+        build_schedule(code, LATEST, handlers)
+        fastest = min(fastest, clock() - started)
+    return fastest / len(code) * 1e6
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
+    for title, some in (("contract", list(contracts(folder))), ("made up", list(HOSTILE.items()))):
+        costs = [(per_byte(code), name, len(code)) for name, code in some]
+        print(f"{title:40}   bytes   µs a byte")
+        for cost, name, size in sorted(costs, reverse=True)[:12]:
+            print(f"{name:40} {size:7} {cost:9.2f}")
+        total = sum(cost * size for cost, _, size in costs) / sum(size for _, _, size in costs)
+        print(f"{len(costs)} in all: {total:.2f} µs a byte, from {min(costs)[0]:.2f} to {max(costs)[0]:.2f}\n")
+
+
+if __name__ == "__main__":
+    main()
