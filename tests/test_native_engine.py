@@ -122,7 +122,7 @@ def test_a_simulation_leaves_nothing(tier: str) -> None:
 @pytest.mark.parametrize("tier", NATIVE)
 def test_a_snapshot_that_ends_later_in_another_thread_does_not_disturb_a_running_engine(tier: str) -> None:
     """Journal entries of a call that has ended undo nothing in the engine that ran it."""
-    mixed = f"{COUNT[: COUNT.index('PUSH0 MSTORE')]} PUSH0 PUSH0 LOG0 PUSH0 PUSH0 PUSH1 1 CREATE POP PUSH1 2 SLOAD"
+    mixed = f"{COUNT[: COUNT.index('PUSH0 MSTORE')]} PUSH0 PUSH0 LOG0 {call(NOBODY, value=1)} POP PUSH1 2 SLOAD"
     evm = machine(tier, mixed)
     evm.set_balance(HERE, 10)
     evm.set_code(OTHER, assemble("PUSH1 3 PUSH1 3 SSTORE PUSH0 PUSH0 LOG0"))

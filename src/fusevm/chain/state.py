@@ -60,9 +60,11 @@ class Pending(Protocol):
 
 
 class Ledger(Protocol):
-    """Whoever keeps balances, and undoes them, while a tier runs."""
+    """Whoever keeps balances, nonces and new contracts, and undoes them, while a tier runs."""
 
     def set_balance(self, address: bytes, account: Account, balance: int) -> None: ...
+
+    def set_nonce(self, address: bytes, account: Account, nonce: int) -> None: ...
 
     def end(self, state: State) -> None:
         """Leaves the state to itself; what was not settled never was."""
@@ -191,6 +193,15 @@ class State:
             account = self._accounts[address] = Account()
         return account
 
+    def insert(self, address: bytes) -> Account:
+        """An account that whoever keeps the ledger brings into being, and undoes."""
+        account = self._accounts[address] = Account()
+        return account
+
+    def remove(self, address: bytes) -> None:
+        """One that the ledger's keeper undoes."""
+        self._accounts.pop(address, None)
+
     def touch(self, address: bytes) -> None:
         """EIP-161: an account that ends the transaction touched and empty is cleared.
 
@@ -218,6 +229,9 @@ class State:
 
     def set_nonce(self, address: bytes, nonce: int) -> None:
         account = self.ensure(address)
+        if self.ledger is not None:
+            self.ledger.set_nonce(address, account, nonce)
+            return
         self.journal.append((setattr, account, "nonce", account.nonce))
         account.nonce = nonce
 

@@ -43,8 +43,7 @@ MOST_GAS = 1 << 31  # per iteration
 WORD_BOUND = 1 << 16  # memory below this is a bounded cost
 COLD = 2_600  # the most that a first access adds
 EXP_BYTES = 32 * 50
-# What Python does, if nobody says otherwise.
-ASKED = frozenset(("CREATE", "CREATE2", "SELFDESTRUCT"))
+ASKED = frozenset(("SELFDESTRUCT",))  # what Python does, if nobody says otherwise
 WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
 
 

@@ -47,6 +47,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
         outside.forget_all,
         outside.warm_address,
         outside.put_balance,
+        outside.put_nonce,
         schedules.relocate,
     ):
         assert isinstance(function, Native)
@@ -95,6 +96,9 @@ class Library:
         )
         self.put_balance = self.loaded.function(
             "fusevm_put_balance", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p
+        )
+        self.put_nonce = self.loaded.function(
+            "fusevm_put_nonce", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64
         )
         self.forget_all = self.loaded.function("fusevm_forget_all", None, ctypes.c_void_p)
 

@@ -1,17 +1,18 @@
 """Native code for calls: child frames made, ended and run one after another. In the subset of `lang`.
 
-What native code does not do itself (creations, delegations, calls that bring an account into being) goes to Python,
-which does the instruction as the reference tier does.
+What native code does not do itself (delegations, calls that bring an account into being) goes to Python, which does the
+instruction as the reference tier does.
 """
 
 from __future__ import annotations
 
+from fusevm.native.creations import end_creation
+from fusevm.native.frames import ASK_PYTHON, CALL_VALUE, DEPTH_LIMIT, DONE, FRAME_REST, FRAME_SIZE, answer, child_of
 from fusevm.native.lang import (
     bswap,
     call_pointer,
     copy,
     exported,
-    inlined,
     load,
     native,
     ptr,
@@ -26,14 +27,13 @@ from fusevm.native.layout import (
     ACCOUNT_PLAIN,
     ACCOUNT_PRECOMPILE,
     ACCOUNT_VOID,
-    STACK_ALIGN,
     Account,
     Call,
     Engine,
     Frame,
     Status,
 )
-from fusevm.native.outside import ADDRESS_MASK, DONE, find_account, forget_all, set_balance, visit
+from fusevm.native.outside import ADDRESS_MASK, find_account, forget_all, set_balance, visit
 from fusevm.native.runtime import (
     BROKEN,
     CAPPED,
@@ -48,11 +48,6 @@ from fusevm.native.runtime import (
     word_count,
 )
 
-ASK_PYTHON = 0
-FRAME_SIZE = Frame.byte_size()
-FRAME_REST = Frame.offset("ip")  # from here on it goes with the code
-DEPTH_LIMIT = 1024
-CALL_VALUE = 9_000
 IDENTITY = 4
 STOP, RETURN, REVERT, SYNC, REFILL, RETURNDATA, CALLING = (
     Status.STOP,
@@ -144,37 +139,17 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
             return CAPPED
     if (account.flags & ACCOUNT_VOID) != 0:
         return answer(frame, gas + stipend, 1)
-    slice_part = gas
-    if given < slice_part:
-        slice_part = given
-    frame.gas = gas - slice_part
-    frame.reserve -= given - slice_part
-
-    child = Frame(ptr_after(frame))
-    child.ip = account.schedule + 16
-    child.sp = stack_after(frame, top)
-    child.gas = slice_part + stipend
-    child.reserve = given - slice_part
-    child.memory = frame.memory + frame.memory_size
-    child.memory_size = 0
-    child.load_limit = 0
+    child = Frame(child_of(frame, gas, given, mark))
+    child.gas += stipend
     child.schedule = account.schedule
+    child.ip = account.schedule + 16
     child.jumps = account.jumps
     child.code = account.code
     child.code_size = account.code_size
     child.data = frame.memory + in_offset
     child.data_size = in_size
-    child.returned = engine.output
-    child.returned_size = 0
-    child.engine = frame.engine
-    child.depth = frame.depth + 1
     child.static = frame.static
-    child.in_python = 0
-    engine.serial += 1
-    child.serial = engine.serial
-    child.journal_mark = mark
-    child.log_mark = engine.log_size
-    child.refund_mark = engine.refund
+    child.creates = 0
     child.value = value
     child.caller = frame.address
     if kind == DELEGATECALL or kind == CALLCODE:  # noqa: SIM109
@@ -192,15 +167,6 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
             child.static = 1
     child.code_account = account.number
     engine.frame = child
-    return DONE
-
-
-@inlined
-def answer(frame: Frame, gas: u64, success: u64) -> u64:
-    """The call is over already: the frame goes on, with the answer on its stack."""
-    frame.gas = gas
-    store(frame.sp, 0, u256(success))
-    frame.sp = frame.sp + 32
     return DONE
 
 
@@ -233,17 +199,6 @@ def call_precompile(frame: Frame, gas: u64, given: u64, account: Account, in_off
         size = frame.call_size
     copy(frame.memory + frame.call_offset, engine.output, size)
     return answer(frame, gas, 1)
-
-
-@inlined
-def ptr_after(frame: Frame) -> ptr:
-    return frame + FRAME_SIZE
-
-
-@inlined
-def stack_after(frame: Frame, top: ptr) -> ptr:
-    """Where the next frame's stack begins: at the next multiple of the alignment."""
-    return top + (STACK_ALIGN - (u64(top) & (STACK_ALIGN - 1)))
 
 
 @native
@@ -286,7 +241,12 @@ def run(engine: Engine) -> u64:
             continue
         if frame.in_python != 0 or frame.depth == 0 or status == SYNC or status == REFILL or status > RETURNDATA:  # noqa: SIM109
             return status
-        end_call(engine, frame, status)
+        if frame.creates == 0:
+            end_call(engine, frame, status)
+        else:
+            status = end_creation(engine, frame, status)
+            if status > RETURNDATA:
+                return status
 
 
 @exported

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
+from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
-from fusevm.evm.forks import Fork
+from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.keccak import keccak256
 from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
 from fusevm.native.layout import ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
@@ -17,6 +19,7 @@ from fusevm.native.views import words
 NEW_FROM = 512  # bytes: to prepare less takes no longer than running it once without
 MOST_MET = 1 << 10
 KEPT = 1 << 25  # bytes of code whose schedules are kept, each counted a little longer than it is
+INIT_KEPT = 1 << 24  # bytes of init code likewise: half a gigabyte at worst
 _ACCOUNT_CODE = struct.Struct(words(Account, "code_hash", "jumps"))
 NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
 NO_CODE = EMPTY_CODE_HASH[::-1].ljust(_ACCOUNT_CODE.size, b"\0")
@@ -38,15 +41,19 @@ class Codes:
         self._store = store
         self.handlers = handlers
         self._probes = probes
-        self.fork: Fork
+        self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
         self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
         self.facts: dict[bytes, CodeFacts] = {}
         self.size = 0
+        self._init_codes: dict[bytes, Schedule] = {}  # of the present fork; native code remembers where they are
+        self._init_size = 0
         self._met: set[bytes] = set()
 
     def bind(self, fork: Fork) -> None:
         """Only between calls."""
+        if fork != self.fork:
+            self._forget_init_codes()
         self.fork = fork
         self.first_frames.clear()
         self.facts.clear()
@@ -66,6 +73,7 @@ class Codes:
         self.first_frames.clear()
         self.facts.clear()
         self.size = 0
+        self._forget_init_codes()
 
     def schedule(self, code: bytes, *, on_disk: bool = True) -> Schedule:
         key = (code, self.fork)
@@ -77,6 +85,26 @@ class Codes:
                 schedule = self._store.get(code, self.fork)
             self._remember(code, self.fork, schedule)
         return schedule
+
+    def init_code(self, code: bytes, running: Callable[[], Container[int]]) -> Schedule:
+        """The schedule of init code, which native code will remember; `running` says where those in use are."""
+        schedule = self._init_codes.get(code)
+        if schedule is None:
+            if self._init_size > INIT_KEPT:
+                self._forget_init_codes(running())
+            schedule = self._init_codes[code] = build_schedule(code, self.fork, self.handlers, probes=self._probes)
+            self._init_size += len(code) + 1024
+        return schedule
+
+    def _forget_init_codes(self, running: Container[int] = ()) -> None:
+        """But for those at these places."""
+        if not self._init_codes:
+            return
+        self._tables.init_codes.clear()
+        self._init_codes = {code: each for code, each in self._init_codes.items() if each.base in running}
+        self._init_size = sum(len(code) + 1024 for code in self._init_codes)
+        if self._init_size > INIT_KEPT:
+            raise EngineLimit(f"more than {INIT_KEPT >> 20} MiB of init code running at once")
 
     def is_new(self, code: bytes, fork: Fork) -> bool:
         """Whether code is met for the first time, here and on disk. From then on it counts as met."""
@@ -121,7 +149,7 @@ class Codes:
             tables.memory.address + start, 0, 0,  # memory
             schedule.base, schedule.jumps_base, schedule.code_base, len(code),
             0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
-            *marks, in_python, serial, 0, tables.address, depth,
+            *marks, in_python, serial, 0, 0, tables.address, depth,
         )  # fmt: skip
 
     def facts_of(self, code: bytes) -> CodeFacts:

@@ -59,7 +59,9 @@ _FRAME_HEAD = struct.Struct(words(FrameLayout, "gas", "value"))
 _RULES = (
     "access_sets", "cold_sload", "cold_account", "warm_access", "net_sstore", "sstore_sentry",
     "sstore_reset", "sstore_noop", "sstore_clear_refund", "exp_byte", "all_but_64th",
+    "create_nonce", "initcode_word", "max_initcode_size", "max_code_size", "rejects_ef_code",
 )  # fmt: skip
+_NO_LIMIT = (1 << 64) - 1
 
 
 class NativeEngine:
@@ -164,7 +166,8 @@ class NativeEngine:
         self.codes.bind(context.fork)
         shared = self.tables.shared
         for name in _RULES:
-            setattr(shared, name, int(getattr(context.rules, name)))
+            rule = getattr(context.rules, name)
+            setattr(shared, name, _NO_LIMIT if rule is None else int(rule))
         hashes = [each[::-1].ljust(WORD, b"\0") for each in context.blob_hashes]
         self._blob_hashes = b"".join(hashes)  # held while native code reads it
         shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
@@ -182,16 +185,16 @@ class NativeEngine:
         ):
             getattr(shared, name)[:] = value.to_bytes(WORD, "little")
 
-    def _write_back(self, state: State, slots: int, logs: int, refund: int, balances: int) -> None:
-        """Leaves what changed natively to the state: storage, logs, refund, balances."""
+    def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int) -> None:
+        """Leaves what changed natively to the state: storage, logs, refund, accounts."""
         if slots:
             state.pending = PendingStorage(self.tables.slots.read(0, slots * SLOT_SIZE), self.world.addresses)
             if refund:
                 state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
         if logs:
             state.add_logs(NativeLogs(self.tables.logs.read(0, logs)))
-        if balances or self.world.balances:
-            self.world.settle_balances()
+        if accounts or self.world.changed:
+            self.world.settle()
 
     # -- frames
 
@@ -224,7 +227,7 @@ class NativeEngine:
             self.serials.pop()
             failed = frame.error is not None
             end(frame)
-            self.world.learn_balances()
+            self.world.learn()
             if frame.error is not None and not failed and not frames:  # its code cannot be kept
                 unit = self.halts.place(frame, self.tables.views[0], 1)
                 frame.pc = unit.tokens[-1].pc + 1 if unit else 0
@@ -236,11 +239,11 @@ class NativeEngine:
 
     def _run(self, status: int | None) -> Frame:
         """Runs until a frame Python knows ends (it is returned) or calls (the callee's frame is)."""
-        run, address, shared = self.native.run, self.tables.address, self.tables.shared
+        run, address = self.native.run, self.tables.address
         while True:
             if status is None:
                 status = run(address)
-            depth: int = (shared.frame - self.tables.frames.address) // FRAME_SIZE
+            depth = self.tables.depth()
             view = self.tables.views[depth]
             if depth + 1 != len(self.frames) or view.serial != self.serials[depth]:
                 self._materialise(depth)
@@ -290,6 +293,7 @@ class NativeEngine:
 
     def _materialise(self, depth: int) -> None:
         """Brings the frames Python knows up to date with those native code began and ended."""
+        self.world.learn()
         frames, serials, views = self.frames, self.serials, self.tables.views
         known = 0
         while known < min(len(frames), depth + 1) and serials[known] == views[known].serial:
@@ -297,20 +301,7 @@ class NativeEngine:
         del frames[known:], serials[known:]
         for at in range(known, depth + 1):
             view = views[at]
-            message = (
-                self.message
-                if at == 0
-                else Message(
-                    caller=bytes(view.caller)[19::-1],
-                    address=bytes(view.address)[19::-1],
-                    code=self.world.state.account(self.world.addresses[view.code_account]).code,
-                    data=ctypes.string_at(view.data, view.data_size),
-                    value=int.from_bytes(view.value, "little"),
-                    depth=at,
-                    static=bool(view.static),
-                    code_address=self.world.addresses[view.code_account],
-                )
-            )
+            message = self._message_of(view) if at else self.message
             frame = Frame(message, self.world.state, self.world.context)
             frame.memory = NativeMemory(self.tables.memory, view.memory - self.tables.memory.address, view)  # type: ignore[assignment]
             frame.mark = self.world.state.mark()
@@ -325,6 +316,20 @@ class NativeEngine:
             frame.stack = []
             frame.return_range = (view.call_offset, view.call_size)
 
+    def _message_of(self, view: Any) -> Message:
+        """The message of a frame that native code began."""
+        return Message(
+            caller=bytes(view.caller)[19::-1],
+            address=bytes(view.address)[19::-1],
+            code=ctypes.string_at(view.code, view.code_size),
+            data=ctypes.string_at(view.data, view.data_size),
+            value=int.from_bytes(view.value, "little"),
+            depth=view.depth,
+            static=bool(view.static),
+            creates=bool(view.creates),
+            code_address=self.world.addresses[view.code_account],
+        )
+
     def _sync(self, frame: Frame, view: Any) -> Frame | None:
         """Does one instruction in Python, on the native stack and memory."""
         op = BY_BYTE[frame.code[view.pc]]
@@ -334,7 +339,7 @@ class NativeEngine:
         raw = ctypes.string_at(view.sp, WORD * op.pops)
         frame.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
         self.world.look_at_clock()
-        self.world.learn_balances()
+        self.world.learn()
         try:
             event = INSTRUCTIONS[op.name](frame)
         except MemoryError:

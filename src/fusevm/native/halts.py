@@ -53,7 +53,7 @@ class Halts:
         if schedule.fused_loops:
             self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
-        self._world.learn_balances()
+        self._world.learn()
         mark, ledger = state.mark(), state.ledger
         state.ledger = None  # what the replay does is undone by the state's own journal
         PendingStorage(self._tables.touched_slots(), self._world.addresses).apply(state, warm=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 
-from fusevm.native import calls, outside
+from fusevm.native import calls, creations, frames, outside
 from fusevm.native.handler_state import I64, I256, Handler, Opcode
 from fusevm.native.layout import Status
 
@@ -30,20 +32,20 @@ def _log(handler: Handler, topics: int) -> None:
 def blockhash(handler: Handler) -> None:
     scratch = handler.scratch()
     done = handler.call(outside.block_hash, handler.frame, handler.pop().value, scratch)
-    handler.fail_if(handler.build.icmp_unsigned("!=", done, ir.Constant(I64, outside.DONE)), Status.ERROR)
+    handler.fail_if(handler.build.icmp_unsigned("!=", done, ir.Constant(I64, frames.DONE)), Status.ERROR)
     handler.push(handler.build.load(scratch, typ=I256, align=8))
 
 
-def _call_out(handler: Handler, kind: int) -> None:
-    """CALL and its kin: a child frame, or Python's business."""
+def _call_out(handler: Handler, begin: Any, kind: int) -> None:
+    """CALL, CREATE and their kin: a child frame, or Python's business."""
     build = handler.build
     pc = handler.next_operand(I64)
     number = ir.Constant(I64, kind)
-    answer = handler.call(calls.begin_call, handler.frame, handler.gas, handler.sp, number, handler.next_ip())
-    done = build.icmp_unsigned("==", answer, ir.Constant(I64, outside.DONE))
+    answer = handler.call(begin, handler.frame, handler.gas, handler.sp, number, handler.next_ip())
+    done = build.icmp_unsigned("==", answer, ir.Constant(I64, frames.DONE))
     with build.if_then(done, likely=True):
         build.ret(ir.Constant(I64, Status.CALLING))
-    ask = build.icmp_unsigned("==", answer, ir.Constant(I64, calls.ASK_PYTHON))
+    ask = build.icmp_unsigned("==", answer, ir.Constant(I64, frames.ASK_PYTHON))
     with build.if_then(ask):
         handler.set_field("pc", pc)
         handler.leave(Status.SYNC)
@@ -60,10 +62,12 @@ OUTSIDE: dict[str, Opcode] = {
     "EXTCODEHASH": lambda handler: handler.answering(outside.read_code_hash, handler.pop().value),
     "EXTCODECOPY": lambda handler: handler.acting(outside.copy_code, 4),
     "BLOBHASH": lambda handler: handler.push(handler.call(outside.blob_hash, handler.frame, handler.pop().value)),
-    "CALL": lambda handler: _call_out(handler, calls.CALL),
-    "CALLCODE": lambda handler: _call_out(handler, calls.CALLCODE),
-    "DELEGATECALL": lambda handler: _call_out(handler, calls.DELEGATECALL),
-    "STATICCALL": lambda handler: _call_out(handler, calls.STATICCALL),
+    "CALL": lambda handler: _call_out(handler, calls.begin_call, calls.CALL),
+    "CALLCODE": lambda handler: _call_out(handler, calls.begin_call, calls.CALLCODE),
+    "DELEGATECALL": lambda handler: _call_out(handler, calls.begin_call, calls.DELEGATECALL),
+    "STATICCALL": lambda handler: _call_out(handler, calls.begin_call, calls.STATICCALL),
+    "CREATE": lambda handler: _call_out(handler, creations.begin_creation, 0),
+    "CREATE2": lambda handler: _call_out(handler, creations.begin_creation, 1),
     "LOG0": lambda handler: _log(handler, 0),
     "LOG1": lambda handler: _log(handler, 1),
     "LOG2": lambda handler: _log(handler, 2),

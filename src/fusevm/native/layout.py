@@ -67,6 +67,7 @@ class Frame(Struct):
     in_python: u64  # whether Python has an object for this frame, and must see it end
     serial: u64  # tells frames at the same depth apart
     code_account: u64  # number of the account the code came from
+    creates: u64  # its output is the code of the account it runs for
     engine: ptr
     depth: u64
 
@@ -94,7 +95,7 @@ class Engine(Struct):
     slot_count: u64
     log_size: u64  # bytes
     refund: u64
-    dirty_count: u64  # accounts whose balance Python does not know yet
+    dirty_count: u64  # accounts Python does not know as they are
     # a precompile that Python must run, and what came of it
     asked_data: ptr
     asked_size: u64
@@ -126,11 +127,17 @@ class Engine(Struct):
     blob_hashes: ptr
     blob_count: u64
     dirty: ptr  # places of accounts in their table
+    init_codes: ptr  # of InitCode
+    init_mask: u64
+    kept_codes: ptr  # the code of contracts made in this call
+    kept_size: u64
+    kept_limit: u64
     run_precompile: ptr  # asks Python to: (account) -> status
     load_account: ptr  # asks Python for an account: (account) -> status
     load_block_hash: ptr
     load_slot: ptr  # asks Python for a slot: (slot) -> status
     load_code: ptr  # asks Python for the schedule of an account's code: (account) -> status
+    load_init_code: ptr  # asks Python for the schedule of init code: (init code) -> status
     memory_end: ptr  # where the arena ends
     secret_0: u64  # of the tables' hash
     secret_1: u64
@@ -148,6 +155,11 @@ class Engine(Struct):
     sstore_clear_refund: u64
     exp_byte: u64
     all_but_64th: u64
+    create_nonce: u64
+    initcode_word: u64
+    max_initcode_size: u64
+    max_code_size: u64
+    rejects_ef_code: u64
     # the block and the transaction
     origin: u256
     gas_price: u256
@@ -175,7 +187,8 @@ class Slot(Struct):
 class Account(Struct):
     """An account as Python described it at some epoch.
 
-    Python's own is the one that counts, except for the balance: that is kept, and undone, here.
+    Python's own is the one that counts, except for what is kept, and undone, here: balance and nonce, and all of a
+    contract that is made natively.
     """
 
     address: u256
@@ -184,6 +197,7 @@ class Account(Struct):
     # what Python writes at once
     number: u64  # by which Python and storage slots know it
     flags: u64
+    nonce: u64
     balance: u256
     code_hash: u256
     code: ptr
@@ -197,8 +211,21 @@ ACCOUNT_PLAIN = 2  # has code of its own: no precompile, no delegation
 ACCOUNT_VOID = 4  # has no code, and calling it without value does nothing at all
 ACCOUNT_BLANK = 8  # its storage was empty as the call began
 ACCOUNT_ALIVE = 16  # not empty, so that value can be sent there and nothing else changes (EIP-161)
-ACCOUNT_DIRTY = 32  # among those whose balance Python does not know yet
+ACCOUNT_DIRTY = 32  # among those Python does not know as they are
 ACCOUNT_PRECOMPILE = 64  # and calling it without value does nothing beside
+ACCOUNT_STORED = 128  # has storage
+ACCOUNT_CREATED = 256  # made here in this call
+ACCOUNT_CODED = 512  # Python does not know its code as it is
+
+
+class InitCode(Struct):
+    """Init code that ran before; one for each value of some bits of its hash."""
+
+    hash: u64
+    size: u64
+    code: ptr
+    schedule: ptr  # zero where nothing is known
+    jumps: ptr
 
 
 class BlockHash(Struct):
@@ -220,12 +247,15 @@ TRANSIENT = 1 << 63
 
 
 class Undo(Struct):
-    """One journal entry: a slot, an account's warmth or its balance, as it was."""
+    """One journal entry: a slot, or something of an account, as it was."""
 
-    slot: u64  # its place in the table of slots; of accounts, where ACCOUNT_ENTRY or BALANCE_ENTRY is added
-    flags: u64
+    slot: u64  # its place in the table of slots, or, where one of the below is added, of accounts
+    flags: u64  # or the nonce
     value: u256
 
 
-ACCOUNT_ENTRY = 1 << 62
-BALANCE_ENTRY = 1 << 63
+ENTRY_SHIFT = 61
+ACCOUNT_ENTRY = 1 << ENTRY_SHIFT  # its warmth
+BALANCE_ENTRY = 2 << ENTRY_SHIFT
+NONCE_ENTRY = 3 << ENTRY_SHIFT
+CREATION_ENTRY = 4 << ENTRY_SHIFT  # it was not there

@@ -6,6 +6,7 @@ balance, which are kept and undone here.
 
 from __future__ import annotations
 
+from fusevm.native.frames import DONE
 from fusevm.native.lang import (
     call_pointer,
     copy,
@@ -23,6 +24,7 @@ from fusevm.native.layout import (
     ACCOUNT_ENTRY,
     ACCOUNT_WARM,
     BALANCE_ENTRY,
+    NONCE_ENTRY,
     Account,
     BlockHash,
     Engine,
@@ -46,7 +48,6 @@ from fusevm.native.runtime import (
     revert_to,
 )
 
-DONE = 1
 ACCOUNT_SIZE = Account.byte_size()
 BLOCK_HASH_SIZE = BlockHash.byte_size()
 LOG_HEADER_SIZE = LogHeader.byte_size()
@@ -145,6 +146,7 @@ def forget_all(engine: Engine) -> None:
         number += 1
     engine.account_count = 0
     engine.dirty_count = 0
+    engine.kept_size = 0
 
 
 @native
@@ -172,6 +174,29 @@ def set_balance(engine: Engine, account: Account, balance: u256) -> u64:
     account.balance = balance
     mark_dirty(engine, account)
     return 1
+
+
+@native
+def set_nonce(engine: Engine, account: Account, nonce: u64) -> u64:
+    """As a balance."""
+    if journal_full(engine) != 0:
+        return 0
+    entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
+    entry.slot = u64(account) - u64(engine.accounts) + NONCE_ENTRY
+    entry.flags = account.nonce
+    engine.journal_count += 1
+    account.nonce = nonce
+    mark_dirty(engine, account)
+    return 1
+
+
+@exported
+def put_nonce(engine: Engine, address: ptr, nonce: u64) -> u64:
+    """Python sets a nonce: whether that can be done."""
+    account = Account(find_account(engine, load(u256, address)))
+    if account == 0:
+        return 0
+    return set_nonce(engine, account, nonce)
 
 
 @exported

@@ -28,11 +28,15 @@ from fusevm.native.lang import (
     unlikely,
 )
 from fusevm.native.layout import (
+    ACCOUNT_CODED,
+    ACCOUNT_CREATED,
     ACCOUNT_DIRTY,
     ACCOUNT_ENTRY,
     ACCOUNT_WARM,
     BALANCE_ENTRY,
+    CREATION_ENTRY,
     FRAME_MEMORY,
+    NONCE_ENTRY,
     SLOT_DIRTY,
     SLOT_WARM,
     TRANSIENT,
@@ -287,7 +291,7 @@ def journal_full(engine: Engine) -> u64:
 
 @native
 def mark_dirty(engine: Engine, account: Account) -> None:
-    """Python will be told of the account's balance."""
+    """Python will be told of the account as it is."""
     if (account.flags & ACCOUNT_DIRTY) == 0:
         account.flags = account.flags | ACCOUNT_DIRTY
         store(engine.dirty, engine.dirty_count << 3, u64(account) - u64(engine.accounts))
@@ -300,17 +304,28 @@ def revert_to(engine: Engine, mark: u64) -> None:
     while engine.journal_count > mark:
         engine.journal_count -= 1
         entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
-        if entry.slot >= BALANCE_ENTRY:
-            owner = Account(engine.accounts + (entry.slot - BALANCE_ENTRY))
-            owner.balance = entry.value
-            mark_dirty(engine, owner)
-        elif entry.slot >= ACCOUNT_ENTRY:
-            account = Account(engine.accounts + (entry.slot - ACCOUNT_ENTRY))
-            account.flags = (account.flags & ~ACCOUNT_WARM) | (entry.flags & ACCOUNT_WARM)
-        else:
+        if entry.slot < ACCOUNT_ENTRY:
             slot = Slot(engine.slots + entry.slot)
             slot.flags = entry.flags
             slot.value = entry.value
+        else:
+            undo_account(engine, entry)
+
+
+@native
+def undo_account(engine: Engine, entry: Undo) -> None:
+    account = Account(engine.accounts + (entry.slot & (ACCOUNT_ENTRY - 1)))
+    if entry.slot < BALANCE_ENTRY:
+        account.flags = (account.flags & ~ACCOUNT_WARM) | (entry.flags & ACCOUNT_WARM)
+        return
+    if entry.slot < NONCE_ENTRY:
+        account.balance = entry.value
+    else:
+        account.nonce = entry.flags
+    if entry.slot >= CREATION_ENTRY:
+        account.flags = account.flags & ~(ACCOUNT_CREATED | ACCOUNT_CODED)
+        account.epoch = 0  # Python will say what it is without
+    mark_dirty(engine, account)
 
 
 @native

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusevm.native.arena import Arena
-from fusevm.native.layout import FRAME_MEMORY, STACK_ALIGN, Account, BlockHash, Engine, Frame, Slot, Undo
+from fusevm.native.layout import FRAME_MEMORY, STACK_ALIGN, Account, BlockHash, Engine, Frame, InitCode, Slot, Undo
 from fusevm.native.views import view_of
 
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
 FRAME_SIZE = Frame.byte_size()
 SLOT_SIZE = Slot.byte_size()
+INIT_CODES = 1 << 10  # that are kept at hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,13 @@ class Caps:
     accounts: int = 1 << 16  # accounts looked at
     journal: int = 1 << 22  # changes of storage that can be undone
     logs: int = 1 << 28  # bytes of logs
+    codes: int = 1 << 28  # bytes of new contracts' code
 
     def __str__(self) -> str:
         return (
             f"{FRAME_MEMORY >> 20} MiB of memory in a frame, {self.memory >> 20} MiB in all, {self.slots:,} slots, "
-            f"{self.accounts:,} accounts, {self.journal:,} storage changes or {self.logs >> 20} MiB of logs in one call"
+            f"{self.accounts:,} accounts, {self.journal:,} storage changes, {self.logs >> 20} MiB of logs "
+            f"or {self.codes >> 20} MiB of new code in one call"
         )
 
 
@@ -52,6 +55,8 @@ class Tables:
         self.journal = Arena(caps.journal * Undo.byte_size())
         self.logs = Arena(caps.logs)
         self.dirty = Arena(caps.accounts * 8)
+        self.kept_codes = Arena(caps.codes)
+        self.init_codes = Arena(INIT_CODES * InitCode.byte_size())
         self.block_hashes = Arena(256 * BlockHash.byte_size())
         self.shared: Any = view_of(Engine)()
         self.address = ctypes.addressof(self.shared)
@@ -69,10 +74,17 @@ class Tables:
         shared.logs, shared.log_limit = self.logs.address, caps.logs
         shared.output = self.output.address
         shared.dirty = self.dirty.address
+        shared.kept_codes, shared.kept_limit = self.kept_codes.address, caps.codes
+        shared.init_codes, shared.init_mask = self.init_codes.address, INIT_CODES - 1
         shared.block_hashes = self.block_hashes.address
         shared.memory_end = self.memory.address + caps.memory
         shared.epoch = 1
         shared.secret_0, shared.secret_1, shared.secret_2, shared.secret_3 = struct.unpack("<4Q", os.urandom(32))
+
+    def depth(self) -> int:
+        """Of the running frame."""
+        depth: int = (self.shared.frame - self.frames.address) // FRAME_SIZE
+        return depth
 
     def touched_slots(self) -> bytes:
         return self.slots.read(0, self.shared.slot_count * SLOT_SIZE)

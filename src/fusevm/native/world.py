@@ -6,6 +6,7 @@ import ctypes
 import struct
 import time
 from collections.abc import Callable, Generator, Iterator, MutableSet
+from typing import Any, NamedTuple
 
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import EngineLimit, TimeLimit
@@ -15,17 +16,22 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import Precompile, PrecompileFailure, precompiles_of
 from fusevm.native.build import Library
 from fusevm.native.codes import NO_ACCOUNT, NO_CODE, Codes, hidden_code
+from fusevm.native.creations import MAX_NONCE
 from fusevm.native.layout import (
     ACCOUNT_ALIVE,
     ACCOUNT_BLANK,
+    ACCOUNT_CODED,
+    ACCOUNT_CREATED,
     ACCOUNT_DIRTY,
     ACCOUNT_PRECOMPILE,
+    ACCOUNT_STORED,
     ACCOUNT_VOID,
     ACCOUNT_WARM,
     SLOT_WARM,
     WORD,
     Account,
     BlockHash,
+    InitCode,
     Slot,
 )
 from fusevm.native.runtime import FAILED
@@ -39,6 +45,10 @@ _ACCOUNT_BODY = Account.offset("number")
 _SLOT_HEAD = struct.Struct("<QQQ32s")
 _SLOT_VALUE, _SLOT_ORIGINAL = Slot.offset("value"), Slot.offset("original")
 _ACCOUNT_HEAD = struct.Struct(words(Account, "number", "balance"))
+_ACCOUNT_CODE = struct.Struct(words(Account, "code", "code_size"))
+_CODE = Account.offset("code")
+_INIT_CODE = struct.Struct(words(InitCode))
+_KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED
 _ZERO = bytes(WORD)
 
 
@@ -50,6 +60,35 @@ def _word(number: int) -> bytes:
     if number >> 256:
         raise EngineLimit("a balance of more than 256 bits")
     return number.to_bytes(WORD, "little") if number else _ZERO
+
+
+def _nonce(number: int) -> int:
+    if number > MAX_NONCE:
+        raise EngineLimit("a nonce of more than 64 bits")
+    return number
+
+
+class Before(NamedTuple):
+    """An account as it was before the call changed it."""
+
+    account: StateAccount | None  # None where there was none
+    nonce: int = 0
+    balance: int = 0
+
+    @staticmethod
+    def of(account: StateAccount) -> Before:
+        return Before(account, account.nonce, account.balance)
+
+    def changes(self, *, made: bool) -> Iterator[tuple[str, Any]]:
+        """What is no longer so, and how it was. A contract that was made had no code."""
+        if self.account is None:
+            return
+        if self.account.nonce != self.nonce:
+            yield "nonce", self.nonce
+        if self.account.balance != self.balance:
+            yield "balance", self.balance
+        if made:
+            yield "code", b""
 
 
 class NativeWarmth(MutableSet[bytes]):
@@ -92,7 +131,8 @@ class World:
         self.entries: dict[bytes, int] = {}  # accounts native code knows: where they are
         self.initially_warm: MutableSet[bytes] = set()
         self.warmth = NativeWarmth(self._is_warm, self._warm)
-        self.balances: dict[bytes, tuple[StateAccount, int]] = {}  # those that changed, and as they were
+        self.changed: dict[bytes, Before] = {}  # accounts that changed, as far as Python knows
+        self.made: set[bytes] = set()  # of these, contracts made natively
         self.busy = False
         self.calls = 0  # tells whether the call a journal entry belongs to is still running
         self.hashes_asked = False
@@ -102,6 +142,7 @@ class World:
             "load_account": _Callback(self._guarded(self._load_account)),
             "load_block_hash": _Callback(self._guarded(self._load_block_hash)),
             "load_code": _Callback(self._guarded(self._load_code)),
+            "load_init_code": _Callback(self._guarded(self._load_init_code)),
             "run_precompile": _Callback(self._guarded(self._run_precompile)),
         }
         for name, callback in self._callbacks.items():
@@ -186,10 +227,13 @@ class World:
         table, state = self._tables.accounts, self.state
         at = table.skip + address - table.address
         where = table.map[at : at + 20][::-1]
+        known_here = where in self.entries
+        if known_here:  # it may have changed natively, or may have been undone
+            self.learn()
         account = state.account(where)
-        if where in self.entries:
-            _, known, raw_balance = _ACCOUNT_HEAD.unpack_from(table.map, at + _ACCOUNT_BODY)
-            flags = known & (ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_DIRTY)
+        if known_here:
+            _, known, _, raw_balance = _ACCOUNT_HEAD.unpack_from(table.map, at + _ACCOUNT_BODY)
+            flags = known & _KEPT
         else:
             self.entries[where] = address
             is_warm = self._all_warm or where in self.initially_warm or where in state.always_warm
@@ -197,8 +241,11 @@ class World:
             if self.is_blank(account):
                 flags |= ACCOUNT_BLANK
             raw_balance = _word(account.balance)
+        if account.storage:
+            flags |= ACCOUNT_STORED
         more, fields = self._nature(where, account)
-        _ACCOUNT.pack_into(table.map, at + _ACCOUNT_BODY, self.number(where), flags | more, raw_balance, fields)
+        number, nonce = self.number(where), _nonce(account.nonce)
+        _ACCOUNT.pack_into(table.map, at + _ACCOUNT_BODY, number, flags | more, nonce, raw_balance, fields)
 
     def _nature(self, where: bytes, account: StateAccount) -> tuple[int, bytes]:
         """What calling the account means, as flags, and the fields about its code."""
@@ -217,8 +264,23 @@ class World:
             flags, fields = (ACCOUNT_VOID if self._voids and not self.state.exists(where) else 0), NO_ACCOUNT
         return flags, fields
 
+    def _load_init_code(self, address: int) -> None:
+        self.look_at_clock()
+        table = self._tables.init_codes
+        at = table.skip + address - table.address
+        hashed, size, place, _, _ = _INIT_CODE.unpack_from(table.map, at)
+        schedule = self._codes.init_code(ctypes.string_at(place, size), self._running)
+        places = schedule.code_base, schedule.base, schedule.jumps_base
+        _INIT_CODE.pack_into(table.map, at, hashed, size, *places)
+
+    def _running(self) -> set[int]:
+        """Where the schedules of frames are."""
+        tables = self._tables
+        return {view.schedule for view in tables.views[: tables.depth() + 1]}
+
     def _load_code(self, address: int) -> None:
         self.look_at_clock()
+        self.learn()
         table = self._tables.accounts
         at = table.skip + address - table.address
         account = self.state.account(table.map[at : at + 20][::-1])
@@ -265,49 +327,100 @@ class World:
             self._native.revert_to(self._tables.address, journal)
             shared.log_size, shared.refund = logs, refund
 
-    # -- balances
+    # -- balances, nonces, and contracts made natively
 
     def set_balance(self, address: bytes, account: StateAccount, balance: int) -> None:
         """Python changes a balance: kept, and undone, natively, and known on both sides."""
-        shared = self._tables.shared
-        self.undo_to(shared.journal_count, shared.log_size, shared.refund)
-        self.balances.setdefault(address, (account, account.balance))
-        if not self._native.put_balance(self._tables.address, _native(address), _word(balance)):
-            raise self.error or EngineLimit(f"over a limit of the native engine: {self._tables.caps}")
+        self._put(self._native.put_balance, address, account, _word(balance))
         account.balance = balance
 
-    def learn_balances(self) -> None:
-        """Python is told of balances that changed natively, or were undone; before it acts, it must be."""
-        tables, state = self._tables, self.state
+    def set_nonce(self, address: bytes, account: StateAccount, nonce: int) -> None:
+        """As a balance."""
+        self._put(self._native.put_nonce, address, account, _nonce(nonce))
+        account.nonce = nonce
+
+    def _put(self, put: Callable[..., int], address: bytes, account: StateAccount, value: bytes | int) -> None:
+        shared = self._tables.shared
+        self.undo_to(shared.journal_count, shared.log_size, shared.refund)
+        self.changed.setdefault(address, Before.of(account))
+        if not put(self._tables.address, _native(address), value):
+            raise self.error or EngineLimit(f"over a limit of the native engine: {self._tables.caps}")
+
+    def learn(self) -> None:
+        """Python is told of accounts that changed natively, or were undone; before it acts, it must be."""
+        tables = self._tables
         count = tables.shared.dirty_count
         if not count:
             return
+        table = tables.accounts
         for place in struct.unpack(f"<{count}Q", tables.dirty.read(0, 8 * count)):
-            at = tables.accounts.skip + place
-            address = tables.accounts.map[at : at + 20][::-1]
-            number, flags, raw = _ACCOUNT_HEAD.unpack_from(tables.accounts.map, at + _ACCOUNT_BODY)
-            _ACCOUNT_HEAD.pack_into(tables.accounts.map, at + _ACCOUNT_BODY, number, flags & ~ACCOUNT_DIRTY, raw)
-            if state.exists(address):  # else it was undone, balance and all
-                account = state.account(address)
-                self.balances.setdefault(address, (account, account.balance))
-                account.balance = int.from_bytes(raw, "little")
+            at = table.skip + place
+            number, flags, nonce, raw = _ACCOUNT_HEAD.unpack_from(table.map, at + _ACCOUNT_BODY)
+            known = flags & ~(ACCOUNT_DIRTY | ACCOUNT_CODED)
+            _ACCOUNT_HEAD.pack_into(table.map, at + _ACCOUNT_BODY, number, known, nonce, raw)
+            address = table.map[at : at + 20][::-1]
+            account = self._changing(address, flags)
+            if account is None:
+                continue
+            account.balance, account.nonce = int.from_bytes(raw, "little"), nonce
+            if flags & ACCOUNT_CODED:
+                code, size = _ACCOUNT_CODE.unpack_from(table.map, at + _CODE)
+                account.code = ctypes.string_at(code, size) if size else b""
         tables.shared.dirty_count = 0
 
-    def settle_balances(self) -> None:
+    def _changing(self, address: bytes, flags: int) -> StateAccount | None:
+        """The account to change, brought into being, or out of it again; None where that is all there is to it."""
+        state = self.state
+        if state.exists(address):
+            account = state.account(address)
+            before = self.changed.setdefault(address, Before.of(account))
+            if not flags & ACCOUNT_CREATED and address in self.made:
+                self._unmake(address, before)
+                return before.account
+        elif flags & ACCOUNT_CREATED:
+            account = state.insert(address)
+            self.changed.setdefault(address, Before(None))
+        else:
+            return None  # it was undone, balance and all
+        if flags & ACCOUNT_CREATED and address not in self.made:
+            self.made.add(address)
+            state.created.add(address)
+        return account
+
+    def _unmake(self, address: bytes, before: Before) -> None:
+        self.made.discard(address)
+        self.state.created.discard(address)
+        if before.account is None:
+            self.state.remove(address)
+        else:
+            before.account.code = b""
+
+    def settle(self) -> None:
         """The call is over: what changed goes into the state's own journal."""
-        self.learn_balances()
-        for account, before in self.balances.values():
-            if account.balance != before:
-                self.state.journal.append((setattr, account, "balance", before))
-        self.balances.clear()
+        self.learn()
+        state = self.state
+        for address, before in self.changed.items():
+            if before.account is None:
+                state.journal.append((state.remove, address))
+            for name, value in before.changes(made=address in self.made):
+                state.journal.append((setattr, before.account, name, value))
+        for address in self.made:
+            state.journal.append((state.created.discard, address))
+        self.changed.clear()
+        self.made.clear()
 
     def end(self, state: State) -> None:
-        """Nothing is running any more; balances not settled are those of a call that never was."""
+        """Nothing is running any more; changes not settled are those of a call that never was."""
         self.calls += 1
-        if self.balances:
-            for account, before in self.balances.values():
-                account.balance = before
-            self.balances.clear()
+        if self.changed:
+            for address, before in self.changed.items():
+                if before.account is None:
+                    state.remove(address)
+                for name, value in before.changes(made=address in self.made):
+                    setattr(before.account, name, value)
+            state.created -= self.made
+            self.changed.clear()
+            self.made.clear()
         state.warm_addresses = self.initially_warm
         state.ledger = None
         self.busy = False
