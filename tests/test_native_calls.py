@@ -369,3 +369,12 @@ def test_of_a_call_too_long_to_be_replayed_only_the_words_are_counted() -> None:
     spinning = "PUSH3 50000 loop: JUMPDEST PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI"
     result = Case(f"{call(OTHER)} POP POP", {OTHER: spinning}).seen("native", 30_000_000)
     assert "stack underflow at pc 46 (1 words needed, 0 there)" in str(result.error)
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 6, 8, 9, 10, 12, 15])
+def test_a_precompile_with_a_long_input_is_paid_for_or_not(number: int) -> None:
+    after = "PUSH2 9000 MSTORE GAS PUSH2 9032 MSTORE RETURNDATASIZE PUSH2 9064 MSTORE PUSH2 9200 PUSH0 RETURN"
+    for size in (4_096, 4_097, 7_200):
+        for gas in (0, 400, 2_000, 100_000):
+            data = f"PUSH1 1 PUSH2 {size - 9} MSTORE8 PUSH1 32 PUSH0 PUSH2 {size} PUSH0"
+            agreed(f"{data} PUSH1 {number} PUSH3 {gas} STATICCALL {after}")

@@ -27,6 +27,11 @@ class Arena:
         start = self.skip + offset
         return self.map[start : start + size]
 
+    def view(self, address: int, size: int) -> memoryview:
+        """Bytes as they stand, not copied."""
+        start = self.skip + address - self.address
+        return memoryview(self.map)[start : start + size]
+
     def write(self, offset: int, data: bytes) -> None:
         start = self.skip + offset
         self.map[start : start + len(data)] = data

@@ -50,6 +50,7 @@ _CODE = Account.offset("code")
 _INIT_CODE = struct.Struct(words(InitCode))
 _KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED
 _ZERO = bytes(WORD)
+_LONG = 4_096  # bytes: copying less costs little
 
 
 def _native(address: bytes) -> bytes:
@@ -298,9 +299,12 @@ class World:
         table, shared, context = self._tables.accounts, self._tables.shared, self.context
         at = table.skip + address - table.address
         contract = self.precompiles[table.map[at : at + 20][::-1]]
-        data, gas = ctypes.string_at(shared.asked_data, shared.asked_size), shared.asked_gas
-        price = contract.gas(data, context.fork)
+        size, gas = shared.asked_size, shared.asked_gas
         shared.answer_size = FAILED
+        if size > _LONG and contract.gas(self._tables.memory.view(shared.asked_data, size), context.fork) > gas:
+            return  # what is not paid for is not even copied
+        data = ctypes.string_at(shared.asked_data, size)
+        price = contract.gas(data, context.fork)
         if price <= gas:
             try:
                 output = run_precompile(contract, data, context.fork, price, context.deadline)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from fusevm.evm.forks import Fork
 
-Gas = Callable[[bytes, Fork], int]
+Gas = Callable[[Any, Fork], int]  # of bytes, or of a view of them
 Run = Callable[[bytes, Fork], bytes]
 
 
@@ -36,7 +37,7 @@ def per_word(base: int, word: int) -> Gas:
 
 def padded(data: bytes, start: int, size: int) -> bytes:
     """`size` bytes from `start`; what lies past the end of the input reads as zero."""
-    return data[start : start + size].ljust(size, b"\0")
+    return bytes(data[start : start + size]).ljust(size, b"\0")
 
 
 def require_length(data: bytes, size: int) -> None:
