@@ -59,11 +59,11 @@ class Section(NamedTuple):
 token_of: Callable[[tuple[str, int, int, int]], Token] = partial(tuple.__new__, Token)
 section_of: Callable[[tuple[Any, ...]], Section] = partial(tuple.__new__, Section)
 
-_PUSHES, _PLAIN, _ASKS, _TELLS_PLACE, _IS_PLACE = range(5)  # what a token is made of
-_GOES_ON, _ENDS_SECTION, _ENDS_BLOCK = range(3)
+ROLE_PUSH, ROLE_PLAIN, ROLE_ASK, ROLE_PC, ROLE_DEST = range(5)  # what a token is made of
+GOES_ON, ENDS_SECTION, ENDS_BLOCK = range(3)
 
 
-class _Kind(NamedTuple):
+class Kind(NamedTuple):
     name: str
     gas: int
     pops: int
@@ -75,26 +75,26 @@ class _Kind(NamedTuple):
 
 
 @cache
-def _kinds(fork: Fork, native: frozenset[str]) -> tuple[_Kind | None, ...]:
+def kinds_of(fork: Fork, native: frozenset[str]) -> tuple[Kind | None, ...]:
     """By byte; None where the code ends with all its gas taken."""
     return tuple(None if op is None or op.name == "INVALID" else _kind(op, fork, native) for op in opcodes_of(fork))
 
 
-def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> _Kind:
+def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
     if op.is_push:
-        role = _PUSHES
+        role = ROLE_PUSH
     elif op.name == "JUMPDEST":
-        role = _IS_PLACE
+        role = ROLE_DEST
     elif op.name == "PC":
-        role = _TELLS_PLACE
+        role = ROLE_PC
     else:
-        role = _PLAIN if op.name in native else _ASKS
+        role = ROLE_PLAIN if op.name in native else ROLE_ASK
     if op.ends or op.name == "JUMPI":
-        ending = _ENDS_BLOCK
+        ending = ENDS_BLOCK
     else:
-        ending = _ENDS_SECTION if op.observes_gas or role == _ASKS or op.name in OUTWARD else _GOES_ON
+        ending = ENDS_SECTION if op.observes_gas or role == ROLE_ASK or op.name in OUTWARD else GOES_ON
     folds = op.pops if op.name in FOLDED else 0
-    return _Kind(op.name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, folds, ending)
+    return Kind(op.name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, folds, ending)
 
 
 def sections_of(code: bytes, fork: Fork, native: frozenset[str], dests: Set[int] | None = None) -> list[Section]:
@@ -105,7 +105,7 @@ def sections_of(code: bytes, fork: Fork, native: frozenset[str], dests: Set[int]
 class _Reader:
     def __init__(self, code: bytes, fork: Fork, native: frozenset[str], dests: Set[int]) -> None:
         self.code = code
-        self.kinds = _kinds(fork, native)
+        self.kinds = kinds_of(fork, native)
         self.dests = dests
         self.jumpdest_gas = BY_BYTE[JUMPDEST].gas_at(fork)
         self.sections: list[Section] = []
@@ -137,7 +137,7 @@ class _Reader:
                 height += delta
                 if height > grows:
                     grows = height
-                if role == _PUSHES:
+                if role == ROLE_PUSH:
                     behind = pc + 1 + immediate
                     value = int.from_bytes(code[pc + 1 : behind], "big")
                     if behind > end:
@@ -145,19 +145,19 @@ class _Reader:
                     tokens.append(token_of(("PUSH" if value < SMALL else "PUSHW", value, pc, 1)))
                     pc = behind
                     continue
-                if role == _PLAIN:
+                if role == ROLE_PLAIN:
                     if not (tokens and tokens[-1][0] in PUSHES and _simplified(tokens, name, folds, pc)):
                         tokens.append(token_of((name, 0, pc, 1)))
-                elif role == _ASKS:
+                elif role == ROLE_ASK:
                     tokens.append(token_of(("SYNC", code[pc], pc, 1)))
-                elif role == _TELLS_PLACE:
+                elif role == ROLE_PC:
                     tokens.append(token_of(("PUSH", pc, pc, 1)))
                 pc += 1
-                if ending == _ENDS_BLOCK:
+                if ending == ENDS_BLOCK:
                     if name != "JUMPI" or (tokens and tokens[-1][0] == "JUMP@"):
                         pc = self._next_target(pc)
                     break
-                if ending == _ENDS_SECTION or gas > SECTION_LIMIT:
+                if ending == ENDS_SECTION or gas > SECTION_LIMIT:
                     sections.append(section_of((opened, gas, -1, 0, tokens, steps, 0)))
                     tokens = []
                     opened, gas, steps = pc, 0, 0

@@ -15,7 +15,7 @@ from fusevm.evm.words import MEANINGS
 from fusevm.fuse.loop_patterns import loop_sequences
 from fusevm.fuse.patterns import fused_sequences
 from fusevm.fuse.schedule import Handlers
-from fusevm.native import calls, outside, runtime, schedules
+from fusevm.native import calls, outside, plain, runtime, schedules
 from fusevm.native import handlers as made
 from fusevm.native.cache import cached
 from fusevm.native.jit import Loaded, object_code, target
@@ -49,6 +49,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
         outside.put_balance,
         outside.put_nonce,
         schedules.relocate,
+        plain.plain_schedule,
     ):
         assert isinstance(function, Native)
         function.define(module)
@@ -96,6 +97,9 @@ class Library:
         )
         self.put_balance = self.loaded.function(
             "fusevm_put_balance", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p
+        )
+        self.plain_schedule = self.loaded.function(
+            "fusevm_plain_schedule", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, *[ctypes.c_void_p] * 3
         )
         self.put_nonce = self.loaded.function(
             "fusevm_put_nonce", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Container
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
@@ -12,9 +12,13 @@ from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.keccak import keccak256
 from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
 from fusevm.native.layout import ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
+from fusevm.native.plain import MOST, PlainScheduler
 from fusevm.native.schedules import ScheduleStore
 from fusevm.native.tables import Tables
 from fusevm.native.views import words
+
+if TYPE_CHECKING:
+    from fusevm.native.build import Library
 
 NEW_FROM = 512  # bytes: to prepare less takes no longer than running it once without
 MOST_MET = 1 << 10
@@ -36,10 +40,14 @@ class CodeFacts(NamedTuple):
 class Codes:
     """Schedules and what follows from them. Native frames and accounts hold addresses into these."""
 
-    def __init__(self, tables: Tables, store: ScheduleStore, handlers: Handlers, *, probes: bool) -> None:
+    def __init__(
+        self, tables: Tables, native: Library, store: ScheduleStore, handlers: Handlers, *, probes: bool
+    ) -> None:
         self._tables = tables
+        self._native = native
         self._store = store
         self.handlers = handlers
+        self._plain = PlainScheduler(native.plain_schedule, handlers)
         self._probes = probes
         self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
@@ -66,6 +74,7 @@ class Codes:
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
         self._store, self.handlers = store, handlers
+        self._plain = PlainScheduler(self._native.plain_schedule, handlers)
         self._forget()
 
     def _forget(self) -> None:
@@ -92,7 +101,11 @@ class Codes:
         if schedule is None:
             if self._init_size > INIT_KEPT:
                 self._forget_init_codes(running())
-            schedule = self._init_codes[code] = build_schedule(code, self.fork, self.handlers, probes=self._probes)
+            if self._probes or len(code) > MOST:
+                schedule = build_schedule(code, self.fork, self.handlers, probes=self._probes)
+            else:
+                schedule = self._plain.schedule(code, self.fork)
+            self._init_codes[code] = schedule
             self._init_size += len(code) + 1024
         return schedule
 

@@ -70,7 +70,7 @@ class NativeEngine:
     def __init__(self, native: Library, handlers: Handlers, *, caps: Caps | None = None, probes: bool = False) -> None:
         self.native = native
         self.tables = tables = Tables(caps or Caps(), native.enter)
-        self.codes = Codes(tables, ScheduleStore(native, handlers), handlers, probes=probes)
+        self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes)
         self.world = World(tables, self.codes, native)
         self.halts = Halts(tables, self.codes, self.world)
         self.probe: Probe | None = None  # looks at every section's start, where there are probes

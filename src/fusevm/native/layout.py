@@ -228,6 +228,18 @@ class InitCode(Struct):
     jumps: ptr
 
 
+class PlainOp(Struct):
+    """A byte of code as plain schedules know it."""
+
+    handler: u64
+    gas: u64
+    pops: u64
+    delta: u64  # of the stack's height
+    immediate: u64  # bytes behind it
+    role: u64
+    ending: u64
+
+
 class BlockHash(Struct):
     number: u64  # plus one; zero where nothing is kept
     hash: u256

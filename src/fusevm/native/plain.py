@@ -1,0 +1,189 @@
+"""Plain schedules, made natively: one handler an opcode, nothing folded or fused, dynamic jumps only.
+
+Init code runs but once, and whoever makes contracts can have new init code every time: preparing it may not take longer
+than running it. A plain schedule takes some nanoseconds a byte.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+
+from fusevm.evm.forks import Fork
+from fusevm.fuse.schedule import STACK_LIMIT, Handlers, Schedule, address_of
+from fusevm.fuse.sections import (
+    ENDS_BLOCK,
+    ENDS_SECTION,
+    GOES_ON,
+    OUTWARD,
+    ROLE_ASK,
+    ROLE_DEST,
+    ROLE_PC,
+    ROLE_PLAIN,
+    ROLE_PUSH,
+    kinds_of,
+)
+from fusevm.native.arena import Arena
+from fusevm.native.lang import bswap, exported, fill, inlined, load, native, ptr, slt, store, u8, u32, u64, u256
+from fusevm.native.layout import PlainOp
+
+MOST = 1 << 20  # bytes of code; a section of these costs less than 32 bits of gas
+WORDS = 4  # for a byte of code at most: a section's two, a handler and its operand
+END, SECTION, GAS_SECTION = 256, 257, 258  # behind the opcodes
+OP_SIZE = PlainOp.byte_size()
+JUMPS = ENDS_BLOCK + 1  # ends a block, and nothing but a jump can reach what follows
+SHORT = 8  # bytes that are pushed as one word
+
+
+@exported
+def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr) -> u64:
+    """Writes the schedule and where its jumps may land; how many words it has."""
+    fill(jumps, 0, (size + 1) << 2)
+    count: u64 = 2
+    pc: u64 = 0
+    reached: u64 = 1
+    opened: u64 = 0  # whether a block is being written
+    head: u64 = 0  # where its bounds go, and the gas of its first section
+    place: u64 = 0  # where the gas of the running section goes
+    first_gas: u64 = 0
+    gas: u64 = 0
+    height: u64 = 0
+    needs: u64 = 0
+    grows: u64 = 0
+    while True:
+        op = PlainOp(ops + END * OP_SIZE)
+        if pc < size:
+            op = PlainOp(ops + u64(load(u8, code, pc)) * OP_SIZE)
+        if op.role == ROLE_DEST:
+            if opened != 0:
+                end_block(words, head, place, first_gas, gas, needs, grows)
+            opened = 0
+            reached = 1
+            store(jumps, pc << 2, u32(count))
+        if reached == 0:
+            if pc >= size:
+                return count
+            pc += op.immediate + 1
+            continue
+        if opened == 0:
+            store(words, count << 3, PlainOp(ops + SECTION * OP_SIZE).handler)
+            head = count + 1
+            place = head
+            count += 2
+            gas = 0
+            height = 0
+            needs = 0
+            grows = 0
+            opened = 1
+        gas += op.gas
+        if slt(needs, op.pops - height):
+            needs = op.pops - height
+        height += op.delta
+        if slt(grows, height):
+            grows = height
+        if op.role != ROLE_DEST:
+            store(words, count << 3, op.handler)
+            count += 1
+        if op.role == ROLE_PUSH:
+            if op.immediate <= SHORT:
+                store(words, count << 3, u64(pushed(code, size, pc + 1, op.immediate)))
+                count += 1
+            else:
+                store(words, count << 3, pushed(code, size, pc + 1, op.immediate))
+                count += 4
+        elif op.role == ROLE_ASK or op.role == ROLE_PC:
+            store(words, count << 3, pc)
+            count += 1
+        pc += op.immediate + 1
+        if op.ending == ENDS_SECTION:
+            if place == head:
+                first_gas = gas
+            else:
+                store(words, place << 3, gas)
+            store(words, count << 3, PlainOp(ops + GAS_SECTION * OP_SIZE).handler)
+            place = count + 1
+            count += 2
+            gas = 0
+        elif op.ending != GOES_ON:
+            end_block(words, head, place, first_gas, gas, needs, grows)
+            opened = 0
+            if op.ending == JUMPS:
+                reached = 0
+
+
+@native
+def end_block(words: ptr, head: u64, place: u64, first_gas: u64, gas: u64, needs: u64, grows: u64) -> None:
+    """As `fuse.schedule.with_header` has it."""
+    if place == head:
+        first_gas = gas
+    else:
+        store(words, place << 3, gas)
+    room = u64(STACK_LIMIT) - grows - needs
+    bounds: u64 = (STACK_LIMIT + 1) << 32
+    if not slt(room, 0):
+        bounds = needs << 32 | room << 48
+    store(words, head << 3, first_gas | bounds)
+
+
+@inlined
+def pushed(code: ptr, size: u64, start: u64, length: u64) -> u256:
+    """Bytes of code as a number; zeros past its end."""
+    if start + 32 <= size and length != 0:
+        return bswap(load(u256, code, start)) >> u256((u64(32) - length) << 3)
+    value = u256(0)
+    stop = start + length
+    while start < stop:
+        value = value << 8
+        if start < size:
+            value = value | u256(load(u8, code, start))
+        start += 1
+    return value
+
+
+class PlainScheduler:
+    """Makes plain schedules of code on one fork."""
+
+    def __init__(self, write: Callable[..., int], handlers: Handlers) -> None:
+        self._write = write
+        self._handlers = handlers
+        self._tables: dict[Fork, array[int]] = {}
+        self._words = Arena(8 * (WORDS * (MOST + 2) + 2))
+        self._jumps = Arena(4 * (MOST + 1))
+
+    def schedule(self, code: bytes, fork: Fork) -> Schedule:
+        table = self._tables.get(fork)
+        if table is None:
+            table = self._tables[fork] = plain_ops(fork, self._handlers)
+        places = self._words.address, self._jumps.address
+        count = self._write(address_of(code), len(code), table.buffer_info()[0], *places)
+        words, jumps = array("Q"), array("I")
+        words.frombytes(self._words.read(0, 8 * count))
+        jumps.frombytes(self._jumps.read(0, 4 * (len(code) + 1)))
+        return Schedule(words, jumps, code, [], b"")
+
+
+def plain_ops(fork: Fork, handlers: Handlers) -> array[int]:
+    """What native code must know of each byte."""
+    at = handlers.addresses
+    table: list[int] = []
+    for kind in kinds_of(fork, handlers.native):
+        if kind is None:
+            table += (at["INVALID",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS)
+            continue
+        name, gas, pops, delta, immediate, role, _, ending = kind
+        if role == ROLE_PUSH:
+            name = "PUSH" if immediate <= SHORT else "PUSHW"
+        elif role == ROLE_PC:
+            name = "PUSH"
+        elif role == ROLE_ASK:
+            name = "SYNC"
+        elif role != ROLE_DEST and name in OUTWARD:
+            role = ROLE_ASK  # they may ask Python
+        if ending == ENDS_BLOCK and name != "JUMPI":
+            ending = JUMPS
+        handler = 0 if role == ROLE_DEST else at[name,]
+        table += (handler, gas, pops, delta & (1 << 64) - 1, immediate, role, ending)
+    table += (at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS)
+    for name in ("SECTION", "GASSECTION"):
+        table += (at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON)
+    return array("Q", table)
