@@ -34,6 +34,8 @@ HOSTILE = {
     "JUMPDEST PUSH2 JUMPI to the next": b"".join(
         b"\x5b\x5f\x61%b\x57" % ((6 * n + 6) % SIZE).to_bytes(2, "big") for n in range(SIZE // 6)
     ),
+    "ways into a loop": bytes.fromhex("5f5b60088110156012576001016001565b00")
+    + b"\x5b\x5f\x60\x01\x56" * (SIZE // 5 - 4),
     "random bytes": random.Random(0).randbytes(SIZE),
     "JUMPDESTs among random bytes": bytes(
         byte if n % 3 else 0x5B for n, byte in enumerate(random.Random(1).choices(range(0x60), k=SIZE))

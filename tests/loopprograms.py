@@ -11,12 +11,15 @@ from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
+from fusevm.evm.bytecode import JUMPI, instructions
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.opcodes import BY_NAME
 from fusevm.fuse.loops import LoopMetadata
 from fusevm.fuse.schedule import Handlers
 from fusevm.reference.interpreter import execute as execute_reference
 
 HERE = bytes.fromhex("c0de" * 10)
+JUMP = BY_NAME["JUMP"].byte
 WORD = 1 << 256
 RELATIONS = ("LT", "GT", "SLT", "SGT", "EQ", "GE", "LE", "SGE", "SLE", "NE")
 _PLAIN = {"GE": "LT", "LE": "GT", "SGE": "SLT", "SLE": "SGT", "NE": "EQ"}
@@ -193,10 +196,21 @@ def random_shape(seed: int) -> Shape:
     )  # fmt: skip
 
 
+def misdirected(code: bytes, dice: random.Random) -> bytes:
+    """One of the static jumps goes elsewhere: behind a JUMPI, into the middle of an instruction, or anywhere."""
+    jumps = [each for each in instructions(code) if each.name == "PUSH2" and code[each.next_pc] in (JUMP, JUMPI)]
+    jump = dice.choice(jumps)
+    behind = [each.next_pc + 1 for each in jumps]
+    target = dice.choice([jump.next_pc + 1, dice.choice(behind), dice.choice(behind) + 1, dice.randrange(len(code))])
+    return code[: jump.pc + 1] + target.to_bytes(2, "big") + code[jump.next_pc :]
+
+
 def check_random(seed: int) -> list[LoopMetadata]:
     """Compares the engines on a random loop at full gas, starved, and at the exact need."""
     code = assemble(random_shape(seed).text())
     dice = random.Random(~seed)
+    if dice.random() < 0.3:
+        code = misdirected(code, dice)
     data = dice.randbytes(dice.choice((0, 40)))
     found = agreed(code, 200_000, data)
     used = 200_000 - found[1]

@@ -432,3 +432,26 @@ def test_the_command_tells_what_was_fused_and_why_not() -> None:
     assert "1 loop, 1 fused" in fused.output
     refused = CliRunner().invoke(app, [assemble(Shape(body="GAS POP").text()).hex(), "--json"])
     assert "GAS" in json.loads(refused.output)[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "60005b600a811015601857806005146012576001016002565b60005260206000f3",  # to its own way on
+        "6000355b600a811015601957806005146021576001016003565b8060141060295760005260206000f35b60006000fd",  # early
+        "60005b60038110156018576001016002565b60013560115760005260206000f3",  # the counted exit, unrolled
+        "6000355b60038110156019576001016003565b60013560125760005260206000f3",  # and not
+        "6000355b6003811015600157600101600356",  # to the middle of an instruction
+        "005b60003560055b6003811015600257600101600756",  # and never run
+    ],
+)
+def test_a_jump_out_of_a_loop_to_what_is_no_jumpdest_fails_when_it_is_taken(code: str) -> None:
+    agreed_at_boundaries(bytes.fromhex(code), 100_000)
+
+
+def test_a_loop_with_many_ways_in_is_written_out_for_a_few_of_them() -> None:
+    ways = " ".join(f"w{n}: JUMPDEST PUSH0 PUSH2 @loop JUMP" for n in range(2_000))
+    loop = "loop: JUMPDEST PUSH1 8 DUP2 LT ISZERO PUSH2 @end JUMPI PUSH1 1 ADD PUSH2 @loop JUMP end: JUMPDEST STOP"
+    code = assemble(f"PUSH0 {loop} {ways}")
+    assert 0 < sum(each.unrolled for each in loops_of(code)) < 500
+    agreed(code)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.fuse.loop_unroll import start_of, unrolled
-from fusevm.fuse.loop_walk import Edge, Node, slot
+from fusevm.fuse.loop_walk import NOWHERE, Edge, Node, slot
 from fusevm.fuse.loops import LoopMetadata, LoopPlan, leaving_depths, loop_plans
 from fusevm.fuse.sections import Section, Token
 
@@ -51,7 +51,7 @@ def with_loops(sections: list[Section], dests: Set[int], code_size: int) -> Layo
     loops, plans = loop_plans(sections, dests, code_size)
     if not plans:
         return Layout(sections, {}, [], loops)
-    writer = _Writer(plans, dests, 1_000 + code_size // 4)
+    writer = _Writer(plans, 1_000 + code_size // 4)
     writer.lay_out(sections)
     loops = [
         replace(each, unrolled=writer.unrolled.get(each.header, 0), start_value=writer.starts.get(each.header))
@@ -72,10 +72,10 @@ class _Copy:
 
 
 class _Writer:
-    def __init__(self, plans: dict[int, LoopPlan], dests: Set[int], room: int) -> None:
+    def __init__(self, plans: dict[int, LoopPlan], room: int) -> None:
         self.plans = plans
-        self.dests = dests
         self.room = room  # tokens that copies may still take
+        self.written = room  # and loops that are written out
         self.sections: list[Section] = []
         self.labels: dict[int, list[int]] = {}
         self.controls: list[Control] = []
@@ -139,9 +139,10 @@ class _Writer:
                 continue
             start = start_of(plan, section)
             self.starts[target] = start if self.starts.get(target, start) == start else None
-            made = unrolled(plan, section)
+            made = unrolled(plan, section) if self.written > 0 else None
             if made is None:
                 continue
+            self.written -= len(made.tokens) + 1
             label = self._label()
             self.unrolled[target] = self.unrolled.get(target, 0) + 1
             tokens = section.tokens[:-1] if jumps else section.tokens
@@ -313,8 +314,9 @@ class _Writer:
                 return ~stubs[node.number, way]
             if edge.node in copy.members:
                 return ~self._node_label(copy, edge.node, behind=back_inside(edge))
-            falls = len(node.edges) == 1 or way == 1
-            return self._outside(copy, edge) if falls or edge.pc in self.dests else edge.pc
+            if edge.pc == NOWHERE and last is not None:
+                return last.operand  # fails when it is taken
+            return self._outside(copy, edge)
 
         def go(way: int) -> list[Token]:
             edge = node.edges[way]

@@ -23,6 +23,7 @@ NEGATED |= {after: before for before, after in NEGATED.items()}
 MIRRORED = {"LT": "GT", "LE": "GE", "SLT": "SGT", "SLE": "SGE", "EQ": "EQ", "NE": "NE"}
 MIRRORED |= {after: before for before, after in MIRRORED.items()}
 COMPARES = frozenset(("LT", "GT", "SLT", "SGT", "EQ"))
+UNKNOWN, NOWHERE = -1, -3  # where a jump goes that nobody can follow, and one to what is no JUMPDEST
 
 
 OBSERVERS = frozenset(("SYNC", *OUTWARD, *(name for name, op in BY_NAME.items() if op.observes_gas)))
@@ -163,7 +164,7 @@ class Block(NamedTuple):
 class Edge(NamedTuple):
     """One way out of a block."""
 
-    pc: int  # where it goes; -1 where nobody knows
+    pc: int  # where it goes, or UNKNOWN, or NOWHERE
     node: int  # number of the node it goes to, -1 where it leaves the loop
     when: Value  # it is taken where this is not zero; 1 where always
 
@@ -276,17 +277,17 @@ class Walk:
         falls = node.block.falls
         node.returns = False
         if name == "JUMP@" and last:
-            ways: list[tuple[int, Value]] = [(last.operand, 1)]
+            ways: list[tuple[int, Value]] = [(self._landing(last.operand), 1)]
         elif name == "JUMPI@" and last:
             condition = node.accesses.pop().address
-            ways = [(last.operand, condition), (falls, negate(condition))]
+            ways = [(self._landing(last.operand), condition), (falls, negate(condition))]
         elif name == "JUMP":
             target = node.accesses.pop().address
             node.returns = isinstance(target, int) and target in self.dests
-            ways = [(target, 1)] if node.returns and isinstance(target, int) else [(-1, 1)]
+            ways = [(target, 1)] if node.returns and isinstance(target, int) else [(UNKNOWN, 1)]
         elif name == "JUMPI":
             del node.accesses[-1]
-            ways = [(-1, None), (falls, None)]
+            ways = [(UNKNOWN, None), (falls, None)]
         elif last and (name == "INVALID" or BY_NAME[name].ends if name in BY_NAME else False):
             ways = []
         else:
@@ -296,16 +297,17 @@ class Walk:
             number = -1
             if pc == self.header:
                 number = 0
-            elif pc in self.blocks and self._stays(pc, node.after, pc == falls):
+            elif pc in self.blocks and self._stays(pc, node.after):
                 number, changed = self._reach(pc, node.after)
                 if changed:
                     fresh.append(number)
             edges.append(Edge(pc, number, when))
         return edges, fresh
 
-    def _stays(self, pc: int, state: State, fell: bool) -> bool:
-        if not fell and pc not in self.dests:
-            return False
+    def _landing(self, target: int) -> int:
+        return target if target in self.dests else NOWHERE
+
+    def _stays(self, pc: int, state: State) -> bool:
         if pc in self.inside:
             return True
         return any(isinstance(word, int) and word in self.dests and word in self.inside for word in state.words)

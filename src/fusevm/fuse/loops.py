@@ -19,6 +19,8 @@ from fusevm.fuse.loop_shape import Shape
 from fusevm.fuse.loop_walk import (
     MASK,
     MIRRORED,
+    NOWHERE,
+    UNKNOWN,
     Access,
     Comparison,
     Edge,
@@ -235,7 +237,7 @@ def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan |
     for number in shape.members:
         if nodes[number].block.observed:
             raise Refused(f"{nodes[number].block.observed} looks at the gas counter, or may leave to Python")
-        if any(edge.pc == -1 for edge in nodes[number].edges):
+        if any(edge.pc == UNKNOWN for edge in nodes[number].edges):
             raise Refused("a jump inside goes where nobody knows")
     counted = next((each for each in (_counted(shape, latch, *leaving) for leaving in shape.exits) if each), None)
     if counted is None:
@@ -335,8 +337,8 @@ def _counted(shape: Shape, latch: State, number: int, way: int) -> Counted | Non
     """The exit as a test of a counter against an invariant bound, or None."""
     if number not in shape.spine or len(shape.nodes[number].edges) != 2:
         return None
-    going_on = shape.nodes[number].edges[1 - way]
-    if going_on.node not in shape.staying:
+    going_on, leaving = shape.nodes[number].edges[1 - way], shape.nodes[number].edges[way]
+    if going_on.node not in shape.staying or leaving.pc == NOWHERE:
         return None
     test = _as_comparison(going_on.when)
     if test is None:
