@@ -252,9 +252,10 @@ class State:
 
     def delete(self, address: bytes) -> None:
         self.settle()
-        account = self._accounts.pop(address, None)
+        account = self._accounts.get(address)
         if account is not None:
             self._undoable(self._accounts.__setitem__, address, account)
+            del self._accounts[address]
 
     # -- storage
 

@@ -133,7 +133,7 @@ class World:
         self.initially_warm: MutableSet[bytes] = set()
         self.warmth = NativeWarmth(self._is_warm, self._warm)
         self.changed: dict[bytes, Before] = {}  # accounts that changed, as far as Python knows
-        self.made: set[bytes] = set()  # of these, contracts made natively
+        self.made: dict[bytes, bool] = {}  # of these, contracts made natively; whether there was no account before
         self.busy = False
         self.calls = 0  # tells whether the call a journal entry belongs to is still running
         self.hashes_asked = False
@@ -346,7 +346,7 @@ class World:
     def _put(self, put: Callable[..., int], address: bytes, account: StateAccount, value: bytes | int) -> None:
         shared = self._tables.shared
         self.undo_to(shared.journal_count, shared.log_size, shared.refund)
-        self.changed.setdefault(address, Before.of(account))
+        self._note(address, account)
         if not put(self._tables.address, _native(address), value):
             raise self.error or EngineLimit(f"over a limit of the native engine: {self._tables.caps}")
 
@@ -372,32 +372,47 @@ class World:
                 account.code = ctypes.string_at(code, size) if size else b""
         tables.shared.dirty_count = 0
 
+    def _note(self, address: bytes, account: StateAccount) -> None:
+        """Remembers an account as it was before it changes."""
+        before = self.changed.get(address)
+        if before is None:
+            self.changed[address] = Before.of(account)
+        elif before.account is not None and before.account is not account:
+            self.changed[address] = Before(None)  # came into being in this call, was undone, and is there again
+
     def _changing(self, address: bytes, flags: int) -> StateAccount | None:
-        """The account to change, brought into being, or out of it again; None where that is all there is to it."""
-        state = self.state
+        """The account to change, brought into being, or out of it again; None where that is all there is to it.
+
+        At any point Ctrl-C may end this: what is done must be noted before.
+        """
+        state, made = self.state, self.made
         if state.exists(address):
             account = state.account(address)
-            before = self.changed.setdefault(address, Before.of(account))
-            if not flags & ACCOUNT_CREATED and address in self.made:
-                self._unmake(address, before)
-                return before.account
-        elif flags & ACCOUNT_CREATED:
-            account = state.insert(address)
-            self.changed.setdefault(address, Before(None))
-        else:
-            return None  # it was undone, balance and all
-        if flags & ACCOUNT_CREATED and address not in self.made:
-            self.made.add(address)
+            self._note(address, account)
+            if flags & ACCOUNT_CREATED:
+                made.setdefault(address, False)
+                state.created.add(address)
+            elif address in made:
+                return self._unmade(address, account)
+            return account
+        if flags & ACCOUNT_CREATED:
+            self.changed[address] = Before(None)
+            made[address] = True
             state.created.add(address)
-        return account
+            return state.insert(address)
+        if address in made:
+            state.created.discard(address)
+            del made[address]
+        return None  # it was undone, balance and all
 
-    def _unmake(self, address: bytes, before: Before) -> None:
-        self.made.discard(address)
-        self.state.created.discard(address)
-        if before.account is None:
-            self.state.remove(address)
-        else:
-            before.account.code = b""
+    def _unmade(self, address: bytes, account: StateAccount) -> StateAccount | None:
+        """What is left of a contract whose creation was undone."""
+        state = self.state
+        account.code = b""
+        if self.made[address]:
+            state.remove(address)
+        state.created.discard(address)
+        return None if self.made.pop(address) else account
 
     def settle(self) -> None:
         """The call is over: what changed goes into the state's own journal."""
@@ -410,21 +425,24 @@ class World:
                 state.journal.append((setattr, before.account, name, value))
         for address in self.made:
             state.journal.append((state.created.discard, address))
-        self.changed.clear()
-        self.made.clear()
+        self._settled()
+
+    def _settled(self) -> None:
+        if self.made:
+            self.made = {}
+        if self.changed:
+            self.changed = {}
 
     def end(self, state: State) -> None:
         """Nothing is running any more; changes not settled are those of a call that never was."""
         self.calls += 1
-        if self.changed:
-            for address, before in self.changed.items():
-                if before.account is None:
-                    state.remove(address)
-                for name, value in before.changes(made=address in self.made):
-                    setattr(before.account, name, value)
-            state.created -= self.made
-            self.changed.clear()
-            self.made.clear()
+        for address, before in self.changed.items():
+            if before.account is None:
+                state.remove(address)
+            for name, value in before.changes(made=address in self.made):
+                setattr(before.account, name, value)
+        state.created.difference_update(self.made)
+        self._settled()
         state.warm_addresses = self.initially_warm
         state.ledger = None
         self.busy = False
