@@ -143,3 +143,11 @@ def test_a_difference_leaves_the_state_as_it_was_and_the_machine_usable() -> Non
     schedule.words[place] = 0x55
     assert evm.call(HERE).ok
     assert evm.get_storage(HERE, 7) == 1
+
+
+def test_a_callee_whose_block_is_bound_to_fail_is_left_by_both() -> None:
+    """Native code knows it as the block begins, the reference only some instructions later."""
+    evm = EVM(tier="lockstep")
+    evm.set_code(HERE, assemble(f"{call(OTHER)} POP"))
+    evm.set_code(OTHER, assemble("PUSH1 1 PUSH1 1 SSTORE POP"))
+    assert evm.call(HERE).ok

@@ -85,6 +85,8 @@ class Stepper:
             self.step()
         while self.frames and not self.frames[-1].message.code and self.at() != place:
             self.step()
+        while self.frames and self.frames[-1].message.depth > place[0]:
+            self.step()  # native code knew at its start that the block would fail
 
     def at(self) -> tuple[int, int]:
         """Depth and pc; (-1, -1) once all is over."""
