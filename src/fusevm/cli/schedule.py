@@ -11,9 +11,8 @@ from rich.table import Table
 
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput, code_or_exit, fork_or_exit
-from fusevm.evm.bytecode import decode
 from fusevm.fuse.schedule import Handlers, Unit, build_schedule
-from fusevm.fuse.sections import Token
+from fusevm.fuse.sections import Token, sections_of
 
 
 def schedule(
@@ -27,7 +26,8 @@ def schedule(
     data, rules = code_or_exit(code), fork_or_exit(fork)
     handlers = _handlers(no_fuse, only or [])
     units = build_schedule(data, rules, handlers, keep_units=True).units
-    steps = len(decode(data, rules)) + 1  # behind the last byte stands a STOP
+    sections = sections_of(data, rules, handlers.native)  # those that can be reached
+    steps = sum(1 if section.row else section.steps for section in sections)
     if as_json:
         typer.echo(json.dumps({"steps": steps, "handlers": len(units), "units": [_as_data(unit) for unit in units]}))
         return
@@ -44,7 +44,7 @@ def schedule(
     console = Console(highlight=False)
     console.print(table)
     saved = 1 - len(units) / steps if steps else 0.0
-    console.print(f"\n{steps} instructions by {len(units)} handlers: {saved:.0%} of the dispatches saved")
+    console.print(f"\n{steps} reachable instructions by {len(units)} handlers: {saved:.0%} of the dispatches saved")
 
 
 def _handlers(no_fuse: bool, only: list[str]) -> Handlers:
