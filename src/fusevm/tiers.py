@@ -15,7 +15,7 @@ from fusevm.reference.hooks import Hooks
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 
 TIERS = {
-    "auto": "native where it can run and is worth it, else reference",
+    "auto": "native where it can run, prepared for speed where that is worth it; else reference",
     "native": "fused handlers made by LLVM",
     "native-unfused": "native, one handler an opcode",
     "lockstep": "native, compared with the reference at every section",
@@ -47,7 +47,7 @@ def executor_for(tier: str) -> TierExecutor:
 
 @cache
 def _best() -> TierExecutor:
-    """The native tier for what is worth preparing; or the reference tier, and one warning, where LLVM cannot run."""
+    """The native tier, fused where that pays; or the reference tier, and one warning, where LLVM cannot run."""
     try:
         module, name = _PLACES["tiered"]
         native: TierExecutor = getattr(import_module(module), name)

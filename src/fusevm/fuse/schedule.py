@@ -59,7 +59,7 @@ class Unit(NamedTuple):
 class Schedule:
     """What native code runs, and where its jumps may land."""
 
-    __slots__ = ("base", "code", "code_base", "fused_loops", "jumps", "jumps_base", "kinds", "units", "words")
+    __slots__ = ("base", "code", "code_base", "fused_loops", "jumps", "jumps_base", "kinds", "plain", "units", "words")
 
     def __init__(
         self, words: array[int], jumps: array[int], code: bytes, units: list[Unit], kinds: bytes | bytearray
@@ -70,6 +70,7 @@ class Schedule:
         self.code = code
         self.units = units
         self.fused_loops = False  # whether there are any; known together with the units
+        self.plain = False  # made in a hurry: one handler an opcode
         self.base = words.buffer_info()[0]
         self.jumps_base = jumps.buffer_info()[0]
         self.code_base = address_of(code)

@@ -12,7 +12,7 @@ from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.keccak import keccak256
 from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
 from fusevm.native.layout import ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
-from fusevm.native.plain import MOST, PlainScheduler
+from fusevm.native.plain import MOST, PlainScheduler, plain_units
 from fusevm.native.schedules import ScheduleStore
 from fusevm.native.tables import Tables
 from fusevm.native.views import words
@@ -20,8 +20,7 @@ from fusevm.native.views import words
 if TYPE_CHECKING:
     from fusevm.native.build import Library
 
-NEW_FROM = 512  # bytes: to prepare less takes no longer than running it once without
-MOST_MET = 1 << 10
+PREPARING = 0.6e-6  # seconds a byte: half of what a fused schedule takes, for it will be the better one from then on
 KEPT = 1 << 25  # bytes of code whose schedules are kept, each counted a little longer than it is
 INIT_KEPT = 1 << 24  # bytes of init code likewise: half a gigabyte at worst
 _ACCOUNT_CODE = struct.Struct(words(Account, "code_hash", "jumps"))
@@ -41,7 +40,7 @@ class Codes:
     """Schedules and what follows from them. Native frames and accounts hold addresses into these."""
 
     def __init__(
-        self, tables: Tables, native: Library, store: ScheduleStore, handlers: Handlers, *, probes: bool
+        self, tables: Tables, native: Library, store: ScheduleStore, handlers: Handlers, *, probes: bool, tiered: bool
     ) -> None:
         self._tables = tables
         self._native = native
@@ -49,6 +48,7 @@ class Codes:
         self.handlers = handlers
         self._plain = PlainScheduler(native.plain_schedule, handlers)
         self._probes = probes
+        self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
         self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
         self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
@@ -56,7 +56,9 @@ class Codes:
         self.size = 0
         self._init_codes: dict[bytes, Schedule] = {}  # of the present fork; native code remembers where they are
         self._init_size = 0
-        self._met: set[bytes] = set()
+        self.in_use: set[tuple[bytes, Fork]] = set()  # code that this call runs plainly
+        self._spent: dict[tuple[bytes, Fork], float] = {}  # seconds that took
+        self._retired: list[Schedule] = []  # frames may still hold addresses into these
 
     def bind(self, fork: Fork) -> None:
         """Only between calls."""
@@ -70,6 +72,8 @@ class Codes:
         """Only between calls."""
         if self.size > KEPT:
             self._forget()
+        if self._retired:
+            self._retired = []
 
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
@@ -81,6 +85,7 @@ class Codes:
         self.schedules.clear()
         self.first_frames.clear()
         self.facts.clear()
+        self._spent.clear()
         self.size = 0
         self._forget_init_codes()
 
@@ -88,12 +93,49 @@ class Codes:
         key = (code, self.fork)
         schedule = self.schedules.get(key)
         if schedule is None:
-            if self._probes or not on_disk:
-                schedule = build_schedule(code, self.fork, self.handlers, probes=self._probes)
-            else:
-                schedule = self._store.get(code, self.fork)
-            self._remember(code, self.fork, schedule)
+            schedule = self.schedules[key] = self._made(code, on_disk=on_disk)
+            self.size += len(code) + 1024
+        if schedule.plain:
+            self.in_use.add(key)
         return schedule
+
+    def _made(self, code: bytes, *, on_disk: bool) -> Schedule:
+        fork = self.fork
+        if self.tiered and len(code) <= MOST and self._spent.get((code, fork), 0.0) < PREPARING * len(code):
+            kept = self._store.kept(code, fork) if on_disk else None
+            return kept or self._plain.schedule(code, fork)
+        if self._probes or not on_disk:
+            return build_schedule(code, fork, self.handlers, probes=self._probes)
+        return self._store.get(code, fork)
+
+    def tally(self, seconds: float) -> None:
+        """A call is over that took so long: what it ran plainly may now be worth preparing."""
+        for key in self.in_use:
+            self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
+            if spent >= PREPARING * len(key[0]):
+                self.schedules.pop(key, None)
+        self.in_use.clear()
+
+    def prepared(self, code: bytes, base: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
+        """For a frame that runs long on a plain schedule: base, jumps and place of a better one, if it stands at a
+        JUMPDEST."""
+        key = (code, self.fork)
+        plain = self.schedules.get(key)
+        if plain is None or not plain.plain or plain.base != base or at not in plain.jumps:
+            return None
+        pc = plain.jumps.index(at)
+        self._retired.append(self.schedules.pop(key))
+        self.in_use.discard(key)
+        self._spent[key] = PREPARING * len(code)
+        better = self.schedule(code, on_disk=on_disk)
+        return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
+
+    def schedule_at(self, code: bytes, base: int) -> Schedule:
+        """The one of this code that stands there."""
+        for retired in self._retired:
+            if retired.base == base:
+                return retired
+        return self.schedule(code)
 
     def init_code(self, code: bytes, running: Callable[[], Container[int]]) -> Schedule:
         """The schedule of init code, which native code will remember; `running` says where those in use are."""
@@ -119,27 +161,12 @@ class Codes:
         if self._init_size > INIT_KEPT:
             raise EngineLimit(f"more than {INIT_KEPT >> 20} MiB of init code running at once")
 
-    def is_new(self, code: bytes, fork: Fork) -> bool:
-        """Whether code is met for the first time, here and on disk. From then on it counts as met."""
-        if (code, fork) in self.schedules or code in self._met:
-            return False
-        kept = self._store.kept(code, fork)
-        if kept is not None:
-            self._remember(code, fork, kept)
-            return False
-        if len(self._met) >= MOST_MET:
-            self._met.clear()
-        self._met.add(code)
-        return True
-
-    def _remember(self, code: bytes, fork: Fork, schedule: Schedule) -> None:
-        self.schedules[code, fork] = schedule
-        self.size += len(code) + 1024
-
-    def units(self, code: bytes) -> list[Unit]:
+    def units(self, schedule: Schedule) -> list[Unit]:
         """What stands in a schedule: made on demand, to tell where a frame failed."""
-        schedule = self.schedule(code)
-        if not schedule.units:
+        code = schedule.code
+        if not schedule.units and schedule.plain:
+            schedule.units = plain_units(code, self.fork, self.handlers.native)
+        elif not schedule.units:
             again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
             schedule.units, schedule.fused_loops = again.units, again.fused_loops
             self.size += 20 * len(code)
@@ -149,7 +176,9 @@ class Codes:
         """What goes with the code in a call's first frame."""
         rest = self.first_frames.get(code)
         if rest is None:
-            rest = self.first_frames[code] = self.frame_rest(code, 0, 0, (0, 0, 0), in_python=0, serial=0)
+            rest = self.frame_rest(code, 0, 0, (0, 0, 0), in_python=0, serial=0)
+            if not self.schedule(code).plain:
+                self.first_frames[code] = rest
         return rest
 
     def frame_rest(
@@ -181,7 +210,9 @@ class Codes:
         schedule = self.schedule(code)
         places = schedule.code_base, len(code), schedule.base, schedule.jumps_base
         code_hash = self.facts_of(code).fields[:WORD]
-        facts = self.facts[code] = CodeFacts(ACCOUNT_PLAIN, _ACCOUNT_CODE.pack(code_hash, *places))
+        facts = CodeFacts(ACCOUNT_PLAIN, _ACCOUNT_CODE.pack(code_hash, *places))
+        if not schedule.plain:
+            self.facts[code] = facts
         return facts
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.fuse.schedule import Handlers, address_of
 from fusevm.native.build import Library, library
-from fusevm.native.codes import NEW_FROM, Codes
+from fusevm.native.codes import Codes
 from fusevm.native.halts import Halts
 from fusevm.native.layout import WORD
 from fusevm.native.layout import Frame as FrameLayout
@@ -33,17 +34,12 @@ from fusevm.native.tables import FRAME_SIZE, SLOT_SIZE, Caps, Tables
 from fusevm.native.views import words
 from fusevm.native.world import World
 from fusevm.native.writeback import PendingStorage
-from fusevm.reference.brief import execute_briefly
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 
-BRIEF = 1_000  # jumps and calls: the reference tier does them in a millisecond or two
-BRIEF_GAS = (
-    100_000_000  # with more, memory could outgrow the caps, which only native code keeps: 7 MB are to be had here
-)
 SLICE = 20_000_000  # gas between two looks at the clock and at signals: hashing takes longest, 15 ns a unit of gas
 
 CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
@@ -67,10 +63,18 @@ _NO_LIMIT = (1 << 64) - 1
 class NativeEngine:
     """One thread's arenas, tables and schedules."""
 
-    def __init__(self, native: Library, handlers: Handlers, *, caps: Caps | None = None, probes: bool = False) -> None:
+    def __init__(
+        self,
+        native: Library,
+        handlers: Handlers,
+        *,
+        caps: Caps | None = None,
+        probes: bool = False,
+        tiered: bool = False,
+    ) -> None:
         self.native = native
         self.tables = tables = Tables(caps or Caps(), native.enter)
-        self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes)
+        self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered)
         self.world = World(tables, self.codes, native)
         self.halts = Halts(tables, self.codes, self.world)
         self.probe: Probe | None = None  # looks at every section's start, where there are probes
@@ -110,12 +114,6 @@ class NativeEngine:
         if outcome.status is not _SUCCESS:
             state.revert(mark)
         return outcome
-
-    def is_brief(self, message: Message, context: Context) -> bool:
-        """Init code runs but once, and perhaps so does code never met before: preparing it may not be worth while."""
-        if message.gas > BRIEF_GAS:
-            return False
-        return message.creates or (len(message.code) >= NEW_FROM and self.codes.is_new(message.code, context.fork))
 
     def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
         self.codes.make_room()
@@ -372,21 +370,30 @@ class NativeEngine:
         more = min(view.reserve, SLICE)
         view.gas += more
         view.reserve -= more
+        if self.codes.tiered:
+            self._go_faster(frame.message, view)
+
+    def _go_faster(self, message: Message, view: Any) -> None:
+        """What runs long on a plain schedule goes on with a better one, where it can."""
+        at = (view.ip - view.schedule) // 8
+        better = self.codes.prepared(message.code, view.schedule, at, on_disk=not message.creates)
+        if better is not None:
+            view.schedule, view.jumps, view.ip = better
 
 
 _engines = threading.local()
 
 
-def engine(*, fuse: bool = True) -> NativeEngine:
-    """This thread's engine, with fused sequences or without."""
-    name = "fused" if fuse else "unfused"
+def engine(*, fuse: bool = True, tiered: bool = False) -> NativeEngine:
+    """This thread's engine: with fused sequences or without, at once or where it is worth while."""
+    name = ("tiered" if tiered else "fused") if fuse else "unfused"
     found: NativeEngine | None = getattr(_engines, name, None)
     if found is None:
         native = library()
-        found = NativeEngine(native, native.handlers if fuse else native.handlers.only(frozenset()))
+        found = NativeEngine(native, native.handlers if fuse else native.handlers.only(frozenset()), tiered=tiered)
         setattr(_engines, name, found)
     while found.busy:
-        found.spare = found.spare or NativeEngine(found.native, found.handlers)
+        found.spare = found.spare or NativeEngine(found.native, found.handlers, tiered=tiered)
         found = found.spare
     return found
 
@@ -395,7 +402,11 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
     """As the reference tier, natively. What is watched by hooks runs in the reference tier."""
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
-    fused = engine()
+    return _execute_surely(engine(), message, state, context)
+
+
+def _execute_surely(fused: NativeEngine, message: Message, state: State, context: Context) -> Outcome:
+    """Where the place of a failure could not be told, an engine that fuses no loops can tell."""
     outcome = fused.execute(message, state, context)
     if outcome.failure is not None and fused.halts.unsure:
         fused.halts.unsure = False
@@ -404,12 +415,15 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
 
 
 def execute_tiered(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute`, except that new code is first tried in the reference tier: little of it is done sooner there."""
-    if hooks is None and engine().is_brief(message, context):
-        outcome = execute_briefly(message, state, context, BRIEF)
-        if outcome is not None:
-            return outcome
-    return execute(message, state, context, hooks)
+    """As `execute`, except that code is prepared for speed only once it has run for as long as that takes."""
+    if hooks is not None:
+        return execute_reference(message, state, context, hooks)
+    tiered, started = engine(tiered=True), time.perf_counter()
+    try:
+        return _execute_surely(tiered, message, state, context)
+    finally:
+        if tiered.codes.in_use:
+            tiered.codes.tally(time.perf_counter() - started)
 
 
 def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:

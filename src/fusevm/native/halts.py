@@ -49,7 +49,7 @@ class Halts:
         unit = self.place(frame, view, behind)
         if unit is None:
             return halt
-        schedule, state = self._codes.schedule(frame.message.code), frame.state
+        schedule, state = self._codes.schedule_at(frame.message.code, view.schedule), frame.state
         if schedule.fused_loops:
             self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
@@ -66,4 +66,5 @@ class Halts:
     def place(self, frame: Frame, view: Any, behind: int) -> Unit | None:
         """What stands in the schedule where a frame came back, or so many words before."""
         at = (view.ip - view.schedule) // 8 - behind
-        return next((unit for unit in self._codes.units(frame.message.code) if unit.at == at), None)
+        schedule = self._codes.schedule_at(frame.message.code, view.schedule)
+        return next((unit for unit in self._codes.units(schedule) if unit.at == at), None)

@@ -1,34 +1,21 @@
-"""A run that ends soon or not at all: for code that is not worth preparing, and for replays."""
+"""A run that ends soon or not at all: for replays."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Outcome
-from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import Entry, table_of
 from fusevm.reference.interpreter import run
-from fusevm.reference.trampoline import drive, outcome_of
+from fusevm.reference.trampoline import drive
 
 JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
 
 
 class _TooLong(Exception):
     pass
-
-
-def execute_briefly(message: Message, state: State, context: Context, most: int) -> Outcome | None:
-    """The outcome, or None and the state as it was where it takes more than so many jumps and calls."""
-    mark = state.mark()
-    frame = Frame(message, state, context)
-    if drive_briefly(frame, most):
-        return outcome_of(frame)
-    state.revert(mark)
-    return None
 
 
 def drive_briefly(frame: Frame, most: int) -> bool:

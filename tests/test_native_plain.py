@@ -1,0 +1,159 @@
+"""New code runs on a plain schedule, and on a fused one once that is worth preparing: only the clock can tell."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fusevm import EVM
+from fusevm.chain.outcome import EngineLimit
+from fusevm.evm.assembly import assemble
+from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.forks import LATEST, Fork
+from fusevm.native import codes
+from fusevm.native.build import library
+from fusevm.native.engine import SLICE, engine
+from fusevm.native.plain import PlainScheduler, plain_units
+from nativeprograms import Case, agreed, agreed_at_every_gas
+from programs import HERE, NOBODY, OTHER, call, deployer
+
+SPIN = "PUSH3 {times} loop: JUMPDEST PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI POP "
+EFFECTS = f"PUSH1 7 PUSH1 1 SSTORE PUSH1 8 PUSH1 2 TSTORE PUSH0 PUSH0 LOG0 {call(NOBODY, value=1)} POP "
+ODD = [b"", b"\x5b", b"\x60", b"\x7f\x01\x02", b"\x5b\x57\x5b", bytes.fromhex("5a5a5b5a00"), b"\xfe\x5b", b"\x58" * 40]
+
+
+@pytest.fixture
+def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is ever worth preparing."""
+    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    engine(tiered=True).codes._forget()
+
+
+def code_of(rng: random.Random) -> bytes:
+    common = bytes.fromhex("5b5b60005f56575a0001025054f1f0fe7f618081")
+    return bytes(rng.choice(common) if rng.random() < 0.8 else rng.randrange(256) for _ in range(rng.randrange(60)))
+
+
+@pytest.mark.parametrize("fork", [Fork.FRONTIER, Fork.BYZANTIUM, Fork.LONDON, LATEST])
+def test_what_native_code_writes_is_what_python_says_stands_there(fork: Fork) -> None:
+    rng, handlers = random.Random(str(fork)), library().handlers
+    scheduler = PlainScheduler(library().plain_schedule, handlers)
+    for code in [*ODD, *(code_of(rng) for _ in range(400))]:
+        schedule = scheduler.schedule(code, fork)
+        units = plain_units(code, fork, handlers.native)
+        assert [schedule.words[unit.at] for unit in units] == [handlers.addresses[unit.sequence] for unit in units]
+        last = max(units, key=lambda unit: unit.at)
+        assert len(schedule.words) - last.at <= 5
+        landings = {pc: at for pc, at in enumerate(schedule.jumps) if at}
+        assert landings.keys() == jumpdests(code)
+        opened = {unit.tokens[0].pc: unit.at for unit in units if unit.sequence == ("SECTION",)}
+        assert all(opened[pc] == at for pc, at in landings.items())
+        for unit in units:
+            if unit.section is not None:
+                assert schedule.words[unit.at + 1] & 0xFFFFFFFF == unit.section.gas
+
+
+@pytest.mark.usefixtures("plainly")
+def test_random_bytes_run_plainly_as_on_the_reference_tier() -> None:
+    rng = random.Random(7)
+    for _ in range(300):
+        agreed(Case(code_of(rng), {OTHER: code_of(rng)}), rng.choice([20, 300, 60_000]), tiers=("auto",))
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize(
+    "program",
+    [
+        "PUSH1 1 PUSH1 2 ADD POP GAS POP PUSH0 SLOAD POP",
+        f"{EFFECTS} PUSH0 PUSH0 REVERT",
+        "PC PUSH1 @l JUMP INVALID l: JUMPDEST PUSH32 0x1234 PUSH9 0x1234 SUB PUSH8 0x77 ADD PUSH0 MSTORE",
+        "NUMBER JUMP",
+        "PUSH1 1 PUSH1 3 JUMPI STOP",
+        "POP",
+        "GAS GAS GAS POP POP POP POP",
+    ],
+)
+def test_a_plain_run_at_every_amount_of_gas(program: str) -> None:
+    case = Case(program, prepare=lambda evm: evm.set_balance(HERE, 5))
+    used = agreed_at_every_gas(case, 100_000, most=400).gas_used
+    for gas in sorted({*range(min(used + 2, 120)), *case.critical_gas(100_000)}):
+        agreed(case, gas, tiers=("auto",))
+
+
+def test_code_is_run_plainly_until_that_took_as_long_as_preparing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = engine(tiered=True).codes
+    code = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(600) + b"once"
+    evm = EVM()
+    evm.set_code(HERE, code)
+    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    first = evm.call(HERE)
+    assert known.schedules[code, LATEST].plain
+    assert evm.call(HERE) == first
+    monkeypatch.setattr(codes, "PREPARING", 0.0)
+    for _ in range(2):
+        assert evm.call(HERE) == first
+    assert not known.schedules[code, LATEST].plain
+
+
+def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = engine(tiered=True).codes
+    inner = assemble("PUSH1 9 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(600) + b"inner"
+    evm = EVM()
+    evm.set_code(HERE, assemble(f"{call(OTHER, out=32)} POP PUSH1 32 PUSH0 RETURN"))
+    evm.set_code(OTHER, inner)
+    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    first = evm.call(HERE)
+    assert known.schedules[inner, LATEST].plain
+    monkeypatch.setattr(codes, "PREPARING", 0.0)
+    for _ in range(3):
+        assert evm.call(HERE) == first
+    assert not known.schedules[inner, LATEST].plain
+
+
+def test_a_tier_asked_for_by_name_is_prepared_at_once() -> None:
+    code = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(600) + b"named"
+    evm = EVM(tier="native")
+    evm.set_code(HERE, code)
+    assert evm.call(HERE).ok
+    assert not engine().codes.schedules[code, LATEST].plain
+
+
+@pytest.mark.parametrize("gas", [SLICE // 2, SLICE + 1_000, 3 * SLICE + 12_345])
+@pytest.mark.parametrize("ending", ["STOP", "PUSH0 PUSH0 REVERT", "INVALID", "NUMBER JUMP"])
+def test_what_runs_long_goes_on_with_a_fused_schedule(gas: int, ending: str) -> None:
+    times = (gas - 200_000) // 26
+    evenly = SPIN.format(times=times)
+    unevenly = SPIN.format(times=times).replace("PUSH1 1 SWAP1", "GAS POP PUSH1 1 SWAP1")
+    for number, spin in enumerate((evenly, unevenly)):
+        code = assemble(f"{EFFECTS} {spin} {EFFECTS} {ending}") + gas.to_bytes(8, "big") + bytes([number])
+        for limit in (gas, gas // 2):
+            agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), limit, tiers=("auto",))
+
+
+def test_a_frame_that_fails_while_another_of_the_same_code_was_prepared_says_where() -> None:
+    """The outer frame stays on the plain schedule, the inner one goes on with a fused one."""
+    deeper = f"CALLVALUE PUSH1 @spin JUMPI {call(HERE, value=1)} POP INVALID"
+    code = f"{deeper} spin: JUMPDEST {SPIN.format(times=1_500_000)} STOP"
+    seen = agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), 60_000_000, tiers=("auto",))
+    assert "invalid opcode" in str(seen.error)
+
+
+@pytest.mark.parametrize("times", [1, 5_000])
+def test_a_deployment_is_as_on_the_reference_tier(times: int) -> None:
+    init = assemble(EFFECTS + SPIN.format(times=times)) + deployer(assemble("PUSH1 1 POP"))
+    seen = []
+    for tier in ("reference", "auto", "native"):
+        evm = EVM(tier=tier)
+        evm.set_balance(OTHER, 100)
+        result = evm.deploy(init, caller=OTHER, value=50)
+        seen.append((result, list(result.logs), evm.state_root))
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_the_engines_caps_hold_on_the_default_tier() -> None:
+    evm = EVM()
+    evm.set_code(HERE, assemble("PUSH1 1 PUSH5 0x2000000000 MSTORE") + bytes(600))
+    for run in (lambda: evm.call(HERE, gas=1 << 62), lambda: evm.deploy(evm.get_code(HERE), gas=1 << 62)):
+        with pytest.raises(EngineLimit):
+            run()
