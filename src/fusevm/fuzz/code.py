@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
 from typing import Any, NamedTuple
 
 from fusevm.evm.opcodes import BY_NAME
@@ -32,6 +34,12 @@ class Item(NamedTuple):
         forms = {LABEL: f"L{self.value}:", REF: f"PUSH2 @L{self.value}", PART: f"PUSH2 @part{self.value}"}
         forms |= {SIZE: f"PUSH2 sizeof part{self.value}", DATA: f"DATA 0x{self.data.hex()}"}
         return forms.get(self.op, self.op)
+
+    def size(self) -> int:
+        """In bytes."""
+        if self.op in _REFERENCES:
+            return 3
+        return len(self.data) if self.op == DATA else 1 + _WIDTHS.get(self.op, 0)
 
 
 @dataclass(slots=True)
@@ -91,6 +99,21 @@ class Code:
         return cls(
             [parse_item(line) for line in form["items"]], [cls.from_json(part) for part in form.get("parts", [])]
         )
+
+
+def misdirected(code: Code, rng: Random) -> Code:
+    """The code with one of its jumps to a label gone astray: behind itself or another, perhaps into an instruction."""
+    behind = {}  # by index of the reference: where its jump's way on is
+    place = 0
+    for index, (item, following) in enumerate(pairwise(code.items)):
+        place += item.size()
+        if item.op == REF and following.op in ("JUMP", "JUMPI"):
+            behind[index] = place + 1
+    if not behind:
+        return code
+    index = rng.choice(list(behind))
+    target = rng.choice((behind[index], rng.choice(list(behind.values())), rng.choice(list(behind.values())) + 1))
+    return Code([*code.items[:index], Item("PUSH2", target & 0xFFFF), *code.items[index + 1 :]], code.parts)
 
 
 def raw(data: bytes) -> Code:

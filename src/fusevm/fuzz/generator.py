@@ -14,7 +14,7 @@ from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.precompiles import precompiles_of
 from fusevm.fuzz import words
-from fusevm.fuzz.code import raw
+from fusevm.fuzz.code import misdirected, raw
 from fusevm.fuzz.flow import contract_code, init_code
 from fusevm.fuzz.program import Contract, Program
 from fusevm.fuzz.writer import Surroundings, Writer
@@ -64,10 +64,11 @@ def _accounts(rng: Random, around: Surroundings, rules: Rules) -> dict[bytes, Co
     }
     rooms = [rng.randint(40, 170)] + [rng.randint(5, 50) for _ in range(rng.choice((0, 1, 1, 1, 2, 3)))]
     for address, room in zip(CONTRACTS, rooms, strict=False):
+        code = contract_code(Writer(rng, around), room)
         accounts[address] = Contract(
             rng.choice((1, 1, 1, 0, 255)),
             rng.choice((0, 1, 5, 10**18)),
-            contract_code(Writer(rng, around), room),
+            misdirected(code, rng) if rng.random() < 0.05 else code,
             {key: rng.choice((1, 2, words.word(rng))) for key in range(4) if rng.random() < 0.5},
         )
     if rng.random() < 0.3:
