@@ -51,6 +51,7 @@ _INIT_CODE = struct.Struct(words(InitCode))
 _KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED
 _ZERO = bytes(WORD)
 _LONG = 4_096  # bytes: copying less costs little
+_LONG_NONCE = "a nonce of more than 64 bits"
 
 
 def _native(address: bytes) -> bytes:
@@ -61,12 +62,6 @@ def _word(number: int) -> bytes:
     if number >> 256:
         raise EngineLimit("a balance of more than 256 bits")
     return number.to_bytes(WORD, "little") if number else _ZERO
-
-
-def _nonce(number: int) -> int:
-    if number > MAX_NONCE:
-        raise EngineLimit("a nonce of more than 64 bits")
-    return number
 
 
 class Before(NamedTuple):
@@ -122,6 +117,8 @@ class World:
         self._tables = tables
         self._codes = codes
         self._native = native
+        self._account_map = tables.accounts.map
+        self._account_shift = tables.accounts.skip - tables.accounts.address
         self.state: State
         self.context: Context
         self.precompiles: dict[bytes, Precompile] = {}
@@ -224,29 +221,44 @@ class World:
             view_of(Slot).from_address(address).flags = SLOT_WARM
 
     def _load_account(self, address: int) -> None:
-        self.look_at_clock()
-        table, state = self._tables.accounts, self.state
-        at = table.skip + address - table.address
-        where = table.map[at : at + 20][::-1]
-        known_here = where in self.entries
-        if known_here:  # it may have changed natively, or may have been undone
-            self.learn()
-        account = state.account(where)
-        if known_here:
-            _, known, _, raw_balance = _ACCOUNT_HEAD.unpack_from(table.map, at + _ACCOUNT_BODY)
-            flags = known & _KEPT
-        else:
-            self.entries[where] = address
-            is_warm = self._all_warm or where in self.initially_warm or where in state.always_warm
-            flags = ACCOUNT_WARM if is_warm else 0
-            if self.is_blank(account):
+        if self.context.deadline is not None:
+            self.look_at_clock()
+        data, state = self._account_map, self.state
+        at = address + self._account_shift
+        where = data[at : at + 20][::-1]
+        if where in self.entries:
+            self._load_again(at, where)
+            return
+        self.entries[where] = address
+        flags = 0
+        if self._all_warm or where in self.initially_warm or where in state.always_warm:
+            flags = ACCOUNT_WARM
+        if where not in self.precompiles and not state.exists(where):
+            if not (state.original or state.warm_slots):
                 flags |= ACCOUNT_BLANK
-            raw_balance = _word(account.balance)
+            if self._voids:
+                flags |= ACCOUNT_VOID
+            _ACCOUNT.pack_into(data, at + _ACCOUNT_BODY, self.number(where), flags, 0, _ZERO, NO_ACCOUNT)
+            return
+        account = state.account(where)
+        if self.is_blank(account):
+            flags |= ACCOUNT_BLANK
+        self._describe(at, where, account, flags, _word(account.balance))
+
+    def _load_again(self, at: int, where: bytes) -> None:
+        """An account may have changed natively since it was looked at, or may have been undone."""
+        self.learn()
+        _, known, _, raw_balance = _ACCOUNT_HEAD.unpack_from(self._account_map, at + _ACCOUNT_BODY)
+        self._describe(at, where, self.state.account(where), known & _KEPT, raw_balance)
+
+    def _describe(self, at: int, where: bytes, account: StateAccount, flags: int, raw_balance: bytes) -> None:
         if account.storage:
             flags |= ACCOUNT_STORED
+        if account.nonce > MAX_NONCE:
+            raise EngineLimit(_LONG_NONCE)
         more, fields = self._nature(where, account)
-        number, nonce = self.number(where), _nonce(account.nonce)
-        _ACCOUNT.pack_into(table.map, at + _ACCOUNT_BODY, number, flags | more, nonce, raw_balance, fields)
+        described = self.number(where), flags | more, account.nonce, raw_balance, fields
+        _ACCOUNT.pack_into(self._account_map, at + _ACCOUNT_BODY, *described)
 
     def _nature(self, where: bytes, account: StateAccount) -> tuple[int, bytes]:
         """What calling the account means, as flags, and the fields about its code."""
@@ -340,7 +352,9 @@ class World:
 
     def set_nonce(self, address: bytes, account: StateAccount, nonce: int) -> None:
         """As a balance."""
-        self._put(self._native.put_nonce, address, account, _nonce(nonce))
+        if nonce > MAX_NONCE:
+            raise EngineLimit(_LONG_NONCE)
+        self._put(self._native.put_nonce, address, account, nonce)
         account.nonce = nonce
 
     def _put(self, put: Callable[..., int], address: bytes, account: StateAccount, value: bytes | int) -> None:
@@ -425,24 +439,19 @@ class World:
                 state.journal.append((setattr, before.account, name, value))
         for address in self.made:
             state.journal.append((state.created.discard, address))
-        self._settled()
-
-    def _settled(self) -> None:
-        if self.made:
-            self.made = {}
-        if self.changed:
-            self.changed = {}
+        self.made, self.changed = {}, {}
 
     def end(self, state: State) -> None:
         """Nothing is running any more; changes not settled are those of a call that never was."""
         self.calls += 1
-        for address, before in self.changed.items():
-            if before.account is None:
-                state.remove(address)
-            for name, value in before.changes(made=address in self.made):
-                setattr(before.account, name, value)
-        state.created.difference_update(self.made)
-        self._settled()
+        if self.changed or self.made:
+            for address, before in self.changed.items():
+                if before.account is None:
+                    state.remove(address)
+                for name, value in before.changes(made=address in self.made):
+                    setattr(before.account, name, value)
+            state.created.difference_update(self.made)
+            self.made, self.changed = {}, {}
         state.warm_addresses = self.initially_warm
         state.ledger = None
         self.busy = False

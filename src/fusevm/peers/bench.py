@@ -137,11 +137,13 @@ def measure(engine: Engine, file: BenchFile, repeat: int, limit: float = TIME_LI
             best, fault = seen.seconds, file.fault(seen)
     except TimeUp:
         return Measured()
-    began = perf_counter() - best
+    began, first = perf_counter(), best
     turn = 0
     while fault is None:
-        spent = perf_counter() - began
-        if (turn >= repeat and spent > _SETTLING) or (spent > _PATIENCE and (turn or best > _PATIENCE)):
+        again_for = perf_counter() - began
+        if turn >= repeat and again_for > _SETTLING:
+            break
+        if first + again_for > _PATIENCE and (turn or first > _PATIENCE):
             break
         again = run()
         fault = file.fault(again)
