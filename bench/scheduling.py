@@ -10,13 +10,14 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from fusevm.evm.forks import LATEST
 from fusevm.fuse.schedule import build_schedule
 from fusevm.native.build import library
+from fusevm.native.plain import PlainScheduler
 
 LEAST = 256  # bytes: shorter code costs what a call costs
 SIZE = 24_576
@@ -62,25 +63,31 @@ def contracts(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield path.stem, code
 
 
-def per_byte(code: bytes) -> float:
+def per_byte(code: bytes, build: Callable[[bytes], object]) -> float:
     """Microseconds, the best of several."""
-    handlers, clock, fastest = library().handlers, time.perf_counter, float("inf")
+    clock, fastest = time.perf_counter, float("inf")
     for _ in range(REPEAT):
         started = clock()
-        build_schedule(code, LATEST, handlers)
+        build(code)
         fastest = min(fastest, clock() - started)
     return fastest / len(code) * 1e6
 
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
+    handlers = library().handlers
+    plain = PlainScheduler(library().plain_schedule, handlers)
     for title, some in (("contract", list(contracts(folder))), ("made up", list(HOSTILE.items()))):
-        costs = [(per_byte(code), name, len(code)) for name, code in some]
-        print(f"{title:40}   bytes   µs a byte")
-        for cost, name, size in sorted(costs, reverse=True)[:12]:
-            print(f"{name:40} {size:7} {cost:9.2f}")
-        total = sum(cost * size for cost, _, size in costs) / sum(size for _, _, size in costs)
-        print(f"{len(costs)} in all: {total:.2f} µs a byte, from {min(costs)[0]:.2f} to {max(costs)[0]:.2f}\n")
+        bytes_in_all = sum(len(code) for _, code in some)
+        fused = [per_byte(code, lambda code: build_schedule(code, LATEST, handlers)) for _, code in some]
+        plainly = [per_byte(code, lambda code: plain.schedule(code, LATEST)) for _, code in some]
+        print(f"{title:40}   bytes   µs a byte, fused and plain")
+        for cost, short, (name, code) in sorted(zip(fused, plainly, some, strict=True), reverse=True)[:12]:
+            print(f"{name:40} {len(code):7} {cost:9.2f} {short:9.3f}")
+        for kind, costs in (("fused", fused), ("plain", plainly)):
+            total = sum(cost * len(code) for cost, (_, code) in zip(costs, some, strict=True)) / bytes_in_all
+            print(f"{len(some)} {kind}: {total:.3f} µs a byte, from {min(costs):.3f} to {max(costs):.3f}")
+        print()
 
 
 if __name__ == "__main__":

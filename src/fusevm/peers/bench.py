@@ -25,7 +25,9 @@ from fusevm.peers.work import Engine, Timing, Work, block_hash
 GAS = 1_000_000_000  # more than any file needs
 TIME_LIMIT = 60.0  # seconds a single run may take
 _PATIENCE = 10.0  # seconds after which a file's runs are not repeated further
-_SETTLING = 0.01  # seconds of runs at least: what takes microseconds is at its best only after some hundred
+_SETTLING = (
+    0.05  # seconds of runs at least: short ones are at their best only after some, and a disturbance may last as long
+)
 
 
 class BadBench(ValueError):
