@@ -235,7 +235,7 @@ def test_a_failing_call_says_why_and_where() -> None:
     assert result.status is Status.HALT
     assert result.failure is not None
     assert (result.failure.reason, result.failure.pc) == (HaltReason.INVALID_JUMP, 2)
-    assert result.error == "halted: invalid jump at pc 2 (0x3 is no JUMPDEST)"
+    assert result.error == "halted: invalid jump at pc 2 (0x3 is not a JUMPDEST)"
 
 
 def test_a_revert_with_a_reason_is_decoded() -> None:

@@ -69,7 +69,7 @@ def test_costs_add_up_to_the_gas_used() -> None:
     ("program", "gas", "name", "error"),
     [
         ("PUSH1 1 ADD", 100, "ADD", "stack underflow: 2 words needed, 1 there"),
-        ("PUSH1 9 JUMP", 100, "JUMP", "invalid jump: 0x9 is no JUMPDEST"),
+        ("PUSH1 9 JUMP", 100, "JUMP", "invalid jump: 0x9 is not a JUMPDEST"),
         ("PUSH1 1 PUSH1 2 ADD", 8, "ADD", "out of gas: 3 needed, 2 left"),
         ("DATA 0x0c", 100, "0x0c", "invalid opcode: 0x0c"),
         ("INVALID", 100, "INVALID", "invalid opcode: 0xfe"),

@@ -116,7 +116,7 @@ def test_a_simulation_leaves_nothing(tier: str) -> None:
     assert result.ok
     assert len(result.logs) == 1
     assert evm.state_root == before
-    assert not evm.state.journal or evm.state.open_snapshots == 0
+    assert not evm.state.journal or evm.state.open_marks == 0
 
 
 @pytest.mark.parametrize("tier", NATIVE)
@@ -249,8 +249,8 @@ def test_a_timeout_leaves_the_state_as_it_was_with_python_frames_and_logs_about(
     [
         ("POP", "stack underflow at pc 0 (1 words needed, 0 there)"),
         ("NUMBER " * 1025, "stack overflow at pc 1024 (1024 words are there)"),
-        ("PUSH1 3 JUMP", "invalid jump at pc 2 (0x3 is no JUMPDEST)"),
-        ("NUMBER NUMBER ADD JUMP", "invalid jump at pc 3 (0x2 is no JUMPDEST)"),
+        ("PUSH1 3 JUMP", "invalid jump at pc 2 (0x3 is not a JUMPDEST)"),
+        ("NUMBER NUMBER ADD JUMP", "invalid jump at pc 3 (0x2 is not a JUMPDEST)"),
         ("NUMBER INVALID", "invalid opcode at pc 1 (0xfe)"),
         ("PUSH1 1 PUSH0 PUSH0 RETURNDATACOPY", "return data"),
         ("PUSH4 0xffffffff MLOAD", "out of gas at pc 5"),

@@ -125,10 +125,36 @@ def test_a_new_transaction_forgets_everything_but_the_accounts() -> None:
     assert fingerprint(state) == fingerprint(blank)
 
 
-def test_warming_says_whether_it_was_warm() -> None:
+def test_what_was_warmed_is_warm() -> None:
     state = State()
-    assert [state.warm_address(A), state.warm_address(A)] == [False, True]
-    assert [state.warm_slot(A, 1), state.warm_slot(A, 1), state.warm_slot(A, 2)] == [False, True, False]
+    assert not state.is_warm(A)
+    assert not state.is_warm_slot(A, 1)
+    state.warm_address(A)
+    state.warm_slot(A, 1)
+    assert [state.is_warm(A), state.is_warm(B)] == [True, False]
+    assert [state.is_warm_slot(A, 1), state.is_warm_slot(A, 2)] == [True, False]
+
+
+def test_a_mark_from_before_a_transaction_is_refused_rather_than_ignored() -> None:
+    state = State()
+    mark = state.mark()
+    state.set_balance(A, 1)
+    state.begin_transaction()
+    with pytest.raises(ValueError, match="this mark is gone"):
+        state.revert(mark)
+
+
+def test_an_open_mark_outlives_transactions() -> None:
+    state = State()
+    mark = state.open_mark()
+    state.set_balance(A, 1)
+    state.begin_transaction()
+    state.set_balance(A, 2)
+    state.close_mark(mark, keep=0)
+    assert not state.exists(A)
+    state.set_balance(A, 3)
+    state.close_mark(state.mark(), keep=0)
+    assert (state.account(A).balance, state.open_marks) == (3, 0)
 
 
 def test_a_reverted_warming_is_cold_again_and_an_earlier_one_stays() -> None:
@@ -138,7 +164,7 @@ def test_a_reverted_warming_is_cold_again_and_an_earlier_one_stays() -> None:
     state.warm_address(A)
     state.warm_address(B)
     state.revert(mark)
-    assert [state.warm_address(A), state.warm_address(B)] == [True, False]
+    assert [state.is_warm(A), state.is_warm(B)] == [True, False]
 
 
 def test_the_touch_of_ripemd_outlives_a_revert() -> None:
@@ -246,12 +272,11 @@ def test_with_a_snapshot_open_a_revert_reaches_across_transactions(
     state = State()
     play(state, before)
     state.begin_transaction()
-    state.open_snapshots += 1
-    mark, was = state.mark(), fingerprint(state)[0]
+    mark, was = state.open_mark(), fingerprint(state)[0]
     for script in (first, second):
         state.begin_transaction()
         play(state, script)
-    state.revert(mark)
+    state.close_mark(mark, keep=0)
     assert fingerprint(state)[0] == was
 
 

@@ -115,16 +115,10 @@ class EVM:
         gas_price: int = 0,
     ) -> Result:
         """As `call` (or `deploy`, where `to` is None), and nothing is kept."""
-        state = self.state
-        mark = state.mark()
-        state.open_snapshots += 1
-        try:
+        with self.snapshot():
             if to is None:
                 return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
             return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
-        finally:
-            state.revert(mark)
-            state.open_snapshots -= 1
 
     def transact(
         self,
@@ -260,13 +254,15 @@ class EVM:
         0
         """
         state = self.state
-        mark = state.mark()
-        state.open_snapshots += 1
+        opened = state.open_marks
+        mark = state.open_mark()
         try:
-            yield state
+            try:
+                yield state
+            finally:
+                state.close_mark(mark, keep=opened)
         finally:
-            state.revert(mark)
-            state.open_snapshots -= 1
+            state.close_mark(mark, keep=opened)  # once more: Ctrl-C may have come in the middle of the first
 
     # -- the state
 

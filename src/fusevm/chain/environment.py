@@ -12,6 +12,8 @@ ZERO_ADDRESS = bytes(20)
 WORD_MASK = (1 << 256) - 1
 
 
+MEMORY_LIMIT = 1 << 30  # bytes: more than 1,000,000,000 gas can pay for, however it is spread over frames
+
 _versions = count()
 
 
@@ -72,6 +74,8 @@ class Context:
     blob_hashes: tuple[bytes, ...] = ()
     deadline: float | None = None  # on time.monotonic's clock: what runs past it ends in TimeLimit
     jumps_left: int = 0  # where a run must be brief
+    memory_limit: int = MEMORY_LIMIT  # bytes of EVM memory that all frames of a call may have together
+    memory_used: int = 0  # of these, as far as the reference tier keeps it
     rules: Rules = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -1,17 +1,20 @@
 """Accounts, and the journal that can undo whatever was done to them.
 
-Every change leaves an entry that undoes it: a function and its arguments. A snapshot is the journal's length, so taking
-one costs nothing, and reverting costs what is undone.
+Every change leaves an entry that undoes it: a function and its arguments. A snapshot is a position in the journal, so
+taking one costs nothing, and reverting costs what is undone.
+
+Ctrl-C may come between any two lines. So an entry is written before the change it undoes, undoing twice is undoing once,
+an entry is removed only after it was undone, and a revert that was interrupted is finished by whoever looks next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, MutableSet, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.trie import storage_root, trie_root
+from fusevm.evm.code_cache import CodeCache
 from fusevm.evm.keccak import keccak256
 
 EMPTY_CODE_HASH = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
@@ -26,7 +29,7 @@ class Log(NamedTuple):
     data: bytes
 
 
-_hash_of_code = lru_cache(maxsize=1024)(keccak256)
+_hash_of_code = CodeCache(keccak256, len, 1 << 25)
 
 
 class Account:
@@ -54,9 +57,21 @@ _ABSENT = Account()  # what reading an account that does not exist sees; never w
 
 
 class Pending(Protocol):
-    """Storage that a tier has changed but not yet written."""
+    """What must be done before anyone looks at the state: storage that a tier has changed but not yet written, say."""
 
     def apply(self, state: State) -> None: ...
+
+
+class _Revert:
+    """A revert under way: all of it is done, if need be by whoever looks at the state next."""
+
+    __slots__ = ("mark",)
+
+    def __init__(self, mark: int) -> None:
+        self.mark = mark
+
+    def apply(self, state: State) -> None:
+        state.revert(self.mark)
 
 
 class Ledger(Protocol):
@@ -76,11 +91,12 @@ class State:
     def __init__(self) -> None:
         self._accounts: dict[bytes, Account] = {}
         self.journal: list[tuple[Any, ...]] = []
-        self.open_snapshots = 0
+        self._forgotten = 0  # entries that were dropped: marks count them too
+        self._open: list[int] = []  # marks that must outlive the transactions after them
         self.pending: Pending | None = None
         self.ledger: Ledger | None = None
         # what a transaction keeps
-        self.began = 0  # the journal's length as it began
+        self.began = 0  # the mark as it began
         self.refund = 0
         self.logs: Sequence[Log] = []
         self.warm_addresses: MutableSet[bytes] = set()
@@ -98,9 +114,10 @@ class State:
             raise RuntimeError("a call is running on this state already")
         if self.pending is not None:
             self.settle()
-        if not self.open_snapshots:
-            self.journal.clear()
-        self.began = len(self.journal)
+        if not self._open:
+            self._forgotten += len(self.journal)
+            self.journal = []
+        self.began = self._forgotten + len(self.journal)
         self.refund = 0
         self.always_warm = ()
         if self.logs:
@@ -122,14 +139,37 @@ class State:
     # -- snapshots
 
     def mark(self) -> int:
+        """Where the state stands, for `revert`; good until the next transaction begins."""
         self.settle()
-        return len(self.journal)
+        return self._forgotten + len(self.journal)
+
+    def open_mark(self) -> int:
+        """A mark that stays good until `close_mark`, whatever transactions come."""
+        mark = self.mark()
+        self._open.append(mark)
+        return mark
+
+    def close_mark(self, mark: int, *, keep: int) -> None:
+        """Reverts to an open mark and closes it and those opened after it, so that `keep` stay open.
+
+        Calling it again changes nothing.
+        """
+        self.revert(mark)
+        del self._open[keep:]
+
+    @property
+    def open_marks(self) -> int:
+        return len(self._open)
 
     def settle(self) -> None:
-        """Writes what is pending, or nothing of it; whoever looks at storage calls this first."""
-        pending, mark = self.pending, len(self.journal)
+        """Does what is pending, or nothing of it; whoever looks at storage calls this first."""
+        pending = self.pending
         if pending is None:
             return
+        if isinstance(pending, _Revert):
+            pending.apply(self)
+            return
+        mark = self._forgotten + len(self.journal)
         try:
             self.pending = None
             pending.apply(self)
@@ -145,19 +185,27 @@ class State:
         self.revert(self.began)
 
     def revert(self, mark: int) -> None:
-        self.pending = None  # it came after the mark: taking a mark settles
+        """Undoes all that was done since the mark."""
+        least = mark - self._forgotten
+        if least < 0:
+            raise ValueError(
+                "this mark is gone: a call or transaction began after it; use EVM.snapshot(), or State.open_mark()"
+            )
         journal = self.journal
-        while len(journal) > mark:
-            undo, *arguments = journal.pop()
+        self.pending = _Revert(mark)  # in place of anything pending: that came after the mark, since taking one settles
+        while len(journal) > least:
+            undo, *arguments = journal[-1]
             undo(*arguments)
+            journal.pop()
+        self.pending = None
 
     def _undoable(self, undo: Callable[..., Any], *arguments: Any) -> None:
         self.journal.append((undo, *arguments))
 
     def _add(self, members: MutableSet[Any], member: Any) -> None:
         if member not in members:
-            members.add(member)
             self.journal.append((members.discard, member))
+            members.add(member)
 
     # -- accounts
 
@@ -296,8 +344,8 @@ class State:
     def add_log(self, log: Log) -> None:
         if not isinstance(self.logs, list):
             self.logs = list(self.logs)
+        self.journal.append((_truncate, self.logs, len(self.logs)))
         self.logs.append(log)
-        self.journal.append((self.logs.pop,))
 
     def add_logs(self, logs: Sequence[Log]) -> None:
         """Many at once, perhaps not yet decoded."""
@@ -308,19 +356,18 @@ class State:
         """The logs, to keep: an enclosing snapshot undoes the state's own list."""
         return list(self.logs) if isinstance(self.logs, list) else self.logs
 
-    def warm_address(self, address: bytes) -> bool:
-        """Warms the address; whether it was warm already."""
-        if address in self.warm_addresses or address in self.always_warm:
-            return True
-        self._add(self.warm_addresses, address)
-        return False
+    def is_warm(self, address: bytes) -> bool:
+        return address in self.warm_addresses or address in self.always_warm
 
-    def warm_slot(self, address: bytes, key: int) -> bool:
-        slot = (address, key)
-        if slot in self.warm_slots:
-            return True
-        self._add(self.warm_slots, slot)
-        return False
+    def warm_address(self, address: bytes) -> None:
+        if not self.is_warm(address):
+            self._add(self.warm_addresses, address)
+
+    def is_warm_slot(self, address: bytes, key: int) -> bool:
+        return (address, key) in self.warm_slots
+
+    def warm_slot(self, address: bytes, key: int) -> None:
+        self._add(self.warm_slots, (address, key))
 
     def mark_created(self, address: bytes) -> None:
         self._add(self.created, address)
@@ -350,6 +397,10 @@ class State:
 def delegate_in(code: bytes) -> bytes | None:
     """EIP-7702: the address that code of this form delegates to."""
     return code[3:] if len(code) == DELEGATION_SIZE and code.startswith(DELEGATION_PREFIX) else None
+
+
+def _truncate(items: list[Any], length: int) -> None:
+    del items[length:]
 
 
 def _put(mapping: dict[Any, int], key: Any, value: int) -> None:

@@ -71,6 +71,18 @@ def jumpdests(code: bytes) -> frozenset[int]:
     return frozenset([m.start() for m in _DESTS_AND_PUSHES.finditer(code) if code[m.start()] == JUMPDEST])
 
 
+_PUSHES = re.compile(
+    b"|".join([re.escape(bytes([PUSH0 + n])) + b".{0,%d}" % n for n in range(1, 33)]),
+    re.DOTALL,
+)
+_BLANKS = [bytes(size) for size in range(34)]
+
+
+def without_pushes(code: bytes) -> bytes:
+    """The code with zeros for every PUSH and its data: a JUMPDEST that is left is a valid target."""
+    return _PUSHES.sub(lambda push: _BLANKS[push.end() - push.start()], code)
+
+
 class Block(NamedTuple):
     """A run of instructions entered only at its first and left only after its last."""
 

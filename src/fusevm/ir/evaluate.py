@@ -22,7 +22,7 @@ from fusevm.ir.block import Block, Mode, Program
 from fusevm.ir.copies import pc_of
 from fusevm.ir.schedule import Operand, Schedule, Slot, Step, schedule
 from fusevm.ir.values import CONST, PHI, SPILL, TRAITS, Value
-from fusevm.reference.frame import Frame, valid_jumps
+from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import INSTRUCTIONS, table_of
 from fusevm.reference.interpreter import run
 from fusevm.reference.trampoline import drive, resume
@@ -180,7 +180,7 @@ def _reach(machine: Machine, words: list[int]) -> None:
 
 
 def _valid(machine: Machine, words: list[int]) -> None:
-    if words[0] not in valid_jumps(machine.frame.message.code):
+    if not machine.frame.is_jumpdest(words[0]):
         raise ExceptionalHalt(HaltReason.INVALID_JUMP)
 
 
@@ -276,7 +276,7 @@ class Runner:
             return None
         pc = ending.target
         if ending.jumped and pc not in program.cfg.dests:
-            raise ExceptionalHalt(HaltReason.INVALID_JUMP, f"0x{pc:x} is no JUMPDEST")
+            raise ExceptionalHalt(HaltReason.INVALID_JUMP, f"0x{pc:x} is not a JUMPDEST")
         if pc >= len(program.code):
             return None
         edges = zip(block.terminator.edges, order.edges, strict=True)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.state import State
-from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.bytecode import JUMPDEST, without_pushes
+from fusevm.evm.code_cache import CodeCache
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 
 PADDING = bytes(33)  # running off the end is STOP, and truncated push data reads as zeros
+CACHED = 1 << 26  # bytes
 
-
-@lru_cache(maxsize=1024)
-def padded(code: bytes) -> bytes:
-    return code + PADDING
-
-
-@lru_cache(maxsize=1024)
-def valid_jumps(code: bytes) -> frozenset[int]:
-    return jumpdests(code)
+padded = CodeCache(lambda code: code + PADDING, len, CACHED)
+jump_map = CodeCache(without_pushes, len, CACHED)
 
 
 class Frame:
     __slots__ = (
-        "code", "context", "created", "error", "gas", "mark", "memory", "message", "output",
+        "code", "context", "created", "error", "gas", "jumps", "mark", "memory", "message", "output",
         "pc", "return_range", "returndata", "reverted", "stack", "state", "static",
     )  # fmt: skip
 
@@ -33,6 +27,7 @@ class Frame:
         self.state = state
         self.context = context
         self.code = padded(message.code)
+        self.jumps: bytes | None = None  # the code without its PUSHes; made at the first jump
         self.static = message.static
         self.pc = 0
         self.gas = message.gas
@@ -50,6 +45,12 @@ class Frame:
     def succeeded(self) -> bool:
         return self.error is None and not self.reverted
 
+    def is_jumpdest(self, target: int) -> bool:
+        jumps = self.jumps
+        if jumps is None:
+            jumps = self.jumps = jump_map(self.message.code)
+        return target < len(jumps) and jumps[target] == JUMPDEST
+
     def charge(self, amount: int) -> None:
         if amount > self.gas:
             raise ExceptionalHalt(HaltReason.OUT_OF_GAS, f"{amount} needed, {self.gas} left")
@@ -64,7 +65,11 @@ class Frame:
             return
         words = (end + 31) // 32
         self.charge(memory_cost(words) - memory_cost(length // 32))
-        self.memory.extend(bytes(words * 32 - length))
+        context, growth = self.context, words * 32 - length
+        if growth > context.memory_limit - context.memory_used:
+            raise EngineLimit(memory_limit_message(context.memory_limit))
+        context.memory_used += growth
+        self.memory.extend(bytes(growth))
 
     def read(self, offset: int, size: int) -> bytes:
         """Memory that has been paid for."""
@@ -78,6 +83,10 @@ class Frame:
     def forbid_static(self, what: str) -> None:
         if self.static:
             raise ExceptionalHalt(HaltReason.STATIC_WRITE, what)
+
+
+def memory_limit_message(limit: int) -> str:
+    return f"memory: more than {limit >> 20:,} MiB in one call; EVM(memory_limit=...) sets this limit"
 
 
 def memory_cost(words: int) -> int:

@@ -14,8 +14,17 @@ from fusevm.reference.instructions import Entry, refuse, table_of
 from fusevm.reference.trampoline import drive
 
 
+_TIMED = frozenset(
+    BY_NAME[name].byte
+    for name in ("JUMP", "JUMPI", "KECCAK256", "CALLDATACOPY", "CODECOPY", "EXTCODECOPY", "RETURNDATACOPY", "MCOPY")
+    + ("LOG0", "LOG1", "LOG2", "LOG3", "LOG4", "SELFDESTRUCT")
+    + ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2")
+)
+
+
 def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """Runs a message and everything it calls."""
+    context.memory_used = 0
     table = table_of(context.fork) if hooks is None else observed_table(context.fork, hooks)
     if context.deadline is not None:
         table = _timed(table, context.deadline)
@@ -23,18 +32,17 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
 
 
 def _timed(table: tuple[Entry, ...], deadline: float) -> tuple[Entry, ...]:
-    """The same instructions with a look at the clock at every jump, since nothing runs long without one."""
+    """The same instructions with a look at the clock at every jump and at whatever may itself take long."""
 
     def timed(entry: Entry) -> Entry:
-        def jump(frame: Frame) -> Frame | None:
+        def instruction(frame: Frame) -> Frame | None:
             if time.monotonic() > deadline:
                 raise TimeLimit("the time limit is reached")
             return entry.instruction(frame)
 
-        return entry._replace(instruction=jump)
+        return entry._replace(instruction=instruction)
 
-    jumps = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
-    return tuple(timed(entry) if byte in jumps else entry for byte, entry in enumerate(table))
+    return tuple(timed(entry) if byte in _TIMED else entry for byte, entry in enumerate(table))
 
 
 def run(frame: Frame, table: tuple[Entry, ...]) -> Frame:

@@ -87,6 +87,7 @@ def begin(frame: Frame) -> bool:
 
 def end(frame: Frame) -> None:
     """Keeps a new contract's code; undoes everything if the frame failed."""
+    frame.context.memory_used -= len(frame.memory)
     if frame.message.creates and frame.succeeded:
         try:
             _deposit_code(frame)

@@ -73,7 +73,8 @@ def _enter(
             frame.charge(NEW_ACCOUNT)
     delegate = state.delegate_of(to) if rules.delegation else None
     if delegate is not None:
-        frame.charge(rules.warm_access if state.warm_address(delegate) else rules.cold_account)
+        frame.charge(rules.warm_access if state.is_warm(delegate) else rules.cold_account)
+        state.warm_address(delegate)
     given = _child_gas(frame, requested)
     frame.charge(given)
     if moved:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
-from fusevm.reference.frame import Frame, valid_jumps
+from fusevm.reference.frame import Frame
 
 
 def _jump_to(frame: Frame, target: int) -> None:
-    if target not in valid_jumps(frame.message.code):
-        raise ExceptionalHalt(HaltReason.INVALID_JUMP, f"0x{target:x} is no JUMPDEST")
+    if not frame.is_jumpdest(target):
+        raise ExceptionalHalt(HaltReason.INVALID_JUMP, f"0x{target:x} is not a JUMPDEST")
     frame.pc = target
 
 
@@ -56,8 +56,9 @@ def _selfdestruct(frame: Frame) -> Frame:
     frame.forbid_static("SELFDESTRUCT")
     beneficiary = frame.stack.pop().to_bytes(32, "big")[12:]
     balance = state.account(address).balance
-    if rules.access_sets and not state.warm_address(beneficiary):
+    if rules.access_sets and not state.is_warm(beneficiary):
         frame.charge(rules.cold_account)
+        state.warm_address(beneficiary)
     if rules.call_new_account_if_dead:
         if balance and state.is_dead(beneficiary):
             frame.charge(25_000)

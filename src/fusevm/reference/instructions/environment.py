@@ -47,8 +47,9 @@ def _blobhash(frame: Frame) -> None:
 def charge_cold_account(frame: Frame, address: bytes) -> None:
     """EIP-2929: the first look at an address in a transaction costs more."""
     rules = frame.context.rules
-    if rules.access_sets and not frame.state.warm_address(address):
+    if rules.access_sets and not frame.state.is_warm(address):
         frame.charge(rules.cold_account - rules.warm_access)
+        frame.state.warm_address(address)
 
 
 def _balance(frame: Frame) -> None:

@@ -17,8 +17,9 @@ LOG_BYTE = 8
 def _sload(frame: Frame) -> None:
     key, address = frame.stack.pop(), frame.message.address
     rules = frame.context.rules
-    if rules.access_sets and not frame.state.warm_slot(address, key):
+    if rules.access_sets and not frame.state.is_warm_slot(address, key):
         frame.charge(rules.cold_sload - rules.warm_access)
+        frame.state.warm_slot(address, key)
     frame.stack.append(frame.state.storage(address, key))
 
 
@@ -30,9 +31,10 @@ def _sstore(frame: Frame) -> None:
         raise ExceptionalHalt(HaltReason.OUT_OF_GAS, f"SSTORE needs more than {STIPEND} gas left")
     original, current = state.original_storage(address, key), state.storage(address, key)
     cost, refund = sstore_cost(rules, original, current, value)
-    if rules.access_sets and not state.warm_slot(address, key):
-        cost += rules.cold_sload
-    frame.charge(cost)
+    cold = rules.access_sets and not state.is_warm_slot(address, key)
+    frame.charge(cost + rules.cold_sload if cold else cost)
+    if cold:
+        state.warm_slot(address, key)
     if refund:
         state.add_refund(refund)
     state.set_storage(address, key, value)
