@@ -38,61 +38,86 @@ def still_works(evm: EVM) -> None:
 
 # -- memory -----------------------------------------------------------------------------------------------------------
 
+LIMIT = 1 << 20
 OVER = {
-    "a load": "PUSH5 0x10000000 MLOAD",
+    "a load": "PUSH5 0x100000 MLOAD",
     "a store far off": "PUSH1 1 PUSH6 0x2000000000 MSTORE",
-    "a byte": "PUSH1 1 PUSH5 0x10000000 MSTORE8",
-    "a hash": "PUSH5 0x10000020 PUSH0 KECCAK256",
-    "a copy": "PUSH5 0x10000020 PUSH0 PUSH0 CALLDATACOPY",
-    "a copy within memory": "PUSH1 1 PUSH0 PUSH5 0x10000020 MCOPY",
-    "a return": "PUSH5 0x10000020 PUSH0 RETURN",
-    "a log": "PUSH5 0x10000020 PUSH0 LOG0",
-    "a call's data": f"PUSH0 PUSH0 PUSH5 0x10000020 PUSH0 PUSH0 {push(OTHER)} GAS CALL",
-    "another's code": f"PUSH5 0x10000020 PUSH0 PUSH0 {push(OTHER)} EXTCODECOPY",
+    "a byte": "PUSH1 1 PUSH5 0x100000 MSTORE8",
+    "a hash": "PUSH5 0x100020 PUSH0 KECCAK256",
+    "a copy": "PUSH5 0x100020 PUSH0 PUSH0 CALLDATACOPY",
+    "a copy within memory": "PUSH1 1 PUSH0 PUSH5 0x100020 MCOPY",
+    "a return": "PUSH5 0x100020 PUSH0 RETURN",
+    "a log": "PUSH5 0x100020 PUSH0 LOG0",
+    "a call's data": f"PUSH0 PUSH0 PUSH5 0x100020 PUSH0 PUSH0 {push(OTHER)} GAS CALL",
+    "another's code": f"PUSH5 0x100020 PUSH0 PUSH0 {push(OTHER)} EXTCODECOPY",
     "another's code, far off": f"PUSH6 0x10000000000 PUSH0 PUSH0 {push(OTHER)} EXTCODECOPY",
 }
 
 
-@pytest.mark.parametrize("tier", NATIVE)
+@pytest.mark.parametrize("tier", [*NATIVE, "auto", "reference"])
 @pytest.mark.parametrize("what", OVER)
-def test_memory_beyond_the_cap_is_the_engines_limit_and_not_out_of_gas(what: str, tier: str) -> None:
-    evm = machine(tier, f"PUSH1 1 PUSH1 1 SSTORE {OVER[what]}")
+def test_memory_beyond_the_limit_is_the_engines_limit_and_not_out_of_gas(what: str, tier: str) -> None:
+    evm = machine(tier, f"PUSH1 1 PUSH1 1 SSTORE {OVER[what]}", memory_limit=LIMIT)
     before = evm.state_root
-    with pytest.raises(EngineLimit, match="memory") as raised:
+    with pytest.raises(EngineLimit, match=r"memory: more than 1 MiB in one call; EVM\(memory_limit=") as raised:
         evm.call(HERE, gas=PLENTY)
     assert not isinstance(raised.value, TimeLimit)
     assert evm.state_root == before
     still_works(evm)
 
 
-def test_the_cap_counts_the_memory_of_all_frames_together() -> None:
-    engine = NativeEngine(library(), library().handlers, caps=Caps(memory=1 << 22))
-    evm = machine("reference", f"PUSH1 1 PUSH3 0x0fffe0 MSTORE {call(HERE)} STOP")
-    evm._execute = lambda message, state, context, hooks: engine.execute(message, state, context)
-    with pytest.raises(EngineLimit):
+@pytest.mark.parametrize("tier", [*NATIVE, "auto", "reference"])
+def test_the_limit_counts_the_memory_of_all_frames_together(tier: str) -> None:
+    program = f"PUSH1 1 PUSH3 0x01ffe0 MSTORE {call(HERE)} STOP"
+    evm = machine(tier, program, memory_limit=LIMIT)
+    with pytest.raises(EngineLimit, match="memory"):
         evm.call(HERE, gas=1 << 40)
-    evm.set_code(HERE, assemble(WORKS))
-    assert evm.call(HERE).output[-1] == 5
+    assert evm.call(HERE, gas=100_000).ok  # few frames
+    still_works(evm)
 
 
-def test_other_tables_have_caps_of_their_own() -> None:
-    caps = Caps(slots=64, journal=200, logs=4096, accounts=32)
+@pytest.mark.parametrize("tier", ["native", "auto", "reference"])
+def test_memory_that_is_given_up_does_not_count(tier: str) -> None:
+    """Frames one after another have the same memory."""
+    evm = machine(
+        tier, f"PUSH1 30 loop: JUMPDEST {call(OTHER)} POP PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI", memory_limit=LIMIT
+    )
+    evm.set_code(OTHER, assemble("PUSH1 1 PUSH3 0x01ffe0 MSTORE"))
+    assert evm.call(HERE, gas=1 << 40).ok
+
+
+DEEDS = {
+    "slots": "DUP1 SLOAD POP",
+    "changes of slots": "DUP1 DUP1 SSTORE",
+    "changes of a slot": "DUP1 PUSH0 SSTORE",
+    "transient slots": "DUP1 DUP1 TSTORE",
+    "logs": "PUSH1 64 PUSH0 LOG0",
+    "accounts": "DUP1 BALANCE POP",
+    "new contracts": "PUSH0 PUSH0 PUSH0 CREATE POP",
+    "memory": "DUP1 DUP1 PUSH1 7 SHL MSTORE",
+}
+COUNTED = (
+    "PUSH0 loop: JUMPDEST {deed} PUSH1 1 ADD DUP1 PUSH2 300 GT PUSH1 @loop JUMPI PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
+)
+
+
+@pytest.mark.parametrize("what", DEEDS)
+@pytest.mark.parametrize("reverts", [False, True])
+def test_what_the_native_tables_cannot_hold_is_run_on_the_reference_tier(what: str, reverts: bool) -> None:
+    caps = Caps(slots=64, journal=200, logs=4096, accounts=32, memory=1 << 14)
     engine = NativeEngine(library(), library().handlers, caps=caps)
-    loop = "PUSH0 loop: JUMPDEST {deed} PUSH1 1 ADD PUSH1 @loop JUMP"
-    for deed in (
-        "DUP1 SLOAD POP",
-        "DUP1 TLOAD POP",
-        "DUP1 DUP1 SSTORE",
-        "DUP1 PUSH0 SSTORE",
-        "PUSH1 64 PUSH0 LOG0",
-        "DUP1 BALANCE POP",
-    ):
-        evm = machine("reference", loop.format(deed=deed))
-        evm._execute = lambda message, state, context, hooks: engine.execute(message, state, context)
-        with pytest.raises(EngineLimit, match="limit"):
-            evm.call(HERE, gas=1 << 40)
-        evm.set_code(HERE, assemble(WORKS))
-        assert evm.call(HERE).output[-1] == 5
+    program = COUNTED.format(deed=DEEDS[what])
+    seen = []
+    for native in (False, True):
+        evm = machine("reference", program.replace("RETURN", "REVERT") if reverts else program)
+        evm.set_balance(HERE, 10)
+        if native:
+            evm._execute = lambda message, state, context, hooks: engine.execute(message, state, context)
+        result = evm.call(HERE, value=3, caller=HERE)
+        seen.append((result, list(result.logs), evm.state_root))
+        still_works(evm)
+    assert seen[0] == seen[1]
+    assert seen[0][0].ok is not reverts
 
 
 # -- time -------------------------------------------------------------------------------------------------------------

@@ -151,9 +151,9 @@ def test_a_deployment_is_as_on_the_reference_tier(times: int) -> None:
     assert seen[0] == seen[1] == seen[2]
 
 
-def test_the_engines_caps_hold_on_the_default_tier() -> None:
+def test_the_memory_limit_holds_on_the_default_tier() -> None:
     evm = EVM()
     evm.set_code(HERE, assemble("PUSH1 1 PUSH5 0x2000000000 MSTORE") + bytes(600))
     for run in (lambda: evm.call(HERE, gas=1 << 62), lambda: evm.deploy(evm.get_code(HERE), gas=1 << 62)):
-        with pytest.raises(EngineLimit):
+        with pytest.raises(EngineLimit, match="memory"):
             run()

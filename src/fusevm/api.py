@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fusevm.chain.addresses import create2_address, create_address
-from fusevm.chain.environment import ZERO_ADDRESS, Block, Context, Message
+from fusevm.chain.environment import MEMORY_LIMIT, ZERO_ADDRESS, Block, Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.processing import clear_away, process, run_top, top_message, warm_up
 from fusevm.chain.state import State
@@ -46,6 +46,7 @@ class EVM:
         state: State | None = None,
         hooks: Hooks | None = None,
         timeout: float | None = None,
+        memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         self.fork = fork_named(fork)
         self.rules = rules_of(self.fork)
@@ -55,11 +56,25 @@ class EVM:
         self.timeout = timeout  # seconds a call or transaction may take; past them it ends in TimeLimit
         self.tier = tier
         self._execute = executor_for(tier)
-        self._context = Context(self.fork, self.block)  # the last call's; the next is often in the same
+        self.memory_limit = memory_limit
         self._running: dict[int, object] = {}  # whoever runs it
 
     def __repr__(self) -> str:
         return f"<EVM {self.fork.label}, {self.tier} tier, {len(self.state.accounts)} accounts>"
+
+    @property
+    def memory_limit(self) -> int:
+        """Bytes of EVM memory that all frames of a call may have together; more ends it in `EngineLimit`.
+
+        The default is more than 1,000,000,000 gas can buy.
+        """
+        return self._memory_limit
+
+    @memory_limit.setter
+    def memory_limit(self, limit: int) -> None:
+        self._memory_limit = to_number(limit, "memory limit", bits=62)
+        self._context = Context(self.fork, self.block)  # the last call's; the next is often in the same
+        self._context.memory_limit = self._memory_limit
 
     # -- running
 
@@ -236,6 +251,7 @@ class EVM:
         try:
             timeout = self.timeout
             context.deadline = None if timeout is None else time.monotonic() + timeout
+            context.memory_limit = self._memory_limit
             return self._execute(message, state, context, self.hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.abandon()

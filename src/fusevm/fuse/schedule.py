@@ -75,6 +75,11 @@ class Schedule:
         self.jumps_base = jumps.buffer_info()[0]
         self.code_base = address_of(code)
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, its code included."""
+        return 8 * len(self.words) + 4 * len(self.jumps) + len(self.kinds) + len(self.code)
+
 
 def address_of(data: bytes) -> int:
     """Where the bytes are; good for as long as somebody holds them."""

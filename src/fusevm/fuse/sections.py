@@ -25,7 +25,7 @@ from fusevm.evm.words import INTEGER_MEANINGS
 SECTION_LIMIT = 1 << 31  # gas; a longer section is split
 SMALL = 1 << 64
 # What may need Python for lack of knowledge: the gas counter must be exact there.
-OUTWARD = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
+OUTWARD = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2", "SELFDESTRUCT"))
 PUSHES = ("PUSH", "PUSHW")
 ROW_START = bytes((JUMPDEST,)) * 4  # a shorter row is as quick one by one
 ROW = re.compile(re.escape(bytes((JUMPDEST,))) + b"+")

@@ -36,5 +36,12 @@ class Arena:
         start = self.skip + offset
         self.map[start : start + len(data)] = data
 
+    def give_back(self, start: int) -> None:
+        """Returns the pages from an offset on to the machine, where it takes them; nothing there is needed any more."""
+        if hasattr(self.map, "madvise"):
+            first = -(-(self.skip + start) // mmap.PAGESIZE) * mmap.PAGESIZE
+            if first < len(self.map):
+                self.map.madvise(mmap.MADV_DONTNEED, first, len(self.map) - first)
+
     def clear(self) -> None:
         self.write(0, bytes(self.size))

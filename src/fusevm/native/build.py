@@ -45,6 +45,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
         calls.call,
         calls.run,
         outside.forget_all,
+        outside.forget_schedules,
         outside.warm_address,
         outside.put_balance,
         outside.put_nonce,
@@ -99,12 +100,15 @@ class Library:
             "fusevm_put_balance", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p
         )
         self.plain_schedule = self.loaded.function(
-            "fusevm_plain_schedule", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, *[ctypes.c_void_p] * 3
+            "fusevm_plain_schedule",
+            ctypes.c_uint64,
+            *(ctypes.c_void_p, ctypes.c_uint64, *[ctypes.c_void_p] * 3, ctypes.c_uint64, ctypes.c_void_p),
         )
         self.put_nonce = self.loaded.function(
             "fusevm_put_nonce", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64
         )
         self.forget_all = self.loaded.function("fusevm_forget_all", None, ctypes.c_void_p)
+        self.forget_schedules = self.loaded.function("fusevm_forget_schedules", None, ctypes.c_void_p)
 
 
 @cache

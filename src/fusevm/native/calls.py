@@ -1,6 +1,6 @@
 """Native code for calls: child frames made, ended and run one after another. In the subset of `lang`.
 
-What native code does not do itself (delegations, calls that bring an account into being) goes to Python, which does the
+What native code does not do itself (calls that create an account or touch an empty one) goes to Python, which does the
 instruction as the reference tier does.
 """
 
@@ -13,6 +13,7 @@ from fusevm.native.lang import (
     call_pointer,
     copy,
     exported,
+    inlined,
     load,
     native,
     ptr,
@@ -24,16 +25,18 @@ from fusevm.native.lang import (
 from fusevm.native.layout import (
     ACCOUNT_ALIVE,
     ACCOUNT_BLANK,
+    ACCOUNT_DELEGATED,
     ACCOUNT_PLAIN,
     ACCOUNT_PRECOMPILE,
-    ACCOUNT_VOID,
+    ACCOUNT_TRACELESS,
+    ACCOUNT_WARM,
     Account,
     Call,
     Engine,
     Frame,
     Status,
 )
-from fusevm.native.outside import ADDRESS_MASK, find_account, forget_all, set_balance, visit
+from fusevm.native.outside import ADDRESS_MASK, find_account, forget_all, may_visit, set_balance, visit, warm
 from fusevm.native.runtime import (
     BROKEN,
     CAPPED,
@@ -63,10 +66,8 @@ CALL, DELEGATECALL, STATICCALL, CALLCODE = 0, 1, 2, 3
 
 @native
 def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
-    """CALL and its kin: a child frame, the answer where no code runs, or ASK_PYTHON before anything is changed."""
+    """CALL and the like: a child frame, the answer where no code runs, or ASK_PYTHON before anything is changed."""
     engine = Engine(frame.engine)
-    if frame.depth >= DEPTH_LIMIT or engine.all_but_64th == 0:
-        return ASK_PYTHON
     args: ptr = top - 64
     value = u256(0)
     if kind == CALL or kind == CALLCODE:  # noqa: SIM109
@@ -74,80 +75,143 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
         value = load(u256, args)
     if value != 0 and kind == CALL and frame.static != 0:
         return STATIC
-    account = Account(find_account(engine, load(u256, top - 64) & ADDRESS_MASK))
+    address = load(u256, top - 64) & ADDRESS_MASK
+    allowed = may_visit(frame, gas, address)
+    if allowed != DONE:
+        return allowed
+    account = Account(find_account(engine, address))
     if account == 0:
         return BROKEN
-    if (account.flags & (ACCOUNT_PLAIN | ACCOUNT_VOID | ACCOUNT_PRECOMPILE)) == 0:
-        return ASK_PYTHON
-    own = account
-    if value != 0:
-        own = Account(find_account(engine, frame.address))
-        if own == 0:
+    runner = account  # whose code runs
+    if (account.flags & ACCOUNT_DELEGATED) != 0:
+        allowed = may_visit(frame, gas, account.delegate)
+        if allowed != DONE:
+            return allowed
+        runner = Account(find_account(engine, account.delegate))
+        if runner == 0:
             return BROKEN
-        if (account.flags & ACCOUNT_PRECOMPILE) != 0:
-            return ASK_PYTHON
-        if gas < CALL_VALUE and frame.reserve != 0:  # stipends must not keep a slice alive: it is time for the clock
-            return ASK_PYTHON
-        if kind == CALL and ((account.flags & ACCOUNT_ALIVE) == 0 or account.balance + value < value):
-            return ASK_PYTHON
-    is_new = (account.flags & ACCOUNT_PLAIN) != 0 and u64(account.schedule) == 0  # called for the first time
-    if is_new and call_pointer(u64, engine.load_code, account) != 0:
-        return BROKEN
-    in_offset = clamp(load(u256, args - 32))
-    in_size = clamp(load(u256, args - 64))
-    out_offset = clamp(load(u256, args - 96))
-    out_size = clamp(load(u256, args - 128))
-    gas = grow(frame, gas, in_offset, in_size)
-    if slt(gas, 0):
-        return gas
-    gas = grow(frame, gas, out_offset, out_size)
-    if slt(gas, 0):
-        return gas
+    if must_ask(frame, gas, account, runner, value, kind) != 0:
+        return ASK_PYTHON
     mark = engine.journal_count
-    gas = visit(frame, gas, account.address)
+    gas = pay_call(frame, gas, args, account, runner, value)
     if slt(gas, 0):
+        revert_to(engine, mark)  # whoever looks for the reason must find the accounts as they were
         return gas
-    stipend: u64 = 0
-    if value != 0:
-        stipend = STIPEND
-        gas = charge(frame, gas, CALL_VALUE)
-        if slt(gas, 0):
-            revert_to(engine, mark)  # whoever looks for the reason must find the account as it was
-            return gas
-    if in_size == 0:
-        in_offset = 0
-    if out_size == 0:
-        out_offset = 0
     available = gas + frame.reserve
     given = available - (available >> 6)
     requested = load(u256, top - 32)
     if requested < u256(given):
         given = u64(requested)
+    if engine.all_but_64th == 0:
+        given = u64(requested)
+        if requested > u256(available):
+            revert_to(engine, mark)
+            return FAILED
     frame.ip = ip
     frame.sp = args - 128
     frame.returned_size = 0
-    frame.call_offset = out_offset
-    frame.call_size = out_size
-    if value != 0 and own.balance < value:
+    frame.call_offset = start_of(args - 96)
+    frame.call_size = clamp(load(u256, args - 128))
+    stipend: u64 = 0
+    if value != 0:
+        stipend = STIPEND
+        own = Account(find_account(engine, frame.address))
+        if own == 0:
+            return BROKEN
+        if own.balance < value:
+            return answer(frame, gas + stipend, 0)
+    if frame.depth >= DEPTH_LIMIT:
         return answer(frame, gas + stipend, 0)
     if (account.flags & ACCOUNT_PRECOMPILE) != 0:
-        return call_precompile(frame, gas, given, account, in_offset, in_size)
+        return call_precompile(frame, gas, given, account, start_of(args - 32), clamp(load(u256, args - 64)))
     mark = engine.journal_count
-    if value != 0 and kind == CALL and own != account:
-        paid = set_balance(engine, own, own.balance - value)
-        if paid == 0 or set_balance(engine, account, account.balance + value) == 0:
-            return CAPPED
-    if (account.flags & ACCOUNT_VOID) != 0:
+    if value != 0 and kind == CALL and move(engine, frame.address, account, value) == 0:
+        return CAPPED
+    if (runner.flags & ACCOUNT_PLAIN) == 0:
         return answer(frame, gas + stipend, 1)
+    if u64(runner.schedule) == 0 and call_pointer(u64, engine.load_code, runner) != 0:
+        return BROKEN
     child = Frame(child_of(frame, gas, given, mark))
     child.gas += stipend
-    child.schedule = account.schedule
-    child.ip = account.schedule + 16
-    child.jumps = account.jumps
-    child.code = account.code
-    child.code_size = account.code_size
-    child.data = frame.memory + in_offset
-    child.data_size = in_size
+    child.data = frame.memory + start_of(args - 32)
+    child.data_size = clamp(load(u256, args - 64))
+    set_up(frame, child, account, runner, value, kind)
+    engine.frame = child
+    return DONE
+
+
+@inlined
+def start_of(operands: ptr) -> u64:
+    """The offset of a range of memory whose offset and size stand there; zero where the range is empty."""
+    if load(u256, operands - 32) == 0:
+        return 0
+    return clamp(load(u256, operands))
+
+
+@native
+def must_ask(frame: Frame, gas: u64, account: Account, runner: Account, value: u256, kind: u64) -> u64:
+    """Whether Python must do the call: it creates or touches an account, or runs what native code cannot."""
+    if (kind == CALL or kind == STATICCALL) and (account.flags & ACCOUNT_TRACELESS) == 0:
+        return 1
+    if (account.flags & ACCOUNT_DELEGATED) != 0 and (runner.flags & ACCOUNT_PLAIN) == 0 and runner.code_size != 0:
+        return 1  # a delegation, run as code
+    if (account.flags & ACCOUNT_PRECOMPILE) != 0 and account.code_size != 0:
+        return 1
+    if value == 0:
+        return 0
+    if (account.flags & ACCOUNT_PRECOMPILE) != 0:
+        return 1
+    if gas < CALL_VALUE and frame.reserve != 0:  # stipends must not keep a slice alive: it is time for the clock
+        return 1
+    return u64(kind == CALL and ((account.flags & ACCOUNT_ALIVE) == 0 or account.balance + value < value))
+
+
+@native
+def pay_call(frame: Frame, gas: u64, args: ptr, account: Account, runner: Account, value: u256) -> u64:
+    """What a call costs beside its static gas and the gas it hands on."""
+    engine = Engine(frame.engine)
+    gas = grow(frame, gas, clamp(load(u256, args - 32)), clamp(load(u256, args - 64)))
+    if slt(gas, 0):
+        return gas
+    gas = grow(frame, gas, clamp(load(u256, args - 96)), clamp(load(u256, args - 128)))
+    if slt(gas, 0):
+        return gas
+    gas = visit(frame, gas, account.address)
+    if slt(gas, 0):
+        return gas
+    if value != 0:
+        gas = charge(frame, gas, CALL_VALUE)
+        if slt(gas, 0):
+            return gas
+    if (account.flags & ACCOUNT_DELEGATED) == 0:
+        return gas
+    if (runner.flags & ACCOUNT_WARM) != 0:
+        return charge(frame, gas, engine.warm_access)
+    gas = charge(frame, gas, engine.cold_account)
+    if not slt(gas, 0) and warm(engine, runner) == 0:
+        return CAPPED
+    return gas
+
+
+@native
+def move(engine: Engine, sender: u256, account: Account, value: u256) -> u64:
+    """Moves value to an account; whether there was room to remember how to undo it."""
+    own = Account(find_account(engine, sender))
+    if own == account:
+        return 1
+    if set_balance(engine, own, own.balance - value) == 0:
+        return 0
+    return set_balance(engine, account, account.balance + value)
+
+
+@inlined
+def set_up(frame: Frame, child: Frame, account: Account, runner: Account, value: u256, kind: u64) -> None:
+    """Who a child frame is, and what it runs."""
+    child.schedule = runner.schedule
+    child.ip = runner.schedule + 16
+    child.jumps = runner.jumps
+    child.code = runner.code
+    child.code_size = runner.code_size
     child.static = frame.static
     child.creates = 0
     child.value = value
@@ -166,8 +230,6 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
         if kind == STATICCALL:
             child.static = 1
     child.code_account = account.number
-    engine.frame = child
-    return DONE
 
 
 @native

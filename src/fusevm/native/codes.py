@@ -6,27 +6,32 @@ import struct
 from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, NamedTuple
 
-from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
-from fusevm.evm.forks import LATEST, Fork
-from fusevm.evm.keccak import keccak256
+from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
-from fusevm.native.layout import ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
-from fusevm.native.plain import MOST, PlainScheduler, plain_units
+from fusevm.native.layout import ACCOUNT_DELEGATED, ACCOUNT_HASHED, ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
+from fusevm.native.plain import PlainScheduler
 from fusevm.native.schedules import ScheduleStore
-from fusevm.native.tables import Tables
+from fusevm.native.tables import NativeLimit, Tables
 from fusevm.native.views import words
 
 if TYPE_CHECKING:
     from fusevm.native.build import Library
 
 PREPARING = 0.6e-6  # seconds a byte: half of what a fused schedule takes, for it will be the better one from then on
-KEPT = 1 << 25  # bytes of code whose schedules are kept, each counted a little longer than it is
-INIT_KEPT = 1 << 24  # bytes of init code likewise: half a gigabyte at worst
-_ACCOUNT_CODE = struct.Struct(words(Account, "code_hash", "jumps"))
+FUSED_MOST = 49_152  # bytes of code; what is longer runs on a plain schedule, since fusing it would take 0.1 s and more
+FUSED_IN_CALL = 98_304  # bytes of code that one call may fuse
+KEPT = 1 << 26  # bytes of schedules that are kept, with their code
+INIT_KEPT = 1 << 26  # bytes of init code's schedules likewise
+INIT_MOST = 1 << 28  # bytes of those that run at once
+_ACCOUNT_CODE = struct.Struct(words(Account, "code_hash", "delegate"))
 NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
 NO_CODE = EMPTY_CODE_HASH[::-1].ljust(_ACCOUNT_CODE.size, b"\0")
 _FRAME_REST = struct.Struct(words(Frame, "ip", "depth"))
+_ZERO = bytes(WORD)
+ENTRY = 1024  # bytes that an entry takes beside its content
+
+Running = Callable[[], Container[int]]  # says where the schedules of frames are
 
 
 class CodeFacts(NamedTuple):
@@ -59,6 +64,8 @@ class Codes:
         self.in_use: set[tuple[bytes, Fork]] = set()  # code that this call runs plainly
         self._spent: dict[tuple[bytes, Fork], float] = {}  # seconds that took
         self._retired: list[Schedule] = []  # frames may still hold addresses into these
+        self._held: list[list[bytes]] = []  # code whose address native code may hold
+        self._fused = 0  # bytes of code fused in this call
 
     def bind(self, fork: Fork) -> None:
         """Only between calls."""
@@ -72,8 +79,14 @@ class Codes:
         """Only between calls."""
         if self.size > KEPT:
             self._forget()
-        if self._retired:
-            self._retired = []
+        if self._retired or self._held:
+            self._retired, self._held = [], []
+        self._fused = 0
+        if self.in_use and not self.tiered:  # run plainly for the last call's sake
+            for key in self.in_use:
+                if len(key[0]) <= FUSED_MOST:
+                    self.schedules.pop(key, None)
+            self.in_use.clear()
 
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
@@ -94,25 +107,45 @@ class Codes:
         schedule = self.schedules.get(key)
         if schedule is None:
             schedule = self.schedules[key] = self._made(code, on_disk=on_disk)
-            self.size += len(code) + 1024
+            self.size += schedule.size + ENTRY
         if schedule.plain:
             self.in_use.add(key)
         return schedule
 
     def _made(self, code: bytes, *, on_disk: bool) -> Schedule:
         fork = self.fork
-        if self.tiered and len(code) <= MOST and self._spent.get((code, fork), 0.0) < PREPARING * len(code):
-            kept = self._store.kept(code, fork) if on_disk else None
-            return kept or self._plain.schedule(code, fork)
-        if self._probes or not on_disk:
-            return build_schedule(code, fork, self.handlers, probes=self._probes)
-        return self._store.get(code, fork)
+        if self._probes:
+            return build_schedule(code, fork, self.handlers, probes=True)
+        worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
+        if worth and self._may_fuse(code):
+            self._fused += len(code)
+            return self._store.get(code, fork) if on_disk else build_schedule(code, fork, self.handlers)
+        kept = self._store.kept(code, fork) if on_disk else None
+        return kept or self._plain.schedule(code, fork)
+
+    def _may_fuse(self, code: bytes) -> bool:
+        """Preparing code is work that no gas pays for: there is a budget of it for each call."""
+        return len(code) <= FUSED_MOST and self._fused + len(code) <= FUSED_IN_CALL
+
+    def _forget_idle(self, running: Container[int]) -> None:
+        """In the middle of a call: drops the schedules that no frame runs."""
+        self._held.append(list(self.facts))  # accounts may hold the addresses of these codes
+        self.schedules = {key: each for key, each in self.schedules.items() if each.base in running}
+        self.size = sum(each.size + ENTRY for each in self.schedules.values())
+        self.first_frames.clear()
+        self.facts.clear()
+        self._spent.clear()
+        self.in_use.intersection_update(self.schedules)
+
+    def is_worth_fusing(self, code: bytes, seconds: float) -> bool:
+        """Whether code that has run plainly for so long should get a fused schedule."""
+        return seconds >= PREPARING * len(code)
 
     def tally(self, seconds: float) -> None:
         """A call is over that took so long: what it ran plainly may now be worth preparing."""
         for key in self.in_use:
             self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
-            if spent >= PREPARING * len(key[0]):
+            if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
                 self.schedules.pop(key, None)
         self.in_use.clear()
 
@@ -121,7 +154,7 @@ class Codes:
         JUMPDEST."""
         key = (code, self.fork)
         plain = self.schedules.get(key)
-        if plain is None or not plain.plain or plain.base != base or at not in plain.jumps:
+        if plain is None or not plain.plain or plain.base != base or not self._may_fuse(code) or at not in plain.jumps:
             return None
         pc = plain.jumps.index(at)
         self._retired.append(self.schedules.pop(key))
@@ -137,18 +170,18 @@ class Codes:
                 return retired
         return self.schedule(code)
 
-    def init_code(self, code: bytes, running: Callable[[], Container[int]]) -> Schedule:
+    def init_code(self, code: bytes, running: Running) -> Schedule:
         """The schedule of init code, which native code will remember; `running` says where those in use are."""
         schedule = self._init_codes.get(code)
         if schedule is None:
             if self._init_size > INIT_KEPT:
                 self._forget_init_codes(running())
-            if self._probes or len(code) > MOST:
-                schedule = build_schedule(code, self.fork, self.handlers, probes=self._probes)
+            if self._probes:
+                schedule = build_schedule(code, self.fork, self.handlers, probes=True)
             else:
                 schedule = self._plain.schedule(code, self.fork)
             self._init_codes[code] = schedule
-            self._init_size += len(code) + 1024
+            self._init_size += schedule.size + ENTRY
         return schedule
 
     def _forget_init_codes(self, running: Container[int] = ()) -> None:
@@ -157,15 +190,15 @@ class Codes:
             return
         self._tables.init_codes.clear()
         self._init_codes = {code: each for code, each in self._init_codes.items() if each.base in running}
-        self._init_size = sum(len(code) + 1024 for code in self._init_codes)
-        if self._init_size > INIT_KEPT:
-            raise EngineLimit(f"more than {INIT_KEPT >> 20} MiB of init code running at once")
+        self._init_size = sum(each.size + ENTRY for each in self._init_codes.values())
+        if self._init_size > INIT_MOST:
+            raise NativeLimit(f"more than {INIT_MOST >> 20} MiB of schedules of init code running at once")
 
-    def units(self, schedule: Schedule) -> list[Unit]:
-        """What stands in a schedule: made on demand, to tell where a frame failed."""
+    def units(self, schedule: Schedule, at: int) -> list[Unit]:
+        """What stands in a schedule, around one of its words at least: made on demand, to tell where a frame failed."""
         code = schedule.code
-        if not schedule.units and schedule.plain:
-            schedule.units = plain_units(code, self.fork, self.handlers.native)
+        if schedule.plain:
+            schedule.units = self._plain.section(code, self.fork, at)
         elif not schedule.units:
             again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
             schedule.units, schedule.fused_loops = again.units, again.fused_loops
@@ -195,27 +228,36 @@ class Codes:
         )  # fmt: skip
 
     def facts_of(self, code: bytes) -> CodeFacts:
+        """Without a schedule and without a hash, which take longer to make than looking at an account may cost."""
         facts = self.facts.get(code)
         if facts is None:
-            facts = self.facts[code] = self._find_out(code)
+            delegate = delegate_in(code) if rules_of(self.fork).delegation else None
+            flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
+            facts = self.facts[code] = CodeFacts(flags, code_fields(code, delegate))
+            self.size += ENTRY
         return facts
 
-    def _find_out(self, code: bytes) -> CodeFacts:
-        """Without a schedule, which takes longer to build than looking at an account may cost."""
-        flags, fields = hidden_code(code)
-        return CodeFacts(flags if delegate_in(code) is not None else ACCOUNT_PLAIN, fields)
+    def note_hash(self, code: bytes, code_hash: bytes) -> None:
+        flags, fields = self.facts_of(code)
+        self.facts[code] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:])
 
-    def scheduled_facts(self, code: bytes) -> CodeFacts:
-        """The facts with a schedule: the code is about to run."""
+    def places(self, code: bytes, running: Running, forget: Callable[[], None]) -> bytes:
+        """Where code and schedule are, for code that is about to run. `forget` is called if schedules were dropped."""
+        if self.size > KEPT and (code, self.fork) not in self.schedules:
+            self._forget_idle(running())
+            forget()
         schedule = self.schedule(code)
-        places = schedule.code_base, len(code), schedule.base, schedule.jumps_base
-        code_hash = self.facts_of(code).fields[:WORD]
-        facts = CodeFacts(ACCOUNT_PLAIN, _ACCOUNT_CODE.pack(code_hash, *places))
+        places = _PLACES.pack(schedule.code_base, len(code), schedule.base, schedule.jumps_base)
         if not schedule.plain:
-            self.facts[code] = facts
-        return facts
+            flags, fields = self.facts_of(code)
+            self.facts[code] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :])
+        return places
 
 
-def hidden_code(code: bytes) -> CodeFacts:
-    """Code that native code may not run itself: a delegation's, or what stands where a precompile is."""
-    return CodeFacts(0, _ACCOUNT_CODE.pack(keccak256(code)[::-1], address_of(code), len(code), 0, 0))
+_PLACES = struct.Struct(words(Account, "code", "jumps"))
+
+
+def code_fields(code: bytes, delegate: bytes | None = None) -> bytes:
+    """An account's fields for its code, without hash and schedule; with the account it delegates to (EIP-7702)."""
+    target = _ZERO if delegate is None else delegate[::-1].ljust(WORD, b"\0")
+    return _ACCOUNT_CODE.pack(_ZERO, address_of(code), len(code), 0, 0, target)

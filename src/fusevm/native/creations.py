@@ -15,8 +15,10 @@ from fusevm.native.layout import (
     ACCOUNT_CODED,
     ACCOUNT_CREATED,
     ACCOUNT_DIRTY,
+    ACCOUNT_HASHED,
     ACCOUNT_PLAIN,
     ACCOUNT_STORED,
+    ACCOUNT_TRACELESS,
     ACCOUNT_VOID,
     ACCOUNT_WARM,
     CREATION_ENTRY,
@@ -33,7 +35,7 @@ from fusevm.native.runtime import (
     CAPPED,
     FAILED,
     STATIC,
-    UNDO_SIZE,
+    account_entry,
     charge,
     clamp,
     folded,
@@ -166,12 +168,10 @@ def make_account(engine: Engine, account: Account) -> u64:
     """A contract without code as yet; whether there was room to remember how to undo it."""
     if journal_full(engine) != 0:
         return 0
-    entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
-    entry.slot = u64(account) - u64(engine.accounts) + CREATION_ENTRY
+    entry = Undo(account_entry(engine, account, CREATION_ENTRY))
     entry.flags = 0
-    engine.journal_count += 1
     kept = account.flags & (ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_DIRTY)
-    made: u64 = ACCOUNT_CREATED | ACCOUNT_CODED | ACCOUNT_VOID | ACCOUNT_ALIVE
+    made: u64 = ACCOUNT_CREATED | ACCOUNT_CODED | ACCOUNT_VOID | ACCOUNT_ALIVE | ACCOUNT_TRACELESS
     account.flags = kept | made
     account.nonce = 1
     account.code_hash = u256(EMPTY_CODE_HASH)
@@ -287,6 +287,6 @@ def deposit(engine: Engine, child: Frame, code: ptr, size: u64) -> u64:
     account.code = place
     account.code_size = size
     account.code_hash = keccak256_word(code, size)
-    account.flags = (account.flags & ~ACCOUNT_VOID) | (ACCOUNT_PLAIN | ACCOUNT_CODED)
+    account.flags = (account.flags & ~ACCOUNT_VOID) | (ACCOUNT_PLAIN | ACCOUNT_CODED | ACCOUNT_HASHED)
     mark_dirty(engine, account)
     return STOP

@@ -11,11 +11,13 @@ import ctypes
 import struct
 import threading
 import time
+import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from fusevm.chain.environment import Block, Context, Message
-from fusevm.chain.outcome import EngineLimit, Outcome, Status
+from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
@@ -30,7 +32,7 @@ from fusevm.native.layout import Status as Native
 from fusevm.native.logs import NativeLogs
 from fusevm.native.memory import NativeMemory
 from fusevm.native.schedules import ScheduleStore
-from fusevm.native.tables import FRAME_SIZE, SLOT_SIZE, Caps, Tables
+from fusevm.native.tables import FRAME_SIZE, SLOT_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
 from fusevm.native.views import words
 from fusevm.native.world import World
 from fusevm.native.writeback import PendingStorage
@@ -40,7 +42,7 @@ from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 
-SLICE = 20_000_000  # gas between two looks at the clock and at signals: hashing takes longest, 15 ns a unit of gas
+SLICE = 4_000_000  # gas between two looks at the clock and at signals: hashing takes longest, 15 ns per unit of gas
 
 CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
 
@@ -50,12 +52,13 @@ _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
 _ZERO = bytes(WORD)
 _GIVEN = struct.Struct("<QQQQQ20s12x20s12x32s")  # layout.Call
-_ENDED = struct.Struct("<7Q")  # the first fields of layout.Engine
+_ENDED = struct.Struct("<8Q")  # the first fields of layout.Engine
 _FRAME_HEAD = struct.Struct(words(FrameLayout, "gas", "value"))
 _RULES = (
     "access_sets", "cold_sload", "cold_account", "warm_access", "net_sstore", "sstore_sentry",
     "sstore_reset", "sstore_noop", "sstore_clear_refund", "exp_byte", "all_but_64th",
     "create_nonce", "initcode_word", "max_initcode_size", "max_code_size", "rejects_ef_code",
+    "selfdestruct_refund", "selfdestruct_only_new",
 )  # fmt: skip
 _NO_LIMIT = (1 << 64) - 1
 
@@ -73,7 +76,7 @@ class NativeEngine:
         tiered: bool = False,
     ) -> None:
         self.native = native
-        self.tables = tables = Tables(caps or Caps(), native.enter)
+        self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
         self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered)
         self.world = World(tables, self.codes, native)
         self.halts = Halts(tables, self.codes, self.world)
@@ -97,6 +100,15 @@ class NativeEngine:
     # -- a call from outside
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
+        """Runs a message; on the reference tier, from the start, where native code cannot hold what it needs."""
+        mark = state.mark()
+        try:
+            return self._execute(message, state, context)
+        except NativeLimit:
+            state.revert(mark)
+            return execute_reference(message, state, context)
+
+    def _execute(self, message: Message, state: State, context: Context) -> Outcome:
         if state.pending is not None:
             state.settle()
         if context is not self.context or context.block.version != self._block_version:
@@ -119,6 +131,7 @@ class NativeEngine:
         self.codes.make_room()
         world, shared = self.world, self.tables.shared
         self.message = message
+        self._started = 0.0
         self.frames.clear()
         self.serials.clear()
         try:
@@ -138,6 +151,9 @@ class NativeEngine:
             return outcome
         finally:
             world.end(state)
+            if shared.heavy:
+                self.native.forget_all(self.tables.address)
+                self.tables.give_back()
 
     def _call(self, message: Message, state: State) -> int:
         gas, data, code, address = message.gas, message.data, message.code, message.address
@@ -152,7 +168,9 @@ class NativeEngine:
     def _bind(self, context: Context) -> None:
         """Tells native code about the block and the transaction, unless it knows already."""
         block = context.block
-        described = (block.version, context.fork, context.origin, context.gas_price, context.blob_hashes)
+        described = (
+            block.version, context.fork, context.origin, context.gas_price, context.blob_hashes, context.memory_limit
+        )  # fmt: skip
         if described != self._described:
             self._described = self.context = None  # until all of it is told
             self._describe(context, block)
@@ -163,6 +181,7 @@ class NativeEngine:
     def _describe(self, context: Context, block: Block) -> None:
         self.codes.bind(context.fork)
         shared = self.tables.shared
+        self.tables.limit_memory(context.memory_limit)
         for name in _RULES:
             rule = getattr(context.rules, name)
             setattr(shared, name, _NO_LIMIT if rule is None else int(rule))
@@ -183,12 +202,12 @@ class NativeEngine:
         ):
             getattr(shared, name)[:] = value.to_bytes(WORD, "little")
 
-    def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int) -> None:
+    def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int, _: int) -> None:
         """Leaves what changed natively to the state: storage, logs, refund, accounts."""
         if slots:
             state.pending = PendingStorage(self.tables.slots.read(0, slots * SLOT_SIZE), self.world.addresses)
-            if refund:
-                state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
+        if refund:
+            state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
         if logs:
             state.add_logs(NativeLogs(self.tables.logs.read(0, logs)))
         if accounts or self.world.changed:
@@ -338,10 +357,7 @@ class NativeEngine:
         frame.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
         self.world.look_at_clock()
         self.world.learn()
-        try:
-            event = INSTRUCTIONS[op.name](frame)
-        except MemoryError:
-            raise EngineLimit(f"memory over the engine's cap of {self.tables.caps.memory >> 20} MiB") from None
+        event = INSTRUCTIONS[op.name](frame)
         self.tables.shared.epoch += 1
         if event is None:
             self._give_back(frame, returned=op.name in CALLS)
@@ -375,6 +391,11 @@ class NativeEngine:
 
     def _go_faster(self, message: Message, view: Any) -> None:
         """What runs long on a plain schedule goes on with a better one, where it can."""
+        now = time.perf_counter()
+        if not self._started:
+            self._started = now
+        if not self.codes.is_worth_fusing(message.code, now - self._started):
+            return
         at = (view.ip - view.schedule) // 8
         better = self.codes.prepared(message.code, view.schedule, at, on_disk=not message.creates)
         if better is not None:
@@ -418,12 +439,21 @@ def execute_tiered(message: Message, state: State, context: Context, hooks: Hook
     """As `execute`, except that code is prepared for speed only once it has run for as long as that takes."""
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
-    tiered, started = engine(tiered=True), time.perf_counter()
+    try:
+        tiered, started = engine(tiered=True), time.perf_counter()
+    except NativeUnavailable as error:
+        _warn_once(f"fusevm: the native tier cannot run here ({error}); using the reference tier")
+        return execute_reference(message, state, context)
     try:
         return _execute_surely(tiered, message, state, context)
     finally:
         if tiered.codes.in_use:
             tiered.codes.tally(time.perf_counter() - started)
+
+
+@cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, stacklevel=6)
 
 
 def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusevm.chain.outcome import EngineLimit
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.fuse.schedule import Unit
 from fusevm.native.codes import Codes
 from fusevm.native.diagnosis import diagnose
 from fusevm.native.layout import Status
-from fusevm.native.tables import Tables
+from fusevm.native.tables import NativeLimit, Tables
 from fusevm.native.world import World
 from fusevm.native.writeback import PendingStorage
 from fusevm.reference.frame import Frame
@@ -40,7 +39,7 @@ class Halts:
             return self._world.error
         if status in REASONS:
             return self.explained(frame, view, 1, ExceptionalHalt(REASONS[status]))
-        return EngineLimit(f"over a limit of the native engine: {self._tables.caps}")
+        return NativeLimit(f"over one of the native engine's limits: {self._tables.caps}")
 
     def explained(self, frame: Frame, view: Any, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
         """The halt of a call's first frame, with reason and place; of others nobody can see them."""
@@ -67,4 +66,4 @@ class Halts:
         """What stands in the schedule where a frame came back, or so many words before."""
         at = (view.ip - view.schedule) // 8 - behind
         schedule = self._codes.schedule_at(frame.message.code, view.schedule)
-        return next((unit for unit in self._codes.units(schedule) if unit.at == at), None)
+        return next((unit for unit in self._codes.units(schedule, at) if unit.at == at), None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from fusevm.native import calls, creations, frames, outside
+from fusevm.native import calls, creations, destruction, frames, outside
 from fusevm.native.handler_state import I64, I256, Handler, Opcode
 from fusevm.native.layout import Status
 
@@ -36,15 +36,15 @@ def blockhash(handler: Handler) -> None:
     handler.push(handler.build.load(scratch, typ=I256, align=8))
 
 
-def _call_out(handler: Handler, begin: Any, kind: int) -> None:
-    """CALL, CREATE and their kin: a child frame, or Python's business."""
+def _call_out(handler: Handler, begin: Any, kind: int, done_status: int = Status.CALLING) -> None:
+    """CALL, CREATE and the like: done natively, or by Python."""
     build = handler.build
     pc = handler.next_operand(I64)
     number = ir.Constant(I64, kind)
     answer = handler.call(begin, handler.frame, handler.gas, handler.sp, number, handler.next_ip())
     done = build.icmp_unsigned("==", answer, ir.Constant(I64, frames.DONE))
     with build.if_then(done, likely=True):
-        build.ret(ir.Constant(I64, Status.CALLING))
+        build.ret(ir.Constant(I64, done_status))
     ask = build.icmp_unsigned("==", answer, ir.Constant(I64, frames.ASK_PYTHON))
     with build.if_then(ask):
         handler.set_field("pc", pc)
@@ -68,6 +68,7 @@ OUTSIDE: dict[str, Opcode] = {
     "STATICCALL": lambda handler: _call_out(handler, calls.begin_call, calls.STATICCALL),
     "CREATE": lambda handler: _call_out(handler, creations.begin_creation, 0),
     "CREATE2": lambda handler: _call_out(handler, creations.begin_creation, 1),
+    "SELFDESTRUCT": lambda handler: _call_out(handler, destruction.self_destruct, 0, Status.STOP),
     "LOG0": lambda handler: _log(handler, 0),
     "LOG1": lambda handler: _log(handler, 1),
     "LOG2": lambda handler: _log(handler, 2),

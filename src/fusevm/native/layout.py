@@ -7,7 +7,7 @@ from fusevm.native.lang import Struct, ptr, u64, u256
 STACK_WORDS = 1024
 STACK_ALIGN = 1 << 16  # a frame's stack starts at a multiple of this: its height is in the pointer's low bits
 WORD = 32
-FRAME_MEMORY = 1 << 28  # bytes a frame may have: hashing them takes half a second, and cannot be interrupted
+FRAME_MEMORY = 1 << 25  # bytes a frame may have natively, for 2,150,000,000 gas: hashing them takes less than 0.1 s
 
 
 class Status:
@@ -96,6 +96,7 @@ class Engine(Struct):
     log_size: u64  # bytes
     refund: u64
     dirty_count: u64  # accounts Python does not know as they are
+    heavy: u64  # whether tables grew so large that their pages should go back to the machine
     # a precompile that Python must run, and what came of it
     asked_data: ptr
     asked_size: u64
@@ -111,14 +112,12 @@ class Engine(Struct):
     serial: u64
     slots: ptr
     slot_limit: u64
-    index: ptr  # u32 by hash: number of a slot plus one
-    index_mask: u64
+    slot_index: ptr
     journal: ptr
     journal_limit: u64
-    accounts: ptr
+    accounts: ptr  # and after the last, one to look at an account without keeping it
     account_limit: u64
-    account_index: ptr  # u32 by hash: number of an account plus one
-    account_mask: u64
+    account_index: ptr
     epoch: u64  # moves on whenever Python may have changed accounts
     logs: ptr
     log_limit: u64
@@ -138,7 +137,9 @@ class Engine(Struct):
     load_slot: ptr  # asks Python for a slot: (slot) -> status
     load_code: ptr  # asks Python for the schedule of an account's code: (account) -> status
     load_init_code: ptr  # asks Python for the schedule of init code: (init code) -> status
+    hash_code: ptr  # asks Python for the hash of an account's code: (account) -> status
     memory_end: ptr  # where the arena ends
+    memory_light: ptr  # a call that goes no further leaves no pages to give back
     secret_0: u64  # of the tables' hash
     secret_1: u64
     secret_2: u64
@@ -160,6 +161,8 @@ class Engine(Struct):
     max_initcode_size: u64
     max_code_size: u64
     rejects_ef_code: u64
+    selfdestruct_refund: u64
+    selfdestruct_only_new: u64
     # the block and the transaction
     origin: u256
     gas_price: u256
@@ -176,9 +179,10 @@ class Engine(Struct):
 class Slot(Struct):
     """A storage slot that has been touched: persistent, or transient where account's top bit is set."""
 
+    hash: u64
+    next: u64
     account: u64
     flags: u64
-    bucket: u64
     key: u256
     value: u256
     original: u256
@@ -191,8 +195,9 @@ class Account(Struct):
     contract that is made natively.
     """
 
+    hash: u64
+    next: u64
     address: u256
-    bucket: u64
     epoch: u64
     # what Python writes at once
     number: u64  # by which Python and storage slots know it
@@ -204,18 +209,25 @@ class Account(Struct):
     code_size: u64
     schedule: ptr
     jumps: ptr
+    delegate: u256  # the account whose code runs in place of its own (EIP-7702)
 
 
 ACCOUNT_WARM = 1
 ACCOUNT_PLAIN = 2  # has code of its own: no precompile, no delegation
-ACCOUNT_VOID = 4  # has no code, and calling it without value does nothing at all
+ACCOUNT_VOID = 4  # has no code and is no precompile
 ACCOUNT_BLANK = 8  # its storage was empty as the call began
-ACCOUNT_ALIVE = 16  # not empty, so that value can be sent there and nothing else changes (EIP-161)
+ACCOUNT_ALIVE = 16  # not empty (before EIP-161: there), so that value can be sent there and nothing else changes
 ACCOUNT_DIRTY = 32  # among those Python does not know as they are
-ACCOUNT_PRECOMPILE = 64  # and calling it without value does nothing beside
+ACCOUNT_PRECOMPILE = 64
 ACCOUNT_STORED = 128  # has storage
 ACCOUNT_CREATED = 256  # made here in this call
 ACCOUNT_CODED = 512  # Python does not know its code as it is
+ACCOUNT_TRACELESS = 1024  # a call to it without value changes nothing but what its code changes
+ACCOUNT_DELEGATED = 2048  # runs the code of another account
+ACCOUNT_HASHED = 4096  # the hash of its code is known
+ACCOUNT_DESTROYED = 8192  # marked here to be removed when the transaction ends
+ACCOUNT_DOOMED = 16384  # marked so by Python
+ACCOUNT_NEW = 32768  # made in this transaction by Python
 
 
 class InitCode(Struct):

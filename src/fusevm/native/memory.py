@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusevm.chain.outcome import EngineLimit
 from fusevm.native.arena import Arena
 from fusevm.native.layout import FRAME_MEMORY
+from fusevm.native.tables import NativeLimit
 
 
 class NativeMemory:
@@ -32,9 +32,7 @@ class NativeMemory:
         size = len(self)
         grown = size + len(zeros)
         if grown > FRAME_MEMORY or self._start + grown > self._arena.size:
-            raise EngineLimit(
-                f"memory over the engine's cap of {FRAME_MEMORY >> 20} MiB in a frame, {self._arena.size >> 20} in all"
-            )
+            raise NativeLimit(f"{FRAME_MEMORY >> 20} MiB of memory in a frame, {self._arena.size >> 20} in all")
         self._arena.write(self._start + size, zeros)
         self._view.memory_size = grown
         self._view.load_limit = grown - 31

@@ -7,21 +7,23 @@ balance, which are kept and undone here.
 from __future__ import annotations
 
 from fusevm.native.frames import DONE
+from fusevm.native.index import Index, clear, first_in, link
 from fusevm.native.lang import (
     call_pointer,
     copy,
     exported,
     load,
+    local,
     native,
     ptr,
     slt,
     store,
-    u32,
     u64,
     u256,
 )
 from fusevm.native.layout import (
     ACCOUNT_ENTRY,
+    ACCOUNT_HASHED,
     ACCOUNT_WARM,
     BALANCE_ENTRY,
     NONCE_ENTRY,
@@ -35,8 +37,10 @@ from fusevm.native.layout import (
 from fusevm.native.runtime import (
     BROKEN,
     CAPPED,
+    FAILED,
+    MANY,
     STATIC,
-    UNDO_SIZE,
+    account_entry,
     charge,
     clamp,
     copy_padded,
@@ -52,6 +56,8 @@ ACCOUNT_SIZE = Account.byte_size()
 BLOCK_HASH_SIZE = BlockHash.byte_size()
 LOG_HEADER_SIZE = LogHeader.byte_size()
 ADDRESS_MASK = (1 << 160) - 1
+MUCH = 1 << 20  # bytes of logs
+ACCOUNTS_AT_HAND = 1 << 16  # kept of those that were only looked at, before EIP-2929 had them paid for
 
 
 @native
@@ -74,6 +80,8 @@ def write_log(frame: Frame, gas: u64, top: ptr, topics: u64) -> u64:
     room = LOG_HEADER_SIZE + topics * 32 + ((size + 7) & ~7)
     if engine.log_size + room > engine.log_limit:
         return CAPPED
+    if engine.log_size + room > MUCH:
+        engine.heavy = 1
     header = LogHeader(engine.logs + engine.log_size)
     header.address = frame.address
     header.topics = topics
@@ -108,26 +116,32 @@ def block_hash(frame: Frame, number: u256, out: ptr) -> u64:
 
 
 @native
-def find_account(engine: Engine, address: u256) -> ptr:
-    """The account as it is at this epoch; nothing where Python cannot say."""
-    bucket = hash_key(engine, 0, address) & engine.account_mask
-    account = Account(engine.accounts)
-    while True:
-        number = u64(load(u32, engine.account_index, bucket << 2))
-        if number == 0:
-            if engine.account_count >= engine.account_limit:
-                return 0
-            account = Account(engine.accounts + engine.account_count * ACCOUNT_SIZE)
-            account.address = address
-            account.bucket = bucket
-            account.epoch = 0
-            engine.account_count += 1
-            store(engine.account_index, bucket << 2, u32(engine.account_count))
-            break
+def known_account(engine: Engine, address: u256, hashed: u64) -> ptr:
+    """The account as native code has it, or nothing."""
+    number = first_in(Index(engine.account_index), hashed)
+    while number != 0:
         account = Account(engine.accounts + (number - 1) * ACCOUNT_SIZE)
         if account.address == address:
-            break
-        bucket = (bucket + 1) & engine.account_mask
+            return account
+        number = account.next
+    return 0
+
+
+@native
+def find_account(engine: Engine, address: u256) -> ptr:
+    """The account as it is at this epoch; nothing where Python cannot say, or the table is full."""
+    hashed = hash_key(engine, 0, address)
+    account = Account(known_account(engine, address, hashed))
+    if account == 0:
+        if engine.account_count >= engine.account_limit:
+            return 0
+        account = Account(engine.accounts + engine.account_count * ACCOUNT_SIZE)
+        account.address = address
+        account.epoch = 0
+        link(Index(engine.account_index), engine.account_count, hashed)
+        engine.account_count += 1
+        if engine.account_count >= MANY:
+            engine.heavy = 1
     if account.epoch != engine.epoch:
         if call_pointer(u64, engine.load_account, account) != 0:
             return 0
@@ -135,18 +149,54 @@ def find_account(engine: Engine, address: u256) -> ptr:
     return account
 
 
+@native
+def passing_account(engine: Engine, address: u256) -> ptr:
+    """The account for one look at it: nothing is kept. Nothing where Python cannot say."""
+    account = Account(engine.accounts + engine.account_limit * ACCOUNT_SIZE)
+    account.address = address
+    if call_pointer(u64, engine.load_account, account) != 0:
+        return 0
+    return account
+
+
+@native
+def may_visit(frame: Frame, gas: u64, address: u256) -> u64:
+    """Whether there is gas for a first look at an account, if it needs one: DONE, FAILED or BROKEN.
+
+    An account is entered in the table only if so. A frame that fails for lack of gas costs its caller next to nothing,
+    so whatever it left there would be free.
+    """
+    engine = Engine(frame.engine)
+    if engine.access_sets == 0 or gas + frame.reserve >= engine.cold_account - engine.warm_access:
+        return DONE
+    account = Account(known_account(engine, address, hash_key(engine, 0, address)))
+    if account != 0:
+        return DONE
+    account = Account(passing_account(engine, address))
+    if account == 0:
+        return BROKEN
+    if (account.flags & ACCOUNT_WARM) != 0:
+        return DONE
+    return FAILED
+
+
 @exported
 def forget_all(engine: Engine) -> None:
     """Empties all tables, as a call from outside finds them."""
     forget(engine)
-    number: u64 = 0
-    while number < engine.account_count:
-        account = Account(engine.accounts + number * ACCOUNT_SIZE)
-        store(engine.account_index, account.bucket << 2, u32(0))
-        number += 1
+    clear(Index(engine.account_index), engine.account_count)
     engine.account_count = 0
     engine.dirty_count = 0
     engine.kept_size = 0
+
+
+@exported
+def forget_schedules(engine: Engine) -> None:
+    """Schedules were dropped: whoever calls an account must ask for the one of its code."""
+    number: u64 = 0
+    while number < engine.account_count:
+        Account(engine.accounts + number * ACCOUNT_SIZE).schedule = 0
+        number += 1
 
 
 @native
@@ -154,10 +204,8 @@ def warm(engine: Engine, account: Account) -> u64:
     """Warms an account; whether there was room to remember how to undo it."""
     if journal_full(engine) != 0:
         return 0
-    entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
-    entry.slot = u64(account) - u64(engine.accounts) + ACCOUNT_ENTRY
+    entry = Undo(account_entry(engine, account, ACCOUNT_ENTRY))
     entry.flags = account.flags
-    engine.journal_count += 1
     account.flags = account.flags | ACCOUNT_WARM
     return 1
 
@@ -167,10 +215,8 @@ def set_balance(engine: Engine, account: Account, balance: u256) -> u64:
     """Sets a balance; whether there was room to remember how to undo it."""
     if journal_full(engine) != 0:
         return 0
-    entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
-    entry.slot = u64(account) - u64(engine.accounts) + BALANCE_ENTRY
+    entry = Undo(account_entry(engine, account, BALANCE_ENTRY))
     entry.value = account.balance
-    engine.journal_count += 1
     account.balance = balance
     mark_dirty(engine, account)
     return 1
@@ -181,10 +227,8 @@ def set_nonce(engine: Engine, account: Account, nonce: u64) -> u64:
     """As a balance."""
     if journal_full(engine) != 0:
         return 0
-    entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
-    entry.slot = u64(account) - u64(engine.accounts) + NONCE_ENTRY
+    entry = Undo(account_entry(engine, account, NONCE_ENTRY))
     entry.flags = account.nonce
-    engine.journal_count += 1
     account.nonce = nonce
     mark_dirty(engine, account)
     return 1
@@ -225,6 +269,9 @@ def warm_address(engine: Engine, address: ptr) -> u64:
 def visit(frame: Frame, gas: u64, address: u256) -> u64:
     """Pays for looking at an account: more for the first look (EIP-2929)."""
     engine = Engine(frame.engine)
+    allowed = may_visit(frame, gas, address)
+    if allowed != DONE:
+        return allowed
     account = Account(find_account(engine, address))
     if account == 0:
         return BROKEN
@@ -237,12 +284,31 @@ def visit(frame: Frame, gas: u64, address: u256) -> u64:
 
 
 @native
+def seen_account(frame: Frame, gas: u64, address: u256, paid: ptr) -> ptr:
+    """An account to read from, the look at it paid for; `paid` takes the gas left, or why there is no account."""
+    engine = Engine(frame.engine)
+    if engine.access_sets == 0 and engine.account_count >= ACCOUNTS_AT_HAND:  # the table is but a cache here
+        account = Account(known_account(engine, address, hash_key(engine, 0, address)))
+        if account == 0:
+            store(paid, 0, gas)
+            account = Account(passing_account(engine, address))
+            if account == 0:
+                store(paid, 0, u64(BROKEN))
+            return account
+    gas = visit(frame, gas, address)
+    store(paid, 0, gas)
+    if slt(gas, 0):
+        return 0
+    return find_account(engine, address)
+
+
+@native
 def read_balance(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
-    gas = visit(frame, gas, address & ADDRESS_MASK)
-    if not slt(gas, 0):
-        account = Account(find_account(Engine(frame.engine), address & ADDRESS_MASK))
+    paid = local(u64, 1)
+    account = Account(seen_account(frame, gas, address & ADDRESS_MASK, paid))
+    if account != 0:
         store(out, 0, account.balance)
-    return gas
+    return load(u64, paid)
 
 
 @native
@@ -256,20 +322,23 @@ def read_own_balance(frame: Frame, gas: u64, out: ptr) -> u64:
 
 @native
 def read_code_size(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
-    gas = visit(frame, gas, address & ADDRESS_MASK)
-    if not slt(gas, 0):
-        account = Account(find_account(Engine(frame.engine), address & ADDRESS_MASK))
+    paid = local(u64, 1)
+    account = Account(seen_account(frame, gas, address & ADDRESS_MASK, paid))
+    if account != 0:
         store(out, 0, u256(account.code_size))
-    return gas
+    return load(u64, paid)
 
 
 @native
 def read_code_hash(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
-    gas = visit(frame, gas, address & ADDRESS_MASK)
-    if not slt(gas, 0):
-        account = Account(find_account(Engine(frame.engine), address & ADDRESS_MASK))
+    paid = local(u64, 1)
+    account = Account(seen_account(frame, gas, address & ADDRESS_MASK, paid))
+    if account != 0:
+        is_new = account.code_size != 0 and (account.flags & ACCOUNT_HASHED) == 0
+        if is_new and call_pointer(u64, Engine(frame.engine).hash_code, account) != 0:
+            return BROKEN
         store(out, 0, account.code_hash)
-    return gas
+    return load(u64, paid)
 
 
 @native
@@ -277,10 +346,11 @@ def copy_code(frame: Frame, gas: u64, address: u256, to: u256, start: u256, size
     """EXTCODECOPY."""
     engine = Engine(frame.engine)
     mark = engine.journal_count
-    gas = visit(frame, gas, address & ADDRESS_MASK)
+    paid = local(u64, 1)
+    account = Account(seen_account(frame, gas, address & ADDRESS_MASK, paid))
+    gas = load(u64, paid)
     if slt(gas, 0):
         return gas
-    account = Account(find_account(engine, address & ADDRESS_MASK))
     gas = copy_padded(frame, gas, to, start, size, account.code, account.code_size)
     if slt(gas, 0):
         revert_to(engine, mark)  # whoever looks for the reason must find the account as it was

@@ -6,9 +6,11 @@ takes some nanoseconds a byte, a fused one a microsecond.
 
 from __future__ import annotations
 
+import ctypes
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import Fork
 from fusevm.fuse.schedule import STACK_LIMIT, Handlers, Schedule, Unit, address_of
 from fusevm.fuse.sections import (
@@ -27,20 +29,34 @@ from fusevm.fuse.sections import (
     kinds_of,
 )
 from fusevm.native.arena import Arena
-from fusevm.native.lang import bswap, exported, fill, inlined, load, native, ptr, slt, store, u8, u32, u64, u256
+from fusevm.native.lang import Struct, bswap, exported, fill, inlined, load, native, ptr, slt, store, u8, u32, u64, u256
 from fusevm.native.layout import PlainOp
+from fusevm.native.views import view_of
 
-MOST = 1 << 20  # bytes of code; a section of these costs less than 32 bits of gas
-WORDS = 4  # for a byte of code at most: a section's two, a handler and its operand
+AT_HAND = 1 << 18  # bytes of code for which there is always room to write a schedule
+WORDS = 6  # for a byte of code at most: two sections' two, a handler and its operand
+SPLIT = 1 << 31  # gas: a longer section is split, since 32 bits must do
+EVERYWHERE = (1 << 64) - 1
 END, SECTION, GAS_SECTION = 256, 257, 258  # behind the opcodes
 OP_SIZE = PlainOp.byte_size()
 JUMPS = ENDS_BLOCK + 1  # ends a block, and nothing but a jump can reach what follows
 SHORT = 8  # bytes that are pushed as one word
 
 
+class SectionPlace(Struct):
+    """A section of a plain schedule."""
+
+    pc: u64
+    at: u64  # its first word in the schedule
+    opens: u64  # whether it opens a block
+
+
 @exported
-def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr) -> u64:
-    """Writes the schedule and where its jumps may land; how many words it has."""
+def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr, until: u64, found: SectionPlace) -> u64:
+    """Writes the schedule and where its jumps may land; how many words it has.
+
+    Ends at the section that the word `until` is in, and says which that is.
+    """
     fill(jumps, 0, (size + 1) << 2)
     count: u64 = 2
     pc: u64 = 0
@@ -64,11 +80,16 @@ def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr) -> u6
             reached = 1
             store(jumps, pc << 2, u32(count))
         if reached == 0:
-            if pc >= size:
+            if pc >= size or count > until:
                 return count
             pc += op.immediate + 1
             continue
         if opened == 0:
+            if count > until:
+                return count
+            found.pc = pc
+            found.at = count
+            found.opens = 1
             store(words, count << 3, PlainOp(ops + SECTION * OP_SIZE).handler)
             head = count + 1
             place = head
@@ -98,11 +119,16 @@ def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr) -> u6
             store(words, count << 3, pc)
             count += 1
         pc += op.immediate + 1
-        if op.ending == ENDS_SECTION:
+        if op.ending == ENDS_SECTION or (op.ending == GOES_ON and gas >= SPLIT):
             if place == head:
                 first_gas = gas
             else:
                 store(words, place << 3, gas)
+            if count > until:
+                return count
+            found.pc = pc
+            found.at = count
+            found.opens = 0
             store(words, count << 3, PlainOp(ops + GAS_SECTION * OP_SIZE).handler)
             place = count + 1
             count += 2
@@ -150,21 +176,37 @@ class PlainScheduler:
         self._write = write
         self._handlers = handlers
         self._tables: dict[Fork, array[int]] = {}
-        self._words = Arena(8 * (WORDS * (MOST + 2) + 2))
-        self._jumps = Arena(4 * (MOST + 1))
+        self._room = self._room_for(AT_HAND)
+        self._found = view_of(SectionPlace)()
+
+    @staticmethod
+    def _room_for(size: int) -> tuple[Arena, Arena]:
+        """To write schedule and jumps of so much code."""
+        return Arena(8 * (WORDS * (size + 2) + 2)), Arena(4 * (size + 1))
 
     def schedule(self, code: bytes, fork: Fork) -> Schedule:
-        table = self._tables.get(fork)
-        if table is None:
-            table = self._tables[fork] = plain_ops(fork, self._handlers)
-        places = self._words.address, self._jumps.address
-        count = self._write(address_of(code), len(code), table.buffer_info()[0], *places)
+        room = self._room if len(code) <= AT_HAND else self._room_for(len(code))
+        count = self._written(code, fork, room, EVERYWHERE)
         words, jumps = array("Q"), array("I")
-        words.frombytes(self._words.read(0, 8 * count))
-        jumps.frombytes(self._jumps.read(0, 4 * (len(code) + 1)))
+        words.frombytes(room[0].view(room[0].address, 8 * count))
+        jumps.frombytes(room[1].view(room[1].address, 4 * (len(code) + 1)))
         schedule = Schedule(words, jumps, code, [], b"")
         schedule.plain = True
         return schedule
+
+    def _written(self, code: bytes, fork: Fork, room: tuple[Arena, Arena], until: int) -> int:
+        table = self._tables.get(fork)
+        if table is None:
+            table = self._tables[fork] = plain_ops(fork, self._handlers)
+        places = address_of(code), len(code), table.buffer_info()[0], room[0].address, room[1].address
+        return self._write(*places, until, ctypes.addressof(self._found))
+
+    def section(self, code: bytes, fork: Fork, at: int) -> list[Unit]:
+        """What stands in the section that the schedule's word `at` is in, to tell where a frame failed."""
+        room = self._room if len(code) <= AT_HAND else self._room_for(len(code))
+        self._written(code, fork, room, at)
+        found = self._found
+        return next(plain_sections(code, fork, self._handlers.native, found.pc, found.at, opens=bool(found.opens)))
 
 
 def plain_form(kind: Kind) -> tuple[str, int]:
@@ -200,47 +242,47 @@ def plain_ops(fork: Fork, handlers: Handlers) -> array[int]:
 
 
 def plain_units(code: bytes, fork: Fork, native: frozenset[str]) -> list[Unit]:
-    """What stands in a plain schedule, to tell where a frame failed."""
+    """What stands in a plain schedule."""
+    return [unit for section in plain_sections(code, fork, native) for unit in section]
+
+
+def plain_sections(
+    code: bytes, fork: Fork, native: frozenset[str], pc: int = 0, at: int = 2, *, opens: bool = True
+) -> Iterator[list[Unit]]:
+    """The sections of a plain schedule one after another, from the one of that pc and place on."""
     kinds, end = kinds_of(fork, native), len(code)
-    units: list[Unit] = []
-    at, pc = 2, 0
-    reached, opened = True, False
-    start, gas, tokens = 0, 0, [("SECTION", 2, 0)]  # of the running section: names, places and pcs
-
-    def finish() -> None:
-        section = Section(start, gas, 0 if tokens[0][0] == "SECTION" else -1, 0, [])
-        for n, (name, place, where) in enumerate(tokens):
-            units.append(Unit(place, (name,), (Token(name, 0, where, int(n > 0)),), None if n else section))
-
     while True:
-        kind = kinds[code[pc]] if pc < end else None
-        if kind is not None and kind.role == ROLE_DEST:
-            if opened:
-                finish()
-            reached, opened = True, False
-        if not reached:
+        start, first = pc, "SECTION" if opens else "GASSECTION"
+        tokens = [(first, at, pc)]  # names, places and pcs
+        at += 2
+        gas = 0
+        ending = GOES_ON
+        while ending == GOES_ON:
+            kind = kinds[code[pc]] if pc < end else None
+            if kind is None:
+                tokens.append(("STOP" if pc >= end else "INVALID", at, pc))
+                at, pc, ending = at + 1, pc + 1, JUMPS
+                break
+            if kind.role == ROLE_DEST and not (opens and pc == start):
+                ending = ENDS_BLOCK
+                break
+            gas += kind.gas
+            name, operands = plain_form(kind)
+            if name:
+                tokens.append((name, at, pc))
+                at += 1 + operands
+            pc += 1 + kind.immediate
+            ending = JUMPS if kind.ending == ENDS_BLOCK and kind.name != "JUMPI" else kind.ending
+            if ending == GOES_ON and gas >= SPLIT:
+                ending = ENDS_SECTION
+        section = Section(start, gas, 0 if opens else -1, 0, [])
+        yield [
+            Unit(place, (name,), (Token(name, 0, where, int(n > 0)),), None if n else section)
+            for n, (name, place, where) in enumerate(tokens)
+        ]
+        opens = ending != ENDS_SECTION
+        while ending == JUMPS and (pc >= end or code[pc] != JUMPDEST):
             if pc >= end:
-                return units
-            pc += 1 + (kind.immediate if kind else 0)
-            continue
-        if not opened:
-            opened, start, gas, tokens = True, pc, 0, [("SECTION", at, pc)]
-            at += 2
-        if kind is None:
-            tokens.append(("STOP" if pc >= end else "INVALID", at, pc))
-            at, pc, reached, opened = at + 1, pc + 1, False, False
-            finish()
-            continue
-        gas += kind.gas
-        name, operands = plain_form(kind)
-        if name:
-            tokens.append((name, at, pc))
-            at += 1 + operands
-        pc += 1 + kind.immediate
-        if kind.ending == ENDS_SECTION:
-            finish()
-            start, gas, tokens = pc, 0, [("GASSECTION", at, pc)]
-            at += 2
-        elif kind.ending == ENDS_BLOCK:
-            finish()
-            opened, reached = False, kind.name == "JUMPI"
+                return
+            skipped = kinds[code[pc]]
+            pc += 1 + (skipped.immediate if skipped else 0)

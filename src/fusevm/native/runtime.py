@@ -6,6 +6,7 @@ was not enough. Gas is handed out in slices, so what is short may still be in th
 
 from __future__ import annotations
 
+from fusevm.native.index import Index, clear, first_in, link
 from fusevm.native.keccak import keccak256_word
 from fusevm.native.lang import (
     bswap,
@@ -30,6 +31,7 @@ from fusevm.native.lang import (
 from fusevm.native.layout import (
     ACCOUNT_CODED,
     ACCOUNT_CREATED,
+    ACCOUNT_DESTROYED,
     ACCOUNT_DIRTY,
     ACCOUNT_ENTRY,
     ACCOUNT_WARM,
@@ -57,6 +59,8 @@ HUGE = 1 << 42  # no offset or size from here on can be paid for, not even with 
 SLOT_SIZE = Slot.byte_size()
 UNDO_SIZE = Undo.byte_size()
 SSTORE_SET = 20_000
+SLOTS_AT_HAND = 1 << 16
+MANY = 1 << 13  # entries of a table from which on it is heavy
 STIPEND = 2_300
 
 
@@ -107,8 +111,10 @@ def grow(frame: Frame, gas: u64, offset: u64, size: u64) -> u64:
         return gas
     engine = Engine(frame.engine)
     new_size = words << 5
-    if new_size > FRAME_MEMORY or u64(frame.memory) + new_size > u64(engine.memory_end):
-        return CAPPED
+    if u64(frame.memory) + new_size > u64(engine.memory_light):
+        if new_size > FRAME_MEMORY or u64(frame.memory) + new_size > u64(engine.memory_end):
+            return CAPPED
+        engine.heavy = 1
     fill(frame.memory + frame.memory_size, 0, new_size - frame.memory_size)
     frame.memory_size = new_size
     frame.load_limit = new_size - 31
@@ -247,31 +253,39 @@ def hash_key(engine: Engine, account: u64, key: u256) -> u64:
 
 @native
 def find_slot(frame: Frame, account: u64, key: u256) -> ptr:
-    """The slot, asking Python for its value if it is new; nothing if that failed or the table is full."""
+    """The slot. One that is not known yet is loaded after the last, for `keep_slot` to keep once it is paid for.
+
+    Nothing where Python cannot load it, or the table is full.
+    """
     engine = Engine(frame.engine)
-    bucket = hash_key(engine, account, key) & engine.index_mask
-    while True:
-        number = u64(load(u32, engine.index, bucket << 2))
-        if number == 0:
-            break
+    hashed = hash_key(engine, account, key)
+    number = first_in(Index(engine.slot_index), hashed)
+    while number != 0:
         slot = Slot(engine.slots + (number - 1) * SLOT_SIZE)
         if slot.key == key and slot.account == account:
             return slot
-        bucket = (bucket + 1) & engine.index_mask
+        number = slot.next
     if engine.slot_count >= engine.slot_limit:
         return 0
     fresh = Slot(engine.slots + engine.slot_count * SLOT_SIZE)
+    fresh.hash = hashed
     fresh.account = account
     fresh.key = key
     fresh.flags = 0
-    fresh.bucket = bucket
     fresh.value = u256(0)
     fresh.original = u256(0)
     if (account & TRANSIENT) == 0 and frame.blank == 0 and call_pointer(u64, engine.load_slot, fresh) != 0:
         return 0
-    engine.slot_count += 1
-    store(engine.index, bucket << 2, u32(engine.slot_count))
     return fresh
+
+
+@inlined
+def keep_slot(engine: Engine, slot: Slot) -> None:
+    if u64(slot) - u64(engine.slots) == engine.slot_count * SLOT_SIZE:
+        link(Index(engine.slot_index), engine.slot_count, slot.hash)
+        engine.slot_count += 1
+        if unlikely(engine.slot_count >= MANY):
+            engine.heavy = 1
 
 
 @inlined
@@ -285,7 +299,18 @@ def record(engine: Engine, slot: Slot) -> None:
 
 
 @inlined
+def account_entry(engine: Engine, account: Account, kind: u64) -> ptr:
+    """A journal entry about an account, its old value still to be written."""
+    entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
+    entry.slot = u64(account) - u64(engine.accounts) + kind
+    engine.journal_count += 1
+    return entry
+
+
+@inlined
 def journal_full(engine: Engine) -> u64:
+    if unlikely(engine.journal_count >= MANY):
+        engine.heavy = 1
     return u64(engine.journal_count >= engine.journal_limit)
 
 
@@ -316,7 +341,10 @@ def revert_to(engine: Engine, mark: u64) -> None:
 def undo_account(engine: Engine, entry: Undo) -> None:
     account = Account(engine.accounts + (entry.slot & (ACCOUNT_ENTRY - 1)))
     if entry.slot < BALANCE_ENTRY:
-        account.flags = (account.flags & ~ACCOUNT_WARM) | (entry.flags & ACCOUNT_WARM)
+        undone = (account.flags ^ entry.flags) & (ACCOUNT_WARM | ACCOUNT_DESTROYED)
+        account.flags = account.flags ^ undone
+        if (undone & ACCOUNT_DESTROYED) != 0:
+            mark_dirty(engine, account)
         return
     if entry.slot < NONCE_ENTRY:
         account.balance = entry.value
@@ -331,11 +359,7 @@ def undo_account(engine: Engine, entry: Undo) -> None:
 @native
 def forget(engine: Engine) -> None:
     """Empties the slot table, the journal and the logs."""
-    number: u64 = 0
-    while number < engine.slot_count:
-        slot = Slot(engine.slots + number * SLOT_SIZE)
-        store(engine.index, slot.bucket << 2, u32(0))
-        number += 1
+    clear(Index(engine.slot_index), engine.slot_count)
     engine.slot_count = 0
     engine.journal_count = 0
     engine.refund = 0
@@ -354,8 +378,11 @@ def storage_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
             return gas
         if journal_full(engine) != 0:
             return CAPPED
+        keep_slot(engine, slot)
         record(engine, slot)
         slot.flags = slot.flags | SLOT_WARM
+    elif engine.slot_count < SLOTS_AT_HAND:  # without access sets, slots that were only read are a cache
+        keep_slot(engine, slot)
     store(out, 0, slot.value)
     return gas
 
@@ -401,15 +428,17 @@ def storage_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
                     refund += SSTORE_SET - engine.sstore_noop
                 else:
                     refund += engine.sstore_reset - engine.sstore_noop
-    if engine.access_sets != 0 and (slot.flags & SLOT_WARM) == 0:
-        cost += engine.cold_sload
-    gas = charge(frame, gas, cost)
+    cold = u64(engine.access_sets != 0 and (slot.flags & SLOT_WARM) == 0)
+    gas = charge(frame, gas, cost + cold * engine.cold_sload)
     if slt(gas, 0):
+        return gas
+    engine.refund += refund
+    if cold == 0 and current == value:
         return gas
     if journal_full(engine) != 0:
         return CAPPED
+    keep_slot(engine, slot)
     record(engine, slot)
-    engine.refund += refund
     slot.flags = slot.flags | (SLOT_WARM | SLOT_DIRTY)
     slot.value = value
     return gas
@@ -430,8 +459,13 @@ def transient_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
     if frame.static != 0:
         return STATIC
     slot = Slot(find_slot(frame, frame.account | TRANSIENT, key))
-    if slot == 0 or journal_full(engine) != 0:
+    if slot == 0:
         return CAPPED
+    if slot.value == value:
+        return gas
+    if journal_full(engine) != 0:
+        return CAPPED
+    keep_slot(engine, slot)
     record(engine, slot)
     slot.value = value
     return gas

@@ -9,22 +9,27 @@ from collections.abc import Callable, Generator, Iterator, MutableSet
 from typing import Any, NamedTuple
 
 from fusevm.chain.environment import Context
-from fusevm.chain.outcome import EngineLimit, TimeLimit
+from fusevm.chain.outcome import TimeLimit
 from fusevm.chain.state import Account as StateAccount
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import Precompile, PrecompileFailure, precompiles_of
 from fusevm.native.build import Library
-from fusevm.native.codes import NO_ACCOUNT, NO_CODE, Codes, hidden_code
+from fusevm.native.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
 from fusevm.native.creations import MAX_NONCE
 from fusevm.native.layout import (
     ACCOUNT_ALIVE,
     ACCOUNT_BLANK,
     ACCOUNT_CODED,
     ACCOUNT_CREATED,
+    ACCOUNT_DESTROYED,
     ACCOUNT_DIRTY,
+    ACCOUNT_DOOMED,
+    ACCOUNT_HASHED,
+    ACCOUNT_NEW,
     ACCOUNT_PRECOMPILE,
     ACCOUNT_STORED,
+    ACCOUNT_TRACELESS,
     ACCOUNT_VOID,
     ACCOUNT_WARM,
     SLOT_WARM,
@@ -35,20 +40,24 @@ from fusevm.native.layout import (
     Slot,
 )
 from fusevm.native.runtime import FAILED
-from fusevm.native.tables import Tables
+from fusevm.native.tables import NativeLimit, Tables
 from fusevm.native.views import view_of, words
 from fusevm.reference.apart import run_precompile
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 _ACCOUNT = struct.Struct(words(Account, "number", "balance") + f"{len(NO_ACCOUNT)}s")
+_ACCOUNT_ADDRESS = Account.offset("address")
 _ACCOUNT_BODY = Account.offset("number")
-_SLOT_HEAD = struct.Struct("<QQQ32s")
+_SLOT_HEAD = struct.Struct(words(Slot, "account", "key"))
+_SLOT_HEAD_AT = Slot.offset("account")
 _SLOT_VALUE, _SLOT_ORIGINAL = Slot.offset("value"), Slot.offset("original")
 _ACCOUNT_HEAD = struct.Struct(words(Account, "number", "balance"))
 _ACCOUNT_CODE = struct.Struct(words(Account, "code", "code_size"))
 _CODE = Account.offset("code")
 _INIT_CODE = struct.Struct(words(InitCode))
-_KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED
+_CODE_HASH = Account.offset("code_hash")
+_KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
+_NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an address nobody has used
 _ZERO = bytes(WORD)
 _LONG = 4_096  # bytes: copying less costs little
 _LONG_NONCE = "a nonce of more than 64 bits"
@@ -60,7 +69,7 @@ def _native(address: bytes) -> bytes:
 
 def _word(number: int) -> bytes:
     if number >> 256:
-        raise EngineLimit("a balance of more than 256 bits")
+        raise NativeLimit("a balance of more than 256 bits")
     return number.to_bytes(WORD, "little") if number else _ZERO
 
 
@@ -119,6 +128,7 @@ class World:
         self._native = native
         self._account_map = tables.accounts.map
         self._account_shift = tables.accounts.skip - tables.accounts.address
+        self._passing = tables.accounts.address + tables.caps.accounts * Account.byte_size()  # to look at, not to keep
         self.state: State
         self.context: Context
         self.precompiles: dict[bytes, Precompile] = {}
@@ -131,6 +141,7 @@ class World:
         self.warmth = NativeWarmth(self._is_warm, self._warm)
         self.changed: dict[bytes, Before] = {}  # accounts that changed, as far as Python knows
         self.made: dict[bytes, bool] = {}  # of these, contracts made natively; whether there was no account before
+        self.destroyed: set[bytes] = set()  # accounts that SELFDESTRUCT marked natively
         self.busy = False
         self.calls = 0  # tells whether the call a journal entry belongs to is still running
         self.hashes_asked = False
@@ -141,6 +152,7 @@ class World:
             "load_block_hash": _Callback(self._guarded(self._load_block_hash)),
             "load_code": _Callback(self._guarded(self._load_code)),
             "load_init_code": _Callback(self._guarded(self._load_init_code)),
+            "hash_code": _Callback(self._guarded(self._hash_code)),
             "run_precompile": _Callback(self._guarded(self._run_precompile)),
         }
         for name, callback in self._callbacks.items():
@@ -207,7 +219,7 @@ class World:
 
     def _load_slot(self, address: int) -> None:
         table, at = self._tables.slots, address - self._tables.slots.address
-        number, _, _, raw_key = _SLOT_HEAD.unpack_from(table.map, table.skip + at)
+        number, _, raw_key = _SLOT_HEAD.unpack_from(table.map, table.skip + at + _SLOT_HEAD_AT)
         account, key, state = self.addresses[number], int.from_bytes(raw_key, "little"), self.state
         value = state.account(account).storage.get(key, 0)
         if value:
@@ -225,57 +237,69 @@ class World:
             self.look_at_clock()
         data, state = self._account_map, self.state
         at = address + self._account_shift
-        where = data[at : at + 20][::-1]
+        where = self._address_at(at)
         if where in self.entries:
             self._load_again(at, where)
             return
-        self.entries[where] = address
+        number = 0
+        if address != self._passing:
+            self.entries[where] = address
+            number = self.number(where)
         flags = 0
         if self._all_warm or where in self.initially_warm or where in state.always_warm:
             flags = ACCOUNT_WARM
         if where not in self.precompiles and not state.exists(where):
             if not (state.original or state.warm_slots):
                 flags |= ACCOUNT_BLANK
-            if self._voids:
-                flags |= ACCOUNT_VOID
-            _ACCOUNT.pack_into(data, at + _ACCOUNT_BODY, self.number(where), flags, 0, _ZERO, NO_ACCOUNT)
+            flags |= _NOBODY if self._voids else ACCOUNT_VOID
+            _ACCOUNT.pack_into(data, at + _ACCOUNT_BODY, number, flags, 0, _ZERO, NO_ACCOUNT)
             return
         account = state.account(where)
         if self.is_blank(account):
             flags |= ACCOUNT_BLANK
-        self._describe(at, where, account, flags, _word(account.balance))
+        self._describe(at, where, account, number, flags, _word(account.balance))
+
+    def _address_at(self, at: int) -> bytes:
+        """Of the account at that place in the table's map."""
+        start = at + _ACCOUNT_ADDRESS
+        return self._account_map[start : start + 20][::-1]
 
     def _load_again(self, at: int, where: bytes) -> None:
         """An account may have changed natively since it was looked at, or may have been undone."""
         self.learn()
         _, known, _, raw_balance = _ACCOUNT_HEAD.unpack_from(self._account_map, at + _ACCOUNT_BODY)
-        self._describe(at, where, self.state.account(where), known & _KEPT, raw_balance)
+        self._describe(at, where, self.state.account(where), self.number(where), known & _KEPT, raw_balance)
 
-    def _describe(self, at: int, where: bytes, account: StateAccount, flags: int, raw_balance: bytes) -> None:
+    def _describe(
+        self, at: int, where: bytes, account: StateAccount, number: int, flags: int, raw_balance: bytes
+    ) -> None:
         if account.storage:
             flags |= ACCOUNT_STORED
+        if where in self.state.destroyed and where not in self.destroyed:
+            flags |= ACCOUNT_DOOMED
+        if where in self.state.created and not flags & ACCOUNT_CREATED:
+            flags |= ACCOUNT_NEW
         if account.nonce > MAX_NONCE:
-            raise EngineLimit(_LONG_NONCE)
+            raise NativeLimit(_LONG_NONCE)
         more, fields = self._nature(where, account)
-        described = self.number(where), flags | more, account.nonce, raw_balance, fields
+        described = number, flags | more, account.nonce, raw_balance, fields
         _ACCOUNT.pack_into(self._account_map, at + _ACCOUNT_BODY, *described)
 
     def _nature(self, where: bytes, account: StateAccount) -> tuple[int, bytes]:
         """What calling the account means, as flags, and the fields about its code."""
-        code = account.code
+        code, there = account.code, self.state.exists(where)
         if where in self.precompiles:
-            flags, fields = hidden_code(code) if code else (0, NO_ACCOUNT if account.empty else NO_CODE)
-            if self._voids and not (account.empty and self.state.exists(where)):
-                flags |= ACCOUNT_PRECOMPILE
+            flags = ACCOUNT_PRECOMPILE
+            fields = code_fields(code) if code else NO_ACCOUNT if account.empty else NO_CODE
         elif code:
             flags, fields = self._codes.facts_of(code)
-            if self._voids:
-                flags |= ACCOUNT_ALIVE
-        elif not account.empty:
-            flags, fields = (ACCOUNT_VOID | ACCOUNT_ALIVE if self._voids else 0), NO_CODE
         else:
-            flags, fields = (ACCOUNT_VOID if self._voids and not self.state.exists(where) else 0), NO_ACCOUNT
-        return flags, fields
+            flags, fields = ACCOUNT_VOID, NO_ACCOUNT if account.empty else NO_CODE
+        if not self._voids:
+            return (flags | ACCOUNT_TRACELESS | ACCOUNT_ALIVE if there else flags), fields
+        if not account.empty:
+            return flags | ACCOUNT_TRACELESS | ACCOUNT_ALIVE, fields
+        return (flags if there else flags | ACCOUNT_TRACELESS), fields  # an empty account would be touched
 
     def _load_init_code(self, address: int) -> None:
         self.look_at_clock()
@@ -296,10 +320,23 @@ class World:
         self.learn()
         table = self._tables.accounts
         at = table.skip + address - table.address
-        account = self.state.account(table.map[at : at + 20][::-1])
-        fields = self._codes.scheduled_facts(account.code).fields
-        start = at + _ACCOUNT_BODY + _ACCOUNT_HEAD.size
-        table.map[start : start + len(fields)] = fields
+        account = self.state.account(self._address_at(at))
+        places = self._codes.places(account.code, self._running, self._forget_schedules)
+        start = at + _CODE
+        table.map[start : start + len(places)] = places
+
+    def _forget_schedules(self) -> None:
+        self._native.forget_schedules(self._tables.address)
+
+    def _hash_code(self, address: int) -> None:
+        self.learn()
+        table = self._tables.accounts
+        at = table.skip + address - table.address
+        account = self.state.account(self._address_at(at))
+        start, code_hash = at + _CODE_HASH, account.code_hash()
+        table.map[start : start + WORD] = code_hash[::-1]
+        self._codes.note_hash(account.code, code_hash)
+        view_of(Account).from_address(address).flags |= ACCOUNT_HASHED
 
     def look_at_clock(self) -> None:
         deadline = self.context.deadline
@@ -310,7 +347,7 @@ class World:
         self.look_at_clock()
         table, shared, context = self._tables.accounts, self._tables.shared, self.context
         at = table.skip + address - table.address
-        contract = self.precompiles[table.map[at : at + 20][::-1]]
+        contract = self.precompiles[self._address_at(at)]
         size, gas = shared.asked_size, shared.asked_gas
         shared.answer_size = FAILED
         if size > _LONG and contract.gas(self._tables.memory.view(shared.asked_data, size), context.fork) > gas:
@@ -322,6 +359,8 @@ class World:
                 output = run_precompile(contract, data, context.fork, price, context.deadline)
             except PrecompileFailure:
                 return
+            if len(output) > self._tables.output.size:
+                raise NativeLimit(f"{self._tables.output.size >> 20} MiB of a precompile's output")
             self._tables.output.write(0, output)
             shared.answer_size, shared.answer_gas = len(output), gas - price
 
@@ -353,7 +392,7 @@ class World:
     def set_nonce(self, address: bytes, account: StateAccount, nonce: int) -> None:
         """As a balance."""
         if nonce > MAX_NONCE:
-            raise EngineLimit(_LONG_NONCE)
+            raise NativeLimit(_LONG_NONCE)
         self._put(self._native.put_nonce, address, account, nonce)
         account.nonce = nonce
 
@@ -362,7 +401,7 @@ class World:
         self.undo_to(shared.journal_count, shared.log_size, shared.refund)
         self._note(address, account)
         if not put(self._tables.address, _native(address), value):
-            raise self.error or EngineLimit(f"over a limit of the native engine: {self._tables.caps}")
+            raise self.error or NativeLimit("accounts or changes")
 
     def learn(self) -> None:
         """Python is told of accounts that changed natively, or were undone; before it acts, it must be."""
@@ -376,7 +415,8 @@ class World:
             number, flags, nonce, raw = _ACCOUNT_HEAD.unpack_from(table.map, at + _ACCOUNT_BODY)
             known = flags & ~(ACCOUNT_DIRTY | ACCOUNT_CODED)
             _ACCOUNT_HEAD.pack_into(table.map, at + _ACCOUNT_BODY, number, known, nonce, raw)
-            address = table.map[at : at + 20][::-1]
+            address = self._address_at(at)
+            self._learn_end(address, flags)
             account = self._changing(address, flags)
             if account is None:
                 continue
@@ -385,6 +425,17 @@ class World:
                 code, size = _ACCOUNT_CODE.unpack_from(table.map, at + _CODE)
                 account.code = ctypes.string_at(code, size) if size else b""
         tables.shared.dirty_count = 0
+
+    def _learn_end(self, address: bytes, flags: int) -> None:
+        """Whether the account will be removed when the transaction ends."""
+        destroyed = self.state.destroyed
+        if flags & ACCOUNT_DESTROYED:
+            if address not in destroyed:
+                self.destroyed.add(address)
+                destroyed.add(address)
+        elif address in self.destroyed:
+            destroyed.discard(address)
+            self.destroyed.discard(address)
 
     def _note(self, address: bytes, account: StateAccount) -> None:
         """Remembers an account as it was before it changes."""
@@ -439,19 +490,22 @@ class World:
                 state.journal.append((setattr, before.account, name, value))
         for address in self.made:
             state.journal.append((state.created.discard, address))
-        self.made, self.changed = {}, {}
+        for address in self.destroyed:
+            state.journal.append((state.destroyed.discard, address))
+        self.made, self.changed, self.destroyed = {}, {}, set()
 
     def end(self, state: State) -> None:
         """Nothing is running any more; changes not settled are those of a call that never was."""
         self.calls += 1
-        if self.changed or self.made:
+        if self.changed or self.made or self.destroyed:
             for address, before in self.changed.items():
                 if before.account is None:
                     state.remove(address)
                 for name, value in before.changes(made=address in self.made):
                     setattr(before.account, name, value)
             state.created.difference_update(self.made)
-            self.made, self.changed = {}, {}
+            state.destroyed.difference_update(self.destroyed)
+            self.made, self.changed, self.destroyed = {}, {}, set()
         state.warm_addresses = self.initially_warm
         state.ledger = None
         self.busy = False
@@ -469,4 +523,4 @@ class World:
         if self.error is not None:
             raise self.error
         if answer == 2:
-            raise EngineLimit(f"more than {self._tables.caps.accounts:,} accounts in one call")
+            raise NativeLimit("accounts or changes")

@@ -22,7 +22,7 @@ class PendingStorage:
 
     def apply(self, state: State, *, warm: bool = False) -> None:
         """Writes the storage that changed; with `warm`, also which slots were looked at, and transient storage."""
-        for account, flags, _, raw_key, value, _ in _SLOT.iter_unpack(self._raw):
+        for _, _, account, flags, raw_key, value, _ in _SLOT.iter_unpack(self._raw):
             where, key = self._addresses[account & ~TRANSIENT], int.from_bytes(raw_key, "little")
             if account & TRANSIENT:
                 if warm:

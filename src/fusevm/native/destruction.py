@@ -1,0 +1,68 @@
+"""Native code for SELFDESTRUCT. In the subset of `lang`.
+
+Python does it where an account is created, or an empty one is touched, or where Python made the account itself.
+"""
+
+from __future__ import annotations
+
+from fusevm.native.frames import ASK_PYTHON, DONE
+from fusevm.native.lang import load, native, ptr, slt, u64, u256
+from fusevm.native.layout import (
+    ACCOUNT_ALIVE,
+    ACCOUNT_CREATED,
+    ACCOUNT_DESTROYED,
+    ACCOUNT_DOOMED,
+    ACCOUNT_ENTRY,
+    ACCOUNT_NEW,
+    ACCOUNT_TRACELESS,
+    ACCOUNT_WARM,
+    Account,
+    Engine,
+    Frame,
+    Undo,
+)
+from fusevm.native.outside import ADDRESS_MASK, find_account, may_visit, set_balance, warm
+from fusevm.native.runtime import BROKEN, CAPPED, STATIC, account_entry, charge, journal_full, mark_dirty
+
+
+@native
+def self_destruct(frame: Frame, gas: u64, top: ptr, _kind: u64, _ip: ptr) -> u64:
+    """DONE where the frame ends, its gas written; or why not."""
+    engine = Engine(frame.engine)
+    if frame.static != 0:
+        return STATIC
+    address = load(u256, top - 32) & ADDRESS_MASK
+    allowed = may_visit(frame, gas, address)
+    if allowed != DONE:
+        return allowed
+    heir = Account(find_account(engine, address))
+    own = Account(find_account(engine, frame.address))
+    if heir == 0 or own == 0:
+        return BROKEN
+    balance = own.balance
+    if (heir.flags & ACCOUNT_ALIVE) == 0 and (balance != 0 or (heir.flags & ACCOUNT_TRACELESS) == 0):
+        return ASK_PYTHON
+    if (own.flags & ACCOUNT_NEW) != 0 or heir.balance + balance < balance:
+        return ASK_PYTHON
+    if engine.access_sets != 0 and (heir.flags & ACCOUNT_WARM) == 0:
+        gas = charge(frame, gas, engine.cold_account)
+        if slt(gas, 0):
+            return gas
+        if warm(engine, heir) == 0:
+            return CAPPED
+    destroys = u64(engine.selfdestruct_only_new == 0 or (own.flags & ACCOUNT_CREATED) != 0)
+    if destroys != 0 and (own.flags & (ACCOUNT_DESTROYED | ACCOUNT_DOOMED)) == 0:
+        if journal_full(engine) != 0:
+            return CAPPED
+        engine.refund += engine.selfdestruct_refund
+        entry = Undo(account_entry(engine, own, ACCOUNT_ENTRY))
+        entry.flags = own.flags
+        own.flags = own.flags | ACCOUNT_DESTROYED
+        mark_dirty(engine, own)
+    if balance != 0 and (heir != own or destroys != 0):  # what it sends to itself is lost
+        if heir != own and set_balance(engine, heir, heir.balance + balance) == 0:
+            return CAPPED
+        if set_balance(engine, own, u256(0)) == 0:
+            return CAPPED
+    frame.gas = gas
+    return DONE

@@ -1,0 +1,110 @@
+"""No valid transaction ends in EngineLimit: programs that ask for more of something than they seem to pay for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from fusevm import EVM
+from fusevm.evm.assembly import assemble
+from programs import HERE, OTHER, call, push
+
+SENDER = bytes.fromhex("5e" * 20)
+FLOOD = "PUSH0 loop: JUMPDEST {deed} PUSH1 1 ADD PUSH1 @loop JUMP"
+OLD_FLOOD = FLOOD.replace("PUSH0", "PUSH1 0")
+BY_TWENTIES = "PUSH0 loop: JUMPDEST " + "{deed} PUSH1 1 ADD " * 20 + "PUSH1 @loop JUMP"
+
+
+class Hunger(NamedTuple):
+    """A contract that takes until its gas is used up."""
+
+    code: str | bytes
+    gas: int
+    fork: str = "osaka"
+    others: str | bytes = b""  # the code of OTHER
+    prepare: Callable[[EVM], None] = lambda evm: None
+
+
+def starved(deed: str, *, gas: int) -> str:
+    """Calls OTHER again and again with a new argument and too little gas."""
+    return f"PUSH0 loop: JUMPDEST DUP1 PUSH0 MSTORE PUSH0 PUSH0 PUSH1 32 PUSH0 {push(OTHER)} PUSH2 {gas} {deed} POP PUSH1 1 ADD PUSH1 @loop JUMP"
+
+
+def nested_creations(size: int) -> str:
+    """Init code that pads itself to a size and creates itself."""
+    return f"CODESIZE PUSH1 0 PUSH1 0 CODECOPY PUSH3 {size} PUSH1 0 PUSH1 0 CREATE POP STOP"
+
+
+def by_turns(size: int) -> str:
+    """Creates from the same large init code again and again, with another first byte after the last instruction."""
+    init = assemble("PUSH1 9 JUMP")
+    return (
+        f"PUSH4 0x{init.hex()}00 PUSH1 224 SHL PUSH1 0 MSTORE PUSH1 1 loop: JUMPDEST DUP1 PUSH1 32 MSTORE "
+        f"PUSH3 {size} PUSH1 0 PUSH1 0 CREATE POP PUSH1 1 ADD PUSH1 @loop JUMP"
+    )
+
+
+HUNGRY = {
+    "transient slots": Hunger(BY_TWENTIES.format(deed="DUP1 DUP1 TSTORE"), 120_000_000),
+    "transient slots only read": Hunger(BY_TWENTIES.format(deed="DUP1 TLOAD POP"), 120_000_000),
+    "transient slots set to zero": Hunger(BY_TWENTIES.format(deed="PUSH0 DUP2 TSTORE"), 60_000_000),
+    "one transient slot": Hunger(BY_TWENTIES.format(deed="DUP1 PUSH0 TSTORE"), 120_000_000),
+    "one slot": Hunger(BY_TWENTIES.format(deed="DUP1 PUSH0 SSTORE"), 120_000_000),
+    "accounts in starved frames": Hunger(starved("STATICCALL", gas=105), 1 << 24, others="PUSH0 CALLDATALOAD BALANCE"),
+    "accounts called in starved frames": Hunger(
+        starved("STATICCALL", gas=130), 1 << 24, others="PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 CALLDATALOAD PUSH0 STATICCALL"
+    ),
+    "accounts destroyed in starved frames": Hunger(
+        starved("CALL PUSH0", gas=5200).replace("PUSH0 PUSH0 PUSH1 32", "PUSH0 PUSH0 PUSH1 32"),
+        1 << 24,
+        others="PUSH0 CALLDATALOAD SELFDESTRUCT",
+    ),
+    "slots in starved frames": Hunger(starved("STATICCALL", gas=105), 60_000_000, others="PUSH0 CALLDATALOAD SLOAD"),
+    "accounts": Hunger(FLOOD.format(deed="DUP1 BALANCE POP"), 180_000_000),
+    "accounts before EIP-2929": Hunger(OLD_FLOOD.format(deed="DUP1 BALANCE POP"), 60_000_000, "istanbul"),
+    "accounts before EIP-150": Hunger(OLD_FLOOD.format(deed="DUP1 BALANCE POP"), 6_000_000, "frontier"),
+    "code of accounts before EIP-150": Hunger(OLD_FLOOD.format(deed="DUP1 EXTCODESIZE POP"), 4_000_000, "homestead"),
+    "accounts called before EIP-150": Hunger(
+        "PUSH1 0 loop: JUMPDEST PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0 DUP6 PUSH1 0 CALLCODE POP"
+        " PUSH1 1 ADD PUSH1 @loop JUMP",
+        6_000_000,
+        "frontier",
+    ),
+    "slots before EIP-150": Hunger(OLD_FLOOD.format(deed="DUP1 SLOAD POP"), 20_000_000, "frontier"),
+    "logs": Hunger(FLOOD.format(deed="PUSH3 0x010000 PUSH0 LOG0"), 120_000_000),
+    "empty logs": Hunger(BY_TWENTIES.format(deed="PUSH0 PUSH0 LOG0"), 60_000_000),
+    "memory": Hunger("PUSH0 loop: JUMPDEST DUP1 DUP1 MSTORE PUSH3 0x010000 ADD PUSH1 @loop JUMP", 1_000_000_000),
+    "memory of many frames": Hunger(
+        f"PUSH1 1 PUSH3 0x07ffe0 MSTORE PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 {push(HERE)} GAS CALL STOP", 1_000_000_000
+    ),
+    "creations": Hunger(FLOOD.format(deed="PUSH0 PUSH0 PUSH0 CREATE POP"), 60_000_000),
+    "nested creations": Hunger(nested_creations(0x00C000), 60_000_000),
+    "nested creations before EIP-3860": Hunger(nested_creations(0x03D090), 25_000_000, "london"),
+    "large init code before EIP-3860": Hunger(by_turns(0x118000), 12_000_000, "london"),
+    "new code": Hunger(FLOOD.format(deed="PUSH2 0x6000 PUSH0 MSTORE8 PUSH2 0x6000 PUSH0 PUSH0 CREATE POP"), 60_000_000),
+}
+
+
+@pytest.mark.parametrize("what", HUNGRY)
+def test_every_tier_gives_the_result_of_the_evm(what: str) -> None:
+    hunger = HUNGRY[what]
+    seen = {}
+    for tier in ("reference", "native", "auto"):
+        evm = EVM(hunger.fork, tier)
+        for address, code in ((HERE, hunger.code), (OTHER, hunger.others)):
+            evm.set_code(address, code if isinstance(code, bytes) else assemble(code))
+            evm.set_balance(address, 1 << 100)
+        hunger.prepare(evm)
+        result = evm.call(HERE, gas=hunger.gas, caller=SENDER)
+        seen[tier] = (
+            result.status,
+            result.gas_used,
+            result.gas_refunded,
+            result.error,
+            len(result.logs),
+            len(evm.state.accounts),
+        )
+        assert evm.call(HERE, gas=100, caller=SENDER).gas_used == 100
+    assert seen["native"] == seen["auto"] == seen["reference"]
