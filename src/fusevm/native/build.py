@@ -42,6 +42,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
         made.HandlerBuilder(module, sequence).derive()
     for function in (
         runtime.revert_to,
+        runtime.known_slot,
         calls.call,
         calls.run,
         outside.forget_all,
@@ -106,6 +107,9 @@ class Library:
         )
         self.put_nonce = self.loaded.function(
             "fusevm_put_nonce", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64
+        )
+        self.known_slot = self.loaded.function(
+            "fusevm_known_slot", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p
         )
         self.forget_all = self.loaded.function("fusevm_forget_all", None, ctypes.c_void_p)
         self.forget_schedules = self.loaded.function("fusevm_forget_schedules", None, ctypes.c_void_p)

@@ -1,7 +1,7 @@
 """Native code for calls: child frames made, ended and run one after another. In the subset of `lang`.
 
-What native code does not do itself (calls that create an account or touch an empty one) goes to Python, which does the
-instruction as the reference tier does.
+What native code does not do itself (calls that create an account before EIP-161, or touch an empty one) goes to Python,
+which does the instruction as the reference tier does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from fusevm.native.lang import (
     u256,
 )
 from fusevm.native.layout import (
-    ACCOUNT_ALIVE,
     ACCOUNT_BLANK,
     ACCOUNT_DELEGATED,
     ACCOUNT_PLAIN,
@@ -36,7 +35,18 @@ from fusevm.native.layout import (
     Frame,
     Status,
 )
-from fusevm.native.outside import ADDRESS_MASK, find_account, forget_all, may_visit, set_balance, visit, warm
+from fusevm.native.outside import (
+    ADDRESS_MASK,
+    NEW_ACCOUNT,
+    find_account,
+    forget_all,
+    is_alive,
+    is_creatable,
+    may_visit,
+    set_balance,
+    visit,
+    warm,
+)
 from fusevm.native.runtime import (
     BROKEN,
     CAPPED,
@@ -52,12 +62,13 @@ from fusevm.native.runtime import (
 )
 
 IDENTITY = 4
-STOP, RETURN, REVERT, SYNC, REFILL, RETURNDATA, CALLING = (
+STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, RETURNDATA, CALLING = (
     Status.STOP,
     Status.RETURN,
     Status.REVERT,
     Status.SYNC,
     Status.REFILL,
+    Status.OUT_OF_GAS,
     Status.RETURNDATA,
     Status.CALLING,
 )
@@ -93,7 +104,7 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
     if must_ask(frame, gas, account, runner, value, kind) != 0:
         return ASK_PYTHON
     mark = engine.journal_count
-    gas = pay_call(frame, gas, args, account, runner, value)
+    gas = pay_call(frame, gas, args, account, runner, value, kind)
     if slt(gas, 0):
         revert_to(engine, mark)  # whoever looks for the reason must find the accounts as they were
         return gas
@@ -163,11 +174,15 @@ def must_ask(frame: Frame, gas: u64, account: Account, runner: Account, value: u
         return 1
     if gas < CALL_VALUE and frame.reserve != 0:  # stipends must not keep a slice alive: it is time for the clock
         return 1
-    return u64(kind == CALL and ((account.flags & ACCOUNT_ALIVE) == 0 or account.balance + value < value))
+    if kind != CALL:
+        return 0
+    if is_alive(account) == 0 and is_creatable(Engine(frame.engine), account) == 0:
+        return 1
+    return u64(account.balance + value < value)
 
 
 @native
-def pay_call(frame: Frame, gas: u64, args: ptr, account: Account, runner: Account, value: u256) -> u64:
+def pay_call(frame: Frame, gas: u64, args: ptr, account: Account, runner: Account, value: u256, kind: u64) -> u64:
     """What a call costs beside its static gas and the gas it hands on."""
     engine = Engine(frame.engine)
     gas = grow(frame, gas, clamp(load(u256, args - 32)), clamp(load(u256, args - 64)))
@@ -180,7 +195,10 @@ def pay_call(frame: Frame, gas: u64, args: ptr, account: Account, runner: Accoun
     if slt(gas, 0):
         return gas
     if value != 0:
-        gas = charge(frame, gas, CALL_VALUE)
+        price: u64 = CALL_VALUE
+        if kind == CALL and is_alive(account) == 0:
+            price = CALL_VALUE + NEW_ACCOUNT
+        gas = charge(frame, gas, price)
         if slt(gas, 0):
             return gas
     if (account.flags & ACCOUNT_DELEGATED) == 0:
@@ -301,6 +319,8 @@ def run(engine: Engine) -> u64:
         status = call_pointer(u64, engine.enter, frame)
         if status == CALLING:
             continue
+        if status == REFILL and frame.reserve == 0 and frame.depth != 0:
+            status = OUT_OF_GAS
         if frame.in_python != 0 or frame.depth == 0 or status == SYNC or status == REFILL or status > RETURNDATA:  # noqa: SIM109
             return status
         if frame.creates == 0:

@@ -29,7 +29,7 @@ from fusevm.native.layout import (
     Status,
     Undo,
 )
-from fusevm.native.outside import ADDRESS_MASK, find_account, set_balance, set_nonce, warm
+from fusevm.native.outside import ADDRESS_MASK, EMPTY_CODE_HASH, find_account, set_balance, set_nonce, warm
 from fusevm.native.runtime import (
     BROKEN,
     CAPPED,
@@ -49,7 +49,6 @@ from fusevm.native.runtime import (
 MAX_NONCE = (1 << 64) - 1
 HASH_WORD = 6
 DEPOSIT_BYTE = 200
-EMPTY_CODE_HASH = 0xC5D2460186F7233C927E7DB2DCC703C0E500B653CA82273B7BFAD8045D85A470
 INIT_CODE_SIZE = InitCode.byte_size()
 RETURN, REVERT, OUT_OF_GAS, CAP, ERROR = Status.RETURN, Status.REVERT, Status.OUT_OF_GAS, Status.CAP, Status.ERROR
 STOP = Status.STOP

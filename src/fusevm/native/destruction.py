@@ -1,6 +1,6 @@
 """Native code for SELFDESTRUCT. In the subset of `lang`.
 
-Python does it where an account is created, or an empty one is touched, or where Python made the account itself.
+Python does it where an account is created before EIP-161, an empty one is touched, or Python made the account itself.
 """
 
 from __future__ import annotations
@@ -8,20 +8,27 @@ from __future__ import annotations
 from fusevm.native.frames import ASK_PYTHON, DONE
 from fusevm.native.lang import load, native, ptr, slt, u64, u256
 from fusevm.native.layout import (
-    ACCOUNT_ALIVE,
     ACCOUNT_CREATED,
     ACCOUNT_DESTROYED,
     ACCOUNT_DOOMED,
     ACCOUNT_ENTRY,
     ACCOUNT_NEW,
-    ACCOUNT_TRACELESS,
     ACCOUNT_WARM,
     Account,
     Engine,
     Frame,
     Undo,
 )
-from fusevm.native.outside import ADDRESS_MASK, find_account, may_visit, set_balance, warm
+from fusevm.native.outside import (
+    ADDRESS_MASK,
+    NEW_ACCOUNT,
+    find_account,
+    is_alive,
+    is_creatable,
+    may_visit,
+    set_balance,
+    warm,
+)
 from fusevm.native.runtime import BROKEN, CAPPED, STATIC, account_entry, charge, journal_full, mark_dirty
 
 
@@ -40,16 +47,21 @@ def self_destruct(frame: Frame, gas: u64, top: ptr, _kind: u64, _ip: ptr) -> u64
     if heir == 0 or own == 0:
         return BROKEN
     balance = own.balance
-    if (heir.flags & ACCOUNT_ALIVE) == 0 and (balance != 0 or (heir.flags & ACCOUNT_TRACELESS) == 0):
+    if is_alive(heir) == 0 and is_creatable(engine, heir) == 0:
         return ASK_PYTHON
     if (own.flags & ACCOUNT_NEW) != 0 or heir.balance + balance < balance:
         return ASK_PYTHON
-    if engine.access_sets != 0 and (heir.flags & ACCOUNT_WARM) == 0:
-        gas = charge(frame, gas, engine.cold_account)
-        if slt(gas, 0):
-            return gas
-        if warm(engine, heir) == 0:
-            return CAPPED
+    price: u64 = 0
+    cold = u64(engine.access_sets != 0 and (heir.flags & ACCOUNT_WARM) == 0)
+    if cold != 0:
+        price = engine.cold_account
+    if balance != 0 and is_alive(heir) == 0:
+        price += NEW_ACCOUNT
+    gas = charge(frame, gas, price)
+    if slt(gas, 0):
+        return gas
+    if cold != 0 and warm(engine, heir) == 0:
+        return CAPPED
     destroys = u64(engine.selfdestruct_only_new == 0 or (own.flags & ACCOUNT_CREATED) != 0)
     if destroys != 0 and (own.flags & (ACCOUNT_DESTROYED | ACCOUNT_DOOMED)) == 0:
         if journal_full(engine) != 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from fusevm.chain.state import State
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.halts import ExceptionalHalt
 from fusevm.fuse.schedule import Schedule, Unit
@@ -24,20 +25,22 @@ PLENTY = 1 << 64  # of gas
 MOST_JUMPS = 20_000  # of a call that is replayed, and of its own calls; past that, words alone must tell
 
 
-def diagnose(frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: ExceptionalHalt) -> ExceptionalHalt:
-    """The halt as the reference tier would put it; sets the frame's pc.
+def diagnose(
+    frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: ExceptionalHalt, state: State
+) -> ExceptionalHalt:
+    """The halt as the reference tier would put it; sets the frame's pc. The caller undoes what it does to the state.
 
     The unit is the handler that failed; state, stack and memory are as it found them.
     """
     frame.pc = unit.tokens[0].pc + 1
-    twin = _twin(frame, view, unit.tokens[0].pc)
+    twin = _twin(frame, view, unit.tokens[0].pc, state)
     if unit.sequence == ("BADJUMP",):  # all is paid for, hops as well: replay from where the target was pushed
         twin.gas = PLENTY
         if unit.tokens[0].name != "JUMP@":
             twin.stack.append(1)  # a condition that held
     elif unit.tokens[0].name not in ("SECTION", "GASSECTION"):  # the section's gas was taken: give back what is ahead
         twin.gas += _gas_ahead(frame, unit, schedule)
-    mark, table = frame.state.mark(), table_of(frame.context.fork)
+    table = table_of(frame.context.fork)
     try:
         while (called := run(twin, table)) is not twin:  # a block's bounds are checked before the calls in it
             if not drive_briefly(called, MOST_JUMPS):
@@ -48,8 +51,6 @@ def diagnose(frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: Exce
     except ExceptionalHalt as found:
         frame.pc = twin.pc
         return found
-    finally:
-        frame.state.revert(mark)
     return halt
 
 
@@ -66,9 +67,9 @@ def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:
         height += each.op.pushes - each.op.pops
 
 
-def _twin(frame: Frame, view: Any, pc: int) -> Frame:
+def _twin(frame: Frame, view: Any, pc: int, state: State) -> Frame:
     """The frame as the failed handler found it, at one of its instructions and on memory of its own."""
-    twin = Frame(frame.message, frame.state, frame.context)
+    twin = Frame(frame.message, state, frame.context)
     twin.static = frame.static
     twin.pc = pc
     twin.gas = view.gas + view.reserve

@@ -147,7 +147,8 @@ class NativeEngine:
                     self._write_back(state, *changes)
                     return Outcome(_REVERTED if status == _REVERT else _SUCCESS, gas_left, output)
                 outcome = self._drive(None, status)
-            self._write_back(state, *_ENDED.unpack_from(shared)[3:])
+            slots, *changes = _ENDED.unpack_from(shared)[3:]
+            self._write_back(state, slots if outcome.status is _SUCCESS else 0, *changes)
             return outcome
         finally:
             world.end(state)

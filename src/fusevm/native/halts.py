@@ -9,9 +9,9 @@ from fusevm.fuse.schedule import Unit
 from fusevm.native.codes import Codes
 from fusevm.native.diagnosis import diagnose
 from fusevm.native.layout import Status
+from fusevm.native.replay import ReplayState
 from fusevm.native.tables import NativeLimit, Tables
 from fusevm.native.world import World
-from fusevm.native.writeback import PendingStorage
 from fusevm.reference.frame import Frame
 
 REASONS = {
@@ -55,9 +55,8 @@ class Halts:
         self._world.learn()
         mark, ledger = state.mark(), state.ledger
         state.ledger = None  # what the replay does is undone by the state's own journal
-        PendingStorage(self._tables.touched_slots(), self._world.addresses).apply(state, warm=True)
         try:
-            return diagnose(frame, view, unit, schedule, halt)
+            return diagnose(frame, view, unit, schedule, halt, ReplayState(state, self._world.slot_at))
         finally:
             state.revert(mark)
             state.ledger = ledger

@@ -12,6 +12,7 @@ from fusevm.native.lang import (
     call_pointer,
     copy,
     exported,
+    inlined,
     load,
     local,
     native,
@@ -22,8 +23,11 @@ from fusevm.native.lang import (
     u256,
 )
 from fusevm.native.layout import (
+    ACCOUNT_ALIVE,
     ACCOUNT_ENTRY,
     ACCOUNT_HASHED,
+    ACCOUNT_TRACELESS,
+    ACCOUNT_VOID,
     ACCOUNT_WARM,
     BALANCE_ENTRY,
     NONCE_ENTRY,
@@ -56,6 +60,8 @@ ACCOUNT_SIZE = Account.byte_size()
 BLOCK_HASH_SIZE = BlockHash.byte_size()
 LOG_HEADER_SIZE = LogHeader.byte_size()
 ADDRESS_MASK = (1 << 160) - 1
+EMPTY_CODE_HASH = 0xC5D2460186F7233C927E7DB2DCC703C0E500B653CA82273B7BFAD8045D85A470
+NEW_ACCOUNT = 25_000
 MUCH = 1 << 20  # bytes of logs
 ACCOUNTS_AT_HAND = 1 << 16  # kept of those that were only looked at, before EIP-2929 had them paid for
 
@@ -113,6 +119,19 @@ def block_hash(frame: Frame, number: u256, out: ptr) -> u64:
             return BROKEN
     store(out, 0, entry.hash)
     return DONE
+
+
+@inlined
+def is_alive(account: Account) -> u64:
+    """Whether value can be sent to it and nothing else changes: it may have been created by a payment just now."""
+    return u64((account.flags & ACCOUNT_ALIVE) != 0 or account.balance != 0)
+
+
+@inlined
+def is_creatable(engine: Engine, account: Account) -> u64:
+    """Whether it is not there, so that a payment creates it (EIP-161)."""
+    void: u64 = ACCOUNT_VOID | ACCOUNT_TRACELESS
+    return u64(engine.create_nonce != 0 and (account.flags & void) == void)
 
 
 @native
@@ -337,7 +356,10 @@ def read_code_hash(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
         is_new = account.code_size != 0 and (account.flags & ACCOUNT_HASHED) == 0
         if is_new and call_pointer(u64, Engine(frame.engine).hash_code, account) != 0:
             return BROKEN
-        store(out, 0, account.code_hash)
+        code_hash = account.code_hash
+        if code_hash == 0 and account.balance != 0:  # created by a payment
+            code_hash = u256(EMPTY_CODE_HASH)
+        store(out, 0, code_hash)
     return load(u64, paid)
 
 

@@ -279,6 +279,19 @@ def find_slot(frame: Frame, account: u64, key: u256) -> ptr:
     return fresh
 
 
+@exported
+def known_slot(engine: Engine, account: u64, key: ptr) -> ptr:
+    """A slot that is kept, or nothing."""
+    wanted = load(u256, key)
+    number = first_in(Index(engine.slot_index), hash_key(engine, account, wanted))
+    while number != 0:
+        slot = Slot(engine.slots + (number - 1) * SLOT_SIZE)
+        if slot.key == wanted and slot.account == account:
+            return slot
+        number = slot.next
+    return 0
+
+
 @inlined
 def keep_slot(engine: Engine, slot: Slot) -> None:
     if u64(slot) - u64(engine.slots) == engine.slot_count * SLOT_SIZE:
@@ -348,6 +361,8 @@ def undo_account(engine: Engine, entry: Undo) -> None:
         return
     if entry.slot < NONCE_ENTRY:
         account.balance = entry.value
+        if entry.value == 0:
+            account.epoch = 0  # a payment may have created it: Python will say what it is without
     else:
         account.nonce = entry.flags
     if entry.slot >= CREATION_ENTRY:

@@ -44,6 +44,7 @@ class Caps:
 
 
 SMALLEST = 1 << 22  # bytes of EVM memory: with less, native code is not worth while
+SPARE = 1 << 27  # bytes of address space to leave
 
 
 def tables_that_fit(caps: Caps, enter: int) -> Tables:
@@ -87,6 +88,7 @@ class Tables:
         self.shared: Any = view_of(Engine)()
         self.address = ctypes.addressof(self.shared)
         self._set_up(enter)
+        Arena(SPARE)  # others need some too
 
     def _index(self, heads: Arena, entries: Arena, size: int) -> Any:
         return view_of(Index)(heads.address, BUCKETS, BUCKETS, entries.address, size)
@@ -129,6 +131,3 @@ class Tables:
         """Of the running frame."""
         depth: int = (self.shared.frame - self.frames.address) // FRAME_SIZE
         return depth
-
-    def touched_slots(self) -> bytes:
-        return self.slots.read(0, self.shared.slot_count * SLOT_SIZE)

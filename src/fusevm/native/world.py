@@ -33,6 +33,7 @@ from fusevm.native.layout import (
     ACCOUNT_VOID,
     ACCOUNT_WARM,
     SLOT_WARM,
+    TRANSIENT,
     WORD,
     Account,
     BlockHash,
@@ -369,6 +370,15 @@ class World:
         entry = view_of(BlockHash).from_address(address)
         entry.hash[:] = self.context.block.hash_of(entry.number - 1)[::-1]
 
+    def slot_at(self, address: bytes, key: int, transient: bool) -> Any:
+        """A storage slot as native code has it, or None."""
+        number = self.numbers.get(address)
+        if number is None:
+            return None
+        account = number | TRANSIENT if transient else number
+        place = self._native.known_slot(self._tables.address, account, key.to_bytes(WORD, "little"))
+        return view_of(Slot).from_address(place) if place else None
+
     # -- undoing
 
     def undo_to(self, journal: int, logs: int, refund: int) -> None:
@@ -417,10 +427,11 @@ class World:
             _ACCOUNT_HEAD.pack_into(table.map, at + _ACCOUNT_BODY, number, known, nonce, raw)
             address = self._address_at(at)
             self._learn_end(address, flags)
-            account = self._changing(address, flags)
+            balance = int.from_bytes(raw, "little")
+            account = self._changing(address, flags, empty=not (balance or nonce))
             if account is None:
                 continue
-            account.balance, account.nonce = int.from_bytes(raw, "little"), nonce
+            account.balance, account.nonce = balance, nonce
             if flags & ACCOUNT_CODED:
                 code, size = _ACCOUNT_CODE.unpack_from(table.map, at + _CODE)
                 account.code = ctypes.string_at(code, size) if size else b""
@@ -445,8 +456,8 @@ class World:
         elif before.account is not None and before.account is not account:
             self.changed[address] = Before(None)  # came into being in this call, was undone, and is there again
 
-    def _changing(self, address: bytes, flags: int) -> StateAccount | None:
-        """The account to change, brought into being, or out of it again; None where that is all there is to it.
+    def _changing(self, address: bytes, flags: int, *, empty: bool) -> StateAccount | None:
+        """The account to change, created or removed if need be; None where nothing is left of it.
 
         At any point Ctrl-C may end this: what is done must be noted before.
         """
@@ -458,7 +469,10 @@ class World:
                 made.setdefault(address, False)
                 state.created.add(address)
             elif address in made:
-                return self._unmade(address, account)
+                return self._unmade(address, account, empty=empty)
+            elif empty and self.changed[address].account is None:  # paid in this call, and the payment was undone
+                state.remove(address)
+                return None
             return account
         if flags & ACCOUNT_CREATED:
             self.changed[address] = Before(None)
@@ -468,16 +482,20 @@ class World:
         if address in made:
             state.created.discard(address)
             del made[address]
-        return None  # it was undone, balance and all
+        if empty:
+            return None  # it was undone, balance and all
+        self.changed[address] = Before(None)  # a payment created it
+        return state.insert(address)
 
-    def _unmade(self, address: bytes, account: StateAccount) -> StateAccount | None:
+    def _unmade(self, address: bytes, account: StateAccount, *, empty: bool) -> StateAccount | None:
         """What is left of a contract whose creation was undone."""
-        state = self.state
+        state, gone = self.state, self.made[address] and empty
         account.code = b""
-        if self.made[address]:
+        if gone:
             state.remove(address)
         state.created.discard(address)
-        return None if self.made.pop(address) else account
+        del self.made[address]
+        return None if gone else account
 
     def settle(self) -> None:
         """The call is over: what changed goes into the state's own journal."""

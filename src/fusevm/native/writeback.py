@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from fusevm.chain.state import State
-from fusevm.native.layout import SLOT_DIRTY, SLOT_WARM, TRANSIENT, Slot
+from fusevm.native.layout import SLOT_DIRTY, TRANSIENT, Slot
 from fusevm.native.views import words
 
 _SLOT = struct.Struct(words(Slot))
@@ -20,15 +20,9 @@ class PendingStorage:
         self._raw = raw
         self._addresses = addresses
 
-    def apply(self, state: State, *, warm: bool = False) -> None:
-        """Writes the storage that changed; with `warm`, also which slots were looked at, and transient storage."""
+    def apply(self, state: State) -> None:
+        """Writes the storage that changed."""
         for _, _, account, flags, raw_key, value, _ in _SLOT.iter_unpack(self._raw):
-            where, key = self._addresses[account & ~TRANSIENT], int.from_bytes(raw_key, "little")
-            if account & TRANSIENT:
-                if warm:
-                    state.set_transient(where, key, int.from_bytes(value, "little"))
-                continue
-            if flags & SLOT_DIRTY:
-                state.set_storage(where, key, int.from_bytes(value, "little"))
-            if warm and flags & SLOT_WARM:
-                state.warm_slot(where, key)
+            if flags & SLOT_DIRTY and not account & TRANSIENT:
+                key = int.from_bytes(raw_key, "little")
+                state.set_storage(self._addresses[account], key, int.from_bytes(value, "little"))
