@@ -176,7 +176,7 @@ class EVM:
         try:
             if self._running.setdefault(0, ticket) is not ticket:
                 raise WrongThread(BUSY)
-            receipt = process(tx, self.state, self.block, self.fork, self._run)
+            receipt = process(tx, self.state, self.block, self.fork, self._run_transaction)
         finally:
             if self._running.get(0) is ticket:
                 self._running.clear()
@@ -219,6 +219,7 @@ class EVM:
             context = self._context
             if context.gas_price != gas_price or context.origin != begins or context.block is not self.block:
                 context = self._context = Context(self.fork, self.block, begins, gas_price)
+                context.memory_limit = self._memory_limit
             state.begin_transaction()
             try:
                 if rules.access_sets:
@@ -247,11 +248,14 @@ class EVM:
         if value > balance:
             raise ValueError(f"caller 0x{caller.hex()} has {balance} wei, not {value}")
 
+    def _run_transaction(self, message: Message, state: State, context: Context) -> Outcome:
+        context.memory_limit = self._memory_limit
+        return self._run(message, state, context)
+
     def _run(self, message: Message, state: State, context: Context) -> Outcome:
         try:
             timeout = self.timeout
             context.deadline = None if timeout is None else time.monotonic() + timeout
-            context.memory_limit = self._memory_limit
             return self._execute(message, state, context, self.hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.abandon()

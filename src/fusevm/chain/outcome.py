@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -44,6 +45,12 @@ class EngineLimit(RuntimeError):
 
 class TimeLimit(EngineLimit):
     """The time given for a call has run out."""
+
+
+def check_time(deadline: float | None) -> None:
+    """Raises TimeLimit where the deadline, on `time.monotonic`'s clock, has passed."""
+    if deadline is not None and time.monotonic() > deadline:
+        raise TimeLimit("the time limit is reached")
 
 
 class Disagreement(AssertionError):

@@ -65,13 +65,13 @@ class Pending(Protocol):
 class _Revert:
     """A revert under way: all of it is done, if need be by whoever looks at the state next."""
 
-    __slots__ = ("mark",)
+    __slots__ = ("length",)
 
-    def __init__(self, mark: int) -> None:
-        self.mark = mark
+    def __init__(self, length: int) -> None:
+        self.length = length
 
     def apply(self, state: State) -> None:
-        state.revert(self.mark)
+        state.undo_to_length(self.length)
 
 
 class Ledger(Protocol):
@@ -186,14 +186,18 @@ class State:
 
     def revert(self, mark: int) -> None:
         """Undoes all that was done since the mark."""
-        least = mark - self._forgotten
-        if least < 0:
+        length = mark - self._forgotten
+        if length < 0:
             raise ValueError(
                 "this mark is gone: a call or transaction began after it; use EVM.snapshot(), or State.open_mark()"
             )
+        self.undo_to_length(length)
+
+    def undo_to_length(self, length: int) -> None:
+        """Undoes the journal's last entries until so many are left."""
         journal = self.journal
-        self.pending = _Revert(mark)  # in place of anything pending: that came after the mark, since taking one settles
-        while len(journal) > least:
+        self.pending = _Revert(length)  # in place of anything pending: that came later, since taking a mark settles
+        while len(journal) > length:
             undo, *arguments = journal[-1]
             undo(*arguments)
             journal.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -16,6 +16,15 @@ def keccak256(data: bytes | bytearray) -> bytes:
     if len(data) <= _SHORT:
         return _remembered(bytes(data))
     return _hash(data)
+
+
+def keccak256_of(pieces: Iterable[bytes | bytearray | memoryview]) -> bytes:
+    """The hash of data that comes in pieces."""
+    hashing = _library()(digest_bits=256)
+    for piece in pieces:
+        hashing.update(piece)
+    digest: bytes = hashing.digest()
+    return digest
 
 
 def _hash(data: bytes | bytearray) -> bytes:

@@ -44,7 +44,6 @@ from fusevm.native.outside import (
     is_creatable,
     may_visit,
     set_balance,
-    visit,
     warm,
 )
 from fusevm.native.runtime import (
@@ -191,9 +190,12 @@ def pay_call(frame: Frame, gas: u64, args: ptr, account: Account, runner: Accoun
     gas = grow(frame, gas, clamp(load(u256, args - 96)), clamp(load(u256, args - 128)))
     if slt(gas, 0):
         return gas
-    gas = visit(frame, gas, account.address)
-    if slt(gas, 0):
-        return gas
+    if (account.flags & ACCOUNT_WARM) == 0:
+        gas = charge(frame, gas, engine.cold_account - engine.warm_access)
+        if slt(gas, 0):
+            return gas
+        if warm(engine, account) == 0:
+            return CAPPED
     if value != 0:
         price: u64 = CALL_VALUE
         if kind == CALL and is_alive(account) == 0:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from fusevm.native.build import Library
 
 PREPARING = 0.6e-6  # seconds a byte: half of what a fused schedule takes, for it will be the better one from then on
-FUSED_MOST = 49_152  # bytes of code; what is longer runs on a plain schedule, since fusing it would take 0.1 s and more
-FUSED_IN_CALL = 98_304  # bytes of code that one call may fuse
+FUSED_MOST = 1 << 17  # bytes of code; what is longer runs on a plain schedule, since fusing it would take 0.2 s and more
+FUSED_IN_CALL = 1 << 17  # bytes of code that one call may fuse
+FUSED_IN_HASTE = 49_152  # bytes of code likewise, where a time limit is set: 0.1 s
 KEPT = 1 << 26  # bytes of schedules that are kept, with their code
 INIT_KEPT = 1 << 26  # bytes of init code's schedules likewise
 INIT_MOST = 1 << 28  # bytes of those that run at once
@@ -66,6 +67,8 @@ class Codes:
         self._retired: list[Schedule] = []  # frames may still hold addresses into these
         self._held: list[list[bytes]] = []  # code whose address native code may hold
         self._fused = 0  # bytes of code fused in this call
+        self.has_time_limit: Callable[[], bool] = lambda: False
+        self.untidy = False  # whether there is something to do before the next call
 
     def bind(self, fork: Fork) -> None:
         """Only between calls."""
@@ -76,13 +79,12 @@ class Codes:
         self.facts.clear()
 
     def make_room(self) -> None:
-        """Only between calls."""
+        """Only between calls, where it is `untidy`."""
+        self.untidy = False
         if self.size > KEPT:
             self._forget()
-        if self._retired or self._held:
-            self._retired, self._held = [], []
-        self._fused = 0
-        if self.in_use and not self.tiered:  # run plainly for the last call's sake
+        self._retired, self._held, self._fused = [], [], 0
+        if not self.tiered:  # what ran plainly for the last call's sake
             for key in self.in_use:
                 if len(key[0]) <= FUSED_MOST:
                     self.schedules.pop(key, None)
@@ -108,6 +110,7 @@ class Codes:
         if schedule is None:
             schedule = self.schedules[key] = self._made(code, on_disk=on_disk)
             self.size += schedule.size + ENTRY
+            self.untidy = True
         if schedule.plain:
             self.in_use.add(key)
         return schedule
@@ -125,10 +128,11 @@ class Codes:
 
     def _may_fuse(self, code: bytes) -> bool:
         """Preparing code is work that no gas pays for: there is a budget of it for each call."""
-        return len(code) <= FUSED_MOST and self._fused + len(code) <= FUSED_IN_CALL
+        return self._fused + len(code) <= (FUSED_IN_HASTE if self.has_time_limit() else FUSED_IN_CALL)
 
     def _forget_idle(self, running: Container[int]) -> None:
         """In the middle of a call: drops the schedules that no frame runs."""
+        self.untidy = True
         self._held.append(list(self.facts))  # accounts may hold the addresses of these codes
         self.schedules = {key: each for key, each in self.schedules.items() if each.base in running}
         self.size = sum(each.size + ENTRY for each in self.schedules.values())
@@ -158,6 +162,7 @@ class Codes:
             return None
         pc = plain.jumps.index(at)
         self._retired.append(self.schedules.pop(key))
+        self.untidy = True
         self.in_use.discard(key)
         self._spent[key] = PREPARING * len(code)
         better = self.schedule(code, on_disk=on_disk)
@@ -234,7 +239,8 @@ class Codes:
             delegate = delegate_in(code) if rules_of(self.fork).delegation else None
             flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
             facts = self.facts[code] = CodeFacts(flags, code_fields(code, delegate))
-            self.size += ENTRY
+            self.size += ENTRY + len(code)
+            self.untidy = True
         return facts
 
     def note_hash(self, code: bytes, code_hash: bytes) -> None:

@@ -42,7 +42,7 @@ from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 
-SLICE = 4_000_000  # gas between two looks at the clock and at signals: hashing takes longest, 15 ns per unit of gas
+SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
 
 CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
 
@@ -79,12 +79,14 @@ class NativeEngine:
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
         self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered)
         self.world = World(tables, self.codes, native)
+        self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halts = Halts(tables, self.codes, self.world)
         self.probe: Probe | None = None  # looks at every section's start, where there are probes
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
         self.message: Message
         self.context: Context | None = None
+        self._timed, self._started = -1, 0.0  # the call that is timed, and since when
         self._described: object = None
         self._block_version = -1
         self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
@@ -101,16 +103,16 @@ class NativeEngine:
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         """Runs a message; on the reference tier, from the start, where native code cannot hold what it needs."""
-        mark = state.mark()
+        if state.pending is not None:
+            state.settle()
+        entries = len(state.journal)
         try:
             return self._execute(message, state, context)
         except NativeLimit:
-            state.revert(mark)
+            state.undo_to_length(entries)
             return execute_reference(message, state, context)
 
     def _execute(self, message: Message, state: State, context: Context) -> Outcome:
-        if state.pending is not None:
-            state.settle()
         if context is not self.context or context.block.version != self._block_version:
             self._bind(context)
         if not message.code or (message.code_address in self.world.precompiles and message.runs_precompile):
@@ -128,10 +130,11 @@ class NativeEngine:
         return outcome
 
     def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
-        self.codes.make_room()
+        codes = self.codes
+        if codes.untidy:
+            codes.make_room()
         world, shared = self.world, self.tables.shared
         self.message = message
-        self._started = 0.0
         self.frames.clear()
         self.serials.clear()
         try:
@@ -152,9 +155,6 @@ class NativeEngine:
             return outcome
         finally:
             world.end(state)
-            if shared.heavy:
-                self.native.forget_all(self.tables.address)
-                self.tables.give_back()
 
     def _call(self, message: Message, state: State) -> int:
         gas, data, code, address = message.gas, message.data, message.code, message.address
@@ -203,7 +203,7 @@ class NativeEngine:
         ):
             getattr(shared, name)[:] = value.to_bytes(WORD, "little")
 
-    def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int, _: int) -> None:
+    def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int, heavy: int) -> None:
         """Leaves what changed natively to the state: storage, logs, refund, accounts."""
         if slots:
             state.pending = PendingStorage(self.tables.slots.read(0, slots * SLOT_SIZE), self.world.addresses)
@@ -213,6 +213,9 @@ class NativeEngine:
             state.add_logs(NativeLogs(self.tables.logs.read(0, logs)))
         if accounts or self.world.changed:
             self.world.settle()
+        if heavy:
+            self.native.forget_all(self.tables.address)
+            self.tables.give_back()
 
     # -- frames
 
@@ -393,8 +396,8 @@ class NativeEngine:
     def _go_faster(self, message: Message, view: Any) -> None:
         """What runs long on a plain schedule goes on with a better one, where it can."""
         now = time.perf_counter()
-        if not self._started:
-            self._started = now
+        if self._timed != self.world.calls:
+            self._timed, self._started = self.world.calls, now
         if not self.codes.is_worth_fusing(message.code, now - self._started):
             return
         at = (view.ip - view.schedule) // 8

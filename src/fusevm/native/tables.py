@@ -20,7 +20,7 @@ SLOT_SIZE = Slot.byte_size()
 INIT_CODES = 1 << 10  # that are kept at hand
 
 
-LIGHT = 1 << 20  # bytes of EVM memory that a call may leave touched
+LIGHT = 1 << 23  # bytes of EVM memory that a call may leave touched
 
 
 class NativeLimit(EngineLimit):

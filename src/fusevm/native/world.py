@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import time
 from collections.abc import Callable, Generator, Iterator, MutableSet
 from typing import Any, NamedTuple
 
 from fusevm.chain.environment import Context
-from fusevm.chain.outcome import TimeLimit
+from fusevm.chain.outcome import check_time
 from fusevm.chain.state import Account as StateAccount
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
@@ -340,9 +339,7 @@ class World:
         view_of(Account).from_address(address).flags |= ACCOUNT_HASHED
 
     def look_at_clock(self) -> None:
-        deadline = self.context.deadline
-        if deadline is not None and time.monotonic() > deadline:
-            raise TimeLimit("the time limit is reached")
+        check_time(self.context.deadline)
 
     def _run_precompile(self, address: int) -> None:
         self.look_at_clock()

@@ -48,7 +48,10 @@ class Frame:
     def is_jumpdest(self, target: int) -> bool:
         jumps = self.jumps
         if jumps is None:
-            jumps = self.jumps = jump_map(self.message.code)
+            code = self.message.code
+            if target >= len(code) or code[target] != JUMPDEST:
+                return False  # without a look at all of the code
+            jumps = self.jumps = jump_map(code)
         return target < len(jumps) and jumps[target] == JUMPDEST
 
     def charge(self, amount: int) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Outcome, TimeLimit
+from fusevm.chain.outcome import Outcome, check_time
 from fusevm.chain.state import State
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.frame import Frame
@@ -36,8 +34,7 @@ def _timed(table: tuple[Entry, ...], deadline: float) -> tuple[Entry, ...]:
 
     def timed(entry: Entry) -> Entry:
         def instruction(frame: Frame) -> Frame | None:
-            if time.monotonic() > deadline:
-                raise TimeLimit("the time limit is reached")
+            check_time(deadline)
             return entry.instruction(frame)
 
         return entry._replace(instruction=instruction)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from fusevm.chain.outcome import check_time
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
-from fusevm.evm.keccak import keccak256
+from fusevm.evm.keccak import keccak256, keccak256_of
 from fusevm.reference.frame import Frame, words_of
 
 COPY_WORD = 3
 KECCAK_WORD = 6
+PIECE = 1 << 20  # bytes hashed at a time: 6 ms
 
 
 def _mload(frame: Frame) -> None:
@@ -45,7 +47,16 @@ def _keccak256(frame: Frame) -> None:
     offset, size = frame.stack.pop(), frame.stack.pop()
     frame.charge(KECCAK_WORD * words_of(size))
     frame.expand(offset, size)
-    frame.stack.append(int.from_bytes(keccak256(frame.read(offset, size)), "big"))
+    hashed = keccak256(frame.read(offset, size)) if size <= PIECE else keccak256_of(_pieces(frame, offset, size))
+    frame.stack.append(int.from_bytes(hashed, "big"))
+
+
+def _pieces(frame: Frame, offset: int, size: int) -> Iterator[memoryview]:
+    """Memory piece by piece, with a look at the clock in between."""
+    memory = memoryview(frame.memory)
+    for start in range(offset, offset + size, PIECE):
+        check_time(frame.context.deadline)
+        yield memory[start : min(start + PIECE, offset + size)]
 
 
 def copy_padded(frame: Frame, source: bytes) -> None:
