@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ import pytest
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.fuse.schedule import PLACE
-from fusevm.native import ready
+from fusevm.native import cache, ready
 from fusevm.native.build import library
 from fusevm.native.cache import MAGIC, cache_folder, cached, read, write
 from fusevm.native.schedules import ScheduleStore
@@ -45,6 +48,7 @@ print(loaded.function("answer", ctypes.c_uint64)())
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FUSEVM_CACHE", str(tmp_path / "cache"))
+    cache._warn.cache_clear()
     return tmp_path / "cache"
 
 
@@ -340,3 +344,102 @@ def test_schedules_are_not_kept_where_others_may_write(folder: Path) -> None:
 def test_small_code_is_not_kept_on_disk(folder: Path) -> None:
     run_with(ScheduleStore(library(), library().handlers), b"\x60\x01")
     assert not (folder / "schedules").exists()
+
+
+# -- what does not belong there ---------------------------------------------------------------------------------------
+
+
+def put_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def put_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def put_socket(path: Path) -> None:
+    import socket
+
+    here = Path.cwd()
+    os.chdir(path.parent)  # a socket's path is short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+def put_link_to_itself(path: Path) -> None:
+    path.symlink_to(path)
+
+
+FOREIGN = [put_directory, put_pipe, put_socket, put_link_to_itself]
+
+
+@ON_POSIX
+@pytest.mark.parametrize("put", FOREIGN)
+@pytest.mark.parametrize("name", ["thing.o", "thing.o.lock"])
+def test_what_is_not_a_file_is_passed_by_with_one_warning(
+    put: Callable[[Path], None], name: str, folder: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    folder.mkdir(mode=0o700)
+    put(folder / name)
+    make = Maker()
+    assert [cached("thing.o", make), cached("thing.o", make)] == [b"content"] * 2
+    warned = [str(each.message) for each in recwarn]
+    if name == "thing.o":
+        assert len(warned) == 1
+        assert warned[0].startswith(f"fusevm: {folder / name} cannot be used as a cache")
+
+
+@ON_POSIX
+@pytest.mark.parametrize("put", FOREIGN)
+def test_a_folder_that_is_something_else_is_passed_by_with_one_warning(
+    put: Callable[[Path], None], folder: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    put(folder)
+    if put is put_directory:
+        folder.chmod(0o777)
+    assert cached("thing.o", Maker()) == cached("thing.o", Maker()) == b"content"
+    assert len(recwarn) == 1
+
+
+@ON_POSIX
+def test_a_builder_that_was_stopped_is_not_waited_for_without_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    builder = start(60)
+    assert builder.stdout is not None
+    assert builder.stdout.readline() == "built\n"
+    os.kill(builder.pid, signal.SIGSTOP)
+    monkeypatch.setattr(cache, "PATIENCE", 0.3)
+    started = time.monotonic()
+    try:
+        assert cached("answer.o", Maker()) == b"content"
+    finally:
+        builder.kill()
+        builder.communicate()
+    assert time.monotonic() - started < 10
+    assert "another process has held it" in str(recwarn.pop().message)
+
+
+def test_the_cache_is_bounded_by_bytes(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    for number in range(10):
+        (folder / f"{number}").write_bytes(bytes(1000))
+        os.utime(folder / f"{number}", (number, number))
+    cache.keep_newest(folder, 10_000)
+    assert len(list(folder.iterdir())) == 10
+    cache.keep_newest(folder, 9_999)
+    assert sorted(path.name for path in folder.iterdir()) == ["6", "7", "8", "9"]
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("FUSEVM_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    assert cached("thing.o", Maker()) == b"content"
+    assert len(recwarn) == 1

@@ -2,6 +2,9 @@
 
 The folder and its files belong to the user alone, links are not followed, and a file's content must match the hash in
 its first bytes. Its name holds everything the code depends on; whatever does not fit is built anew.
+
+Nothing found there is waited for without end or raised: a directory, a pipe or another user's file in the place of a
+cached one, and a builder that was stopped, are passed by with one warning.
 """
 
 from __future__ import annotations
@@ -12,12 +15,17 @@ import os
 import stat
 import sys
 import tempfile
+import time
+import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 DIGEST = 32
-MOST_FILES = 40  # of versions and processors, with a lock each
+MOST_BYTES = 1 << 26  # of all versions and processors
 MAGIC = b"fusevm\0\1"
+PATIENCE = 15.0  # seconds that another process may take to build what this one needs, too
+_POLL = 0.05
 
 
 def cache_folder() -> Path:
@@ -36,20 +44,40 @@ def cache_folder() -> Path:
 
 def cached(name: str, make: Callable[[], bytes]) -> bytes:
     """The content kept under that name; made, and kept if possible, where there is none to trust."""
-    folder = cache_folder()
-    if prepare(folder):
-        found = read(folder / name)
+    folder = usable_folder()
+    if folder is None:
+        return make()
+    path = folder / name
+    found = read(path)
+    if found is not None:
+        return found
+    with _locked(folder / f"{name}.lock", lambda: path.exists()):
+        found = read(path)  # somebody else may have made it while this one waited
         if found is not None:
             return found
-        with _locked(folder / f"{name}.lock"):
-            found = read(folder / name)  # somebody else may have made it while this one waited
-            if found is not None:
-                return found
-            content = make()
-            write(folder / name, content)
-            keep_newest(folder, MOST_FILES)
-            return content
-    return make()
+        content = make()
+        write(path, content)
+        keep_newest(folder, MOST_BYTES)
+        return content
+
+
+def usable_folder(part: str = "") -> Path | None:
+    """The cache folder, or a part of it; None, with a warning, where it cannot be used."""
+    try:
+        folder = cache_folder()
+    except RuntimeError as error:  # there is no home
+        _warn("the cache folder", str(error))
+        return None
+    if not prepare(folder) or (part and not prepare(folder / part)):
+        _warn(str(folder / part), "it is not a folder that only this user can write to")
+        return None
+    return folder / part
+
+
+@cache
+def _warn(what: str, why: str) -> None:
+    """Once for each thing."""
+    warnings.warn(f"fusevm: {what} cannot be used as a cache: {why}", stacklevel=2)
 
 
 def prepare(folder: Path) -> bool:
@@ -69,25 +97,45 @@ def _is_private(found: os.stat_result) -> bool:
 
 
 def keep_newest(folder: Path, most: int) -> None:
-    """Removes the oldest files, half of them, once there are too many."""
+    """Removes the oldest files, half of their bytes, once there are more bytes than `most`."""
     with contextlib.suppress(OSError):
-        names = [entry for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
-        if len(names) > most:
-            for entry in sorted(names, key=lambda each: each.stat(follow_symlinks=False).st_mtime)[: len(names) // 2]:
-                os.unlink(entry.path)
+        files = [
+            (found.st_mtime, found.st_size, entry.path)
+            for entry in os.scandir(folder)
+            if entry.is_file(follow_symlinks=False) and (found := entry.stat(follow_symlinks=False))
+        ]
+        size = sum(each[1] for each in files)
+        if size <= most:
+            return
+        for _, bytes_of_it, path in sorted(files):
+            if size <= most // 2:
+                return
+            os.unlink(path)
+            size -= bytes_of_it
 
 
 def read(path: Path) -> bytes | None:
     """The content, or None where the file is missing, foreign or damaged."""
+    nonblocking = getattr(os, "O_NONBLOCK", 0)  # a pipe nobody writes to would be waited for
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-    except OSError:
+        handle = os.open(path, os.O_RDONLY | nonblocking | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
         return None
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
+    except OSError as error:
+        _warn(str(path), error.strerror or str(error))
+        return None
+    try:
+        found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or not _is_private(found):
+            _warn(str(path), "it is not a file that only this user can write to")
             return None
-        data = file.read()
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            data = file.read()
+    except OSError as error:
+        _warn(str(path), error.strerror or str(error))
+        return None
+    finally:
+        os.close(handle)
     content = data[len(MAGIC) + DIGEST :]
     if data[: len(MAGIC)] != MAGIC or data[len(MAGIC) : len(MAGIC) + DIGEST] != hashlib.sha256(content).digest():
         return None
@@ -95,7 +143,7 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """All of it or nothing: a reader never sees half a file. A cache that cannot be written is no error."""
+    """All of it or nothing: a reader never sees half a file. A cache that cannot be written is not an error."""
     with contextlib.suppress(OSError):
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
         try:
@@ -108,20 +156,31 @@ def write(path: Path, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One builder at a time, where the platform can lock files."""
+def _locked(path: Path, is_done: Callable[[], bool]) -> Iterator[None]:
+    """One builder at a time, where the platform can lock files; but a builder is not waited for without end."""
     try:
         import fcntl
-    except ImportError:
+
+        nonblocking = getattr(os, "O_NONBLOCK", 0)
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | nonblocking | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    except (ImportError, OSError):
         yield
         return
     try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    except OSError:
-        yield
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if is_done():
+                    break
+                if time.monotonic() > until:
+                    _warn(str(path), f"another process has held it for {PATIENCE:.0f} s")
+                    break
+                time.sleep(_POLL)
+            except OSError:  # what cannot be locked
+                break
         yield
     finally:
         os.close(handle)

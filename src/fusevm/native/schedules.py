@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from fusevm.evm.forks import Fork
 from fusevm.fuse.schedule import HANDLER, PLACE, Handlers, Schedule, build_schedule
-from fusevm.native.cache import cache_folder, keep_newest, prepare, read, write
+from fusevm.native.cache import keep_newest, read, usable_folder, write
 from fusevm.native.lang import exported, load, ptr, store, u8, u64
 
 if TYPE_CHECKING:
     from fusevm.native.build import Library
 
 LARGE = 2048  # bytes of code; smaller ones are built faster than read
-MOST_FILES = 1024
+MOST_BYTES = 1 << 28
 _HEADER = struct.Struct("<QQ")  # words, jumps
 
 
@@ -65,12 +65,12 @@ class ScheduleStore:
         path = self._path(code, fork)
         if path is not None:
             write(path, self._packed(schedule))
-            keep_newest(path.parent, MOST_FILES)
+            keep_newest(path.parent, MOST_BYTES)
         return schedule
 
     def _path(self, code: bytes, fork: Fork) -> Path | None:
-        folder = cache_folder() / "schedules"
-        if len(code) < LARGE or not (prepare(cache_folder()) and prepare(folder)):
+        folder = usable_folder("schedules") if len(code) >= LARGE else None
+        if folder is None:
             return None
         digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
         return folder / f"{digest[:40]}.schedule"
