@@ -1,0 +1,141 @@
+"""Ctrl-C anywhere leaves the state as before the call or as after it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import fusevm
+from fusevm import EVM, Hooks
+from fusevm.evm.assembly import assemble
+from programs import HERE, NOBODY, OTHER, call, deployer, push
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = str(Path(fusevm.__file__).parent)
+MAKER, HEIR, SENDER = (bytes.fromhex(each * 20) for each in ("3a", "4e", "5e"))
+IDENTITY = (4).to_bytes(20, "big")
+INIT = deployer(assemble("PUSH1 1 PUSH1 2 SSTORE STOP"))
+STORES = "PUSH1 7 PUSH1 1 SSTORE PUSH1 8 PUSH1 2 TSTORE PUSH1 9 PUSH0 PUSH0 LOG1 "
+CODE = {
+    # pays a new account and a precompile, creates, and calls what reverts, what halts and what destroys itself
+    HERE: f"{STORES} {call(NOBODY, value=1)} POP {call(IDENTITY, value=1)} POP {call(OTHER, value=2)} POP"
+    f" {call(MAKER, value=3)} POP {call(HEIR, value=1)} POP PUSH1 3 SLOAD PUSH1 1 ADD PUSH1 3 SSTORE",
+    OTHER: f"{STORES} {call(NOBODY, value=1)} POP PUSH0 PUSH0 REVERT",
+    MAKER: f"PUSH32 0x{INIT.ljust(32, bytes(1)).hex()} PUSH0 MSTORE PUSH1 {len(INIT)} PUSH0 PUSH1 1 CREATE POP"
+    f" {STORES} PUSH1 0 PUSH1 0 PUSH1 0 CREATE POP",
+    HEIR: f"PUSH1 1 PUSH1 1 SSTORE {push(SENDER)} SELFDESTRUCT",
+}
+
+
+def machine(tier: str, fork: str) -> EVM:
+    evm = EVM(fork, tier)
+    for address, code in CODE.items():
+        evm.set_code(address, assemble(code))
+        evm.set_balance(address, 100)
+        evm.set_storage(address, 1, 3)
+    evm.set_balance(SENDER, 10**18)
+    return evm
+
+
+def in_snapshots(evm: EVM) -> None:
+    with evm.snapshot():
+        evm.call(HERE, caller=SENDER, value=1)
+        with evm.snapshot():
+            evm.set_balance(NOBODY, 77)
+            evm.call(MAKER)
+        evm.set_storage(OTHER, 5, 5)
+
+
+def with_hooks(evm: EVM) -> None:
+    evm.hooks = Hooks(on_call=lambda message: None, on_storage=lambda access: None)
+    evm.call(HERE, caller=SENDER, value=1)
+
+
+DEEDS: dict[str, Callable[[EVM], Any]] = {
+    "call": lambda evm: evm.call(HERE, caller=SENDER, value=1),
+    "call that halts": lambda evm: evm.call(HERE, gas=60_000),
+    "transaction": lambda evm: evm.transact(SENDER, HERE, value=1, gas=1_000_000),
+    "creating transaction": lambda evm: evm.transact(SENDER, None, INIT, gas=1_000_000),
+    "deployment": lambda evm: evm.deploy(INIT, caller=SENDER, value=5),
+    "simulation": lambda evm: evm.simulate(HERE, caller=SENDER, value=1),
+    "snapshots": in_snapshots,
+    "hooks": with_hooks,
+    "settings": lambda evm: (evm.set_balance(NOBODY, 5), evm.set_storage(HERE, 9, 9), evm.set_code(NOBODY, b"\x00")),
+}
+PARTS = {"settings"}  # several changes, each of which may be the last
+
+
+def fingerprint(evm: EVM) -> Any:
+    accounts = {
+        address: (each.nonce, each.balance, each.code, dict(each.storage))
+        for address, each in evm.state.items()
+        if not each.empty or each.storage
+    }
+    return accounts, evm.state.open_marks
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt at one line of the package's sources."""
+
+    def __init__(self, line: int) -> None:
+        self.left = line
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(SOURCE):
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+def interrupted(deed: Callable[[EVM], Any], evm: EVM, line: int) -> bool:
+    """Whether the deed was interrupted; it is not if it has fewer lines."""
+    sys.settrace(Interrupt(line))
+    try:
+        deed(evm)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+@pytest.mark.parametrize("fork", ["osaka", "london", "homestead"])
+@pytest.mark.parametrize("tier", ["reference", "native", "auto"])
+@pytest.mark.parametrize("what", DEEDS)
+def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: str, tier: str, fork: str) -> None:
+    if fork == "homestead":
+        for each in CODE.values():
+            if "TSTORE" in each:
+                break
+    deed = DEEDS[what]
+    evm = machine(tier, fork)
+    before = fingerprint(evm)
+    deed(evm)
+    after = fingerprint(evm)
+    deed(evm)
+    twice = fingerprint(evm)
+    allowed = {"before": (before, after), "after": (after, twice)}
+    line = 1
+    while True:
+        evm = machine(tier, fork)
+        if not interrupted(deed, evm, line):
+            break
+        found = fingerprint(evm)
+        if what not in PARTS:
+            assert found in (before, after), f"line {line}"
+        evm.hooks = None
+        deed(evm)
+        if what not in PARTS:
+            assert fingerprint(evm) == (allowed["before"] if found == before else allowed["after"])[1], f"line {line}"
+        line += 1
+    assert line > 10
