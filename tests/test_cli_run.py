@@ -272,7 +272,7 @@ WRONG = [
     (["run", "0x00", "--nosuch"], "No such option: --nosuch (see fusevm run --help)"),
     (["nosuch"], "No such command 'nosuch'. (see fusevm --help)"),
     (["run", "0x00", "--data", "0x1"], "--data: an odd number of hex digits (1)"),
-    (["run", "0x00", "--data", "0xgg"], "--data: 'g' at position 0 is no hex digit"),
+    (["run", "0x00", "--data", "0xgg"], "--data: 'g' at position 0 is not a hex digit"),
     (["run", "0x00", "--caller", "0x12"], "--caller: expected 20 bytes, got 1"),
     (["run", "0x00", "--to", "0x12"], "--to: expected 20 bytes, got 1"),
     (["run", "0x00", "--value", "-1"], "--value and --gas cannot be negative"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fusevm.chain.environment import Message
 from fusevm.chain.outcome import Outcome
@@ -13,6 +13,7 @@ from fusevm.evm.halts import ExceptionalHalt
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import STACK_LIMIT, Entry, Instruction, refuse, table_of
+from fusevm.values import BadValue
 
 STORAGE_OPCODES = ("SLOAD", "SSTORE", "TLOAD", "TSTORE")
 
@@ -47,6 +48,11 @@ class Hooks:
     on_storage: Callable[[StorageAccess], None] | None = None
     on_call: Callable[[Message], None] | None = None
     on_return: Callable[[Message, Outcome], None] | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (value is None or callable(value)):
+            raise BadValue(f"{name}: expected a function or None, got {type(value).__name__}")
+        object.__setattr__(self, name, value)
 
 
 def observed_table(fork: Fork, hooks: Hooks) -> tuple[Entry, ...]:
