@@ -346,6 +346,24 @@ class State:
         self.settle()
         return trie_root((keccak256(address), _account_rlp(account)) for address, account in self._accounts.items())
 
+    # -- pickled and copied: the accounts as they are now, and nothing of a transaction, a snapshot or a journal
+
+    def __getstate__(self) -> dict[bytes, Account]:
+        if self.ledger is not None:
+            raise RuntimeError("a call is running on this state; pickle or copy it when the call has ended")
+        return self.accounts
+
+    def __setstate__(self, accounts: dict[bytes, Account]) -> None:
+        State.__init__(self)
+        self._accounts = accounts
+
+    def __copy__(self) -> State:
+        self.__getstate__()
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> State:
+        return self.__copy__()
+
 
 def delegate_in(code: bytes) -> bytes | None:
     """EIP-7702: the address that code of this form delegates to."""
