@@ -53,7 +53,6 @@ def _revert(frame: Frame) -> Frame:
 def _selfdestruct(frame: Frame) -> Frame:
     """EIP-150 and 161 (a new beneficiary), 2929 (a cold one), 3529 (no refund), 6780 (only accounts made just now)."""
     state, rules, address = frame.state, frame.context.rules, frame.message.address
-    frame.forbid_static("SELFDESTRUCT")
     beneficiary = frame.stack.pop().to_bytes(32, "big")[12:]
     balance = state.account(address).balance
     if rules.access_sets and not state.warm_address(beneficiary):
@@ -65,6 +64,7 @@ def _selfdestruct(frame: Frame) -> Frame:
         frame.charge(25_000)
     if rules.selfdestruct_refund and address not in state.destroyed:
         state.add_refund(rules.selfdestruct_refund)
+    frame.forbid_static("SELFDESTRUCT")
     state.touch(beneficiary)
     destroys = not rules.selfdestruct_only_new or address in state.created
     state.transfer(address, beneficiary, balance)
