@@ -172,6 +172,15 @@ def test_the_refund_counter_is_told() -> None:
     assert refunds == [0, 0, 4_800, 4_800]
 
 
+def test_an_sstore_that_cannot_be_paid_shows_the_refund_it_would_have_brought() -> None:
+    evm = machine({HERE: "PUSH1 0 PUSH1 0 SSTORE"})
+    evm.set_storage(HERE, 0, 1)
+    steps: list[Step] = []
+    evm.hooks = Hooks(on_opcode=steps.append)
+    assert not evm.call(HERE, gas=4_000).ok
+    assert (steps[-1].gas_cost, steps[-1].refund) == (5_000, 4_800)
+
+
 # -- storage ----------------------------------------------------------------------------------------------------------
 
 
