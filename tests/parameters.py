@@ -129,7 +129,7 @@ PARAMETERS: dict[str, list[Parameter]] = {
     "Block": of(block_with, **_BLOCK),
     "Block, assigned": of(assigning_to_block, **_BLOCK),
     "Authorization": of(authorization_with, **_AUTHORIZATION),
-    "Hooks": of(lambda name: lambda evm, value: Hooks(**{name: value}), **_HOOKS),
+    "Hooks": of(lambda name: lambda evm, value: Hooks(**{name: value}), memory="flag", **_HOOKS),
 }  # fmt: skip
 
 NESTED: list[Any] = []

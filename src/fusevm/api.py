@@ -257,8 +257,8 @@ class EVM:
         tx = Transaction(
             to_address(sender, "sender"),
             None if to is None else to_address(to, "to"),
-            to_bytes(data),
-            to_number(value, "value"),
+            data if type(data) is bytes else to_bytes(data),
+            0 if value is _ZERO else to_number(value, "value"),
             to_number(gas, "gas", bits=GAS_BITS),
             None if nonce is None else to_number(nonce, "nonce", bits=NONCE_BITS),
             None if gas_price is None else to_number(gas_price, "gas_price"),
@@ -266,7 +266,7 @@ class EVM:
             None if max_priority_fee is None else to_number(max_priority_fee, "max_priority_fee"),
             None if access_list is None else to_access_list(access_list),
             None if blob_hashes is None else to_hashes(blob_hashes, "blob_hashes"),
-            to_number(max_blob_fee, "max_blob_fee"),
+            0 if max_blob_fee is _ZERO else to_number(max_blob_fee, "max_blob_fee"),
             None if authorizations is None else to_authorizations(authorizations),
         )
         if tx.max_blob_fee and tx.blob_hashes is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
 from typing import Any
 
 from fusevm.evm.forks import Fork, Rules, rules_of
@@ -51,13 +52,14 @@ class Block:
 
     def keep(self) -> Callable[[], Block]:
         """A function that gives the fields their present values again, and returns the block."""
-        kept = {each: getattr(self, each) for each in _READERS}
+        version, kept = self.version, _FIELDS(self)
         listed = dict(self.hashes) if isinstance(self.hashes, dict) else None
 
         def restore() -> Block:
-            for name, value in kept.items():
-                if getattr(self, name) is not value:
-                    setattr(self, name, value)
+            if self.version != version:
+                for name, value in zip(_READERS, kept, strict=True):
+                    if getattr(self, name) is not value:
+                        setattr(self, name, value)
             if listed is not None and isinstance(self.hashes, dict) and self.hashes != listed:
                 self.hashes.clear()
                 self.hashes.update(listed)
@@ -116,6 +118,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "blob_base_fee_fraction": _optional,
     "blob_max": _optional,
 }
+_FIELDS = attrgetter(*_READERS)
 
 
 @dataclass(slots=True)
