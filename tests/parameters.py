@@ -149,6 +149,7 @@ _lists = st.lists(st.integers(), max_size=3) | st.dictionaries(st.text(), st.int
 _not_hex = st.sampled_from(["0xg", "0x1", "abc", "x" * 40, "0x" + "é" * 40, "0x12\n34", "0x0x12"])
 _long = st.binary(min_size=33, max_size=70)
 _nothing = st.none()
+_no_list = st.integers() | st.text() | st.binary() | _floats | _flags
 
 
 def bits_over(bits: int) -> st.SearchStrategy[Any]:
@@ -156,6 +157,23 @@ def bits_over(bits: int) -> st.SearchStrategy[Any]:
 
 
 _number = _objects | _flags | _floats | _not_numbers | _lists | _huge | _nothing
+# Lists that are wrong somewhere inside.
+MALFORMED: dict[str, list[Any]] = {
+    "access list": [
+        [HERE], [(HERE,)], [(HERE, [], [])], [(b"short", [])], [(HERE, [-1])], [(HERE, ["zz"])], [(HERE, "0x12")],
+        [(HERE, None)], [(HERE, 5)], [(HERE, [b"\1" * 33])], {HERE: []}, [{"address": hexed(HERE)}], [{}], [NESTED],
+        [{"address": hexed(HERE), "storageKeys": [], "more": 1}], [{"address": 5.5, "storageKeys": []}], [None],
+        [(HERE, {0: 1})], [(HERE, [1.5])], [(HERE, [True])],
+    ],
+    "blob hashes": [
+        [b"\1"], [None], [-1], ["0x01"], [1.5], [[]], {BLOB: 1}, [BLOB + b"\0"], [1 << 256],
+    ],
+    "authorizations": [
+        [None], [1], [{}], [(1, HERE, 0, 0, 1, 1)], [{"chainId": 1}], {}, [NESTED],
+        [{"chainId": "1", "address": hexed(HERE), "nonce": "0x0", "yParity": "0x0", "r": "0x1", "s": "0x1"}],
+    ],
+}  # fmt: skip
+
 WRONG: dict[str, st.SearchStrategy[Any]] = {
     "number": _number | st.binary() | bits_over(256),
     "number64": _number | st.binary() | bits_over(64) | st.just("0x1" + "0" * 16),
@@ -174,19 +192,9 @@ WRONG: dict[str, st.SearchStrategy[Any]] = {
     "function": _lists | st.integers() | st.text() | st.binary(),
     "hashes": st.integers() | st.text() | st.binary() | _nothing | st.lists(st.binary())
     | st.sampled_from([{1: b"short"}, {"1": bytes(32)}, {-1: bytes(32)}, {1.5: bytes(32)}, {1: "0x12"}, {1: None}]),
-    "access list": st.integers(min_value=0) | st.text() | st.binary() | _floats | _flags | st.sampled_from([
-        [HERE], [(HERE,)], [(HERE, [], [])], [(b"short", [])], [(HERE, [-1])], [(HERE, ["zz"])], [(HERE, "0x12")],
-        [(HERE, None)], [(HERE, 5)], [(HERE, [b"\1" * 33])], {HERE: []}, [{"address": hexed(HERE)}], [{}], [NESTED],
-        [{"address": hexed(HERE), "storageKeys": [], "more": 1}], [{"address": 5.5, "storageKeys": []}], [None],
-        [(HERE, {0: 1})], [(HERE, [1.5])], [(HERE, [True])],
-    ]),
-    "blob hashes": st.integers() | st.text() | st.binary() | _floats | _flags | st.sampled_from([
-        [b"\1"], [None], [-1], ["0x01"], [1.5], [[]], {BLOB: 1}, [BLOB + b"\0"], [1 << 256],
-    ]),
-    "authorizations": st.integers() | st.text() | st.binary() | _floats | _flags | st.sampled_from([
-        [None], [1], [{}], [(1, HERE, 0, 0, 1, 1)], [{"chainId": 1}], {}, [NESTED],
-        [{"chainId": "1", "address": hexed(HERE), "nonce": "0x0", "yParity": "0x0", "r": "0x1", "s": "0x1"}],
-    ]),
+    "access list": _no_list | st.sampled_from(MALFORMED["access list"]),
+    "blob hashes": _no_list | st.sampled_from(MALFORMED["blob hashes"]),
+    "authorizations": _no_list | st.sampled_from(MALFORMED["authorizations"]),
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from fusevm.chain.addresses import create2_address
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.values import to_access_list, to_bytes, to_number, to_word
-from parameters import ALICE, BLOB, HERE, NESTED, PARAMETERS, Indexed, Parameter, hexed, wrong
+from parameters import ALICE, BLOB, HERE, MALFORMED, NESTED, PARAMETERS, Indexed, Parameter, hexed, wrong
 
 OTHER = b"\x0b" * 20
 TIERS = ("reference", "native", "auto")
@@ -67,6 +67,15 @@ def test_every_parameter_refuses_something_of_each_sort(where: str) -> None:
             if parameter.kind == "function" and value is object:
                 continue
             assert said(machine(), parameter, value)
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_what_is_wrong_inside_a_list_is_named_with_its_place(kind: str) -> None:
+    parameter = next(each for each in PARAMETERS["transact"] if each.kind == f"{kind}?")
+    for value in MALFORMED[kind]:
+        message = said(machine(), parameter, value)
+        assert message.startswith(parameter.name)
+        assert message.startswith(f"{parameter.name}[0]") == isinstance(value, list), message
 
 
 @settings(max_examples=150, deadline=None)

@@ -92,7 +92,10 @@ def to_authorizations(
 
 def _authorization(entry: Any, what: str) -> Authorization:
     if isinstance(entry, Mapping):
-        return Authorization(*fields_of(entry, _AUTHORIZATION_KEYS, what))
+        given = zip(
+            _AUTHORIZATION_KEYS, fields_of(entry, _AUTHORIZATION_KEYS, what), _AUTHORIZATION.values(), strict=True
+        )
+        return Authorization(*(read(value, f"{what}.{key}") for key, value, read in given))
     checked: Authorization = to_instance(entry, Authorization, what)
     return checked
 
