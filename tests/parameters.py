@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from fusevm import EVM, Authorization, Block, Hooks
+from fusevm import EVM, Authorization, Block, Hooks, UnknownFork
+from fusevm.evm.forks import fork_named
+from fusevm.tiers import TIERS
 
 HERE, ALICE = b"\xc0" * 20, b"\xa1" * 20
 BLOB = b"\x01" + bytes(31)
@@ -149,7 +151,16 @@ _lists = st.lists(st.integers(), max_size=3) | st.dictionaries(st.text(), st.int
 _not_hex = st.sampled_from(["0xg", "0x1", "abc", "x" * 40, "0x" + "é" * 40, "0x12\n34", "0x0x12"])
 _long = st.binary(min_size=33, max_size=70)
 _nothing = st.none()
+_no_name = st.text().filter(lambda text: text not in TIERS and not is_fork(text))  # some are drawn from the source
 _no_list = st.integers() | st.text() | st.binary() | _floats | _flags
+
+
+def is_fork(text: str) -> bool:
+    try:
+        fork_named(text)
+    except UnknownFork:
+        return False
+    return True
 
 
 def bits_over(bits: int) -> st.SearchStrategy[Any]:
@@ -184,8 +195,8 @@ WRONG: dict[str, st.SearchStrategy[Any]] = {
     "bytes": _objects | _flags | _floats | _lists | _nothing | _not_hex | st.integers(),
     "flag": _objects | _floats | _lists | _nothing | st.integers() | st.text() | st.binary(),
     "seconds": st.sampled_from([object(), "1", b"1", [], float("nan"), -1, -0.5, 3 + 4j, 10**6000, True]),
-    "fork": _objects | _floats | _lists | _nothing | st.integers() | st.text() | st.binary(),
-    "tier": _objects | _floats | _lists | _nothing | st.integers() | st.text() | st.binary(),
+    "fork": _objects | _floats | _lists | _nothing | st.integers() | _no_name | st.binary(),
+    "tier": _objects | _floats | _lists | _nothing | st.integers() | _no_name | st.binary(),
     "block": _objects | _lists | _nothing | st.integers() | st.text(),
     "state": _objects | _lists | _nothing | st.integers() | st.text(),
     "hooks": _objects | _lists | st.integers() | st.text(),
