@@ -37,6 +37,7 @@ from fusevm.chain.outcome import Disagreement
 from fusevm.chain.state import State
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.assembly import assemble
+from fusevm.peers.work import PeerMissing
 from programs import CALLER, HERE, OTHER
 
 TIERS = ("reference", "native", "auto")
@@ -188,6 +189,7 @@ ERRORS = [
     BadValue("gas: -1 is not a number of 64 bits"),
     Disagreement("one says 1, the other 2"),
     BadInput("no such file"),
+    PeerMissing("geth", "go-ethereum"),
 ]
 
 
