@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fusevm import EVM, Block, HaltReason, Hooks, Rejected, RejectReason, Status
+from fusevm import EVM, Block, EngineLimit, HaltReason, Hooks, Rejected, RejectReason, Status
 from fusevm.chain.environment import _fake_exponential
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, rules_of
@@ -59,6 +59,30 @@ def test_the_last_but_one_nonce_can_still_be_used(tier: str) -> None:
     evm.set_nonce(CALLER, MAX_NONCE - 1)
     assert evm.deploy(deployer(b"\0"), caller=CALLER).ok
     assert evm.get_nonce(CALLER) == MAX_NONCE
+
+
+# -- more ether than a word holds -------------------------------------------------------------------------------------
+
+
+@each_tier
+def test_a_balance_over_a_word_ends_the_call_and_nothing_has_happened(tier: str) -> None:
+    evm = EVM(tier=tier, block=Block(coinbase=OTHER))
+    evm.set_balance(CALLER, 10**20)
+    evm.set_balance(OTHER, MAX_WORD)
+    send = f"PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 1 PUSH20 0x{OTHER.hex()} GAS CALL"
+    root = None
+    for program in (send, f"PUSH20 0x{OTHER.hex()} SELFDESTRUCT"):
+        evm.set_code(HERE, assemble(program))
+        evm.set_balance(HERE, 5)
+        root = evm.state_root
+        with pytest.raises(EngineLimit, match="a balance of more than 256 bits"):
+            evm.call(HERE)
+        assert evm.state_root == root
+    for to, value, price in ((CALLER, 0, 1), (OTHER, 1, 0)):
+        with pytest.raises(EngineLimit, match="a balance of more than 256 bits"):
+            evm.transact(CALLER, to, gas=100_000, value=value, gas_price=price)
+        assert evm.state_root == root
+    assert evm.call(CALLER).ok
 
 
 # -- what a snapshot restores -----------------------------------------------------------------------------------------

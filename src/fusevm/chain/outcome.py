@@ -46,6 +46,12 @@ class TimeLimit(EngineLimit):
     """The time given for a call has run out."""
 
 
+def check_room(state: State, address: bytes, amount: int) -> None:
+    """There is not so much ether that a balance could leave a word, but anybody can set one."""
+    if (state.account(address).balance + amount) >> 256:
+        raise EngineLimit("a balance of more than 256 bits")
+
+
 class Disagreement(AssertionError):
     """Two tiers differ; the message shows both sides."""
 

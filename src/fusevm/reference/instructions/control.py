@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusevm.chain.outcome import check_room
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.reference.frame import Frame, valid_jumps
 
@@ -67,6 +68,8 @@ def _selfdestruct(frame: Frame) -> Frame:
     frame.forbid_static("SELFDESTRUCT")
     state.touch(beneficiary)
     destroys = not rules.selfdestruct_only_new or address in state.created
+    if beneficiary != address:
+        check_room(state, beneficiary, balance)
     state.transfer(address, beneficiary, balance)
     if destroys:
         state.set_balance(address, 0)  # what it sends to itself is lost
