@@ -116,6 +116,21 @@ def test_inside_a_snapshot_the_accounts_are_as_they_are_now(tier: str, way: Call
     assert twin.get_balance(OTHER) == 5
 
 
+class Named(EVM):
+    """A machine of somebody else's."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("london", "reference")
+        self.name = name
+
+
+@way
+def test_a_subclass_stays_one_with_what_it_has(way: Callable[[Any], Any]) -> None:
+    twin = way(Named("mine"))
+    assert type(twin) is Named
+    assert (twin.name, twin.fork.label) == ("mine", "london")
+
+
 def test_machines_that_share_a_state_still_do() -> None:
     state = State()
     first, second = sent((EVM(state=state), EVM("london", state=state)))

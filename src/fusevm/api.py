@@ -41,6 +41,7 @@ from fusevm.values import (
 DEFAULT_GAS = 30_000_000
 GAS_BITS = NONCE_BITS = 64
 MAX_GAS = (1 << GAS_BITS) - 1
+_MADE_ANEW = ("_running", "_rules", "_execute", "_context")  # from the rest, when a machine is unpickled
 _ZERO = 0  # the default: compared by identity, which is quick
 BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
@@ -142,17 +143,25 @@ class EVM:
 
     # -- pickled and copied: as it was made, on a state of its own
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self._fork, self._tier, self._block, self._state, self._hooks, self._timeout)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in _MADE_ANEW}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        self._running = {}
+        self.fork, self.tier = self._fork, self._tier
 
     def __copy__(self) -> EVM:
         """Independent of this one: state and block are copied. The hooks are the same."""
-        block, state = copy(self._block), copy(self._state)
-        return _made(self._fork, self._tier, block, state, self._hooks, self._timeout)
+        twin = object.__new__(type(self))
+        twin.__setstate__({**self.__getstate__(), "_block": copy(self._block), "_state": copy(self._state)})
+        return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> EVM:
-        block, state = deepcopy(self._block, memo), deepcopy(self._state, memo)
-        return _made(self._fork, self._tier, block, state, self._hooks, self._timeout)
+        twin = memo[id(self)] = object.__new__(type(self))
+        memo[id(self._hooks)] = self._hooks
+        twin.__setstate__(deepcopy(self.__getstate__(), memo))
+        return twin
 
     # -- running
 
@@ -415,12 +424,6 @@ class EVM:
     @property
     def state_root(self) -> bytes:
         return self._state.root()
-
-
-def _made(
-    fork: Fork, tier: str, block: Block, state: State, hooks: Hooks | None, timeout: float | None
-) -> EVM:  # fmt: skip
-    return EVM(fork, tier, block=block, state=state, hooks=hooks, timeout=timeout)
 
 
 def _out_of_nonces(caller: bytes) -> Result:
