@@ -233,6 +233,18 @@ def test_trace_as_json_is_eip_3155_lines_and_a_summary(fusevm: Command) -> None:
     assert len(summary["stateRoot"]) == 66
 
 
+def test_trace_shows_memory_on_request_and_leaves_out_return_data(fusevm: Command) -> None:
+    program = code("PUSH1 1 PUSH1 0 MSTORE")
+    word = "0x" + "00" * 31 + "01"
+    assert f"memory {word}" in fusevm("trace", program, "--memory").out
+    lines = [
+        json.loads(line) for line in fusevm("trace", program, "--json", "--memory", "--no-returndata").out.splitlines()
+    ]
+    assert [line.get("memory") for line in lines[:-1]] == [None, None, None, word]
+    assert all("returnData" not in line for line in lines)
+    assert "memory" not in fusevm("trace", program, "--json").out
+
+
 def test_trace_of_a_failing_call_marks_the_step_and_exits_1(fusevm: Command) -> None:
     ran = fusevm("trace", code("PUSH1 1 ADD"))
     assert ran.code == 1
@@ -272,7 +284,7 @@ WRONG = [
     (["run", "0x00", "--nosuch"], "No such option: --nosuch (see fusevm run --help)"),
     (["nosuch"], "No such command 'nosuch'. (see fusevm --help)"),
     (["run", "0x00", "--data", "0x1"], "--data: an odd number of hex digits (1)"),
-    (["run", "0x00", "--data", "0xgg"], "--data: 'g' at position 0 is no hex digit"),
+    (["run", "0x00", "--data", "0xgg"], "--data: 'g' at position 0 is not a hex digit"),
     (["run", "0x00", "--caller", "0x12"], "--caller: expected 20 bytes, got 1"),
     (["run", "0x00", "--to", "0x12"], "--to: expected 20 bytes, got 1"),
     (["run", "0x00", "--value", "-1"], "--value and --gas cannot be negative"),

@@ -66,19 +66,25 @@ def test_costs_add_up_to_the_gas_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "gas", "name", "error"),
+    ("program", "gas", "name", "cost", "error"),
     [
-        ("PUSH1 1 ADD", 100, "ADD", "stack underflow: 2 words needed, 1 there"),
-        ("PUSH1 9 JUMP", 100, "JUMP", "invalid jump: 0x9 is not a JUMPDEST"),
-        ("PUSH1 1 PUSH1 2 ADD", 8, "ADD", "out of gas: 3 needed, 2 left"),
-        ("DATA 0x0c", 100, "0x0c", "invalid opcode: 0x0c"),
-        ("INVALID", 100, "INVALID", "invalid opcode: 0xfe"),
+        ("PUSH1 1 ADD", 100, "ADD", 0, "stack underflow: 2 words needed, 1 there"),
+        ("DUP1", 100, "DUP1", 3, "stack underflow: 1 words needed, 0 there"),
+        ("PUSH1 9 JUMP", 100, "JUMP", 8, "invalid jump: 0x9 is not a JUMPDEST"),
+        ("PUSH1 1 PUSH1 2 ADD", 8, "ADD", 3, "out of gas: 3 needed, 2 left"),
+        ("DATA 0x0c", 100, "0x0c", 0, "invalid opcode: 0x0c"),
+        ("INVALID", 100, "INVALID", 0, "invalid opcode: 0xfe"),
+        ("PUSH1 0 PUSH1 0 SSTORE", 2_306, "SSTORE", 0, "out of gas: SSTORE needs more than 2300 gas left"),
+        ("PUSH1 1 PUSH1 0 SSTORE", 9_006, "SSTORE", 22_100, "out of gas: 22100 needed, 9000 left"),
+        ("PUSH1 64 PUSH1 0 KECCAK256", 36, "KECCAK256", 30 + 12 + 6, "out of gas: 12 needed, 0 left"),
     ],
 )
-def test_the_failing_step_carries_the_error_and_takes_all_gas(program: str, gas: int, name: str, error: str) -> None:
+def test_the_failing_step_carries_the_error_and_what_it_would_have_cost(
+    program: str, gas: int, name: str, cost: int, error: str
+) -> None:
     steps, result = steps_of(program, gas=gas)
     last = steps[-1]
-    assert (last.name, last.error, last.gas_cost) == (name, error, last.gas)
+    assert (last.name, last.error, last.gas_cost) == (name, error, cost)
     assert all(step.error is None for step in steps[:-1])
     assert result.status is Status.HALT
 
@@ -95,6 +101,63 @@ def test_a_call_costs_what_it_hands_down_and_its_callee_is_one_deeper() -> None:
     assert steps[-1].depth == 1
 
 
+def test_a_creation_costs_what_it_takes_without_what_it_hands_down() -> None:
+    steps, _ = steps_of("PUSH1 40 PUSH1 0 PUSH1 0 CREATE POP")
+    creating = next(step for step in steps if step.name == "CREATE")
+    assert creating.gas_cost == 32_000 + 2 * 3 + 2 * 2  # memory and init code, two words each
+    assert steps[-2].gas == creating.gas - creating.gas_cost  # the init code is a STOP and gives all back
+
+
+def test_a_call_that_cannot_be_made_costs_what_it_would_have_handed_down() -> None:
+    steps, _ = steps_of(f"{call(OTHER, gas='PUSH2 5000', value=1)} POP")
+    calling = next(step for step in steps if step.name == "CALL")
+    assert calling.gas_cost == 2_600 + 9_000 + 25_000 + 5_000
+    assert steps[-2].gas == calling.gas - calling.gas_cost + 5_000 + 2_300
+
+
+@pytest.mark.parametrize(("program", "what"), [("PUSH1 1 PUSH1 0 SSTORE", 22_100), ("PUSH1 0 PUSH1 0 LOG0", 375)])
+def test_an_instruction_that_a_static_call_forbids_shows_its_price(program: str, what: int) -> None:
+    steps, _ = steps_of(call(OTHER, kind="STATICCALL"), {OTHER: program})
+    forbidden = next(step for step in steps if step.error)
+    assert forbidden.gas_cost == what
+    assert forbidden.error is not None
+    assert forbidden.error.startswith("state change in a static call")
+
+
+def test_an_account_without_code_has_no_steps() -> None:
+    steps, result = steps_of(call(NOBODY))
+    assert result.ok
+    assert {step.depth for step in steps} == {1}
+
+
+def test_pricing_what_fails_leaves_the_state_as_it_was() -> None:
+    """The touch of the RIPEMD-160 precompile outlives a revert, so even a trial of SELFDESTRUCT might leave it."""
+    ripemd = (3).to_bytes(20, "big")
+    program = f"{push(ripemd)} SELFDESTRUCT"
+    roots = set()
+    for hooks in (None, Hooks(on_opcode=lambda step: None)):
+        evm = machine(
+            {HERE: f"{call(OTHER, gas='PUSH2 9000')} {call(OTHER, gas='PUSH2 9000')}", OTHER: program}, hooks=hooks
+        )
+        evm.state.ensure(ripemd)  # there, and empty: a touch would remove it
+        evm.set_balance(OTHER, 1)
+        assert evm.call(HERE).ok
+        roots.add(evm.state_root)
+    assert len(roots) == 1
+    assert ripemd in evm.state.accounts
+
+
+def test_memory_is_told_where_it_is_asked_for() -> None:
+    evm = machine({HERE: "PUSH1 7 PUSH1 0 MSTORE PUSH1 1"})
+    seen: list[bytes | None] = []
+    evm.hooks = Hooks(on_opcode=lambda step: seen.append(step.memory), memory=True)
+    evm.call(HERE)
+    assert seen == [b"", b"", b"", (7).to_bytes(32, "big"), (7).to_bytes(32, "big")]
+    evm.hooks = Hooks(on_opcode=lambda step: seen.append(step.memory))
+    evm.call(HERE)
+    assert seen[5:] == [None] * 5
+
+
 def test_return_data_is_seen_from_the_step_after_a_call() -> None:
     steps, _ = steps_of(f"{call(OTHER)} POP", {OTHER: "PUSH1 2 PUSH1 0 RETURN"})
     assert [step.returndata for step in steps if step.depth == 1][-3:] == [b"", b"\0\0", b"\0\0"]
@@ -106,7 +169,16 @@ def test_the_refund_counter_is_told() -> None:
     refunds: list[int] = []
     evm.hooks = Hooks(on_opcode=lambda step: refunds.append(step.refund))
     evm.call(HERE)
-    assert refunds == [0, 0, 0, 4_800]
+    assert refunds == [0, 0, 4_800, 4_800]
+
+
+def test_an_sstore_that_cannot_be_paid_shows_the_refund_it_would_have_brought() -> None:
+    evm = machine({HERE: "PUSH1 0 PUSH1 0 SSTORE"})
+    evm.set_storage(HERE, 0, 1)
+    steps: list[Step] = []
+    evm.hooks = Hooks(on_opcode=steps.append)
+    assert not evm.call(HERE, gas=4_000).ok
+    assert (steps[-1].gas_cost, steps[-1].refund) == (5_000, 4_800)
 
 
 # -- storage ----------------------------------------------------------------------------------------------------------
@@ -260,9 +332,11 @@ EIP_LINES = [
 ]
 
 
-def traced(evm: EVM, **how: Any) -> tuple[list[dict[str, Any]], Result]:
+def traced(
+    evm: EVM, *, memory: bool = False, returndata: bool = True, **how: Any
+) -> tuple[list[dict[str, Any]], Result]:
     text: list[str] = []
-    evm.hooks = tracing_hooks(text.append)
+    evm.hooks = tracing_hooks(text.append, memory=memory, returndata=returndata)
     result = evm.call(HERE, **how)
     assert all(line.endswith("\n") and line.count("\n") == 1 for line in text)
     return [json.loads(line) for line in text], result
@@ -287,9 +361,15 @@ def test_a_line_has_the_fields_of_the_eip_in_its_order_and_types() -> None:
         ("stack", ["0x1", "0x0"]),
         ("depth", 1),
         ("returnData", "0x"),
-        ("refund", "0x0"),
+        ("refund", 0),
         ("opName", "MSTORE"),
     ]
+
+
+def test_a_line_has_memory_and_no_return_data_where_that_is_asked_for() -> None:
+    lines, _ = traced(machine({HERE: "PUSH1 1 PUSH1 0 MSTORE"}), memory=True, returndata=False)
+    assert [line.get("memory") for line in lines] == [None, None, None, "0x" + "00" * 31 + "01"]
+    assert all("returnData" not in line for line in lines)
 
 
 def test_a_failing_line_says_why() -> None:

@@ -146,7 +146,8 @@ def test_a_mark_from_before_a_transaction_is_refused_rather_than_ignored() -> No
 
 def test_an_open_mark_outlives_transactions() -> None:
     state = State()
-    mark = state.open_mark()
+    mark = state.mark()
+    state.open_mark(mark)
     state.set_balance(A, 1)
     state.begin_transaction()
     state.set_balance(A, 2)
@@ -272,7 +273,8 @@ def test_with_a_snapshot_open_a_revert_reaches_across_transactions(
     state = State()
     play(state, before)
     state.begin_transaction()
-    mark, was = state.open_mark(), fingerprint(state)[0]
+    mark, was = state.mark(), fingerprint(state)[0]
+    state.open_mark(mark)
     for script in (first, second):
         state.begin_transaction()
         play(state, script)

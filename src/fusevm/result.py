@@ -29,8 +29,11 @@ class ExecutionFailed(Exception):
     """Raised by `Result.check()` where a call did not succeed."""
 
     def __init__(self, result: Result) -> None:
-        super().__init__(result.error)
+        super().__init__(result)  # what it is made from: pickle makes it again from `args`
         self.result = result
+
+    def __str__(self) -> str:
+        return str(self.result.error)
 
 
 @dataclass(slots=True)
@@ -42,6 +45,12 @@ class Result:
     logs: Sequence[Log] = field(default_factory=list)
     address: bytes | None = None  # of the contract created
     failure: Failure | None = None  # the reason and the pc of an exceptional halt
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To pickle and to copy: the logs decoded, so that nothing of the tier is needed to read them."""
+        return Result, (
+            self.status, self.output, self.gas_used, self.gas_refunded, list(self.logs), self.address, self.failure
+        )  # fmt: skip
 
     @property
     def ok(self) -> bool:

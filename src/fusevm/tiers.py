@@ -11,6 +11,7 @@ from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
 from fusevm.reference.hooks import Hooks
+from fusevm.values import BadValue, shown
 
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 
@@ -30,13 +31,17 @@ _PLACES = {
 }
 
 
-class UnknownTier(ValueError):
-    def __init__(self, name: str) -> None:
-        super().__init__(f"unknown tier {name!r}; known: {', '.join(TIERS)}")
+class UnknownTier(BadValue):
+    def __init__(self, name: object) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"unknown tier {shown(self.name)}; known: {', '.join(TIERS)}"
 
 
 def executor_for(tier: str) -> TierExecutor:
-    if tier not in TIERS:
+    if not isinstance(tier, str) or tier not in TIERS:
         raise UnknownTier(tier)
     if tier == "auto":
         return _best()

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
+from typing import Any
 
 from fusevm.evm.forks import Fork, Rules, rules_of
+from fusevm.values import BadValue, to_address, to_hash, to_number, to_word
 
 ZERO_ADDRESS = bytes(20)
 WORD_MASK = (1 << 256) - 1
@@ -19,12 +22,14 @@ _versions = count()
 
 @dataclass(slots=True)
 class Block:
+    """The block a call runs in. Fields are checked whenever they are set; numbers may be given as 0x hex text."""
+
     number: int = 1
     timestamp: int = 1
-    coinbase: bytes = ZERO_ADDRESS
+    coinbase: bytes = ZERO_ADDRESS  # or hex text, or a number
     gas_limit: int = 30_000_000
     base_fee: int = 0
-    prev_randao: int = 0
+    prev_randao: int = 0  # or 32 bytes
     difficulty: int = 0
     chain_id: int = 1
     excess_blob_gas: int = 0
@@ -33,9 +38,10 @@ class Block:
     blob_max: int | None = None  # overrides the fork's
     version: int = field(init=False, compare=False, repr=False)  # changes with every change of a field
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if isinstance(value, int) and name != "version" and not 0 <= value <= WORD_MASK:
-            raise ValueError(f"block {name}: {value} is no number of 256 bits")
+    def __setattr__(self, name: str, value: Any) -> None:
+        read = _READERS.get(name)
+        if read is not None:
+            value = read(value, f"block {name}")
         object.__setattr__(self, name, value)
         object.__setattr__(self, "version", next(_versions))
 
@@ -44,23 +50,77 @@ class Block:
         if not self.number - 256 <= number < self.number or number < 0:
             return bytes(32)
         found = self.hashes(number) if callable(self.hashes) else self.hashes.get(number, bytes(32))
-        if len(found) != 32:
-            raise ValueError(f"hash of block {number}: expected 32 bytes, got {len(found)}")
-        return found
+        return to_hash(found, f"hash of block {number}")
+
+    def keep(self) -> Callable[[], Block]:
+        """A function that gives the fields their present values again, and returns the block."""
+        version, kept = self.version, _FIELDS(self)
+        listed = dict(self.hashes) if isinstance(self.hashes, dict) else None
+
+        def restore() -> Block:
+            if self.version != version:
+                for name, value in zip(_READERS, kept, strict=True):
+                    if getattr(self, name) is not value:
+                        setattr(self, name, value)
+            if listed is not None and isinstance(self.hashes, dict) and self.hashes != listed:
+                self.hashes.clear()
+                self.hashes.update(listed)
+                object.__setattr__(self, "version", next(_versions))
+            return self
+
+        return restore
 
     def blob_base_fee(self, rules: Rules) -> int:
+        """The price of a unit of blob gas, at most 2^256 - 1.
+
+        EIP-4844 sets no bound. A fee that does not fit a word is one that nobody can pay, so it stays at the largest
+        word: BLOBBASEFEE answers that, and every blob transaction is rejected.
+        """
         fraction = self.blob_base_fee_fraction or rules.blob_base_fee_fraction
         return _fake_exponential(1, self.excess_blob_gas, fraction) if fraction else 0
 
 
 def _fake_exponential(factor: int, numerator: int, denominator: int) -> int:
-    """EIP-4844: factor * e^(numerator / denominator), by its Taylor series in integers."""
+    """EIP-4844: factor * e^(numerator / denominator), by its Taylor series in integers; no more than a word holds.
+
+    Below e^178 the terms vanish after some hundreds. Beyond it they grow, and the sum is over the bound as soon.
+    """
     total, step, i = 0, factor * denominator, 1
-    while step:
+    bound = WORD_MASK * denominator
+    while step and total <= bound:
         total += step
         step = step * numerator // (denominator * i)
         i += 1
-    return total // denominator
+    return min(total // denominator, WORD_MASK)
+
+
+def _to_hashes(value: Any, what: str) -> Any:
+    """A function from numbers to hashes is asked when a program asks; so is a mapping that is not a dict."""
+    if not (callable(value) or isinstance(value, Mapping)):
+        raise BadValue(f"{what}: expected a mapping or a function from numbers to hashes, got {type(value).__name__}")
+    if isinstance(value, dict):
+        for number, found in value.items():
+            if isinstance(number, str):
+                raise BadValue(f"{what}: expected ints as keys, got str")
+            to_hash(found, f"{what}[{to_number(number, f'a key of {what}')}]")
+    return value
+
+
+def _optional(value: Any, what: str) -> int | None:
+    return None if value is None else to_number(value, what)
+
+
+_READERS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(
+        ("number", "timestamp", "gas_limit", "base_fee", "difficulty", "chain_id", "excess_blob_gas"), to_number
+    ),
+    "coinbase": to_address,
+    "prev_randao": to_word,
+    "hashes": _to_hashes,
+    "blob_base_fee_fraction": _optional,
+    "blob_max": _optional,
+}
+_FIELDS = attrgetter(*_READERS)
 
 
 @dataclass(slots=True)

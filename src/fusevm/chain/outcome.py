@@ -53,6 +53,12 @@ def check_time(deadline: float | None) -> None:
         raise TimeLimit("the time limit is reached")
 
 
+def check_room(state: State, address: bytes, amount: int) -> None:
+    """There is not so much ether that a balance could leave a word, but anybody can set one."""
+    if (state.account(address).balance + amount) >> 256:
+        raise EngineLimit("a balance of more than 256 bits")
+
+
 class Disagreement(AssertionError):
     """Two tiers differ; the message shows both sides."""
 

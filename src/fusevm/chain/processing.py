@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fusevm.chain.addresses import create_address
 from fusevm.chain.authorization import apply_authorizations
 from fusevm.chain.environment import Block, Context, Message
-from fusevm.chain.outcome import Executor, Failure, Outcome, Status
+from fusevm.chain.outcome import Executor, Failure, Outcome, Status, check_room
 from fusevm.chain.state import Log, State, delegate_in
 from fusevm.chain.transaction import Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
@@ -55,6 +55,8 @@ def _process(tx: Transaction, state: State, block: Block, fork: Fork, execute: E
     if tx.authorizations is not None:
         apply_authorizations(tx.authorizations, state, block.chain_id, rules)
 
+    if tx.value and address != tx.sender:
+        check_room(state, address, tx.value)
     message = top_message(tx.sender, address, tx.data, tx.value, tx.creates, state, rules)
     message.gas = tx.gas_limit - intrinsic_gas_of(tx, rules)
     outcome = run_top(message, state, context, execute)
@@ -65,6 +67,7 @@ def _process(tx: Transaction, state: State, block: Block, fork: Fork, execute: E
     state.add_balance(tx.sender, (tx.gas_limit - charged) * price)
     tip = price - block.base_fee if rules.newest_tx_type >= 2 else price
     state.touch(block.coinbase)
+    check_room(state, block.coinbase, charged * tip)
     state.add_balance(block.coinbase, charged * tip)
     logs = state.logs_so_far()
     clear_away(state, rules)

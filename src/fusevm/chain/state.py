@@ -143,11 +143,9 @@ class State:
         self.settle()
         return self._forgotten + len(self.journal)
 
-    def open_mark(self) -> int:
-        """A mark that stays good until `close_mark`, whatever transactions come."""
-        mark = self.mark()
+    def open_mark(self, mark: int) -> None:
+        """Makes a mark that was just taken stay good until `close_mark`, whatever transactions come."""
         self._open.append(mark)
-        return mark
 
     def close_mark(self, mark: int, *, keep: int) -> None:
         """Reverts to an open mark and closes it and those opened after it, so that `keep` stay open.
@@ -396,6 +394,24 @@ class State:
         """The state root: what a block header would commit to."""
         self.settle()
         return trie_root((keccak256(address), _account_rlp(account)) for address, account in self._accounts.items())
+
+    # -- pickled and copied: the accounts as they are now, and nothing of a transaction, a snapshot or a journal
+
+    def __getstate__(self) -> dict[bytes, Account]:
+        if self.ledger is not None:
+            raise RuntimeError("a call is running on this state; pickle or copy it when the call has ended")
+        return self.accounts
+
+    def __setstate__(self, accounts: dict[bytes, Account]) -> None:
+        State.__init__(self)
+        self._accounts = accounts
+
+    def __copy__(self) -> State:
+        self.__getstate__()
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> State:
+        return self.__copy__()
 
 
 def delegate_in(code: bytes) -> bytes | None:

@@ -151,6 +151,11 @@ def _account(fields: Any) -> Account:
     )
 
 
+def block_hash(number: int) -> bytes:
+    """The hash of a past block, as state tests have it."""
+    return keccak256(str(number).encode())
+
+
 def block_from(env: dict[str, Any], config: dict[str, Any], fork: Fork) -> Block:
     block = Block(
         number=quantity(env["currentNumber"]),
@@ -162,7 +167,7 @@ def block_from(env: dict[str, Any], config: dict[str, Any], fork: Fork) -> Block
         difficulty=quantity(env.get("currentDifficulty", 0)),
         excess_blob_gas=quantity(env.get("currentExcessBlobGas", 0)),
         chain_id=quantity(config.get("chainid", 1)),
-        hashes=lambda number: keccak256(str(number).encode()),
+        hashes=block_hash,
     )
     for name, schedule in config.get("blobSchedule", {}).items():
         if fork_named(name) == fork:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from typing import Any
 
 from fusevm.chain.environment import Block
 from fusevm.chain.state import State
 from fusevm.evm.forks import Rules
+from fusevm.values import AccessList, fields_of, to_address, to_instance, to_list, to_number, to_word
 
 BLOB_GAS = 1 << 17  # EIP-4844: gas per blob
 MAX_NONCE = (1 << 64) - 1
@@ -44,25 +48,62 @@ class Rejected(Exception):
     """The transaction is invalid; nothing has happened."""
 
     def __init__(self, reason: RejectReason, detail: str = "") -> None:
-        super().__init__(f"transaction rejected: {reason.value}" + (f" ({detail})" if detail else ""))
+        super().__init__(reason, detail)  # what it is made from: pickle makes it again from `args`
         self.reason = reason
         self.detail = detail
+
+    def __str__(self) -> str:
+        return f"transaction rejected: {self.reason.value}" + (f" ({self.detail})" if self.detail else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """EIP-7702: a signer lets its account run another's code."""
+    """EIP-7702: a signer lets its account run another's code. Values over the widths of the EIP are refused."""
 
     chain_id: int
-    address: bytes
+    address: bytes  # or hex text, or a number
     nonce: int
     y_parity: int
-    r: int
+    r: int  # or up to 32 bytes, as s
     s: int
+
+    def __post_init__(self) -> None:
+        for name, read in _AUTHORIZATION.items():
+            object.__setattr__(self, name, read(getattr(self, name), f"authorization {name}"))
+
+
+_AUTHORIZATION: dict[str, Callable[[Any, str], Any]] = {
+    "chain_id": to_number,
+    "address": to_address,
+    "nonce": partial(to_number, bits=64),
+    "y_parity": partial(to_number, bits=8),
+    "r": to_word,
+    "s": to_word,
+}
+_AUTHORIZATION_KEYS = ("chainId", "address", "nonce", "yParity", "r", "s")
+
+
+def to_authorizations(
+    value: Iterable[Authorization | Mapping[str, Any]], what: str = "authorizations"
+) -> tuple[Authorization, ...]:
+    """`Authorization`s, or JSON-RPC's objects of the same fields."""
+    return tuple(_authorization(each, f"{what}[{at}]") for at, each in enumerate(to_list(value, what)))
+
+
+def _authorization(entry: Any, what: str) -> Authorization:
+    if isinstance(entry, Mapping):
+        given = zip(
+            _AUTHORIZATION_KEYS, fields_of(entry, _AUTHORIZATION_KEYS, what), _AUTHORIZATION.values(), strict=True
+        )
+        return Authorization(*(read(value, f"{what}.{key}") for key, value, read in given))
+    checked: Authorization = to_instance(entry, Authorization, what)
+    return checked
 
 
 @dataclass(slots=True)
 class Transaction:
+    """One that has been read: its values are of the types below. `EVM.transact` reads what people write."""
+
     sender: bytes
     to: bytes | None = None  # None creates a contract
     data: bytes = b""
@@ -72,7 +113,7 @@ class Transaction:
     gas_price: int | None = None  # None where the fee fields of EIP-1559 are given
     max_fee: int | None = None
     max_priority_fee: int | None = None
-    access_list: tuple[tuple[bytes, tuple[int, ...]], ...] | None = None
+    access_list: AccessList | None = None
     blob_hashes: tuple[bytes, ...] | None = None
     max_blob_fee: int = 0
     authorizations: tuple[Authorization, ...] | None = None
@@ -109,7 +150,7 @@ def intrinsic_gas(
     rules: Rules,
     data: bytes,
     creates: bool = False,
-    access_list: tuple[tuple[bytes, tuple[int, ...]], ...] = (),
+    access_list: AccessList = (),
     authorizations: int = 0,
 ) -> int:
     """What a transaction costs before any code runs (EIP-2028, 2930, 3860, 7702)."""

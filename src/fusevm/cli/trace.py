@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,6 +16,9 @@ from fusevm.reference.hooks import Hooks, Step
 from fusevm.reference.tracer import eip3155_summary, tracing_hooks
 
 SHOWN_WORDS = 6
+
+Memory = Annotated[bool, typer.Option("--memory", help="the memory before each step as well")]
+ReturnData = Annotated[bool, typer.Option(help="what the last call returned, in --json lines")]
 
 
 def trace(
@@ -29,6 +33,8 @@ def trace(
     gas: options.Gas = None,
     fork: options.ForkName = None,
     create: options.Create = False,
+    memory: Memory = False,
+    returndata: ReturnData = True,
     as_json: options.AsJson = False,
 ) -> None:
     """Trace a run step by step; --json gives EIP-3155 lines. Exits 1 if the call did not succeed."""
@@ -36,12 +42,12 @@ def trace(
         Request(code, data, sig, [*(args or ()), *(more or ())], value, caller, to, gas, fork, "reference", create)
     )
     if as_json:
-        result = prepared.run(tracing_hooks(sys.stdout.write))
+        result = prepared.run(tracing_hooks(sys.stdout.write, memory=memory, returndata=returndata))
         typer.echo(json.dumps(eip3155_summary(result, prepared.evm.state_root)))
     else:
         console = Console(highlight=False, soft_wrap=True)
         console.print("[bold]   pc  opcode               gas    cost  stack, top first[/]")
-        result = prepared.run(Hooks(on_opcode=lambda step: console.print(_line(step), markup=False)))
+        result = prepared.run(Hooks(on_opcode=lambda step: console.print(_line(step), markup=False), memory=memory))
         console.print()
         show(result)
     if not result.ok:
@@ -54,4 +60,5 @@ def _line(step: Step) -> str:
     error = f"  ← {step.error}" if step.error else ""
     indent = "  " * (step.depth - 1)
     stack = " ".join(words)
-    return f"{step.pc:5}  {indent + step.name:15} {step.gas:>9} {step.gas_cost:>7}  {stack}{more}{error}"
+    memory = f"\n       memory 0x{step.memory.hex()}" if step.memory else ""
+    return f"{step.pc:5}  {indent + step.name:15} {step.gas:>9} {step.gas_cost:>7}  {stack}{more}{error}{memory}"

@@ -7,6 +7,8 @@ from enum import IntEnum
 from functools import cache
 from typing import Any
 
+from fusevm.values import BadValue, shown
+
 
 class Fork(IntEnum):
     """Ordered by activation, so that `fork >= Fork.BERLIN` reads as it should."""
@@ -50,17 +52,22 @@ ALIASES = {
 }
 
 
-class UnknownFork(ValueError):
+class UnknownFork(BadValue):
     def __init__(self, name: object) -> None:
-        known = ", ".join(fork.label for fork in Fork)
-        super().__init__(f"unknown fork {name!r}; known: {known}")
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"unknown fork {shown(self.name)}; known: {', '.join(fork.label for fork in Fork)}"
 
 
 def fork_named(name: str | Fork) -> Fork:
     """The fork of that name, whatever its spelling: 'osaka', 'Spurious-Dragon', 'ConstantinopleFix'."""
     if isinstance(name, Fork):
         return name
-    key = str(name).lower().replace("-", "").replace("_", "").replace(" ", "")
+    if not isinstance(name, str):
+        raise UnknownFork(name)
+    key = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     for fork in Fork:
         if fork.name.lower().replace("_", "") == key:
             return fork

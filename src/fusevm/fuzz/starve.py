@@ -15,6 +15,7 @@ from fusevm.peers.work import Engine, Work
 from fusevm.reference.hooks import Hooks, Step
 
 _STIPEND = 2_300
+_CALLS = ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL")
 
 # From gas a frame could do without to gas the transaction could; None where they do not hang together.
 Saving = Callable[[int], int | None]
@@ -74,7 +75,7 @@ class _Trace:
             return
         sends_value = step.name in ("CALL", "CALLCODE") and step.stack[-3]
         given = message.gas - (_STIPEND if sends_value else 0)
-        had = step.gas - step.gas_cost + given
+        had = step.gas - step.gas_cost + (0 if message.creates else given)  # a creation's cost is without it
         self._note(had)
         self._frames.append(self._saving(self._frames[-1], had, given))
 
@@ -84,8 +85,8 @@ class _Trace:
 
     def _flush(self) -> None:
         step, self._pending = self._pending, None
-        if step is None or step.error is not None:
-            return
+        if step is None or step.error is not None or step.name in _CALLS:
+            return  # a call that made no frame got back what it handed down, and does not say how much that was
         self._note(step.gas - step.gas_cost)
         if step.name == "SSTORE":
             self._note(step.gas - (_STIPEND + 1))  # EIP-2200: with no more than the stipend left it fails

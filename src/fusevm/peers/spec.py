@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from ethereum.exceptions import EthereumException
-from ethereum.trace import TransactionEnd, set_evm_trace
+from ethereum.trace import EvmTracer, TransactionEnd, set_evm_trace
 from ethereum_types.bytes import Bytes0, Bytes20, Bytes32
 from ethereum_types.numeric import U8, U64, U256, Uint
 
@@ -57,12 +57,13 @@ class Spec:
             return "its MODEXP adds up the three lengths in 256 bits and crashes where they do not fit"
         return None
 
-    def run(self, work: Work) -> Observation:
+    def run(self, work: Work, tracer: EvmTracer | None = None) -> Observation:
+        """As every engine does; a tracer is told of every step."""
         vm, fork = _module(work.fork, "vm"), _module(work.fork, "fork")
         state = _state(work)
         produced = vm.BlockOutput()
         transaction = _transaction(work)
-        with _caught(work) as caught:
+        with _caught(work, tracer) as caught:
             try:
                 fork.process_transaction(_block(work, state), produced, transaction, Uint(0))
             except EthereumException as error:
@@ -115,7 +116,7 @@ def _module(fork: Fork, name: str) -> ModuleType:
 
 
 @contextmanager
-def _caught(work: Work) -> Iterator[dict[str, Any]]:
+def _caught(work: Work, tracer: EvmTracer | None = None) -> Iterator[dict[str, Any]]:
     """Fills a dict with the `message` output and the `output` bytes of the transaction that is run inside."""
     fork: Any = _module(work.fork, "fork")
     inner, recover = fork.process_message_call, fork.recover_sender
@@ -126,6 +127,8 @@ def _caught(work: Work) -> Iterator[dict[str, Any]]:
         return caught["message"]
 
     def trace(evm: object, event: Any, trace_memory: bool = False, trace_stack: bool = True, **_: object) -> None:
+        if tracer is not None:
+            tracer(evm, event)
         if type(event) is TransactionEnd:
             caught["output"] = event.output
 

@@ -103,7 +103,11 @@ def deep_recursion() -> Iterator[None]:
 
 class PeerMissing(RuntimeError):
     def __init__(self, name: str, package: str) -> None:
-        super().__init__(f"the peer {name!r} needs the package {package}: pip install 'fusevm[peers]'")
+        super().__init__(name, package)
+        self.name, self.package = name, package
+
+    def __str__(self) -> str:
+        return f"the peer {self.name!r} needs the package {self.package}: pip install 'fusevm[peers]'"
 
 
 class UnknownEngine(ValueError):

@@ -10,7 +10,8 @@ from fusevm.reference.hooks import Hooks, Step
 from fusevm.result import Result
 
 
-def eip3155_step(step: Step) -> dict[str, Any]:
+def eip3155_step(step: Step, *, returndata: bool = True) -> dict[str, Any]:
+    """Fields in the order and the types of geth: `refund` is a number, memory that is empty is left out."""
     line: dict[str, Any] = {
         "pc": step.pc,
         "op": step.op,
@@ -20,9 +21,13 @@ def eip3155_step(step: Step) -> dict[str, Any]:
         "stack": [hex(word) for word in step.stack],
         "depth": step.depth,
         "returnData": "0x" + step.returndata.hex(),
-        "refund": hex(step.refund),
+        "refund": step.refund,
         "opName": step.name,
     }
+    if not returndata:
+        del line["returnData"]
+    if step.memory:
+        line["memory"] = "0x" + step.memory.hex()
     if step.error is not None:
         line["error"] = step.error
     return line
@@ -40,10 +45,10 @@ def eip3155_summary(result: Result, state_root: bytes) -> dict[str, Any]:
     return line
 
 
-def tracing_hooks(write: Callable[[str], object]) -> Hooks:
-    """Hooks that write one EIP-3155 line a step."""
+def tracing_hooks(write: Callable[[str], object], *, memory: bool = False, returndata: bool = True) -> Hooks:
+    """Hooks that write one EIP-3155 line per step."""
 
     def on_opcode(step: Step) -> None:
-        write(json.dumps(eip3155_step(step)) + "\n")
+        write(json.dumps(eip3155_step(step, returndata=returndata)) + "\n")
 
-    return Hooks(on_opcode=on_opcode)
+    return Hooks(on_opcode=on_opcode, memory=memory)

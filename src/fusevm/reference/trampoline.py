@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fusevm.chain.outcome import Failure, Outcome, Status
+from fusevm.chain.outcome import Failure, Outcome, Status, check_room
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.precompiles import PrecompileFailure, precompiles_of
 from fusevm.reference.apart import run_precompile
@@ -68,6 +68,8 @@ def begin(frame: Frame) -> bool:
         state.ensure(message.address)  # before EIP-161 a mere call brought an account into being
     state.touch(message.address)
     if message.value and message.transfers:
+        if message.address != message.caller:
+            check_room(state, message.address, message.value)
         state.transfer(message.caller, message.address, message.value)
     precompile = precompiles_of(frame.context.fork).get(message.code_address)
     if precompile is None or message.creates:

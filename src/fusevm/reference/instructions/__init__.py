@@ -1,5 +1,7 @@
 """What each opcode does, one file a family. Every instruction reads in the same order: stack, gas, operation.
 
+So whatever else is wrong with it, an instruction that cannot be paid for is out of gas, as in the specification.
+
 The interpreter has already charged the static gas, checked the stack's bounds and moved the program counter past the
 opcode. An instruction returns None to go on, its own frame to end it, or a new frame to run first.
 """

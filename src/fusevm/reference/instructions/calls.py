@@ -19,8 +19,6 @@ MAX_NONCE = (1 << 64) - 1
 def _call(frame: Frame) -> Frame | None:
     stack = frame.stack
     gas, to, value = stack.pop(), to_address(stack.pop()), stack.pop()
-    if value:
-        frame.forbid_static("CALL with value")
     return _enter(frame, gas, to, caller=frame.message.address, address=to, value=value, pays_new_account=True)
 
 
@@ -77,6 +75,8 @@ def _enter(
         state.warm_address(delegate)
     given = _child_gas(frame, requested)
     frame.charge(given)
+    if value and pays_new_account:
+        frame.forbid_static("CALL with value")
     if moved:
         given += STIPEND
 
@@ -119,14 +119,14 @@ def _create2(frame: Frame) -> Frame | None:
 
 def _begin_creation(frame: Frame, *, salted: bool) -> Frame | None:
     state, rules, stack, creator = frame.state, frame.context.rules, frame.stack, frame.message.address
-    frame.forbid_static("CREATE2" if salted else "CREATE")
     value, offset, size = stack.pop(), stack.pop(), stack.pop()
     salt = stack.pop() if salted else 0
 
     frame.expand(offset, size)
+    frame.charge((rules.initcode_word + (KECCAK_WORD if salted else 0)) * words_of(size))
     if rules.max_initcode_size is not None and size > rules.max_initcode_size:
         raise ExceptionalHalt(HaltReason.INITCODE_TOO_LARGE, f"{size} bytes")
-    frame.charge((rules.initcode_word + (KECCAK_WORD if salted else 0)) * words_of(size))
+    frame.forbid_static("CREATE2" if salted else "CREATE")
 
     frame.returndata = b""
     account = state.account(creator)

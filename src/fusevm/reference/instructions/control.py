@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusevm.chain.outcome import check_room
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.reference.frame import Frame
 
@@ -53,7 +54,6 @@ def _revert(frame: Frame) -> Frame:
 def _selfdestruct(frame: Frame) -> Frame:
     """EIP-150 and 161 (a new beneficiary), 2929 (a cold one), 3529 (no refund), 6780 (only accounts made just now)."""
     state, rules, address = frame.state, frame.context.rules, frame.message.address
-    frame.forbid_static("SELFDESTRUCT")
     beneficiary = frame.stack.pop().to_bytes(32, "big")[12:]
     balance = state.account(address).balance
     if rules.access_sets and not state.is_warm(beneficiary):
@@ -66,8 +66,11 @@ def _selfdestruct(frame: Frame) -> Frame:
         frame.charge(25_000)
     if rules.selfdestruct_refund and address not in state.destroyed:
         state.add_refund(rules.selfdestruct_refund)
+    frame.forbid_static("SELFDESTRUCT")
     state.touch(beneficiary)
     destroys = not rules.selfdestruct_only_new or address in state.created
+    if beneficiary != address:
+        check_room(state, beneficiary, balance)
     state.transfer(address, beneficiary, balance)
     if destroys:
         state.set_balance(address, 0)  # what it sends to itself is lost

@@ -76,11 +76,13 @@ def _copying(source: Callable[[Frame], bytes]) -> Callable[[Frame], None]:
 
 def _returndatacopy(frame: Frame) -> None:
     """Alone among the copies, it may not read past the end (EIP-211)."""
-    _, start, size = frame.stack[-1], frame.stack[-2], frame.stack[-3]
+    to, start, size = frame.stack.pop(), frame.stack.pop(), frame.stack.pop()
+    frame.charge(COPY_WORD * words_of(size))
+    frame.expand(to, size)
     if start + size > len(frame.returndata):
         detail = f"{start} + {size} is over {len(frame.returndata)}"
         raise ExceptionalHalt(HaltReason.RETURNDATA_OUT_OF_BOUNDS, detail)
-    copy_padded(frame, frame.returndata)
+    frame.write(to, frame.returndata[start : start + size])
 
 
 INSTRUCTIONS = {

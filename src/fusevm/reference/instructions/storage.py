@@ -25,7 +25,6 @@ def _sload(frame: Frame) -> None:
 
 def _sstore(frame: Frame) -> None:
     state, rules, address = frame.state, frame.context.rules, frame.message.address
-    frame.forbid_static("SSTORE")
     key, value = frame.stack.pop(), frame.stack.pop()
     if rules.sstore_sentry and frame.gas <= STIPEND:
         raise ExceptionalHalt(HaltReason.OUT_OF_GAS, f"SSTORE needs more than {STIPEND} gas left")
@@ -37,6 +36,7 @@ def _sstore(frame: Frame) -> None:
         state.warm_slot(address, key)
     if refund:
         state.add_refund(refund)
+    frame.forbid_static("SSTORE")
     state.set_storage(address, key, value)
 
 
@@ -68,18 +68,18 @@ def _tload(frame: Frame) -> None:
 
 
 def _tstore(frame: Frame) -> None:
-    frame.forbid_static("TSTORE")
     key, value = frame.stack.pop(), frame.stack.pop()
+    frame.forbid_static("TSTORE")
     frame.state.set_transient(frame.message.address, key, value)
 
 
 def _log(topic_count: int) -> Callable[[Frame], None]:
     def run(frame: Frame) -> None:
-        frame.forbid_static(f"LOG{topic_count}")
         offset, size = frame.stack.pop(), frame.stack.pop()
         topics = tuple(frame.stack.pop() for _ in range(topic_count))
         frame.charge(LOG_BYTE * size)
         frame.expand(offset, size)
+        frame.forbid_static(f"LOG{topic_count}")
         frame.state.add_log(Log(frame.message.address, topics, frame.read(offset, size)))
 
     return run
