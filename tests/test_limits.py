@@ -9,7 +9,7 @@ import pytest
 
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
-from programs import HERE, OTHER, call, push
+from programs import HERE, OTHER, push
 
 SENDER = bytes.fromhex("5e" * 20)
 FLOOD = "PUSH0 loop: JUMPDEST {deed} PUSH1 1 ADD PUSH1 @loop JUMP"

@@ -357,7 +357,8 @@ class EVM:
                         state.set_nonce(caller, state.account(caller).nonce + 1)
                     message = top_message(caller, address, data, value, creates, state, rules)
                     message.gas, message.static = gas, static
-                    outcome = run_top(message, state, context, self._run) if creates else self._run(message, state, context)
+                    run = self._run
+                    outcome = run_top(message, state, context, run) if creates else run(message, state, context)
                     used = gas - outcome.gas_left
                     refund = state.refund
                     if refund:

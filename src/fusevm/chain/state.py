@@ -3,8 +3,8 @@
 Every change leaves an entry that undoes it: a function and its arguments. A snapshot is a position in the journal, so
 taking one costs nothing, and reverting costs what is undone.
 
-Ctrl-C may come between any two lines. So an entry is written before the change it undoes, undoing twice is undoing once,
-an entry is removed only after it was undone, and a revert that was interrupted is finished by whoever looks next.
+Ctrl-C may come between any two lines. So an entry is written before the change it undoes, undoing twice is the same as
+undoing once, an entry is removed only after it was undone, and an interrupted revert is finished by whoever looks next.
 """
 
 from __future__ import annotations

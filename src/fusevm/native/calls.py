@@ -161,7 +161,7 @@ def start_of(operands: ptr) -> u64:
 @native
 def must_ask(frame: Frame, gas: u64, account: Account, runner: Account, value: u256, kind: u64) -> u64:
     """Whether Python must do the call: it creates or touches an account, or runs what native code cannot."""
-    if (kind == CALL or kind == STATICCALL) and (account.flags & ACCOUNT_TRACELESS) == 0:
+    if (kind == CALL or kind == STATICCALL) and (account.flags & ACCOUNT_TRACELESS) == 0:  # noqa: SIM109
         return 1
     if (account.flags & ACCOUNT_DELEGATED) != 0 and (runner.flags & ACCOUNT_PLAIN) == 0 and runner.code_size != 0:
         return 1  # a delegation, run as code

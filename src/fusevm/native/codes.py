@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fusevm.native.build import Library
 
 PREPARING = 0.6e-6  # seconds a byte: half of what a fused schedule takes, for it will be the better one from then on
-FUSED_MOST = 1 << 17  # bytes of code; what is longer runs on a plain schedule, since fusing it would take 0.2 s and more
+FUSED_MOST = 1 << 17  # bytes of code; what is longer runs on a plain schedule: fusing it would take 0.2 s or more
 FUSED_IN_CALL = 1 << 17  # bytes of code that one call may fuse
 FUSED_IN_HASTE = 49_152  # bytes of code likewise, where a time limit is set: 0.1 s
 KEPT = 1 << 26  # bytes of schedules that are kept, with their code

@@ -22,7 +22,6 @@ from fusevm.native.lang import (
     slt,
     store,
     u8,
-    u32,
     u64,
     u128,
     u256,

@@ -11,13 +11,12 @@ from fusevm.reference.hooks import Hooks, observed_table
 from fusevm.reference.instructions import Entry, refuse, table_of
 from fusevm.reference.trampoline import drive
 
-
-_TIMED = frozenset(
-    BY_NAME[name].byte
-    for name in ("JUMP", "JUMPI", "KECCAK256", "CALLDATACOPY", "CODECOPY", "EXTCODECOPY", "RETURNDATACOPY", "MCOPY")
-    + ("LOG0", "LOG1", "LOG2", "LOG3", "LOG4", "SELFDESTRUCT")
-    + ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2")
-)
+_LONG = (
+    "JUMP", "JUMPI", "KECCAK256", "CALLDATACOPY", "CODECOPY", "EXTCODECOPY", "RETURNDATACOPY", "MCOPY",
+    "LOG0", "LOG1", "LOG2", "LOG3", "LOG4", "SELFDESTRUCT",
+    "CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2",
+)  # fmt: skip
+_TIMED = frozenset(BY_NAME[name].byte for name in _LONG)
 
 
 def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
