@@ -263,10 +263,14 @@ import sys
 from pathlib import Path
 from fusevm import EVM
 from fusevm.native import build, ready
+from fusevm.native.crypto import library
 ready.FOLDER = Path(sys.argv[1])
 build._build = lambda sequences: sys.exit("built")
+library.build = lambda family: sys.exit("built")
 evm = EVM(tier="native")
 evm.set_code(b"\\1" * 20, "0x600160020160005260206000f3")
+for number in (5, 6, 9):
+    assert evm.call(number.to_bytes(20, "big"), bytes(213)).ok  # none of them is built either
 print(evm.call(b"\\1" * 20).output[-1])
 """
 
@@ -281,10 +285,10 @@ def test_handlers_delivered_with_the_sources_are_used_and_damaged_ones_are_not(f
     level, delivered = str(ready.level_of_host()), tmp_path / "ready"
     assert process(MAKES, level, str(delivered)).returncode == 0
     assert process(USES, str(delivered)).stdout == "3\n"
-    (path,) = delivered.iterdir()
-    path.write_bytes(path.read_bytes()[:-8] + bytes(8))
+    for path in delivered.iterdir():
+        path.write_bytes(path.read_bytes()[:-8] + bytes(8))
     assert process(USES, str(delivered)).stdout == "3\n"  # from the cache
-    for kept in folder.glob("handlers-*.o"):
+    for kept in folder.glob("*.o"):
         kept.unlink()
     assert process(USES, str(delivered)).stderr == "built\n"
 

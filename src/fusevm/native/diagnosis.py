@@ -14,6 +14,7 @@ from fusevm.evm.bytecode import instructions
 from fusevm.evm.halts import ExceptionalHalt
 from fusevm.fuse.schedule import Schedule, Unit
 from fusevm.fuse.sections import Section
+from fusevm.native.crypto.contracts import run_precompile
 from fusevm.native.layout import STACK_ALIGN, WORD
 from fusevm.reference.brief import drive_briefly
 from fusevm.reference.frame import Frame
@@ -43,7 +44,7 @@ def diagnose(
     table = table_of(frame.context.fork)
     try:
         while (called := run(twin, table)) is not twin:  # a block's bounds are checked before the calls in it
-            if not drive_briefly(called, MOST_JUMPS):
+            if not drive_briefly(called, MOST_JUMPS, run_precompile):
                 _fail_for_words(twin, table)
                 break
             resume(twin, called)

@@ -25,6 +25,7 @@ from fusevm.evm.opcodes import BY_BYTE
 from fusevm.fuse.schedule import Handlers, address_of
 from fusevm.native.build import Library, library
 from fusevm.native.codes import Codes
+from fusevm.native.crypto.contracts import run_precompile
 from fusevm.native.halts import Halts
 from fusevm.native.layout import WORD
 from fusevm.native.layout import Frame as FrameLayout
@@ -117,7 +118,7 @@ class NativeEngine:
             self._bind(context)
         if not message.code or (message.code_address in self.world.precompiles and message.runs_precompile):
             frame = Frame(message, state, context)  # there is nothing to run
-            begin(frame)
+            begin(frame, run_precompile)
             end(frame)
             return outcome_of(frame)
         if not message.value or message.creates:
@@ -230,7 +231,7 @@ class NativeEngine:
                 frame, entering = entering, None
                 frames.append(frame)
                 self.serials.append(0)
-                if not begin(frame):
+                if not begin(frame, run_precompile):
                     self._enter(frame)
                     continue
             else:

@@ -46,13 +46,16 @@ def make(level: str, folder: Path) -> None:
 
     jit.build_for("x86-64-v3", ",".join(f"+{each}" for each in LEVELS[level]))
     from fusevm.native.build import all_sequences, build_handlers, digest_of_sources
+    from fusevm.native.crypto import library
 
     sequences = all_sequences()
-    content = build_handlers(sequences)
+    made = {digest_of_sources(sequences): build_handlers(sequences)}
+    made |= {library.digest_of_sources(family): library.build(family) for family in library.FAMILIES}
     folder.mkdir(exist_ok=True)
-    path = folder / f"{digest_of_sources(sequences)}-{level}.xz"
-    path.write_bytes(hashlib.sha256(content).digest() + lzma.compress(content))
-    print(f"{path.name}: {path.stat().st_size:,} bytes")
+    for sources, content in made.items():
+        path = folder / f"{sources}-{level}.xz"
+        path.write_bytes(hashlib.sha256(content).digest() + lzma.compress(content))
+        print(f"{path.name}: {path.stat().st_size:,} bytes")
 
 
 def main() -> None:

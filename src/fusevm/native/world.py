@@ -16,6 +16,7 @@ from fusevm.evm.precompiles import Precompile, PrecompileFailure, precompiles_of
 from fusevm.native.build import Library
 from fusevm.native.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
 from fusevm.native.creations import MAX_NONCE
+from fusevm.native.crypto.contracts import run_precompile
 from fusevm.native.layout import (
     ACCOUNT_ALIVE,
     ACCOUNT_BLANK,
@@ -42,7 +43,6 @@ from fusevm.native.layout import (
 from fusevm.native.runtime import FAILED
 from fusevm.native.tables import NativeLimit, Tables
 from fusevm.native.views import view_of, words
-from fusevm.reference.apart import run_precompile
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 _ACCOUNT = struct.Struct(words(Account, "number", "balance") + f"{len(NO_ACCOUNT)}s")
@@ -348,8 +348,11 @@ class World:
         contract = self.precompiles[self._address_at(at)]
         size, gas = shared.asked_size, shared.asked_gas
         shared.answer_size = FAILED
-        if size > _LONG and contract.gas(self._tables.memory.view(shared.asked_data, size), context.fork) > gas:
-            return  # what is not paid for is not even copied
+        if size > _LONG:  # what is not read, or not paid for, is not even copied
+            view = self._tables.memory.view(shared.asked_data, size)
+            size = contract.reads(view)
+            if size > _LONG and contract.gas(view, context.fork) > gas:
+                return
         data = ctypes.string_at(shared.asked_data, size)
         price = contract.gas(data, context.fork)
         if price <= gas:

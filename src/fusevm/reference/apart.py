@@ -1,6 +1,6 @@
-"""Precompiled contracts that take long run in a process of their own: one that a time limit or Ctrl-C can end.
+"""Running precompiled contracts so that a time limit or Ctrl-C can end them, however much gas there is.
 
-Their libraries cannot be interrupted, and with gas enough some would run for hours.
+Most pause every few milliseconds. One that cannot runs in a process of its own where it would take long.
 """
 
 from __future__ import annotations
@@ -8,24 +8,33 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fusevm.chain.outcome import TimeLimit
 from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import TABLE, Precompile, PrecompileFailure
+from fusevm.evm.precompiles.contract import Pause, no_pause
 
-LONG = 10_000_000  # gas: modexp of 32 bytes at Berlin's price takes 0.6 s for it, all others less
+if TYPE_CHECKING:
+    import subprocess
+
+# Seconds without a look at the clock, by an estimate: where there is a limit of time, and where Ctrl-C alone matters.
+# Starting a process takes about 0.15.
+LONG, LONG_WITHOUT_LIMIT = 0.05, 1.0
 _FAILED = 3
+_MOMENT = 0.02  # seconds until the clock is looked at; on Ctrl-C Python waits as long
+Runner = Callable[[Precompile, bytes, Fork, int, float | None], bytes]
 
 
 def run_precompile(contract: Precompile, data: bytes, fork: Fork, price: int, deadline: float | None) -> bytes:
     """The contract's output, its price being paid."""
-    if price <= LONG or not sys.executable:
-        return contract.run(data, fork)
+    if not _takes_long(contract, fork, price, deadline) or not sys.executable:
+        return contract.run(data, fork, pause_until(deadline))
     import subprocess  # loaded when used: starting up is most of a short run
 
     command = [sys.executable, "-P", "-m", __name__, contract.name, fork.name]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    left = None if deadline is None else max(deadline - time.monotonic(), 0)
     with subprocess.Popen(
         command,
         env=environment,
@@ -35,16 +44,45 @@ def run_precompile(contract: Precompile, data: bytes, fork: Fork, price: int, de
         start_new_session=True,
     ) as process:
         try:
-            output, _ = process.communicate(data, timeout=left)
-        except subprocess.TimeoutExpired:
-            raise TimeLimit(f"the time limit is reached, in {contract.name}") from None
+            output = _output(process, data, pause_until(deadline))
         finally:
             process.kill()
+            process.wait()  # after Ctrl-C the end of `with` would not
     if process.returncode == _FAILED:
         raise PrecompileFailure(output.decode())
     if process.returncode != 0:
         return contract.run(data, fork)  # no process could be had for it
     return output
+
+
+def _output(process: subprocess.Popen[bytes], data: bytes, pause: Pause) -> bytes:
+    from subprocess import TimeoutExpired
+
+    given: bytes | None = data
+    while True:
+        try:
+            return process.communicate(given, timeout=_MOMENT)[0]
+        except TimeoutExpired:
+            given = None
+            pause()
+
+
+def _takes_long(contract: Precompile, fork: Fork, price: int, deadline: float | None) -> bool:
+    if contract.seconds is None:
+        return False
+    return contract.seconds(price, fork) > (LONG_WITHOUT_LIMIT if deadline is None else LONG)
+
+
+def pause_until(deadline: float | None) -> Pause:
+    """What a contract calls every few milliseconds. Signals need no more than that it is Python."""
+    if deadline is None:
+        return no_pause
+
+    def pause() -> None:
+        if time.monotonic() > deadline:
+            raise TimeLimit("the time limit is reached, in a precompile")
+
+    return pause
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ from functools import cache
 
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
+from fusevm.reference.apart import Runner
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import Entry, table_of
 from fusevm.reference.interpreter import run
@@ -18,7 +19,7 @@ class _TooLong(Exception):
     pass
 
 
-def drive_briefly(frame: Frame, most: int) -> bool:
+def drive_briefly(frame: Frame, most: int, run_precompile: Runner) -> bool:
     """Runs a frame and all it calls to its end; whether that took no more than so many jumps and calls."""
     table = _counting(frame.context.fork)
     frame.context.jumps_left = most
@@ -28,7 +29,7 @@ def drive_briefly(frame: Frame, most: int) -> bool:
         return run(each, table)
 
     try:
-        drive(frame, run_counted)
+        drive(frame, run_counted, run_precompile=run_precompile)
     except _TooLong:
         return False
     return True

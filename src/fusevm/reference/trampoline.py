@@ -11,14 +11,19 @@ from collections.abc import Callable
 from fusevm.chain.outcome import Failure, Outcome, Status, check_room
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.precompiles import PrecompileFailure, precompiles_of
-from fusevm.reference.apart import run_precompile
+from fusevm.reference.apart import Runner, run_precompile
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 
 CODE_DEPOSIT_BYTE = 200
 
 
-def drive(first: Frame, run: Callable[[Frame], Frame], hooks: Hooks | None = None) -> Outcome:
+def drive(
+    first: Frame,
+    run: Callable[[Frame], Frame],
+    hooks: Hooks | None = None,
+    run_precompile: Runner = run_precompile,
+) -> Outcome:
     """Runs a frame and all it calls. `run` steps a frame until it ends (and returns it) or calls (the callee's)."""
     frames: list[Frame] = []
     entering: Frame | None = first
@@ -27,7 +32,7 @@ def drive(first: Frame, run: Callable[[Frame], Frame], hooks: Hooks | None = Non
             if hooks is not None and hooks.on_call is not None:
                 hooks.on_call(entering.message)
             frames.append(entering)
-            ended = begin(entering)
+            ended = begin(entering, run_precompile)
             entering = None
         else:
             frame = frames[-1]
@@ -57,7 +62,7 @@ def outcome_of(frame: Frame) -> Outcome:
     return Outcome(status, frame.gas, frame.output, created=frame.created)
 
 
-def begin(frame: Frame) -> bool:
+def begin(frame: Frame, run_precompile: Runner = run_precompile) -> bool:
     """Moves the value, and runs a precompile on the spot; whether the frame has ended already."""
     message, state, rules = frame.message, frame.state, frame.context.rules
     frame.mark = state.mark()

@@ -5,10 +5,11 @@ A field element is 64 bytes of which the first 16 are zero; a point is its x and
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from fusevm.evm.forks import Fork
-from fusevm.evm.precompiles.contract import PrecompileFailure, require_length, require_multiple
+from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, no_pause, require_length, require_multiple
 
 FIELD_MODULUS = int(
     "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab", 16
@@ -17,6 +18,8 @@ _PADDING, _FIELD = 16, 64
 _FP2, _G1, _G2 = 2 * _FIELD, 2 * _FIELD, 4 * _FIELD
 _SCALAR = 32
 _PAIR = _G1 + _G2
+_PADDED_MODULUS = FIELD_MODULUS.to_bytes(_FIELD, "big")
+_MSM_PART, _PAIRING_PART = 64, 16  # items between two pauses: about ten milliseconds
 
 # EIP-2537: the price of k scalar multiplications at once, in thousandths of k single ones; the last entry serves all
 # larger k.
@@ -66,9 +69,9 @@ def _elements(data: bytes) -> bytes:
 
 
 def _element(data: bytes) -> bytes:
-    if any(data[:_PADDING]):
-        raise PrecompileFailure("invalid field element: its top 16 bytes are not zero")
-    if int.from_bytes(data, "big") >= FIELD_MODULUS:
+    if data >= _PADDED_MODULUS:  # bytes of one length compare as the numbers they are
+        if any(data[:_PADDING]):
+            raise PrecompileFailure("invalid field element: its top 16 bytes are not zero")
         raise PrecompileFailure("invalid field element: not below the field's modulus")
     return data[_PADDING:]
 
@@ -103,35 +106,44 @@ def _encoded(point: Any) -> bytes:
     return _padded(point.to_xy_bytes_be())
 
 
-def g1_add(data: bytes, fork: Fork) -> bytes:
+def g1_add(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     require_length(data, 2 * _G1)
     return _encoded(_g1(data[:_G1], in_subgroup=False) + _g1(data[_G1:], in_subgroup=False))
 
 
-def g2_add(data: bytes, fork: Fork) -> bytes:
+def g2_add(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     require_length(data, 2 * _G2)
     return _encoded(_g2(data[:_G2], in_subgroup=False) + _g2(data[_G2:], in_subgroup=False))
 
 
-def g1_msm(data: bytes, fork: Fork) -> bytes:
+def g1_msm(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     from py_arkworks_bls12381 import G1Point
 
-    pairs = _items(data, _G1 + _SCALAR)
-    points = [_g1(pair[:_G1], in_subgroup=True) for pair in pairs]
-    return _encoded(G1Point.multiexp_unchecked(points, _scalars(pairs)))
+    return _encoded(_msm(data, _G1, _g1, G1Point, pause))
 
 
-def g2_msm(data: bytes, fork: Fork) -> bytes:
+def g2_msm(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     from py_arkworks_bls12381 import G2Point
 
-    pairs = _items(data, _G2 + _SCALAR)
-    points = [_g2(pair[:_G2], in_subgroup=True) for pair in pairs]
-    return _encoded(G2Point.multiexp_unchecked(points, _scalars(pairs)))
+    return _encoded(_msm(data, _G2, _g2, G2Point, pause))
 
 
-def _items(data: bytes, size: int) -> list[bytes]:
+def _msm(data: bytes, size: int, decoded: Any, group: Any, pause: Pause) -> Any:
+    total = None
+    for pairs in _parts(data, size + _SCALAR, _MSM_PART, pause):
+        points = [decoded(pair[:size], in_subgroup=True) for pair in pairs]
+        part = group.multiexp_unchecked(points, _scalars(pairs))
+        total = part if total is None else total + part
+    return total
+
+
+def _parts(data: bytes, size: int, count: int, pause: Pause) -> Iterator[list[bytes]]:
+    """The items of that size, so many at a time, with a pause before each part."""
     require_multiple(data, size)
-    return [data[start : start + size] for start in range(0, len(data), size)]
+    step = count * size
+    for first in range(0, len(data), step):
+        pause()
+        yield [data[start : start + size] for start in range(first, min(first + step, len(data)), size)]
 
 
 def _scalars(pairs: list[bytes]) -> list[Any]:
@@ -141,23 +153,26 @@ def _scalars(pairs: list[bytes]) -> list[Any]:
     return [Scalar.from_be_bytes_mod_order(pair[-_SCALAR:]) for pair in pairs]
 
 
-def pairing_check(data: bytes, fork: Fork) -> bytes:
+def pairing_check(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     from py_arkworks_bls12381 import GT
 
-    pairs = _items(data, _PAIR)
-    g1s = [_g1(pair[:_G1], in_subgroup=True) for pair in pairs]
-    g2s = [_g2(pair[_G1:], in_subgroup=True) for pair in pairs]
-    return int(GT.pairing_check(g1s, g2s)).to_bytes(32, "big")
+    total = None
+    for pairs in _parts(data, _PAIR, _PAIRING_PART, pause):
+        g1s = [_g1(pair[:_G1], in_subgroup=True) for pair in pairs]
+        g2s = [_g2(pair[_G1:], in_subgroup=True) for pair in pairs]
+        part = GT.multi_pairing(g1s, g2s)
+        total = part if total is None else total * part
+    return int(total == GT.one()).to_bytes(32, "big")
 
 
-def map_fp_to_g1(data: bytes, fork: Fork) -> bytes:
+def map_fp_to_g1(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     from py_arkworks_bls12381 import G1Point
 
     require_length(data, _FIELD)
     return _encoded(G1Point.map_from_fp_be(_elements(data)))
 
 
-def map_fp2_to_g2(data: bytes, fork: Fork) -> bytes:
+def map_fp2_to_g2(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     from py_arkworks_bls12381 import G2Point
 
     require_length(data, _FP2)

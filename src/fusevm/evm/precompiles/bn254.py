@@ -6,7 +6,7 @@ A point is its x and y, 32 bytes each and below the field's modulus; the point a
 from __future__ import annotations
 
 from fusevm.evm.forks import Fork
-from fusevm.evm.precompiles.contract import PrecompileFailure, padded
+from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, no_pause, padded
 
 FIELD_MODULUS = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 
@@ -29,24 +29,31 @@ def pairing_gas(data: bytes, fork: Fork) -> int:
     return base + pair * (len(data) // _PAIR)
 
 
-def add(data: bytes, fork: Fork) -> bytes:
+def add(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     return _encoded(sum_of(_g1(padded(data, 0, _POINT)), _g1(padded(data, _POINT, _POINT))))
 
 
-def mul(data: bytes, fork: Fork) -> bytes:
+def mul(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     scalar = int.from_bytes(padded(data, _POINT, 32), "big")
     return _encoded(multiple(_g1(padded(data, 0, _POINT)), scalar))
 
 
-def pairing(data: bytes, fork: Fork) -> bytes:
+def pairing(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     """One, as a word, if the product of the pairings of all (G1, G2) pairs is one; so it is of no pairs."""
     from fusevm.evm.precompiles.bn254_pairing import product_is_one
 
+    require_pairs(data)
+    points = []
+    for start in range(0, len(data), _PAIR):
+        pause()
+        pair = data[start : start + _PAIR]
+        points.append((_g1(pair[:_POINT]), _g2(pair[_POINT:])))
+    return int(product_is_one(points, pause)).to_bytes(32, "big")
+
+
+def require_pairs(data: bytes) -> None:
     if len(data) % _PAIR:
         raise PrecompileFailure(f"invalid input length: {len(data)} bytes, not a multiple of {_PAIR}")
-    pairs = [data[start : start + _PAIR] for start in range(0, len(data), _PAIR)]
-    points = [(_g1(pair[:_POINT]), _g2(pair[_POINT:])) for pair in pairs]
-    return int(product_is_one(points)).to_bytes(32, "big")
 
 
 def _coordinates(data: bytes) -> list[int]:

@@ -11,6 +11,7 @@ from functools import cache
 from operator import mul as product
 
 from fusevm.evm.precompiles.bn254 import FIELD_MODULUS as P
+from fusevm.evm.precompiles.contract import Pause, no_pause
 
 U = 4965661367192848881
 
@@ -184,7 +185,7 @@ def _times_line(f: Fp12, slope: Fp2, at: G2, x: int, y: int) -> Fp12:
     return _reduced(total)
 
 
-def _miller(pairs: list[tuple[tuple[int, int], G2]]) -> Fp12:
+def _miller(pairs: list[tuple[tuple[int, int], G2]], pause: Pause = no_pause) -> Fp12:
     """The product of all pairs' Miller functions; they share the squarings."""
     f, sums = ONE, [q for _, q in pairs]
 
@@ -192,6 +193,7 @@ def _miller(pairs: list[tuple[tuple[int, int], G2]]) -> Fp12:
         # Points of order r meet no vertical line here: the multiples in between are neither 0 nor ± the point added.
         nonlocal f
         for k, ((x, y), _) in enumerate(pairs):
+            pause()
             slope = _slope(sums[k], others[k])
             assert slope is not None
             f = _times_line(f, slope, sums[k], x, y)
@@ -225,7 +227,7 @@ def _final_power(f: Fp12) -> Fp12:
     return _mul(_mul(l0, _frobenius(l1, 1)), _mul(_frobenius(l2, 2), _frobenius(f, 3)))
 
 
-def product_is_one(pairs: list[tuple[tuple[int, int] | None, G2 | None]]) -> bool:
+def product_is_one(pairs: list[tuple[tuple[int, int] | None, G2 | None]], pause: Pause = no_pause) -> bool:
     """Whether the pairings of valid points multiply to one. A pair with a point at infinity counts as one."""
     finite = [(p, q) for p, q in pairs if p is not None and q is not None]
-    return not finite or _final_power(_miller(finite)) == ONE
+    return not finite or _final_power(_miller(finite, pause)) == ONE

@@ -4,27 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from fusevm.evm.forks import Fork
 
 Gas = Callable[[Any, Fork], int]  # of bytes, or of a view of them
-Run = Callable[[bytes, Fork], bytes]
+Reads = Callable[[Any], int]  # likewise
+Seconds = Callable[[int, Fork], float]  # of a price
+Pause = Callable[[], None]  # called every few milliseconds; it may raise, to end the run
+
+
+def no_pause() -> None:
+    pass
+
+
+class Run(Protocol):
+    def __call__(self, data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes: ...
 
 
 class PrecompileFailure(Exception):
     """The input is invalid: the call fails and all of its gas is gone. The message names the reason."""
 
 
+def all_of(data: bytes) -> int:
+    return len(data)
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """A contract reads so many bytes and ignores the rest. One byte too many is enough to see a wrong length."""
+
+    size: int
+
+    def __call__(self, data: bytes) -> int:
+        return min(len(data), self.size)
+
+
 @dataclass(frozen=True, slots=True)
 class Precompile:
-    """`gas` is cheap for any input and must be paid before `run`, whose effort it bounds."""
+    """`gas` is cheap for any input and must be paid before `run`, whose effort it bounds.
+
+    Both answer the same for the first `reads(data)` bytes of the input, so that nobody copies what is not paid for.
+    `run` calls `pause` every few milliseconds, except where `seconds` estimates how long it goes without.
+    """
 
     name: str
     address: int
     since: Fork
     gas: Gas
     run: Run
+    reads: Reads = all_of
+    seconds: Seconds | None = None
 
 
 def fixed(price: int) -> Gas:

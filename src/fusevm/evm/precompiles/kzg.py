@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from fusevm.evm.forks import Fork
-from fusevm.evm.precompiles.contract import PrecompileFailure, require_length
+from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, no_pause, require_length
 
 BLS_MODULUS = 0x73EDA753_299D7D48_3339D808_09A1D805_53BDA402_FFFE5BFE_FFFFFFFF_00000001
 FIELD_ELEMENTS_PER_BLOB = 4_096
@@ -24,23 +24,27 @@ _INFINITY_FLAG = 0x40
 _OUTPUT = FIELD_ELEMENTS_PER_BLOB.to_bytes(32, "big") + BLS_MODULUS.to_bytes(32, "big")
 
 
-def point_evaluation(data: bytes, fork: Fork) -> bytes:
+def point_evaluation(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     """From versioned hash, z, y (32 bytes each), commitment and proof (48 bytes each): the field's two constants."""
     require_length(data, _LENGTH)
     versioned_hash, commitment, proof = data[:32], bytes(data[96:144]), bytes(data[144:])
     if _VERSION + hashlib.sha256(commitment).digest()[1:] != versioned_hash:
         raise PrecompileFailure("the versioned hash is not the commitment's")
-    if not _proved(_point(commitment, "commitment"), _scalar(data[32:64], "z"), _scalar(data[64:96], "y"), proof):
+    z, y = _scalar(data[32:64], "z"), _scalar(data[64:96], "y")
+    if not _proved(_point(commitment, "commitment"), z, y, _point(proof, "proof")):
         raise PrecompileFailure("the proof does not hold")
     return _OUTPUT
 
 
-def _proved(commitment: Any, z: Any, y: Any, proof: bytes) -> bool:
-    """e(C - y G1, G2) = e(proof, tau G2 - z G2), as one product of pairings."""
-    from py_arkworks_bls12381 import GT, G1Point, G2Point
+def _proved(commitment: Any, z: Any, y: Any, proof: Any) -> bool:
+    """e(C - y G1, G2) = e(proof, tau G2 - z G2), as e(C - y G1 + z proof, -G2) e(proof, tau G2) = 1:
 
-    claim = G1Point() * y - commitment
-    holds: bool = GT.pairing_check([claim, _point(proof, "proof")], [G2Point(), _tau_g2() - G2Point() * z])
+    multiplying in G1 takes a third of the time it takes in G2.
+    """
+    from py_arkworks_bls12381 import GT, G1Point
+
+    claim = commitment + G1Point.multiexp_unchecked([G1Point(), proof], [-y, z])
+    holds: bool = GT.pairing_check([claim, proof], [_minus_g2(), _tau_g2()])
     return holds
 
 
@@ -63,6 +67,13 @@ def _point(encoded: bytes, name: str) -> Any:
         return G1Point.from_compressed_bytes(encoded)
     except ValueError as error:
         raise PrecompileFailure(f"{name}: not a point of G1") from error
+
+
+@cache
+def _minus_g2() -> Any:
+    from py_arkworks_bls12381 import G2Point
+
+    return -G2Point()
 
 
 @cache

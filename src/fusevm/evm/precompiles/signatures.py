@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusevm.evm.forks import Fork
 from fusevm.evm.keccak import keccak256
-from fusevm.evm.precompiles.contract import padded
+from fusevm.evm.precompiles.contract import Pause, no_pause, padded
 
 SECP256K1_ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
 P256_ORDER = 0xFFFFFFFF_00000000_FFFFFFFF_FFFFFFFF_BCE6FAAD_A7179E84_F3B9CAC2_FC632551
@@ -17,7 +17,7 @@ def _in_range(number: bytes, order: int) -> bool:
     return 0 < int.from_bytes(number, "big") < order
 
 
-def ecrecover(data: bytes, fork: Fork) -> bytes:
+def ecrecover(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     """The signer's address, from hash, v, r and s of 32 bytes each."""
     message, v, r, s = (padded(data, start, 32) for start in range(0, 128, 32))
     parity = int.from_bytes(v, "big") - 27
@@ -39,7 +39,7 @@ def _recovered_key(message: bytes, signature: bytes) -> bytes:
     return encoded[1:]
 
 
-def p256verify(data: bytes, fork: Fork) -> bytes:
+def p256verify(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     """One, as a word, if r and s sign the hash under the key (x, y); hash, r, s, x, y of 32 bytes each."""
     if len(data) != _P256_LENGTH:
         return b""
