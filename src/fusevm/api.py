@@ -336,42 +336,55 @@ class EVM:
         if gas_price is not _ZERO:
             gas_price = to_number(gas_price, "gas_price")
         begins = caller if origin is None else to_address(origin, "origin")
-        state, rules, running = self._state, self._rules, self._running
         ticket = object()  # whose call it is: Ctrl-C may come anywhere, and must not leave this EVM occupied
         try:
             try:
-                if running.setdefault(0, ticket) is not ticket:
+                if self._running.setdefault(0, ticket) is not ticket:
                     raise WrongThread(BUSY)
                 if value:
                     self._check_value(caller, address, value)
-                if creates and state.account(caller).nonce >= MAX_NONCE:
+                if creates and self._state.account(caller).nonce >= MAX_NONCE:
                     return _out_of_nonces(caller)
-                context = self._context
-                if context.gas_price != gas_price or context.origin != begins or context.block is not self._block:
-                    context = self._context = self._new_context(begins, gas_price)
-                state.begin_transaction()
-                try:
-                    if rules.access_sets:
-                        warm_up(state, context, caller, address)
-                    if creates:
-                        state.set_nonce(caller, state.account(caller).nonce + 1)
-                    message = top_message(caller, address, data, value, creates, state, rules)
-                    message.gas, message.static = gas, static
-                    run = self._run
-                    outcome = run_top(message, state, context, run) if creates else run(message, state, context)
-                    used = gas - outcome.gas_left
-                    refund = state.refund
-                    if refund:
-                        refund = min(refund, (used + intrinsic_gas(rules, data, creates)) // rules.refund_quotient)
-                    logs = state.logs_so_far()
-                    clear_away(state, rules)
-                except BaseException:
-                    state.abandon()
-                    raise
+                return self._run_message(caller, address, data, value, gas, gas_price, static, begins, creates)
             finally:
                 self._release(ticket)
         finally:
             self._release(ticket)  # once more: Ctrl-C may have come in the middle of the first
+
+    def _run_message(
+        self,
+        caller: bytes,
+        address: bytes,
+        data: bytes,
+        value: int,
+        gas: int,
+        gas_price: int,
+        static: bool,
+        origin: bytes,
+        creates: bool,
+    ) -> Result:
+        state, rules, context = self._state, self._rules, self._context
+        if context.gas_price != gas_price or context.origin != origin or context.block is not self._block:
+            context = self._context = self._new_context(origin, gas_price)
+        state.begin_transaction()
+        try:
+            if rules.access_sets:
+                warm_up(state, context, caller, address)
+            if creates:
+                state.set_nonce(caller, state.account(caller).nonce + 1)
+            message = top_message(caller, address, data, value, creates, state, rules)
+            message.gas, message.static = gas, static
+            run = self._run
+            outcome = run_top(message, state, context, run) if creates else run(message, state, context)
+            used = gas - outcome.gas_left
+            refund = state.refund
+            if refund:
+                refund = min(refund, (used + intrinsic_gas(rules, data, creates)) // rules.refund_quotient)
+            logs = state.logs_so_far()
+            clear_away(state, rules)
+        except BaseException:
+            state.abandon()
+            raise
         return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
 
     def _check_value(self, caller: bytes, to: bytes, value: int) -> None:
