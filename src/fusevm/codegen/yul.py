@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fusevm.codegen.yul_assembly import ADDRESS_BYTES, STOP, Assembly, Surroundings, assemble
+from fusevm.codegen.yul_assembly import ADDRESS_BYTES, STOP, Assembly, Piece, Surroundings, assemble
 from fusevm.codegen.yul_stack import Generator, TooDeep
-from fusevm.yul.ast import Block, Data, Object
+from fusevm.evm.keccak import keccak256
+from fusevm.yul.ast import Block, Data, Literal, Object
 from fusevm.yul.dialect import Dialect, dialect_for
 from fusevm.yul.errors import ErrorKind, YulError
+from fusevm.yul.walk import calls_of
 
 _MOST_EVASIONS = 4  # moving variables to memory needs stack itself, so that once may not be enough
 METADATA = ".metadata"  # data of this name stands at the end of the code and cannot be referred to
@@ -17,7 +19,10 @@ METADATA = ".metadata"  # data of this name stands at the end of the code and ca
 
 @dataclass(frozen=True, slots=True)
 class CompiledObject:
-    """Bytecode of an object, and where immutables (32 bytes) and library addresses (20 bytes) have to be filled in."""
+    """Bytecode of an object, and where immutables (32 bytes) and library addresses (20 bytes) have to be filled in.
+
+    What has to be filled in is zero in `code`; places in embedded sub-objects are included.
+    """
 
     name: str
     code: bytes
@@ -26,12 +31,32 @@ class CompiledObject:
     places: Mapping[str, tuple[int, int]]  # offset and size of what the code names; -1 for what is not embedded
     children: Mapping[str, CompiledObject] = field(default_factory=dict)
 
+    def placeholder_hex(self) -> str:
+        """The code in hex, with solc's placeholders where library addresses are missing."""
+        digits = self.code.hex()
+        for name, places in self.libraries.items():
+            for place in places:
+                digits = digits[: 2 * place] + placeholder(name) + digits[2 * (place + ADDRESS_BYTES) :]
+        return digits
+
     @property
     def runtime(self) -> CompiledObject | None:
         """The object that gets deployed: the one named so, else the only one."""
         named = [child for child in self.children.values() if child.name.endswith("_deployed")]
         candidates = named or list(self.children.values())
         return candidates[0] if len(candidates) == 1 else None
+
+
+def placeholder(library: str) -> str:
+    """What solc and linkers write for the address of a library, as long as its hex digits."""
+    return f"__${keccak256(library.encode()).hex()[:34]}$__"
+
+
+def library_names(obj: Object) -> set[str]:
+    """The libraries that code of the object or of one within it wants the address of."""
+    calls = calls_of(obj.code, "linkersymbol")
+    names = {each.text for call in calls for each in call.arguments if isinstance(each, Literal)}
+    return names.union(*(library_names(child) for child in obj.children if isinstance(child, Object)))
 
 
 class StackTooDeep(YulError):
@@ -91,7 +116,7 @@ def _compile(obj: Object, dialect: Dialect, libraries: Mapping[str, int]) -> Com
     pieces = dict(_pieces(obj, children))
     tail = b"".join(child.content for child in obj.children if isinstance(child, Data) and child.name == METADATA)
     around = Surroundings(
-        {name: len(piece) for name, piece in pieces.items()},
+        {name: len(piece.content) for name, piece in pieces.items()},
         pieces,
         obj.name or "object",
         tail,
@@ -125,14 +150,15 @@ def _with_memory(code: Block, dialect: Dialect) -> Block:
     return copy
 
 
-def _pieces(obj: Object, children: Mapping[str, CompiledObject]) -> Iterator[tuple[str, bytes]]:
+def _pieces(obj: Object, children: Mapping[str, CompiledObject]) -> Iterator[tuple[str, Piece]]:
     """Everything dataoffset and datasize may name inside the object, with its bytes."""
     for child in obj.children:
         if isinstance(child, Data):
-            yield child.name, child.content
+            yield child.name, Piece(child.content)
         else:
             compiled = children[child.name]
-            yield child.name, compiled.code
+            libraries = tuple((name, tuple(places)) for name, places in compiled.libraries.items())
+            yield child.name, Piece(compiled.code, libraries)
             for name, piece in _pieces(child, compiled.children):
                 yield f"{child.name}.{name}", piece
 

@@ -8,7 +8,7 @@ Needs unique names and loops without init block.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 from fusevm.yul import literals
 from fusevm.yul.ast import (
@@ -28,6 +28,7 @@ from fusevm.yul.ast import (
 from fusevm.yul.dialect import Dialect
 from fusevm.yul.effects import IMMOVABLE, WRITES_MEMORY, WRITES_STORAGE, EffectTable, effects_below, effects_of
 from fusevm.yul.knowledge import KnowledgeBase
+from fusevm.yul.known import KnownHashes, KnownMemory, KnownStorage
 from fusevm.yul.walk import Modifier
 
 ZERO = literals.zero()
@@ -121,18 +122,17 @@ class DataFlowAnalyzer(Modifier):
 
     def clear_values(self, names: Iterable[str]) -> None:
         """Forget what the variables hold, and the values that mention them (what mentions those is still true)."""
-        values, mentions, mentioned_by = self.values, self.mentions, self.mentioned_by
-        referring: list[str] = []
+        mentions, lost = self.mentions, list(names)
         for name in names:
-            for other in mentioned_by.pop(name, ()):
+            for other in self.mentioned_by.pop(name, ()):
                 if name in mentions.get(other, ()):
-                    referring.append(other)
+                    lost.append(other)
+        self._lose(lost)
+
+    def _lose(self, names: list[str]) -> None:
         for name in names:
-            values.pop(name, None)
-            mentions.pop(name, None)
-        for name in referring:
-            values.pop(name, None)
-            mentions.pop(name, None)
+            self.values.pop(name, None)
+            self.mentions.pop(name, None)
 
     def _give(self, names: list[str], value: Expression) -> None:
         if value.__class__ is FunctionCall:
@@ -218,9 +218,6 @@ def _since_continue(block: Block, seen: bool, names: set[str]) -> bool:
 
 # -- storage and memory -----------------------------------------------------------------------------------------------
 
-Known: TypeAlias = dict[str, str]  # what lies at the place a variable names, as a variable
-Hashes: TypeAlias = dict[tuple[str, str], str]
-
 
 def simple_store(builtin: str, expression: Expression) -> tuple[str, str] | None:
     """Place and value of a store whose arguments are both variables."""
@@ -236,29 +233,28 @@ class StoreAnalyzer(DataFlowAnalyzer):
 
     def __init__(self, dialect: Dialect, effects: EffectTable) -> None:
         super().__init__(dialect, effects)
-        self.storage: Known = {}
-        self.memory: Known = {}
-        self.hashes: Hashes = {}
-        self.knowledge = KnowledgeBase(self.values)
         self._writes: dict[int, int] = {}
+        self._know_nothing()
+
+    def _know_nothing(self) -> None:
+        self.knowledge = KnowledgeBase(self.values)
+        self.storage = KnownStorage(self.knowledge.offset)
+        self.memory = KnownMemory(self.knowledge.offset)
+        self.hashes = KnownHashes()
 
     def expression_statement(self, statement: ExpressionStatement) -> None:
         store = simple_store("sstore", statement.expression)
         if store is not None:
             place, value = store
             self.expression(statement.expression)
-            different = self.knowledge.different
-            self.storage = {k: v for k, v in self.storage.items() if v == value or different(place, k)}
-            self.storage[place] = value
+            self.storage.store(place, value)
             return
         store = simple_store("mstore", statement.expression)
         if store is not None:
             place, value = store
             self.expression(statement.expression)
-            apart = self.knowledge.different_by_32
-            self.memory = {k: v for k, v in self.memory.items() if apart(place, k)}
-            self.memory[place] = value
-            self.hashes = {}
+            self.memory.store(place, value)
+            self.hashes.clear()
             return
         self._forget_written(effects_of(statement.expression, self.effects))
         super().expression_statement(statement)
@@ -278,9 +274,7 @@ class StoreAnalyzer(DataFlowAnalyzer):
     def if_(self, statement: If) -> None:
         self._forget_written(effects_of(statement.condition, self.effects))
         statement.condition = self.expression(statement.condition)
-        before = self._environment()
-        self.block(statement.body)
-        self._join(before)
+        self._branch(statement.body)
         self.clear_values(self.assigned_in(statement.body))
 
     def switch(self, statement: Switch) -> None:
@@ -288,9 +282,7 @@ class StoreAnalyzer(DataFlowAnalyzer):
         statement.expression = self.expression(statement.expression)
         assigned: set[str] = set()
         for case in statement.cases:
-            before = self._environment()
-            self.block(case.body)
-            self._join(before)
+            self._branch(case.body)
             here = self.assigned_in(case.body)
             assigned |= here
             self.clear_values(here)
@@ -319,13 +311,15 @@ class StoreAnalyzer(DataFlowAnalyzer):
         gone = set(names)
         if not gone:
             return
-        for known in (self.storage, self.memory):
-            for key in [k for k, v in known.items() if k in gone or v in gone]:
-                del known[key]
-        for pair in [p for p, v in self.hashes.items() if v in gone or p[0] in gone or p[1] in gone]:
-            del self.hashes[pair]
-        self.knowledge.forget()
+        for known in (self.storage, self.memory, self.hashes):
+            known.forget(gone)
         super().clear_values(gone)
+
+    def _lose(self, names: list[str]) -> None:
+        super()._lose(names)
+        vague = self.knowledge.forget(names)
+        self.storage.moved(vague)
+        self.memory.moved(vague)
 
     def _note_load(self, names: list[str], value: Expression) -> None:
         """After `let x := mload(k)` memory at k holds x."""
@@ -337,17 +331,18 @@ class StoreAnalyzer(DataFlowAnalyzer):
             return
         match call.function.name:
             case "mload":
-                self.memory[arguments[0]] = names[0]
+                self.memory.note(arguments[0], names[0])
             case "sload":
-                self.storage[arguments[0]] = names[0]
+                self.storage.note(arguments[0], names[0])
             case "keccak256":
-                self.hashes[arguments[0], arguments[1]] = names[0]
+                self.hashes.note((arguments[0], arguments[1]), names[0])
 
     def _forget_written(self, effects: int) -> None:
         if effects & WRITES_STORAGE:
-            self.storage = {}
+            self.storage.clear()
         if effects & WRITES_MEMORY:
-            self.memory, self.hashes = {}, {}
+            self.memory.clear()
+            self.hashes.clear()
 
     def _effects_in(self, block: Block) -> int:
         effects = self._writes.get(id(block))
@@ -355,20 +350,18 @@ class StoreAnalyzer(DataFlowAnalyzer):
             effects = self._writes[id(block)] = effects_below(block, self.effects)
         return effects
 
-    def _environment(self) -> tuple[Known, Known, Hashes]:
-        return self.storage.copy(), self.memory.copy(), self.hashes.copy()
-
-    def _join(self, before: tuple[Known, Known, Hashes]) -> None:
-        """Keep what was known before and is still so."""
-        storage, memory, hashes = before
-        self.storage = {k: v for k, v in self.storage.items() if storage.get(k) == v}
-        self.memory = {k: v for k, v in self.memory.items() if memory.get(k) == v}
-        self.hashes = {k: v for k, v in self.hashes.items() if hashes.get(k) == v}
+    def _branch(self, body: Block) -> None:
+        """A body that may be passed by: what was known before and is still so at its end is kept."""
+        everything = self.storage, self.memory, self.hashes
+        for known in everything:
+            known.begin_branch()
+        self.block(body)
+        for known in everything:
+            known.join()
 
     def _enter_function(self) -> Any:
         saved = super()._enter_function(), self.storage, self.memory, self.hashes, self.knowledge
-        self.storage, self.memory, self.hashes = {}, {}, {}
-        self.knowledge = KnowledgeBase(self.values)
+        self._know_nothing()
         return saved
 
     def _leave_function(self, saved: Any) -> None:

@@ -22,9 +22,10 @@ from fusevm.yul.interpreter_host import Limits
 from fusevm.yul.interpreter_world import SeededWorld, Trace
 from fusevm.yul.parser import parse_object
 from fusevm.yul.printer import print_block
+from fusevm.yul.sequence import parse_sequence
 from fusevm.yul.steps import BY_LETTER, BY_NAME, STEPS
 from fusevm.yul.steps.disambiguator import disambiguated
-from fusevm.yul.suite import optimize, parse_sequence, run_sequence
+from fusevm.yul.suite import optimize, run_sequence
 from fusevm.yul.walk import copy_block
 
 WORLDS = 3

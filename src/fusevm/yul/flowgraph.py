@@ -102,12 +102,13 @@ def flow_graphs(dialect: Dialect, block: Block) -> Iterator[FlowGraph]:
     graph = call_graph(block)
     functions = list(functions_of(block))
     component = {name: number for number, part in enumerate(graph.components()) for name in part}
-    recursive = graph.recursive()
+    cycles: dict[int, set[str]] = {}  # by component, its functions that may be active twice
+    for each in graph.recursive():
+        cycles.setdefault(component[each], set()).add(each)
     returns = {each.name: len(each.returns) for each in functions}
     for function in (None, *functions):
         name = "" if function is None else function.name
-        inner = {each for each in recursive if component[each] == component.get(name)}
-        builder = _Builder(dialect, flows, returns, inner)
+        builder = _Builder(dialect, flows, returns, cycles.get(component[name], set()))
         yield builder.main(block) if function is None else builder.function(function, flows[name])
 
 

@@ -43,12 +43,22 @@ def print_literal(literal: Literal) -> str:
 
 
 def print_expression(expression: Expression) -> str:
-    if isinstance(expression, Identifier):
-        return expression.name
-    if isinstance(expression, FunctionCall):
-        arguments = [print_expression(argument) for argument in expression.arguments]
-        return f"{expression.function.name}({', '.join(arguments)})"
-    return print_literal(expression)
+    parts: list[str] = []
+    work: list[Expression | str] = [expression]
+    while work:  # not recursive: what is nested deep would be copied at every level
+        part = work.pop()
+        if isinstance(part, str):
+            parts.append(part)
+        elif isinstance(part, FunctionCall):
+            parts.append(f"{part.function.name}(")
+            work.append(")")
+            for index in range(len(part.arguments) - 1, -1, -1):
+                work.append(part.arguments[index])
+                if index:
+                    work.append(", ")
+        else:
+            parts.append(part.name if isinstance(part, Identifier) else print_literal(part))
+    return "".join(parts)
 
 
 def print_statement(statement: Statement) -> str:

@@ -195,25 +195,21 @@ def calls_of(root: Any, name: str) -> list[FunctionCall]:
 
 def functions_of(root: Block) -> Iterator[FunctionDefinition]:
     """Every function definition, outer before inner, in the order of the text."""
-    for statement in root.statements:
-        yield from _functions_in(statement)
-
-
-def _functions_in(statement: Any) -> Iterator[FunctionDefinition]:
-    kind = statement.__class__
-    if kind is FunctionDefinition:
-        yield statement
-        yield from functions_of(statement.body)
-    elif kind is Block:
-        yield from functions_of(statement)
-    elif kind is If:
-        yield from functions_of(statement.body)
-    elif kind is Switch:
-        for case in statement.cases:
-            yield from functions_of(case.body)
-    elif kind is ForLoop:
-        for block in (statement.pre, statement.post, statement.body):
-            yield from functions_of(block)
+    stack: list[Any] = [root]
+    while stack:
+        node = stack.pop()
+        kind = node.__class__
+        if kind is FunctionDefinition:
+            yield node
+            stack.append(node.body)
+        elif kind is Block:
+            stack.extend(reversed(node.statements))
+        elif kind is If:
+            stack.append(node.body)
+        elif kind is Switch:
+            stack.extend(case.body for case in reversed(node.cases))
+        elif kind is ForLoop:
+            stack += (node.body, node.post, node.pre)
 
 
 def assigned_names(root: Any) -> set[str]:
