@@ -84,7 +84,7 @@ def names_like(word: str, likeness: float = 0.6) -> list[str]:
 def read_sequences(steps: str | Names | None) -> tuple[Sequenced, Sequenced]:
     """The sequence and the cleanup sequence; what is not given is the default."""
     sequences = _read(steps)
-    if any(_LAST == step.name for sequence in sequences for step in _flat(sequence)):
+    if any(step.name == _LAST for sequence in sequences for step in _flat(sequence)):
         raise SequenceError(f"step sequence: {_LAST} can only come last, where it runs anyway: leave it out")
     return sequences
 

@@ -1,6 +1,8 @@
 """The whole optimiser: the suite that runs a sequence of steps over an object and its sub-objects.
 
-Text in, text out: the result depends on nothing else.
+Text in, text out: the result depends on nothing else. Steps that copy code (FullInliner, ExpressionInliner,
+FunctionSpecializer, Rematerialiser, StackCompressor) together copy no more than `context.GROWTH` nodes and
+`context.GROWTH_PER_NODE` for every node of the code; past that they leave things as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from fusevm.yul.context import Context
 from fusevm.yul.depth import room_to_recurse
 from fusevm.yul.dialect import Dialect, dialect_for
 from fusevm.yul.metrics import code_size
-from fusevm.yul.names import NameDispenser
 from fusevm.yul.sequence import Names, Sequenced, named_sequence, parse_sequence, read_sequences
 from fusevm.yul.steps import BY_LETTER, BY_NAME, Step
 from fusevm.yul.steps.disambiguator import disambiguated
@@ -111,7 +112,7 @@ class _Suite:
     def code(self, block: Block, path: str, runs: int | None) -> Block:
         started = perf_counter()
         block = disambiguated(self.dialect, block)
-        context = Context(self.dialect, NameDispenser.for_block(self.dialect, block), runs)
+        context = Context.for_block(self.dialect, block, runs)
 
         def after(step: Step, seconds: float) -> None:
             if self.on_step is not None:

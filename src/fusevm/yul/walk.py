@@ -188,6 +188,13 @@ def nodes(root: Any, into_functions: bool = True) -> Iterator[Any]:
             extend((node.pre, node.condition, node.post, node.body))
 
 
+def count_nodes(root: Any) -> int:
+    count = 0
+    for _ in nodes(root):
+        count += 1
+    return count
+
+
 def calls_of(root: Any, name: str) -> list[FunctionCall]:
     """Every call of that function."""
     return [node for node in nodes(root) if node.__class__ is FunctionCall and node.function.name == name]
