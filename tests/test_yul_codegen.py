@@ -12,7 +12,8 @@ from fusevm import EVM, Block, Status
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
-from fusevm.codegen.yul import StackTooDeep, compile_object, unreachable_variables
+from fusevm.codegen.yul import compile_object
+from fusevm.codegen.yul_generate import StackTooDeep, unreachable_variables
 from fusevm.evm.forks import LATEST
 from fusevm.yul.dialect import dialect_for
 from fusevm.yul.errors import YulError

@@ -55,6 +55,7 @@ class Assembly:
     fork: Fork
     items: list[Item] = field(default_factory=list)
     height: int = 0
+    highest: int = 0
     labels: int = 0
 
     def new_label(self) -> int:
@@ -67,6 +68,8 @@ class Assembly:
         else:
             self.items.append(Item(ItemKind.RAW, data))
         self.height += change
+        if self.height > self.highest:
+            self.highest = self.height
 
     def op(self, opcode: Opcode) -> None:
         self.raw(bytes([opcode.byte]), opcode.pushes - opcode.pops)

@@ -381,25 +381,31 @@ class Generator:
         for index in reversed(range(len(call.arguments))):
             if builtin.literal_kind(index) is None:
                 self.expression(call.arguments[index])
-        if builtin.opcode is not None:
-            self.assembly.op(builtin.opcode)
-        elif builtin.name == "datacopy":
-            self.assembly.named_op("CODECOPY")
-        else:
-            self.special(builtin, call)
+        perform(self.assembly, builtin, call)
 
-    def special(self, builtin: Builtin, call: FunctionCall) -> None:
-        """Builtins that take a literal: it is a name, a number, or code."""
-        index = next(i for i in range(len(call.arguments)) if builtin.literal_kind(i) is not None)
-        literal = call.arguments[index]
-        assert isinstance(literal, Literal)
-        if literal.kind is LiteralKind.NUMBER:
-            self.assembly.constant(literal.value)
-        elif builtin.is_verbatim:
-            self.assembly.raw(literal.text.encode("latin-1"), builtin.returns - builtin.parameters + 1)
-        else:
-            kind = _NAMED[builtin.name]
-            self.assembly.reference(kind, literal.text, -2 if kind is ItemKind.ASSIGN_IMMUTABLE else 1)
+
+def perform(assembly: Assembly, builtin: Builtin, call: FunctionCall) -> None:
+    """The builtin itself, its arguments being on the stack."""
+    if builtin.opcode is not None:
+        assembly.op(builtin.opcode)
+    elif builtin.name == "datacopy":
+        assembly.named_op("CODECOPY")
+    else:
+        _special(assembly, builtin, call)
+
+
+def _special(assembly: Assembly, builtin: Builtin, call: FunctionCall) -> None:
+    """Builtins that take a literal: it is a name, a number, or code."""
+    index = next(i for i in range(len(call.arguments)) if builtin.literal_kind(i) is not None)
+    literal = call.arguments[index]
+    assert isinstance(literal, Literal)
+    if literal.kind is LiteralKind.NUMBER:
+        assembly.constant(literal.value)
+    elif builtin.is_verbatim:
+        assembly.raw(literal.text.encode("latin-1"), builtin.returns - builtin.parameters + 1)
+    else:
+        kind = _NAMED[builtin.name]
+        assembly.reference(kind, literal.text, -2 if kind is ItemKind.ASSIGN_IMMUTABLE else 1)
 
 
 _NAMED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fusevm.yul.ast import Block, ForLoop, FunctionCall, FunctionDefinition
@@ -52,6 +53,15 @@ class CallGraph:
                         part = _taken_off(stack, name)
                         found.append(part)
                         on_stack.difference_update(part)
+        return found
+
+    def reached(self, roots: Iterable[str] = (MAIN,)) -> set[str]:
+        """Everything that may be called from the roots, builtins and the roots themselves included."""
+        found, work = set(roots), list(roots)
+        while work:
+            new = self.calls.get(work.pop(), {}).keys() - found
+            found |= new
+            work += new
         return found
 
     def recursive(self) -> set[str]:

@@ -33,7 +33,7 @@ def stack_too_deep(block: Block, dialect: Dialect, budget: int = _BUDGET) -> tup
     unknown: list[str] = []
     for graph in flow_graphs(dialect, block):
         try:
-            places = _Layouts(graph, budget).too_deep()
+            places = Layouts(graph, budget).too_deep()
         except OutOfBudget:
             unknown.append(graph.name)
         else:
@@ -50,18 +50,18 @@ class _Ends:
     exit: Stack
 
 
-class _Layouts:
-    def __init__(self, graph: FlowGraph, budget: int) -> None:
+class Layouts:
+    """The stack at both ends of every block (`ends`) and before every operation of a graph (`before`)."""
+
+    def __init__(self, graph: FlowGraph, budget: int = _BUDGET) -> None:
         self.graph = graph
         self.budget = budget
         self.ends: dict[BasicBlock, _Ends] = {}
         self.before: dict[Operation, Stack] = {}  # what is on the stack when the operation runs
 
-    def too_deep(self) -> list[TooDeep]:
         self._lay_out()
         self._stitch()
         self._fill_in_junk()
-        return self._report()
 
     def _spend(self, work: int) -> None:
         self.budget -= work
@@ -162,7 +162,7 @@ class _Layouts:
             for operation in block.operations:
                 self.before[operation] = junk + self.before[operation]
 
-    def _report(self) -> list[TooDeep]:
+    def too_deep(self) -> list[TooDeep]:
         found: list[TooDeep] = []
         for block in _forward(self.graph.entry):
             stack = self.ends[block].entry

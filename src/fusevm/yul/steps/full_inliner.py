@@ -2,8 +2,8 @@
 
 Needs: Disambiguator, FunctionHoister, FunctionGrouper; ExpressionSplitter, so that calls are whole statements.
 Does: first tiny functions, then those that are called once, are small, or get a constant argument; callees before
-callers, never recursive functions nor ones with `leave`. Parameters become variables, last to first. Copies no more than
-the context's budget for growth allows: functions that call each other twice double with every level.
+callers, never recursive functions nor ones with `leave`. Parameters become variables, last to first. Copies no more
+than the context's budget for growth allows: functions that call each other twice double with every level.
 Why: a call costs jumps, and constants that meet the body let other steps shrink it.
 """
 

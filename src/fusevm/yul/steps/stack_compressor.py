@@ -51,7 +51,7 @@ def _report(dialect: Dialect, block: Block) -> StackReport:
 
 def _simple_report(dialect: Dialect, block: Block) -> dict[str, list[TooDeep]]:
     """By a generator that gives every variable its slot: quicker to ask, and sooner too deep."""
-    from fusevm.codegen.yul import unreachable_variables
+    from fusevm.codegen.yul_generate import unreachable_variables
 
     found = unreachable_variables(block, dialect)
     return {function: [TooDeep(1, [name]) for name in names] for function, names in found.items()}
