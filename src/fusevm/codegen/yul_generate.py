@@ -84,6 +84,15 @@ def generate(code: Block, dialect: Dialect) -> Assembly:
     return plain.assembly
 
 
+def fits(code: Block, dialect: Dialect) -> bool:
+    """Whether there is a way to compile the block."""
+    try:
+        generate(code, dialect)
+    except StackTooDeep:
+        return False
+    return True
+
+
 def _variants(code: Block, dialect: Dialect) -> Iterator[Block]:
     """The code without functions that are never called, split, with more and more in memory, and both."""
     circular_references_pruner.run(Context.for_block(dialect, code), code)

@@ -59,7 +59,7 @@ class _Body:
     exit_label: int | None = None  # None in the main code
     exit_height: int | None = None  # None until the return variables are on the stack
     free: set[int] = field(default_factory=set)  # slots nobody needs
-    finished: set[Variable] = field(default_factory=set)  # referenced for the last time, not freed yet
+    finished: dict[Scope, list[Variable]] = field(default_factory=dict)  # referenced for the last time, not freed yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +102,20 @@ class Generator:
             self.assembly.pop()
 
     def release_in(self, scope: Scope) -> None:
-        if self.body.finished:
-            for variable in scope.variables.values():
-                if variable in self.body.finished:
-                    self.delete(variable)
+        for variable in self.body.finished.pop(scope, ()):
+            self.delete(variable)
 
     def delete(self, variable: Variable) -> None:
         self.body.free.add(variable.height)
-        self.body.finished.discard(variable)
         variable.height = -1
 
     def used(self, variable: Variable) -> None:
         variable.references -= 1
         if variable.references == 0:
-            self.body.finished.add(variable)
+            self.finish(variable)
+
+    def finish(self, variable: Variable) -> None:
+        self.body.finished.setdefault(variable.scope, []).append(variable)
 
     def distance(self, variable: Variable, reach: int) -> int | None:
         """How deep the variable's slot is, None (and a complaint) if it is beyond reach."""
@@ -240,12 +240,12 @@ class Generator:
                 variable.height = -1
                 self.assembly.pop()
             else:
-                self.body.finished.add(variable)
+                self.finish(variable)
 
     def settle(self, variable: Variable) -> bool:
         """Move the variable from the top into a free slot within reach; whether there was one."""
-        for slot in sorted(self.body.free):
-            if self.assembly.height - slot <= REACH + 1:
+        for slot in range(max(0, self.assembly.height - REACH - 1), self.assembly.height):
+            if slot in self.body.free:
                 self.body.free.remove(slot)
                 variable.height = slot
                 self.store(variable)

@@ -3,6 +3,10 @@
 Text in, text out: the result depends on nothing else. Steps that copy code (FullInliner, ExpressionInliner,
 FunctionSpecializer, Rematerialiser, StackCompressor) together copy no more than `context.GROWTH` nodes and
 `context.GROWTH_PER_NODE` for every node of the code; past that they leave things as they are.
+
+What compiles as it is compiles optimised: where the default sequence gives a text that does not fit on the stack by
+any way of the code generator, though the code did, it is optimised without the steps that need more stack, and left as
+it is if that does not help either. A sequence that was asked for is run as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +21,15 @@ from fusevm.yul.context import Context
 from fusevm.yul.depth import room_to_recurse
 from fusevm.yul.dialect import Dialect, dialect_for
 from fusevm.yul.metrics import code_size
-from fusevm.yul.sequence import Names, Sequenced, named_sequence, parse_sequence, read_sequences
+from fusevm.yul.sequence import (
+    DEFAULT_CLEANUP,
+    DEFAULT_SEQUENCE,
+    Names,
+    Sequenced,
+    named_sequence,
+    parse_sequence,
+    read_sequences,
+)
 from fusevm.yul.steps import BY_LETTER, BY_NAME, Step
 from fusevm.yul.steps.disambiguator import disambiguated
 
@@ -27,6 +39,7 @@ MOST_ROUNDS = 12  # of `[…]`
 _BEFORE = "hgfo"
 _FINISHING = ("ConstantOptimiser", "StackCompressor", "StackLimitEvader")
 _NAMING = ("NameSimplifier", "VarNameCleaner")
+_STACK_HUNGRY = "icLMj"  # inlined variables, values kept for longer, and values waiting in deep expressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +53,6 @@ class StepEvent:
 
 
 OnStep: TypeAlias = Callable[[StepEvent], None]
-
-
-# -- sequences --------------------------------------------------------------------------------------------------------
 
 
 def run_sequence(context: Context, block: Block, sequence: Sequenced, after: Callable[[Step, float], None]) -> None:
@@ -86,7 +96,7 @@ def optimize(
     """
     sequences = read_sequences(steps)
     with room_to_recurse():
-        suite = _Suite(dialect or dialect_for(), runs, sequences, on_step, runtime)
+        suite = _Suite(dialect or dialect_for(), runs, sequences, on_step, runtime, falls_back=steps is None)
         return suite.object(obj, obj.name, is_runtime=False)
 
 
@@ -97,6 +107,7 @@ class _Suite:
     sequences: tuple[Sequenced, Sequenced]
     on_step: OnStep | None
     runtime: bool | None
+    falls_back: bool
 
     def object(self, obj: Object, path: str, is_runtime: bool) -> Object:
         children = [
@@ -106,10 +117,21 @@ class _Suite:
             for child in obj.children
         ]
         is_runtime = is_runtime if self.runtime is None else self.runtime
-        code = self.code(obj.code, path, self.runs if is_runtime else None)
+        code = self.compilable_code(obj.code, path, self.runs if is_runtime else None)
         return Object(obj.name, code, children, obj.debug, obj.location)
 
-    def code(self, block: Block, path: str, runs: int | None) -> Block:
+    def compilable_code(self, block: Block, path: str, runs: int | None) -> Block:
+        """The code optimised; less so where it would not compile, though it did before."""
+        from fusevm.codegen.yul_generate import fits
+
+        result = self.code(block, path, runs, self.sequences)
+        if not self.falls_back or fits(result, self.dialect) or not fits(block, self.dialect):
+            return result
+        main, cleanup = (parse_sequence(_without(each, _STACK_HUNGRY)) for each in (DEFAULT_SEQUENCE, DEFAULT_CLEANUP))
+        result = self.code(block, path, runs, (main, cleanup))
+        return result if fits(result, self.dialect) else disambiguated(self.dialect, block)
+
+    def code(self, block: Block, path: str, runs: int | None, sequences: tuple[Sequenced, Sequenced]) -> Block:
         started = perf_counter()
         block = disambiguated(self.dialect, block)
         context = Context.for_block(self.dialect, block, runs)
@@ -119,10 +141,14 @@ class _Suite:
                 self.on_step(StepEvent(path, step, block, seconds))
 
         after(BY_NAME["Disambiguator"], perf_counter() - started)
-        main, cleanup = self.sequences
+        main, cleanup = sequences
         run_sequence(context, block, parse_sequence(_BEFORE), after)
         run_sequence(context, block, [*main, BY_LETTER["g"], *cleanup, BY_LETTER["g"]], after)
         run_sequence(context, block, named_sequence(_FINISHING), after)
         context.dispenser.reset(block)
         run_sequence(context, block, named_sequence(_NAMING), after)
         return block
+
+
+def _without(sequence: str, letters: str) -> str:
+    return "".join(letter for letter in sequence if letter not in letters)
