@@ -9,12 +9,14 @@ import pytest
 
 from commands import Command, fusevm_command  # noqa: F401
 from fusevm.codegen.yul import compile_object
+from fusevm.yul import parser_code
 from fusevm.yul.analysis import check
 from fusevm.yul.context import GROWTH, GROWTH_PER_NODE, Context
 from fusevm.yul.depth import room_to_recurse
 from fusevm.yul.dialect import dialect_for
 from fusevm.yul.growth import grown, main, phases, prepared
 from fusevm.yul.growth_families import FAMILIES
+from fusevm.yul.metrics import parser_depth
 from fusevm.yul.parser import parse_object
 from fusevm.yul.printer import print_object
 from fusevm.yul.stack_layout import Layouts
@@ -139,6 +141,33 @@ def test_a_chain_of_variables_joined_into_one_expression_prints_and_compiles() -
     result = optimize(parse_object(source), steps="[j]:")
     assert "xor(div(xor(div(" in print_object(result)
     assert compile_object(result).code
+
+
+@pytest.mark.parametrize("length", [550, 700])
+def test_a_chain_of_variables_optimises_to_a_text_that_can_be_read_again(length: int) -> None:
+    lines = (f"let x{i + 1} := {'div' if i % 2 else 'xor'}(x{i}, {i + 3})" for i in range(length))
+    source = "{ let x0 := calldataload(0)\n" + "\n".join(lines) + f"\nsstore(0, x{length}) }}"
+    assert compile_object(parse_object(print_object(optimize(parse_object(source))))).code
+
+
+def test_inlined_blocks_nest_no_deeper_than_can_be_read_again() -> None:
+    functions = (f"function f{i}(x) {{ if sload(x) {{ f{i - 1}(add(x, 1)) }} }}" for i in range(1, 700))
+    first = "function f0(x) { sstore(x, 1) }"
+    source = f"{{ mstore(64, memoryguard(128)) f699(calldataload(0)) {first} {' '.join(functions)} }}"
+    assert compile_object(parse_object(print_object(optimize(parse_object(source))))).code
+
+
+@pytest.mark.parametrize("family", NESTED)
+@pytest.mark.parametrize("depth", [20, 100, 150])
+def test_the_depth_of_a_tree_is_what_the_parser_counts(
+    family: str, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = FAMILIES[family].source(depth)
+    needed = parser_depth(parse_object(source).code)
+    monkeypatch.setattr(parser_code, "MAX_PARSER_DEPTH", needed)
+    assert check(source)[0] is None
+    monkeypatch.setattr(parser_code, "MAX_PARSER_DEPTH", needed + 4)
+    assert check(source)[0] is not None
 
 
 # -- growth of the program --------------------------------------------------------------------------------------------

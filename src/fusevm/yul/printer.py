@@ -24,6 +24,7 @@ from fusevm.yul.ast import (
     Switch,
     VariableDeclaration,
 )
+from fusevm.yul.depth import room_to_recurse
 
 INDENT = "    "
 SHORT_BLOCK = 30  # a block whose text is shorter than this stands on one line
@@ -62,16 +63,19 @@ def print_expression(expression: Expression) -> str:
 
 
 def print_statement(statement: Statement) -> str:
-    return "\n".join(_lines(statement))
+    with room_to_recurse():
+        return "\n".join(_lines(statement))
 
 
 def print_block(block: Block) -> str:
-    return "\n".join(_block(block))
+    with room_to_recurse():
+        return "\n".join(_block(block))
 
 
 def print_object(obj: Object) -> str:
     """The whole object with everything in it; an object without name and children is only its block."""
-    return print_block(obj.code) if is_bare(obj) else "\n".join(_object(obj))
+    with room_to_recurse():
+        return print_block(obj.code) if is_bare(obj) else "\n".join(_object(obj))
 
 
 def is_bare(obj: Object) -> bool:

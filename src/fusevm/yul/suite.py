@@ -4,9 +4,9 @@ Text in, text out: the result depends on nothing else. Steps that copy code (Ful
 FunctionSpecializer, Rematerialiser, StackCompressor) together copy no more than `context.GROWTH` nodes and
 `context.GROWTH_PER_NODE` for every node of the code; past that they leave things as they are.
 
-What compiles as it is compiles optimised: where the default sequence gives a text that does not fit on the stack by
-any way of the code generator, though the code did, it is optimised without the steps that need more stack, and left as
-it is if that does not help either. A sequence that was asked for is run as it is.
+What compiles as it is compiles optimised: where the default sequence gives a text that nests too deep for the parser,
+or does not fit on the stack by any way of the code generator, though the code did, it is optimised without the steps
+that make it so, and left as it is if that does not help either. A sequence that was asked for is run as it is.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 from fusevm.yul.ast import Block, Object
 from fusevm.yul.context import Context
-from fusevm.yul.depth import room_to_recurse
+from fusevm.yul.depth import MAX_PARSER_DEPTH, room_to_recurse
 from fusevm.yul.dialect import Dialect, dialect_for
-from fusevm.yul.metrics import code_size
+from fusevm.yul.metrics import code_size, parser_depth
 from fusevm.yul.sequence import (
     DEFAULT_CLEANUP,
     DEFAULT_SEQUENCE,
@@ -39,7 +39,9 @@ MOST_ROUNDS = 12  # of `[…]`
 _BEFORE = "hgfo"
 _FINISHING = ("ConstantOptimiser", "StackCompressor", "StackLimitEvader")
 _NAMING = ("NameSimplifier", "VarNameCleaner")
-_STACK_HUNGRY = "icLMj"  # inlined variables, values kept for longer, and values waiting in deep expressions
+# What is done without where the result would not compile: first what nests expressions, then also what nests blocks
+# and what keeps more values on the stack.
+_LEFT_OUT = ("jme", "jmeicLM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +124,21 @@ class _Suite:
 
     def compilable_code(self, block: Block, path: str, runs: int | None) -> Block:
         """The code optimised; less so where it would not compile, though it did before."""
+        result = self.code(block, path, runs, self.sequences)
+        if not self.falls_back or self.compiles(result) or not self.compiles(block):
+            return result
+        for letters in _LEFT_OUT:
+            main, cleanup = (_without(each, letters) for each in (DEFAULT_SEQUENCE, DEFAULT_CLEANUP))
+            result = self.code(block, path, runs, (parse_sequence(main), parse_sequence(cleanup)))
+            if self.compiles(result):
+                return result
+        return disambiguated(self.dialect, block)
+
+    def compiles(self, block: Block) -> bool:
+        """Its text can be parsed again, and it fits on the stack."""
         from fusevm.codegen.yul_generate import fits
 
-        result = self.code(block, path, runs, self.sequences)
-        if not self.falls_back or fits(result, self.dialect) or not fits(block, self.dialect):
-            return result
-        main, cleanup = (parse_sequence(_without(each, _STACK_HUNGRY)) for each in (DEFAULT_SEQUENCE, DEFAULT_CLEANUP))
-        result = self.code(block, path, runs, (main, cleanup))
-        return result if fits(result, self.dialect) else disambiguated(self.dialect, block)
+        return parser_depth(block) < MAX_PARSER_DEPTH and fits(block, self.dialect)
 
     def code(self, block: Block, path: str, runs: int | None, sequences: tuple[Sequenced, Sequenced]) -> Block:
         started = perf_counter()

@@ -188,6 +188,28 @@ def nodes(root: Any, into_functions: bool = True) -> Iterator[Any]:
             extend((node.pre, node.condition, node.post, node.body))
 
 
+def children(node: Any) -> list[Any]:
+    """The expressions and blocks right below a node, or the statements of a block."""
+    kind = node.__class__
+    if kind is FunctionCall:
+        return list(node.arguments)
+    if kind is Block:
+        return list(node.statements)
+    if kind is If:
+        return [node.condition, node.body]
+    if kind is Switch:
+        return [node.expression, *(case.body for case in node.cases)]
+    if kind is ForLoop:
+        return [node.pre, node.condition, node.post, node.body]
+    if kind is FunctionDefinition:
+        return [node.body]
+    if kind is ExpressionStatement:
+        return [node.expression]
+    if kind is Assignment or (kind is VariableDeclaration and node.value is not None):
+        return [node.value]
+    return []
+
+
 def count_nodes(root: Any) -> int:
     count = 0
     for _ in nodes(root):
