@@ -26,13 +26,12 @@ from fusevm.yul.ast import (
     VariableDeclaration,
 )
 from fusevm.yul.dialect import Dialect
-from fusevm.yul.effects import IMMOVABLE, WRITES_MEMORY, WRITES_STORAGE, EffectTable, effects_below, effects_of
+from fusevm.yul.effects import IMMOVABLE, WRITES_MEMORY, WRITES_STORAGE, EffectTable, effects_of
 from fusevm.yul.knowledge import KnowledgeBase
 from fusevm.yul.known import KnownHashes, KnownMemory, KnownStorage
-from fusevm.yul.walk import Modifier
+from fusevm.yul.walk import AssignedNames, Modifier, children, inner_blocks
 
 ZERO = literals.zero()
-_NOTHING: frozenset[str] = frozenset()
 
 
 class DataFlowAnalyzer(Modifier):
@@ -48,7 +47,8 @@ class DataFlowAnalyzer(Modifier):
         self.in_scope: set[str] = set()
         self.declared: list[str] = []  # in the block we are in
         self.loop_depth = 0
-        self._assigned: dict[int, frozenset[str]] = {}
+        self.assigned_in = AssignedNames().inside
+        self._continuing: dict[int, bool] = {}
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class DataFlowAnalyzer(Modifier):
         self.clear_values(assigned)
         loop.condition = self.expression(loop.condition)
         self.block(loop.body)
-        self.clear_values(assigned_before_continue(loop.body))
+        self.clear_values(self.assigned_before_continue(loop.body))
         self.block(loop.post)
         self.clear_values(assigned)
         self.loop_depth -= 1
@@ -159,18 +159,40 @@ class DataFlowAnalyzer(Modifier):
                 effects |= self._look_into(argument, mentioned)
         return effects
 
-    def assigned_in(self, block: Block) -> frozenset[str]:
-        """The variables assigned to somewhere in the block; asked once for each block and kept."""
-        found = self._assigned.get(id(block))
-        if found is None:
-            names: set[str] = set()
-            for statement in block.statements:
-                if statement.__class__ is Assignment:
+    def assigned_before_continue(self, body: Block) -> set[str]:
+        """The variables a loop's body may have assigned differently on the ways to its post block."""
+        names: set[str] = set()
+        self._since_continue(body, False, names)
+        return names
+
+    def _since_continue(self, block: Block, seen: bool, names: set[str]) -> bool:
+        """Walk in order of the text; collect what is assigned behind a `continue` of this loop."""
+        if not seen and not self._has_continue(block):
+            return False
+        for statement in block.statements:
+            if statement.__class__ is Continue:
+                seen = True
+            elif statement.__class__ is Assignment:
+                if seen:
                     names.update(target.name for target in statement.targets)
-                elif statement.__class__ in _BLOCKS:
-                    for inner in _BLOCKS[statement.__class__](statement):
-                        names |= self.assigned_in(inner)
-            found = self._assigned[id(block)] = frozenset(names) if names else _NOTHING
+            elif statement.__class__ is ForLoop:
+                for inner in inner_blocks(statement):
+                    self._since_continue(inner, seen, names)  # its own `continue`s are not ours
+            elif statement.__class__ is not FunctionDefinition:
+                for inner in inner_blocks(statement):
+                    seen = self._since_continue(inner, seen, names)
+        return seen
+
+    def _has_continue(self, block: Block) -> bool:
+        found = self._continuing.get(id(block))
+        if found is None:
+            found = False
+            for statement in block.statements:
+                if statement.__class__ is Continue:
+                    found = True
+                for inner in inner_blocks(statement):
+                    found = self._has_continue(inner) or found
+            self._continuing[id(block)] = found
         return found
 
     def _enter_function(self) -> Any:
@@ -181,39 +203,6 @@ class DataFlowAnalyzer(Modifier):
 
     def _leave_function(self, saved: Any) -> None:
         self.values, self.mentions, self.mentioned_by, self.in_scope, self.declared, self.loop_depth = saved
-
-
-_BLOCKS: dict[type, Any] = {
-    Block: lambda each: (each,),
-    If: lambda each: (each.body,),
-    Switch: lambda each: [case.body for case in each.cases],
-    ForLoop: lambda each: (each.pre, each.body, each.post),
-    FunctionDefinition: lambda each: (each.body,),
-}
-
-
-def assigned_before_continue(body: Block) -> set[str]:
-    """The variables a loop's body may have assigned differently on the ways to its post block."""
-    names: set[str] = set()
-    _since_continue(body, False, names)
-    return names
-
-
-def _since_continue(block: Block, seen: bool, names: set[str]) -> bool:
-    """Walk in order of the text; collect what is assigned behind a `continue` of this loop."""
-    for statement in block.statements:
-        if statement.__class__ is Continue:
-            seen = True
-        elif statement.__class__ is Assignment:
-            if seen:
-                names.update(target.name for target in statement.targets)
-        elif statement.__class__ is ForLoop:
-            for inner in (statement.pre, statement.body, statement.post):
-                _since_continue(inner, seen, names)  # its own `continue`s are not ours
-        elif statement.__class__ is not FunctionDefinition and statement.__class__ in _BLOCKS:
-            for inner in _BLOCKS[statement.__class__](statement):
-                seen = _since_continue(inner, seen, names)
-    return seen
 
 
 # -- storage and memory -----------------------------------------------------------------------------------------------
@@ -300,7 +289,7 @@ class StoreAnalyzer(DataFlowAnalyzer):
         self._forget_written(anywhere)
         loop.condition = self.expression(loop.condition)
         self.block(loop.body)
-        self.clear_values(assigned_before_continue(loop.body))
+        self.clear_values(self.assigned_before_continue(loop.body))
         self._forget_written(in_body)
         self.block(loop.post)
         self.clear_values(assigned)
@@ -347,7 +336,14 @@ class StoreAnalyzer(DataFlowAnalyzer):
     def _effects_in(self, block: Block) -> int:
         effects = self._writes.get(id(block))
         if effects is None:
-            effects = self._writes[id(block)] = effects_below(block, self.effects)
+            effects = 0
+            for statement in block.statements:
+                for part in children(statement):
+                    if part.__class__ is FunctionCall:
+                        effects |= effects_of(part, self.effects)
+                for inner in inner_blocks(statement):
+                    effects |= self._effects_in(inner)
+            self._writes[id(block)] = effects
         return effects
 
     def _branch(self, body: Block) -> None:

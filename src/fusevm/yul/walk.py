@@ -246,6 +246,53 @@ def assigned_names(root: Any) -> set[str]:
     return {target.name for node in nodes(root) if node.__class__ is Assignment for target in node.targets}
 
 
+class AssignedNames:
+    """The variables assigned to in a block and declared outside of it; found once for each block and kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, frozenset[str]] = {}
+
+    def inside(self, block: Block) -> frozenset[str]:
+        found = self._known.get(id(block))
+        if found is None:
+            assigned: set[str] = set()
+            for statement in block.statements:
+                if statement.__class__ is Assignment:
+                    assigned.update(target.name for target in statement.targets)
+                elif statement.__class__ in _INNER_BLOCKS:
+                    for inner in _INNER_BLOCKS[statement.__class__](statement):
+                        assigned |= self.inside(inner)
+            if assigned:
+                assigned -= _declared_in(block)
+            found = self._known[id(block)] = frozenset(assigned) if assigned else _NO_NAMES
+        return found
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+_INNER_BLOCKS: dict[type, Callable[[Any], Iterable[Block]]] = {
+    Block: lambda each: (each,),
+    If: lambda each: (each.body,),
+    Switch: lambda each: [case.body for case in each.cases],
+    ForLoop: lambda each: (each.pre, each.body, each.post),
+    FunctionDefinition: lambda each: (each.body,),
+}
+
+
+def _declared_in(block: Block) -> set[str]:
+    return {
+        variable.name
+        for statement in block.statements
+        if statement.__class__ is VariableDeclaration
+        for variable in statement.variables
+    }
+
+
+def inner_blocks(statement: Any) -> Iterable[Block]:
+    """The blocks right below a statement; itself if it is one."""
+    find = _INNER_BLOCKS.get(statement.__class__)
+    return () if find is None else find(statement)
+
+
 def count_variables(root: Any) -> dict[str, int]:
     """How often each variable is mentioned; being assigned to is a mention, being declared is none."""
     counts: dict[str, int] = {}
