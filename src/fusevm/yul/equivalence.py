@@ -176,6 +176,7 @@ def check_sequences(dialect: Dialect, program: Block, seed: int, tally: Tally) -
 
 def check_compiled(dialect: Dialect, program: Block, seed: int, tally: Tally) -> None:
     """What compiles as it is also compiles optimised."""
+    tally.runs += 1
     if not fits(program, dialect):
         tally.inconclusive += 1
         return
