@@ -117,9 +117,7 @@ class _Function:
             self._call(operation, operation.call)
         elif operation.compares:
             self.assembly.named_op("EQ")
-        else:  # what the variables held before is of no use any more
-            given = set(operation.output)
-            self.stack = [_NOTHING if slot in given else slot for slot in self.stack]
+        # Else variables are given values, which takes no code: what they held before is in no layout from here on.
         kept = len(self.stack) - len(operation.input)
         self.stack = self.stack[:kept] + operation.output
 
@@ -166,6 +164,3 @@ class _Function:
             self.assembly.constant(0)  # a return variable that nothing was assigned to yet
         else:
             raise Unreachable
-
-
-_NOTHING = Slot(SlotKind.TEMPORARY)
