@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fusevm.cli.yul import app
+from fusevm.evm.keccak import keccak256
 from yulfixtures import YulFixture, parametrize
 
 
@@ -137,3 +138,70 @@ def test_compile_names_what_it_cannot_reach() -> None:
     result = yul("compile", "-", source=f"{{ {lets} {uses} }}")
     assert result.exit_code == 1
     assert result.stderr == "yul: stack too deep in the main code: cannot reach v0, v1\n"
+
+
+# -- libraries --------------------------------------------------------------------------------------------------------
+
+LIBRARIES = """object "A" {
+    code { sstore(0, linkersymbol("m.sol:M")) datacopy(0, dataoffset("R"), datasize("R")) return(0, datasize("R")) }
+    object "R" { code { sstore(0, linkersymbol("l.sol:L")) sstore(1, linkersymbol("m.sol:M")) } }
+}"""
+L, M = "--library=l.sol:L=0x" + "11" * 20, "--library=m.sol:M=0x" + "22" * 20
+L_PLACEHOLDER = f"__${keccak256(b'l.sol:L').hex()[:34]}$__"
+M_PLACEHOLDER = f"__${keccak256(b'm.sol:M').hex()[:34]}$__"
+
+
+def test_compile_refuses_libraries_without_an_address() -> None:
+    result = yul("compile", "-", source=LIBRARIES)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("fusevm: no address of l.sol:L, m.sol:M: give --library")
+    assert "no address of l.sol:L:" in yul("compile", "-", M, source=LIBRARIES).stderr
+
+
+def test_compile_refuses_libraries_that_nobody_uses() -> None:
+    result = yul("compile", "-", L, M, "--library=l.sol:l=0x" + "33" * 20, source=LIBRARIES)
+    assert result.exit_code == 2
+    assert result.stderr == "fusevm: --library: the program does not use l.sol:l; it uses l.sol:L, m.sol:M\n"
+    assert "it uses none" in yul("compile", "-", L, source="{ sstore(0, 1) }").stderr
+
+
+def test_compile_links_libraries_in_creation_and_runtime_code() -> None:
+    creation, runtime = yul("compile", "-", L, M, source=LIBRARIES).stdout.splitlines()
+    assert creation.count("22" * 20) == 2
+    assert creation.count("11" * 20) == runtime.count("11" * 20) == runtime.count("22" * 20) == 1
+
+
+def test_compile_writes_placeholders_if_asked() -> None:
+    creation, runtime = yul("compile", "-", M, "--link-placeholders", source=LIBRARIES).stdout.splitlines()
+    assert creation.count(L_PLACEHOLDER) == runtime.count(L_PLACEHOLDER) == 1
+    assert len(L_PLACEHOLDER) == 40
+    assert M_PLACEHOLDER not in creation
+
+
+def test_placeholders_filled_in_at_their_places_give_the_linked_code() -> None:
+    data = json.loads(yul("compile", "-", "--json", "--link-placeholders", source=LIBRARIES).stdout)
+    linked = json.loads(yul("compile", "-", "--json", L, M, source=LIBRARIES).stdout)
+    for part, whole in ((data, linked), (data["children"][0], linked["children"][0])):
+        digits = part["code"][2:]
+        for name, address in (("l.sol:L", "11" * 20), ("m.sol:M", "22" * 20)):
+            for place in part["linkReferences"][name]:
+                assert place["length"] == 20
+                start = 2 * place["start"]
+                assert digits[start : start + 4] == "__$" + keccak256(name.encode()).hex()[0]
+                digits = digits[:start] + address + digits[start + 40 :]
+        assert "0x" + digits == whole["code"]
+        assert whole["linkReferences"] == {}
+
+
+def test_equal_code_that_wants_different_libraries_is_embedded_twice() -> None:
+    source = """object "A" {
+        code { sstore(dataoffset("B"), dataoffset("C")) }
+        object "B" { code { sstore(0, linkersymbol("x")) } }
+        object "C" { code { sstore(0, linkersymbol("y")) } }
+    }"""
+    x, y = "--library=x=0x" + "11" * 20, "--library=y=0x" + "22" * 20
+    linked = yul("compile", "-", x, y, source=source).stdout
+    later = yul("compile", "-", "--link-placeholders", source=source).stdout
+    for name, address in (("x", "11" * 20), ("y", "22" * 20)):
+        later = later.replace(f"__${keccak256(name.encode()).hex()[:34]}$__", address)
+    assert later == linked

@@ -12,13 +12,24 @@ from fusevm import EVM, Block, Status
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
-from fusevm.codegen.yul import StackTooDeep, compile_object, unreachable_variables
+from fusevm.codegen import yul as codegen
+from fusevm.codegen import yul_generate
+from fusevm.codegen.yul import compile_object
+from fusevm.codegen.yul_assembly import Assembly
+from fusevm.codegen.yul_generate import StackTooDeep, fits, generate, unreachable_variables
+from fusevm.codegen.yul_layout import generate as by_layouts
 from fusevm.evm.forks import LATEST
-from fusevm.yul.dialect import dialect_for
+from fusevm.yul.ast import Block as YulBlock
+from fusevm.yul.dialect import Dialect, dialect_for
 from fusevm.yul.errors import YulError
+from fusevm.yul.generate import random_program
 from fusevm.yul.interpreter_evm import run_message
 from fusevm.yul.interpreter_host import LimitReached, Limits
 from fusevm.yul.parser import parse_block, parse_object
+from fusevm.yul.printer import print_block, print_object
+from fusevm.yul.sequence import DEFAULT_SEQUENCE
+from fusevm.yul.steps.disambiguator import disambiguated
+from fusevm.yul.suite import optimize
 from yulfixtures import YulFixture, load, parametrize
 
 CALLER, ADDRESS, GAS = bytes(19) + b"\1", bytes(19) + b"\xc0", 3_000_000
@@ -337,16 +348,111 @@ def test_a_function_with_too_many_parameters_and_returns_is_reported() -> None:
 # -- the corpus -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["Amm", "Merkle", "Nft", "Numbers", "Text", "Timelock", "Token", "Vault"])
+MOST_CODE = 24_576
+CONTRACTS = {
+    "corpus": ("Amm", "Merkle", "Nft", "Numbers", "Text", "Timelock", "Token", "Vault"),
+    "corpus_new": ("Gov", "Machine", "Orders", "SoladySort"),
+}
+
+
+@pytest.mark.parametrize(("folder", "name"), [(folder, name) for folder, names in CONTRACTS.items() for name in names])
 @pytest.mark.parametrize("suffix", [".yul", ".opt.yul"])
-def test_the_corpus_answers_every_call(fixtures_dir: Path, name: str, suffix: str) -> None:
-    facts = json.loads((fixtures_dir / "corpus" / f"{name}.json").read_text())
-    compiled = compile_object(parse_object((fixtures_dir / "corpus" / f"{name}{suffix}").read_text()))
-    evm = EVM(block=Block(number=0))
-    deployed = evm.deploy(compiled.code, caller=facts["deployer"])
+def test_the_corpus_answers_every_call(fixtures_dir: Path, folder: str, name: str, suffix: str) -> None:
+    facts = json.loads((fixtures_dir / folder / f"{name}.json").read_text())
+    compiled = compile_object(parse_object((fixtures_dir / folder / f"{name}{suffix}").read_text()))
+    if compiled.runtime is not None and len(compiled.runtime.code) > MOST_CODE:
+        pytest.skip("not optimised, it is larger than a contract may be")
+    evm = EVM(block=Block(number=facts.get("number", 0), timestamp=facts.get("timestamp", 0)))
+    for account in facts.get("fund", ()):
+        evm.set_balance(account, 10**24)
+    deployed = evm.deploy(compiled.code, caller=facts["deployer"], value=facts.get("deploy_value", 0))
     assert deployed.address is not None
     for call in facts["calls"]:
-        result = evm.call(deployed.address, call["data"], caller=call["caller"])
+        result = evm.call(deployed.address, call["data"], caller=call["caller"], value=call.get("value", 0))
         assert result.ok == call["expect"]["success"], call["sig"]
         if call["expect"]["output"] is not None:
             assert "0x" + result.output.hex() == call["expect"]["output"], call["sig"]
+
+
+# -- several ways to fit on the stack ---------------------------------------------------------------------------------
+
+
+def nested_calls(depth: int) -> str:
+    calls = "f(" * depth + "a" + ")" * depth
+    return f"{{ let a := calldataload(0) sstore(a, {calls}) function f(x) -> y {{ y := add(sload(x), add(x, 1)) }} }}"
+
+
+@pytest.mark.parametrize("depth", [15, 16, 17, 30, 300, 500])
+def test_calls_nested_around_a_variable_compile(depth: int) -> None:
+    assert stored(nested_calls(depth)) == {0: depth}
+
+
+def test_a_long_chain_in_one_expression_does_not_overflow_the_stack() -> None:
+    lines = " ".join(f"let x{i + 1} := xor(div(x{i}, 1), {i + 1})" for i in range(1_500))
+    program = parse_object(f"{{ let x0 := calldataload(0) {lines} sstore(0, x1500) }}")
+    expected = 0
+    for i in range(1_500):
+        expected ^= i + 1
+    joined = print_object(optimize(program, steps="[j]:"))
+    evm = EVM()
+    evm.set_code(ADDRESS, compile_object(optimize(program, steps="[j]:")).code)
+    assert "let" not in joined
+    assert evm.call(ADDRESS, caller=CALLER, gas=GAS).ok
+    assert evm.state.account(ADDRESS).storage[0] == expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_generator_by_layouts_runs_as_interpreted(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Programs(seed).program() if seed % 2 else random_program(seed)
+    if any(word in source for word in ("gas()", "codesize", "codecopy", "extcode")):
+        return
+    calldata = random.Random(seed).randbytes(64)
+    expected = effects_of_bytecode(source, calldata)
+
+    def laid_out(code: YulBlock, dialect: Dialect) -> Assembly:
+        found = by_layouts(disambiguated(dialect, code), dialect)
+        return generate(code, dialect) if found is None else found
+
+    monkeypatch.setattr(codegen, "generate", laid_out)
+    assert effects_of_bytecode(source, calldata) == expected, source
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_splitting_nested_calls_keeps_the_meaning(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Programs(seed).program()
+    calldata = random.Random(seed).randbytes(64)
+    expected = effects_of_bytecode(source, calldata)
+    monkeypatch.setattr(
+        codegen, "generate", lambda code, dialect: generate(yul_generate._split(code, dialect), dialect)
+    )
+    assert effects_of_bytecode(source, calldata) == expected, source
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_compiles_plain_compiles_optimised(seed: int) -> None:
+    program = parse_object(random_program(seed))
+    if fits(program.code, dialect_for()):
+        assert fits(optimize(program).code, dialect_for())
+
+
+def test_a_text_that_would_not_compile_is_optimised_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = parse_object("{ sstore(0, f(calldataload(0))) function f(x) -> y { y := add(x, mul(x, 2)) } }")
+    plain, best = print_object(program), print_object(optimize(program))
+    tried: list[str] = []
+
+    def only_plain(code: YulBlock, dialect: Dialect) -> bool:
+        tried.append(print_block(code))
+        return "function" in tried[-1]
+
+    monkeypatch.setattr(yul_generate, "fits", only_plain)
+    result = print_object(optimize(program))
+    assert "function f(x) -> y" in result
+    assert result != best
+    assert tried[:2] == [best, plain]
+    assert print_object(optimize(program, steps=DEFAULT_SEQUENCE)) == best
+
+
+def test_functions_that_are_never_called_take_no_memory() -> None:
+    lets = " ".join(f"let v{i} := calldataload({i})" for i in range(24))
+    uses = " ".join(f"sstore({i}, v{i})" for i in range(24))
+    assert stored(f"{{ mstore(64, memoryguard(128)) sstore(99, 1) function f() {{ {lets} {uses} }} }}") == {99: 1}

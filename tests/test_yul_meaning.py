@@ -11,7 +11,7 @@ from fusevm.yul.equivalence import CHECKS, Comparison, Tally, campaign, main
 from fusevm.yul.generate import random_program
 from fusevm.yul.parser import parse_block
 
-SAMPLES = {"steps": (25, 7_000_000), "suite": (40, 8_000_000), "sequences": (120, 9_000_000)}
+SAMPLES = {"steps": (25, 7_000_000), "suite": (40, 8_000_000), "sequences": (120, 9_000_000), "compiled": (40, 1_000)}
 
 
 @pytest.mark.parametrize("what", CHECKS)

@@ -57,6 +57,17 @@ def test_the_result_can_be_had_as_data() -> None:
     [
         (("--steps", "aQ"), SOURCE, "step sequence: no step has the letter 'Q' at 2"),
         (("--steps", "[a"), SOURCE, "step sequence: '[' is never closed"),
+        (("--steps", "MainFuncton"), SOURCE, "no step is named 'MainFuncton'; did you mean MainFunction?"),
+        (
+            ("--steps", "SSATransfrom,UnusedPruner"),
+            SOURCE,
+            "no step is named 'SSATransfrom'; did you mean SSATransform",
+        ),
+        (("--steps", "SSATransform,x"), SOURCE, "no step is named 'x'; letters are written without commas"),
+        (("--steps", "SSATransform xa"), SOURCE, "no step is named 'SSATransform xa'"),
+        (("--steps", "NoSuchThing,UnusedPruner"), SOURCE, "no step is named 'NoSuchThing'"),
+        (("--steps", "UnusedPruner,"), SOURCE, "no step is named ''"),
+        (("--steps", "VarNameCleaner"), SOURCE, "VarNameCleaner can only come last"),
         (("--evm", "mars"), SOURCE, "unknown fork 'mars'"),
         ((), "{ sstore(0, x) }", "'x' is not declared"),
         ((), "{", "yul: 1:2:"),
@@ -71,3 +82,23 @@ def test_what_is_wrong_is_said_in_one_line(arguments: tuple[str, ...], source: s
 
 def test_an_older_fork_keeps_to_its_instructions() -> None:
     assert "shl" not in optimize("--evm", "byzantium", source="{ sstore(0, mul(calldataload(0), 0x10000)) }").stdout
+
+
+def test_a_step_can_be_named() -> None:
+    assert "function main()" in optimize("--steps", "MainFunction").stdout
+    assert "function main()" in optimize("--steps", "MainFunction:").stdout
+
+
+def test_several_names_are_separated_by_commas() -> None:
+    named = optimize("--steps", "ExpressionSplitter, SSATransform : UnusedPruner").stdout
+    assert named == optimize("--steps", "xa:u").stdout
+    assert named != optimize("--steps", "x:u").stdout
+
+
+def test_names_run_what_their_letters_run() -> None:
+    assert optimize("--steps", "FunctionalInliner").stdout == optimize("--steps", "e").stdout
+
+
+@pytest.mark.parametrize("letters", ["xa[r]cLM", "dfDvulfnTUtnIfxa[r]EscLMVcul [j]", "main", "u"])
+def test_letters_are_still_letters(letters: str) -> None:
+    assert optimize("--steps", letters).exit_code == 0

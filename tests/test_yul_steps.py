@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from fusevm.codegen.yul import unreachable_variables
+from fusevm.codegen.yul_generate import unreachable_variables
 from fusevm.yul.ast import Block, Object, VariableDeclaration
 from fusevm.yul.context import Context
 from fusevm.yul.dialect import Dialect, dialect_for

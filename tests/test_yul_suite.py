@@ -12,18 +12,17 @@ from fusevm.yul.ast import Object
 from fusevm.yul.dialect import dialect_for
 from fusevm.yul.parser import parse_object
 from fusevm.yul.printer import print_object
-from fusevm.yul.steps import BY_LETTER, Step
-from fusevm.yul.suite import (
+from fusevm.yul.sequence import (
     DEFAULT_CLEANUP,
     DEFAULT_SEQUENCE,
     Sequenced,
     SequenceError,
-    StepEvent,
     named_sequence,
-    optimize,
     parse_sequence,
     read_sequences,
 )
+from fusevm.yul.steps import BY_LETTER, Step
+from fusevm.yul.suite import StepEvent, optimize
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,8 @@ from fusevm.cli.yul_inputs import (
     report,
 )
 from fusevm.cli.yul_optimize import optimize
-from fusevm.codegen.yul import CompiledObject, compile_object
+from fusevm.codegen.yul import CompiledObject, compile_object, library_names
+from fusevm.codegen.yul_assembly import ADDRESS_BYTES
 from fusevm.yul.analysis import check as check_source
 from fusevm.yul.ast import Object
 from fusevm.yul.errors import YulError
@@ -73,12 +75,16 @@ def compile_(
     file: File,
     evm: Evm = "latest",
     library: Annotated[list[str] | None, typer.Option(help="NAME=ADDRESS for linkersymbol; may be repeated")] = None,
+    link_placeholders: Annotated[
+        bool, typer.Option("--link-placeholders", help="write solc's __$…$__ for libraries without an address")
+    ] = False,
     runtime: Annotated[bool, typer.Option("--runtime", help="only the code that gets deployed")] = False,
     as_json: Json = False,
 ) -> None:
     """Compile to bytecode: creation code and, where the object has it, the runtime code it deploys."""
     dialect = dialect_or_exit(evm)
     obj, libraries = checked(file, dialect, as_json), _libraries(library or [])
+    _check_libraries(libraries.keys(), library_names(obj), link_placeholders)
     try:
         compiled = compile_object(obj, dialect, libraries)
     except YulError as error:
@@ -88,24 +94,27 @@ def compile_(
     if as_json:
         typer.echo(json.dumps(_described(compiled)))
     elif runtime and compiled.runtime is not None:
-        typer.echo("0x" + compiled.runtime.code.hex())
+        typer.echo("0x" + compiled.runtime.placeholder_hex())
     else:
         typer.echo("\n".join(_hex_lines(compiled)))
 
 
 def _hex_lines(compiled: CompiledObject) -> list[str]:
     if compiled.runtime is None:
-        return ["0x" + compiled.code.hex()]
-    return [f"creation: 0x{compiled.code.hex()}", f"runtime:  0x{compiled.runtime.code.hex()}"]
+        return ["0x" + compiled.placeholder_hex()]
+    return [f"creation: 0x{compiled.placeholder_hex()}", f"runtime:  0x{compiled.runtime.placeholder_hex()}"]
 
 
 def _described(compiled: CompiledObject) -> dict[str, Any]:
     return {
         "name": compiled.name,
-        "code": "0x" + compiled.code.hex(),
+        "code": "0x" + compiled.placeholder_hex(),
         "size": len(compiled.code),
         "immutables": dict(compiled.immutables),
-        "libraries": dict(compiled.libraries),
+        "linkReferences": {
+            name: [{"start": place, "length": ADDRESS_BYTES} for place in places]
+            for name, places in compiled.libraries.items()
+        },
         "runtime": compiled.runtime.name if compiled.runtime is not None else None,
         "children": [_described(child) for child in compiled.children.values()],
     }
@@ -120,6 +129,16 @@ def _libraries(options: list[str]) -> dict[str, int]:
             quit_with(f"--library {option}: expected NAME=ADDRESS with an address of 20 bytes")
         libraries[name] = int.from_bytes(value, "big")
     return libraries
+
+
+def _check_libraries(given: Set[str], wanted: Set[str], may_miss: bool) -> None:
+    unknown, missing = sorted(given - wanted), sorted(wanted - given)
+    if unknown:
+        known = f"it uses {', '.join(sorted(wanted))}" if wanted else "it uses none"
+        quit_with(f"--library: the program does not use {', '.join(unknown)}; {known}")
+    if missing and not may_miss:
+        names = ", ".join(missing)
+        quit_with(f"no address of {names}: give --library NAME=ADDRESS for each, or --link-placeholders to link later")
 
 
 def _part_of(obj: Object, path: str) -> Object:

@@ -18,7 +18,8 @@ from fusevm.yul.ast import Block, Object
 from fusevm.yul.dialect import Dialect
 from fusevm.yul.metrics import code_size, estimated_gas
 from fusevm.yul.printer import print_block, print_object
-from fusevm.yul.suite import SequenceError, StepEvent, read_sequences
+from fusevm.yul.sequence import SequenceError, read_sequences
+from fusevm.yul.suite import StepEvent
 from fusevm.yul.suite import optimize as optimized
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -27,7 +28,11 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 def optimize(
     file: File,
     steps: Annotated[
-        str | None, typer.Option(help="letters, […] until stable, cleanup behind a colon (default: solc's sequence)")
+        str | None,
+        typer.Option(
+            help="steps by letter, […] until stable: 'xa[r]c'; or by name: 'ExpressionSplitter,SSATransform'; "
+            "the cleanup sequence after a colon (default: solc's sequences)"
+        ),
     ] = None,
     runs: Annotated[int, typer.Option(min=0, help="how often the deployed code is expected to run")] = 200,
     evm: Evm = "latest",

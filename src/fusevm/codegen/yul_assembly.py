@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME, Opcode
@@ -54,6 +55,7 @@ class Assembly:
     fork: Fork
     items: list[Item] = field(default_factory=list)
     height: int = 0
+    highest: int = 0
     labels: int = 0
 
     def new_label(self) -> int:
@@ -66,6 +68,8 @@ class Assembly:
         else:
             self.items.append(Item(ItemKind.RAW, data))
         self.height += change
+        if self.height > self.highest:
+            self.highest = self.height
 
     def op(self, opcode: Opcode) -> None:
         self.raw(bytes([opcode.byte]), opcode.pushes - opcode.pops)
@@ -117,12 +121,19 @@ class Layout:
     places: dict[str, tuple[int, int]]  # offset and size of all that is named; the offset is -1 if it is not embedded
 
 
+class Piece(NamedTuple):
+    """Bytes that can be appended to code, with the places in them where library addresses are to be filled in."""
+
+    content: bytes
+    libraries: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What an object's code may refer to: sizes by name, data to be appended by name, and places of immutables."""
 
     sizes: dict[str, int]  # of everything but the object itself
-    pieces: dict[str, bytes]  # what DATA_OFFSET may name
+    pieces: dict[str, Piece]  # what DATA_OFFSET may name
     own_name: str
     tail: bytes  # stands at the very end
     immutables: Mapping[str, list[int]]  # in the sub-object that this one deploys
@@ -131,7 +142,7 @@ class Surroundings:
 def assemble(assembly: Assembly, around: Surroundings) -> Layout:
     """Lay out code, then the data it points to, and settle how wide every reference must be."""
     offsets_used = {item.name for item in assembly.items if item.kind is ItemKind.DATA_OFFSET} - {around.own_name}
-    pieces = _distinct([around.pieces[name] for name in sorted(offsets_used, key=list(around.pieces).index)])
+    pieces = list(dict.fromkeys(piece for name, piece in around.pieces.items() if name in offsets_used))
     while True:
         places, code_size = _places(assembly, around)
         starts, total = _piece_starts(pieces, code_size, len(around.tail))
@@ -141,20 +152,19 @@ def assemble(assembly: Assembly, around: Surroundings) -> Layout:
             break
     layout = _emit(assembly, places, values, sizes, around)
     separator = bytes([_INVALID]) if pieces or around.tail else b""
-    layout.code += separator + b"".join(pieces) + around.tail
+    layout.code += separator + b"".join(piece.content for piece in pieces) + around.tail
+    for piece in pieces:
+        for name, inner in piece.libraries:
+            layout.libraries.setdefault(name, []).extend(starts[piece] + place for place in inner)
     return layout
 
 
-def _distinct(pieces: list[bytes]) -> list[bytes]:
-    return list(dict.fromkeys(pieces))
-
-
-def _piece_starts(pieces: list[bytes], code_size: int, tail: int) -> tuple[dict[bytes, int], int]:
-    starts: dict[bytes, int] = {}
+def _piece_starts(pieces: list[Piece], code_size: int, tail: int) -> tuple[dict[Piece, int], int]:
+    starts: dict[Piece, int] = {}
     position = code_size + (1 if pieces or tail else 0)
     for piece in pieces:
         starts[piece] = position
-        position += len(piece)
+        position += len(piece.content)
     return starts, position + tail
 
 

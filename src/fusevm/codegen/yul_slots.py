@@ -16,6 +16,7 @@ from fusevm.yul.ast import (
     If,
     Statement,
     Switch,
+    TypedName,
     VariableDeclaration,
 )
 
@@ -23,6 +24,7 @@ from fusevm.yul.ast import (
 @dataclass(slots=True, eq=False)
 class Variable:
     name: str
+    scope: Scope  # that declares it
     references: int = 0  # still to come: reads, assignments, and one for being returned
     height: int = -1  # its slot, counted from the bottom
 
@@ -41,6 +43,10 @@ class Scope:
     is_function: bool = False
     variables: dict[str, Variable] = field(default_factory=dict)
     functions: dict[str, Entry] = field(default_factory=dict)
+
+    def declare(self, names: list[TypedName]) -> None:
+        for each in names:
+            self.variables[each.name] = Variable(each.name, self)
 
     def variable(self, name: str) -> Variable:
         scope: Scope | None = self
@@ -76,7 +82,7 @@ class ReferenceCounter:
         elif isinstance(statement, VariableDeclaration):
             if statement.value is not None:
                 self.expression(statement.value, scope)
-            scope.variables |= {one.name: Variable(one.name) for one in statement.variables}
+            scope.declare(statement.variables)
         elif isinstance(statement, Assignment):
             self.expression(statement.value, scope)
             for target in statement.targets:
@@ -104,7 +110,7 @@ class ReferenceCounter:
 
     def function(self, function: FunctionDefinition, scope: Scope) -> None:
         own = self.scopes[id(function)] = Scope(scope, is_function=True)
-        own.variables = {one.name: Variable(one.name) for one in (*function.parameters, *function.returns)}
+        own.declare([*function.parameters, *function.returns])
         for variable in function.returns:
             own.variables[variable.name].references += 1
         self.block(function.body, own)

@@ -59,7 +59,7 @@ class _Body:
     exit_label: int | None = None  # None in the main code
     exit_height: int | None = None  # None until the return variables are on the stack
     free: set[int] = field(default_factory=set)  # slots nobody needs
-    finished: set[Variable] = field(default_factory=set)  # referenced for the last time, not freed yet
+    finished: dict[Scope, list[Variable]] = field(default_factory=dict)  # referenced for the last time, not freed yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +102,20 @@ class Generator:
             self.assembly.pop()
 
     def release_in(self, scope: Scope) -> None:
-        if self.body.finished:
-            for variable in scope.variables.values():
-                if variable in self.body.finished:
-                    self.delete(variable)
+        for variable in self.body.finished.pop(scope, ()):
+            self.delete(variable)
 
     def delete(self, variable: Variable) -> None:
         self.body.free.add(variable.height)
-        self.body.finished.discard(variable)
         variable.height = -1
 
     def used(self, variable: Variable) -> None:
         variable.references -= 1
         if variable.references == 0:
-            self.body.finished.add(variable)
+            self.finish(variable)
+
+    def finish(self, variable: Variable) -> None:
+        self.body.finished.setdefault(variable.scope, []).append(variable)
 
     def distance(self, variable: Variable, reach: int) -> int | None:
         """How deep the variable's slot is, None (and a complaint) if it is beyond reach."""
@@ -240,12 +240,12 @@ class Generator:
                 variable.height = -1
                 self.assembly.pop()
             else:
-                self.body.finished.add(variable)
+                self.finish(variable)
 
     def settle(self, variable: Variable) -> bool:
         """Move the variable from the top into a free slot within reach; whether there was one."""
-        for slot in sorted(self.body.free):
-            if self.assembly.height - slot <= REACH + 1:
+        for slot in range(max(0, self.assembly.height - REACH - 1), self.assembly.height):
+            if slot in self.body.free:
                 self.body.free.remove(slot)
                 variable.height = slot
                 self.store(variable)
@@ -381,25 +381,31 @@ class Generator:
         for index in reversed(range(len(call.arguments))):
             if builtin.literal_kind(index) is None:
                 self.expression(call.arguments[index])
-        if builtin.opcode is not None:
-            self.assembly.op(builtin.opcode)
-        elif builtin.name == "datacopy":
-            self.assembly.named_op("CODECOPY")
-        else:
-            self.special(builtin, call)
+        perform(self.assembly, builtin, call)
 
-    def special(self, builtin: Builtin, call: FunctionCall) -> None:
-        """Builtins that take a literal: it is a name, a number, or code."""
-        index = next(i for i in range(len(call.arguments)) if builtin.literal_kind(i) is not None)
-        literal = call.arguments[index]
-        assert isinstance(literal, Literal)
-        if literal.kind is LiteralKind.NUMBER:
-            self.assembly.constant(literal.value)
-        elif builtin.is_verbatim:
-            self.assembly.raw(literal.text.encode("latin-1"), builtin.returns - builtin.parameters + 1)
-        else:
-            kind = _NAMED[builtin.name]
-            self.assembly.reference(kind, literal.text, -2 if kind is ItemKind.ASSIGN_IMMUTABLE else 1)
+
+def perform(assembly: Assembly, builtin: Builtin, call: FunctionCall) -> None:
+    """The builtin itself, its arguments being on the stack."""
+    if builtin.opcode is not None:
+        assembly.op(builtin.opcode)
+    elif builtin.name == "datacopy":
+        assembly.named_op("CODECOPY")
+    else:
+        _special(assembly, builtin, call)
+
+
+def _special(assembly: Assembly, builtin: Builtin, call: FunctionCall) -> None:
+    """Builtins that take a literal: it is a name, a number, or code."""
+    index = next(i for i in range(len(call.arguments)) if builtin.literal_kind(i) is not None)
+    literal = call.arguments[index]
+    assert isinstance(literal, Literal)
+    if literal.kind is LiteralKind.NUMBER:
+        assembly.constant(literal.value)
+    elif builtin.is_verbatim:
+        assembly.raw(literal.text.encode("latin-1"), builtin.returns - builtin.parameters + 1)
+    else:
+        kind = _NAMED[builtin.name]
+        assembly.reference(kind, literal.text, -2 if kind is ItemKind.ASSIGN_IMMUTABLE else 1)
 
 
 _NAMED = {

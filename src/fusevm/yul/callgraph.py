@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fusevm.yul.ast import Block, ForLoop, FunctionCall, FunctionDefinition
@@ -49,15 +50,33 @@ class CallGraph:
                     if work:
                         low[work[-1][0]] = min(low[work[-1][0]], low[name])
                     if low[name] == index[name]:
-                        at = stack.index(name)
-                        found.append(stack[at:])
-                        on_stack.difference_update(stack[at:])
-                        del stack[at:]
+                        part = _taken_off(stack, name)
+                        found.append(part)
+                        on_stack.difference_update(part)
+        return found
+
+    def reached(self, roots: Iterable[str] = (MAIN,)) -> set[str]:
+        """Everything that may be called from the roots, builtins and the roots themselves included."""
+        found, work = set(roots), list(roots)
+        while work:
+            new = self.calls.get(work.pop(), {}).keys() - found
+            found |= new
+            work += new
         return found
 
     def recursive(self) -> set[str]:
         """The functions that may be active twice at the same time."""
         return {name for part in self.components() for name in part if len(part) > 1 or name in self.calls[name]}
+
+
+def _taken_off(stack: list[str], last: str) -> list[str]:
+    """The top of the stack down to a name, removed from it."""
+    at = len(stack) - 1
+    while stack[at] != last:
+        at -= 1
+    part = stack[at:]
+    del stack[at:]
+    return part
 
 
 def call_graph(block: Block) -> CallGraph:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fusevm.yul.ast import Block
 from fusevm.yul.dialect import Dialect
 from fusevm.yul.names import NameDispenser
+from fusevm.yul.walk import count_nodes
 
 
 class TooDeep(NamedTuple):
@@ -22,6 +23,12 @@ class TooDeep(NamedTuple):
 StackReport = Mapping[str, list[TooDeep]]
 
 
+# How many nodes of the tree steps may copy in all: so many, and so many for each node there was at first. Inlining,
+# specialising and rematerialising can double a program with every function or variable; this is several times what
+# they take for any ordinary contract.
+GROWTH, GROWTH_PER_NODE = 50_000, 10
+
+
 @dataclass(slots=True)
 class Context:
     """`runs` is how often the code is expected to run in its life, None for creation code, which runs once."""
@@ -31,7 +38,15 @@ class Context:
     runs: int | None = 200
     reserved: frozenset[str] = field(default_factory=frozenset)  # functions that someone outside uses
     report: tuple[str, StackReport] | None = None  # the last text asked about, and where its stack is too deep
+    growth: int = GROWTH  # nodes that may still be copied
 
     @classmethod
     def for_block(cls, dialect: Dialect, block: Block, runs: int | None = 200) -> Context:
-        return cls(dialect, NameDispenser.for_block(dialect, block), runs)
+        growth = GROWTH + GROWTH_PER_NODE * count_nodes(block)
+        return cls(dialect, NameDispenser.for_block(dialect, block), runs, growth=growth)
+
+    def may_copy(self, root: Any, times: int = 1) -> bool:
+        """Take a copy of the tree from what may still be copied. Once one is refused, all are."""
+        if self.growth > 0:
+            self.growth -= times * count_nodes(root)
+        return self.growth > 0

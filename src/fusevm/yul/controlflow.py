@@ -23,6 +23,7 @@ from fusevm.yul.ast import (
     Switch,
     VariableDeclaration,
 )
+from fusevm.yul.callgraph import CallGraph
 from fusevm.yul.dialect import Dialect
 from fusevm.yul.walk import functions_of, nodes
 
@@ -125,8 +126,9 @@ class _Flows:
         self.called: dict[str, set[str]] = {}
 
     def solve(self) -> list[ControlFlow]:
+        """Callees come first, so that a function is looked at again only if it is part of a cycle."""
         callers: dict[str, set[int]] = {}
-        queue = list(range(len(self.functions) - 1, -1, -1))
+        queue = self._callees_first()[::-1]
         queued = set(queue)
         while queue:
             at = queue.pop()
@@ -142,23 +144,33 @@ class _Flows:
                 again = callers.get(function.name, set()) - queued
                 queue += again
                 queued |= again
-        return [self._flow(function.name) for function in self.functions]
+        ends = self._ends()
+        return [ControlFlow(*ends[each.name], each.name in self.returns) for each in self.functions]
 
-    def _flow(self, name: str) -> ControlFlow:
-        terminates = reverts = False
-        seen, work = {name}, [name]
-        while work:
-            for callee in self.called.get(work.pop(), ()):
-                if callee in seen:
-                    continue
-                seen.add(callee)
+    def _callees_first(self) -> list[int]:
+        calls = {
+            each.name: dict.fromkeys(node.function.name for node in nodes(each.body) if node.__class__ is FunctionCall)
+            for each in self.functions
+        }
+        rank = {name: at for at, part in enumerate(CallGraph(calls).components()) for name in part}
+        return sorted(range(len(self.functions)), key=lambda at: rank[self.functions[at].name])
+
+    def _ends(self) -> dict[str, tuple[bool, bool]]:
+        """Whether each function may end the call, and whether it may undo it, itself or through those it calls."""
+        called = {name: dict.fromkeys(callees) for name, callees in self.called.items()}
+        ends: dict[str, tuple[bool, bool]] = {}
+        for part in CallGraph(called).components():
+            terminates = reverts = False
+            for callee in {callee for name in part for callee in called[name]}:
                 builtin = self.dialect.builtin(callee)
                 if builtin is None:
-                    work.append(callee)
+                    more = ends.get(callee, (False, False))
                 else:
-                    terminates |= builtin.can_terminate
-                    reverts |= builtin.can_revert
-        return ControlFlow(terminates, reverts, name in self.returns)
+                    more = builtin.can_terminate, builtin.can_revert
+                terminates, reverts = terminates or more[0], reverts or more[1]
+            for name in part:
+                ends[name] = terminates, reverts
+        return ends
 
 
 def function_flows(dialect: Dialect, block: Block) -> dict[str, ControlFlow]:

@@ -8,7 +8,7 @@ Needs unique names and loops without init block.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 from fusevm.yul import literals
 from fusevm.yul.ast import (
@@ -26,12 +26,12 @@ from fusevm.yul.ast import (
     VariableDeclaration,
 )
 from fusevm.yul.dialect import Dialect
-from fusevm.yul.effects import IMMOVABLE, WRITES_MEMORY, WRITES_STORAGE, EffectTable, effects_below, effects_of
+from fusevm.yul.effects import IMMOVABLE, WRITES_MEMORY, WRITES_STORAGE, EffectTable, effects_of
 from fusevm.yul.knowledge import KnowledgeBase
-from fusevm.yul.walk import Modifier
+from fusevm.yul.known import KnownHashes, KnownMemory, KnownStorage
+from fusevm.yul.walk import AssignedNames, Modifier, children, inner_blocks
 
 ZERO = literals.zero()
-_NOTHING: frozenset[str] = frozenset()
 
 
 class DataFlowAnalyzer(Modifier):
@@ -47,7 +47,8 @@ class DataFlowAnalyzer(Modifier):
         self.in_scope: set[str] = set()
         self.declared: list[str] = []  # in the block we are in
         self.loop_depth = 0
-        self._assigned: dict[int, frozenset[str]] = {}
+        self.assigned_in = AssignedNames().inside
+        self._continuing: dict[int, bool] = {}
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -89,7 +90,7 @@ class DataFlowAnalyzer(Modifier):
         self.clear_values(assigned)
         loop.condition = self.expression(loop.condition)
         self.block(loop.body)
-        self.clear_values(assigned_before_continue(loop.body))
+        self.clear_values(self.assigned_before_continue(loop.body))
         self.block(loop.post)
         self.clear_values(assigned)
         self.loop_depth -= 1
@@ -121,18 +122,17 @@ class DataFlowAnalyzer(Modifier):
 
     def clear_values(self, names: Iterable[str]) -> None:
         """Forget what the variables hold, and the values that mention them (what mentions those is still true)."""
-        values, mentions, mentioned_by = self.values, self.mentions, self.mentioned_by
-        referring: list[str] = []
+        mentions, lost = self.mentions, list(names)
         for name in names:
-            for other in mentioned_by.pop(name, ()):
+            for other in self.mentioned_by.pop(name, ()):
                 if name in mentions.get(other, ()):
-                    referring.append(other)
+                    lost.append(other)
+        self._lose(lost)
+
+    def _lose(self, names: list[str]) -> None:
         for name in names:
-            values.pop(name, None)
-            mentions.pop(name, None)
-        for name in referring:
-            values.pop(name, None)
-            mentions.pop(name, None)
+            self.values.pop(name, None)
+            self.mentions.pop(name, None)
 
     def _give(self, names: list[str], value: Expression) -> None:
         if value.__class__ is FunctionCall:
@@ -159,18 +159,40 @@ class DataFlowAnalyzer(Modifier):
                 effects |= self._look_into(argument, mentioned)
         return effects
 
-    def assigned_in(self, block: Block) -> frozenset[str]:
-        """The variables assigned to somewhere in the block; asked once for each block and kept."""
-        found = self._assigned.get(id(block))
-        if found is None:
-            names: set[str] = set()
-            for statement in block.statements:
-                if statement.__class__ is Assignment:
+    def assigned_before_continue(self, body: Block) -> set[str]:
+        """The variables a loop's body may have assigned differently on the ways to its post block."""
+        names: set[str] = set()
+        self._since_continue(body, False, names)
+        return names
+
+    def _since_continue(self, block: Block, seen: bool, names: set[str]) -> bool:
+        """Walk in order of the text; collect what is assigned behind a `continue` of this loop."""
+        if not seen and not self._has_continue(block):
+            return False
+        for statement in block.statements:
+            if statement.__class__ is Continue:
+                seen = True
+            elif statement.__class__ is Assignment:
+                if seen:
                     names.update(target.name for target in statement.targets)
-                elif statement.__class__ in _BLOCKS:
-                    for inner in _BLOCKS[statement.__class__](statement):
-                        names |= self.assigned_in(inner)
-            found = self._assigned[id(block)] = frozenset(names) if names else _NOTHING
+            elif statement.__class__ is ForLoop:
+                for inner in inner_blocks(statement):
+                    self._since_continue(inner, seen, names)  # its own `continue`s are not ours
+            elif statement.__class__ is not FunctionDefinition:
+                for inner in inner_blocks(statement):
+                    seen = self._since_continue(inner, seen, names)
+        return seen
+
+    def _has_continue(self, block: Block) -> bool:
+        found = self._continuing.get(id(block))
+        if found is None:
+            found = False
+            for statement in block.statements:
+                if statement.__class__ is Continue:
+                    found = True
+                for inner in inner_blocks(statement):
+                    found = self._has_continue(inner) or found
+            self._continuing[id(block)] = found
         return found
 
     def _enter_function(self) -> Any:
@@ -183,43 +205,7 @@ class DataFlowAnalyzer(Modifier):
         self.values, self.mentions, self.mentioned_by, self.in_scope, self.declared, self.loop_depth = saved
 
 
-_BLOCKS: dict[type, Any] = {
-    Block: lambda each: (each,),
-    If: lambda each: (each.body,),
-    Switch: lambda each: [case.body for case in each.cases],
-    ForLoop: lambda each: (each.pre, each.body, each.post),
-    FunctionDefinition: lambda each: (each.body,),
-}
-
-
-def assigned_before_continue(body: Block) -> set[str]:
-    """The variables a loop's body may have assigned differently on the ways to its post block."""
-    names: set[str] = set()
-    _since_continue(body, False, names)
-    return names
-
-
-def _since_continue(block: Block, seen: bool, names: set[str]) -> bool:
-    """Walk in order of the text; collect what is assigned behind a `continue` of this loop."""
-    for statement in block.statements:
-        if statement.__class__ is Continue:
-            seen = True
-        elif statement.__class__ is Assignment:
-            if seen:
-                names.update(target.name for target in statement.targets)
-        elif statement.__class__ is ForLoop:
-            for inner in (statement.pre, statement.body, statement.post):
-                _since_continue(inner, seen, names)  # its own `continue`s are not ours
-        elif statement.__class__ is not FunctionDefinition and statement.__class__ in _BLOCKS:
-            for inner in _BLOCKS[statement.__class__](statement):
-                seen = _since_continue(inner, seen, names)
-    return seen
-
-
 # -- storage and memory -----------------------------------------------------------------------------------------------
-
-Known: TypeAlias = dict[str, str]  # what lies at the place a variable names, as a variable
-Hashes: TypeAlias = dict[tuple[str, str], str]
 
 
 def simple_store(builtin: str, expression: Expression) -> tuple[str, str] | None:
@@ -236,29 +222,28 @@ class StoreAnalyzer(DataFlowAnalyzer):
 
     def __init__(self, dialect: Dialect, effects: EffectTable) -> None:
         super().__init__(dialect, effects)
-        self.storage: Known = {}
-        self.memory: Known = {}
-        self.hashes: Hashes = {}
-        self.knowledge = KnowledgeBase(self.values)
         self._writes: dict[int, int] = {}
+        self._know_nothing()
+
+    def _know_nothing(self) -> None:
+        self.knowledge = KnowledgeBase(self.values)
+        self.storage = KnownStorage(self.knowledge.offset)
+        self.memory = KnownMemory(self.knowledge.offset)
+        self.hashes = KnownHashes()
 
     def expression_statement(self, statement: ExpressionStatement) -> None:
         store = simple_store("sstore", statement.expression)
         if store is not None:
             place, value = store
             self.expression(statement.expression)
-            different = self.knowledge.different
-            self.storage = {k: v for k, v in self.storage.items() if v == value or different(place, k)}
-            self.storage[place] = value
+            self.storage.store(place, value)
             return
         store = simple_store("mstore", statement.expression)
         if store is not None:
             place, value = store
             self.expression(statement.expression)
-            apart = self.knowledge.different_by_32
-            self.memory = {k: v for k, v in self.memory.items() if apart(place, k)}
-            self.memory[place] = value
-            self.hashes = {}
+            self.memory.store(place, value)
+            self.hashes.clear()
             return
         self._forget_written(effects_of(statement.expression, self.effects))
         super().expression_statement(statement)
@@ -278,9 +263,7 @@ class StoreAnalyzer(DataFlowAnalyzer):
     def if_(self, statement: If) -> None:
         self._forget_written(effects_of(statement.condition, self.effects))
         statement.condition = self.expression(statement.condition)
-        before = self._environment()
-        self.block(statement.body)
-        self._join(before)
+        self._branch(statement.body)
         self.clear_values(self.assigned_in(statement.body))
 
     def switch(self, statement: Switch) -> None:
@@ -288,9 +271,7 @@ class StoreAnalyzer(DataFlowAnalyzer):
         statement.expression = self.expression(statement.expression)
         assigned: set[str] = set()
         for case in statement.cases:
-            before = self._environment()
-            self.block(case.body)
-            self._join(before)
+            self._branch(case.body)
             here = self.assigned_in(case.body)
             assigned |= here
             self.clear_values(here)
@@ -308,7 +289,7 @@ class StoreAnalyzer(DataFlowAnalyzer):
         self._forget_written(anywhere)
         loop.condition = self.expression(loop.condition)
         self.block(loop.body)
-        self.clear_values(assigned_before_continue(loop.body))
+        self.clear_values(self.assigned_before_continue(loop.body))
         self._forget_written(in_body)
         self.block(loop.post)
         self.clear_values(assigned)
@@ -319,13 +300,15 @@ class StoreAnalyzer(DataFlowAnalyzer):
         gone = set(names)
         if not gone:
             return
-        for known in (self.storage, self.memory):
-            for key in [k for k, v in known.items() if k in gone or v in gone]:
-                del known[key]
-        for pair in [p for p, v in self.hashes.items() if v in gone or p[0] in gone or p[1] in gone]:
-            del self.hashes[pair]
-        self.knowledge.forget()
+        for known in (self.storage, self.memory, self.hashes):
+            known.forget(gone)
         super().clear_values(gone)
+
+    def _lose(self, names: list[str]) -> None:
+        super()._lose(names)
+        vague = self.knowledge.forget(names)
+        self.storage.moved(vague)
+        self.memory.moved(vague)
 
     def _note_load(self, names: list[str], value: Expression) -> None:
         """After `let x := mload(k)` memory at k holds x."""
@@ -337,38 +320,44 @@ class StoreAnalyzer(DataFlowAnalyzer):
             return
         match call.function.name:
             case "mload":
-                self.memory[arguments[0]] = names[0]
+                self.memory.note(arguments[0], names[0])
             case "sload":
-                self.storage[arguments[0]] = names[0]
+                self.storage.note(arguments[0], names[0])
             case "keccak256":
-                self.hashes[arguments[0], arguments[1]] = names[0]
+                self.hashes.note((arguments[0], arguments[1]), names[0])
 
     def _forget_written(self, effects: int) -> None:
         if effects & WRITES_STORAGE:
-            self.storage = {}
+            self.storage.clear()
         if effects & WRITES_MEMORY:
-            self.memory, self.hashes = {}, {}
+            self.memory.clear()
+            self.hashes.clear()
 
     def _effects_in(self, block: Block) -> int:
         effects = self._writes.get(id(block))
         if effects is None:
-            effects = self._writes[id(block)] = effects_below(block, self.effects)
+            effects = 0
+            for statement in block.statements:
+                for part in children(statement):
+                    if part.__class__ is FunctionCall:
+                        effects |= effects_of(part, self.effects)
+                for inner in inner_blocks(statement):
+                    effects |= self._effects_in(inner)
+            self._writes[id(block)] = effects
         return effects
 
-    def _environment(self) -> tuple[Known, Known, Hashes]:
-        return self.storage.copy(), self.memory.copy(), self.hashes.copy()
-
-    def _join(self, before: tuple[Known, Known, Hashes]) -> None:
-        """Keep what was known before and is still so."""
-        storage, memory, hashes = before
-        self.storage = {k: v for k, v in self.storage.items() if storage.get(k) == v}
-        self.memory = {k: v for k, v in self.memory.items() if memory.get(k) == v}
-        self.hashes = {k: v for k, v in self.hashes.items() if hashes.get(k) == v}
+    def _branch(self, body: Block) -> None:
+        """A body that may be passed by: what was known before and is still so at its end is kept."""
+        everything = self.storage, self.memory, self.hashes
+        for known in everything:
+            known.begin_branch()
+        self.block(body)
+        for known in everything:
+            known.join()
 
     def _enter_function(self) -> Any:
         saved = super()._enter_function(), self.storage, self.memory, self.hashes, self.knowledge
-        self.storage, self.memory, self.hashes = {}, {}, {}
-        self.knowledge = KnowledgeBase(self.values)
+        self._know_nothing()
         return saved
 
     def _leave_function(self, saved: Any) -> None:

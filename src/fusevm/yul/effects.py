@@ -5,6 +5,7 @@ An effect is a set of bits where a set bit is bad news, so that effects combine 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,7 @@ from fusevm.evm.opcodes import Effect, Opcode
 from fusevm.yul.ast import Block, Expression, FunctionCall
 from fusevm.yul.callgraph import CallGraph, call_graph
 from fusevm.yul.dialect import Builtin, Dialect
-from fusevm.yul.walk import nodes
+from fusevm.yul.walk import children, nodes
 
 IMMOVABLE = 1 << 0  # its value depends on more than its operands and what is fixed for the call, or it does something
 IMMOVABLE_APART = 1 << 1  # even if nothing writes what it reads, it may not be moved
@@ -30,6 +31,8 @@ STUCK = IMMOVABLE | IMMOVABLE_APART | IRREMOVABLE | IRREMOVABLE_WITHOUT_MSIZE
 WORST = STUCK | MAY_LOOP | WRITES
 # Whoever may run forever may neither move nor go, but its value depends on nothing that others write.
 FOREVER = IMMOVABLE | IRREMOVABLE | IRREMOVABLE_WITHOUT_MSIZE | MAY_LOOP
+
+NONE_KNOWN: Mapping[int, int] = {}
 
 _OTHER = Effect.ACCOUNTS | Effect.CODE | Effect.LOGS | Effect.RETURNDATA | Effect.OUTSIDE
 _PLACES = (
@@ -117,12 +120,17 @@ def effects_of(expression: Expression, table: EffectTable) -> int:
     return bits
 
 
-def effects_below(root: Any, table: EffectTable) -> int:
-    """Everything the calls in there may do, whatever they stand in."""
-    bits = PURE
-    for node in nodes(root):
+def effects_below(root: Any, table: EffectTable, known: Mapping[int, int] = NONE_KNOWN) -> int:
+    """Everything the calls in there may do, whatever they stand in. `known` has the effects of nodes by identity."""
+    bits, work = PURE, [root]
+    while work:
+        node = work.pop()
+        if id(node) in known:
+            bits |= known[id(node)]
+            continue
         if node.__class__ is FunctionCall:
             bits |= table[node.function.name]
+        work += children(node)
     return bits
 
 

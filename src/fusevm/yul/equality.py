@@ -1,8 +1,12 @@
-"""When two pieces of code are the same: keys for expressions, and functions that differ only in names."""
+"""When two pieces of code are the same: numbers for expressions, and functions that differ only in names.
+
+Nothing here nests tuples as deep as the code nests: hashing and comparing those would take machine stack, and as much
+time for every part as for the whole.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from fusevm.yul.ast import (
     Assignment,
@@ -20,75 +24,118 @@ from fusevm.yul.ast import (
     VariableDeclaration,
 )
 
-ExpressionKey: TypeAlias = "int | str | tuple[Any, ...]"
+LeafKey = int | str | tuple[None, str]
 
 
-def key_of(expression: Expression) -> ExpressionKey:
-    """Equal for syntactically equal expressions. Literals are equal by value, whatever their spelling."""
-    if isinstance(expression, Literal):
-        return (None, expression.text) if expression.unlimited else expression.value
+def leaf_key(expression: Literal | Identifier) -> LeafKey:
+    """Equal for equal literals and variables. Literals are equal by value, whatever their spelling."""
     if isinstance(expression, Identifier):
         return expression.name
-    parts: list[ExpressionKey] = [expression.function.name]
-    for argument in expression.arguments:  # a plain loop: nothing but Python frames on the way down
-        parts.append(key_of(argument))
-    return tuple(parts)
+    return (None, expression.text) if expression.unlimited else expression.value
+
+
+class ExpressionKeys:
+    """Gives syntactically equal expressions the same number. An expression that was asked about must not change."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._calls: dict[int, tuple[FunctionCall, int]] = {}
+
+    def of(self, expression: Expression) -> int:
+        if not isinstance(expression, FunctionCall):
+            return self._number(leaf_key(expression))
+        known = self._calls.get(id(expression))
+        if known is not None:
+            return known[1]
+        parts: list[str | int] = [expression.function.name]
+        for argument in expression.arguments:
+            parts.append(self.of(argument))
+        number = self._number(tuple(parts))
+        self._calls[id(expression)] = expression, number
+        return number
+
+    def _number(self, key: Any) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
 
 
 def function_key(function: FunctionDefinition) -> tuple[Any, ...]:
     """Equal for functions that differ only in the names of their parameters and variables."""
-    numbers: dict[str, int] = {}
-    for variable in (*function.parameters, *function.returns):
-        numbers[variable.name] = len(numbers)
-    return len(function.parameters), len(function.returns), _block_key(function.body, numbers)
+    writer = _Writer()
+    writer.function(function)
+    return tuple(writer.key)
 
 
-def _block_key(block: Block, numbers: dict[str, int]) -> tuple[Any, ...]:
-    return tuple(_statement_key(each, numbers) for each in block.statements)
+class _Writer:
+    """The function as a flat list, each variable as the number of its declaration, each list led by its length."""
 
+    def __init__(self) -> None:
+        self.key: list[Any] = []
+        self.numbers: dict[str, int] = {}
 
-def _renamed_key(expression: Expression, numbers: dict[str, int]) -> ExpressionKey:
-    if isinstance(expression, Identifier):
-        return ("variable", numbers.get(expression.name, expression.name))
-    if isinstance(expression, FunctionCall):
-        parts: list[ExpressionKey] = [expression.function.name]
-        for argument in expression.arguments:
-            parts.append(_renamed_key(argument, numbers))
-        return tuple(parts)
-    return key_of(expression)
+    def function(self, function: FunctionDefinition) -> None:
+        for variable in (*function.parameters, *function.returns):
+            self.numbers[variable.name] = len(self.numbers)
+        self.key += [len(function.parameters), len(function.returns)]
+        self.block(function.body)
+
+    def block(self, block: Block) -> None:
+        self.key.append(len(block.statements))
+        for statement in block.statements:
+            self.statement(statement)
+
+    def expression(self, expression: Expression) -> None:
+        if isinstance(expression, FunctionCall):
+            self.key += [FunctionCall, expression.function.name, len(expression.arguments)]
+            for argument in expression.arguments:
+                self.expression(argument)
+        elif isinstance(expression, Identifier):
+            self.key += [Identifier, self.numbers.get(expression.name, expression.name)]
+        else:
+            self.key += [Literal, leaf_key(expression)]
+
+    def statement(self, statement: Any) -> None:
+        kind = statement.__class__
+        self.key.append(kind)
+        if kind is ExpressionStatement:
+            self.expression(statement.expression)
+        elif kind is VariableDeclaration:
+            self.declaration(statement)
+        elif kind is Assignment:
+            self.key.append(len(statement.targets))
+            for target in statement.targets:
+                self.expression(target)
+            self.expression(statement.value)
+        elif kind is If:
+            self.expression(statement.condition)
+            self.block(statement.body)
+        elif kind is Switch:
+            self.switch(statement)
+        elif kind is ForLoop:
+            self.block(statement.pre)
+            self.expression(statement.condition)
+            self.block(statement.post)
+            self.block(statement.body)
+        elif kind is Block:
+            self.block(statement)
+        elif kind is FunctionDefinition:
+            self.key.append(statement.name)
+            self.function(statement)
+
+    def declaration(self, declaration: VariableDeclaration) -> None:
+        self.key += [len(declaration.variables), declaration.value is None]
+        if declaration.value is not None:
+            self.expression(declaration.value)
+        for variable in declaration.variables:
+            self.numbers[variable.name] = len(self.numbers)
+
+    def switch(self, switch: Switch) -> None:
+        """Cases are equal in whatever order they stand."""
+        self.expression(switch.expression)
+        self.key.append(len(switch.cases))
+        for case in sorted(switch.cases, key=_case_order):
+            self.key.append(None if case.value is None else leaf_key(case.value))
+            self.block(case.body)
 
 
 def _case_order(case: Case) -> int:
-    """Cases are equal in whatever order they stand."""
     return -1 if case.value is None else case.value.value
-
-
-def _case_key(case: Case, numbers: dict[str, int]) -> tuple[Any, ...]:
-    return None if case.value is None else key_of(case.value), _block_key(case.body, numbers)
-
-
-def _statement_key(statement: Any, numbers: dict[str, int]) -> tuple[Any, ...]:
-    kind = statement.__class__
-    if kind is ExpressionStatement:
-        return kind, _renamed_key(statement.expression, numbers)
-    if kind is VariableDeclaration:
-        value = None if statement.value is None else _renamed_key(statement.value, numbers)
-        for variable in statement.variables:
-            numbers[variable.name] = len(numbers)
-        return kind, len(statement.variables), value
-    if kind is Assignment:
-        targets = tuple(_renamed_key(each, numbers) for each in statement.targets)
-        return kind, targets, _renamed_key(statement.value, numbers)
-    if kind is If:
-        return kind, _renamed_key(statement.condition, numbers), _block_key(statement.body, numbers)
-    if kind is Switch:
-        expression = _renamed_key(statement.expression, numbers)
-        return kind, expression, *(_case_key(case, numbers) for case in sorted(statement.cases, key=_case_order))
-    if kind is ForLoop:
-        pre, condition = _block_key(statement.pre, numbers), _renamed_key(statement.condition, numbers)
-        return kind, pre, condition, _block_key(statement.post, numbers), _block_key(statement.body, numbers)
-    if kind is Block:
-        return kind, _block_key(statement, numbers)
-    if kind is FunctionDefinition:
-        return kind, statement.name, function_key(statement)
-    return (kind,)

@@ -1,7 +1,7 @@
 """Does a step keep a program's meaning? Random programs are run before and after it, in a few worlds each.
 
-`python -m fusevm.yul.equivalence --programs N --seed S [--what steps|suite|sequences|all]` runs a campaign. A finding
-names the seed and what was run, so that it can be had again.
+`python -m fusevm.yul.equivalence --programs N --seed S [--what steps|suite|sequences|compiled|all]` runs a campaign. A
+finding names the seed and what was run, so that it can be had again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from time import perf_counter
 
+from fusevm.codegen.yul_generate import fits
 from fusevm.yul.ast import Block, ExpressionStatement, FunctionCall, Identifier, Object
 from fusevm.yul.context import Context
 from fusevm.yul.dialect import Dialect, dialect_for
@@ -22,9 +23,10 @@ from fusevm.yul.interpreter_host import Limits
 from fusevm.yul.interpreter_world import SeededWorld, Trace
 from fusevm.yul.parser import parse_object
 from fusevm.yul.printer import print_block
+from fusevm.yul.sequence import parse_sequence
 from fusevm.yul.steps import BY_LETTER, BY_NAME, STEPS
 from fusevm.yul.steps.disambiguator import disambiguated
-from fusevm.yul.suite import optimize, parse_sequence, run_sequence
+from fusevm.yul.suite import optimize, run_sequence
 from fusevm.yul.walk import copy_block
 
 WORLDS = 3
@@ -172,10 +174,24 @@ def check_sequences(dialect: Dialect, program: Block, seed: int, tally: Tally) -
     Comparison(program, dialect, seed, tally).check(block, f"sequence hgfo{sequence}", with_memory=False)
 
 
+def check_compiled(dialect: Dialect, program: Block, seed: int, tally: Tally) -> None:
+    """What compiles as it is also compiles optimised."""
+    tally.runs += 1
+    if not fits(program, dialect):
+        tally.inconclusive += 1
+        return
+    tally.checked += 1
+    result = optimize(Object("", program), dialect, runtime=True).code
+    if not fits(result, dialect):
+        texts = print_block(program), print_block(result)
+        tally.findings.append(Finding(seed, "suite", "the result does not compile", *texts))
+
+
 CHECKS: dict[str, Callable[[Dialect, Block, int, Tally], None]] = {
     "steps": check_steps,
     "suite": check_suite,
     "sequences": check_sequences,
+    "compiled": check_compiled,
 }
 
 

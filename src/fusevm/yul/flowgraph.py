@@ -49,6 +49,7 @@ class Slot:
 
     kind: SlotKind
     name: str = ""
+    value: int = 0  # of a literal
 
     @property
     def is_free(self) -> bool:
@@ -63,9 +64,13 @@ Stack = list[Slot]
 
 @dataclass(slots=True, eq=False)
 class Operation:
+    """A call, or a comparison with a case's label, or values that are given to variables (neither of the two)."""
+
     input: Stack
     output: Stack
     is_recursive: bool = False
+    call: FunctionCall | None = None
+    compares: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -92,7 +97,7 @@ class FlowGraph:
     name: str
     entry: BasicBlock
     parameters: Stack
-    exit_stack: Stack  # what has to be there when the function returns
+    exit_stack: Stack  # what has to be there when the function returns; its return label comes last
     can_continue: bool
 
 
@@ -102,12 +107,13 @@ def flow_graphs(dialect: Dialect, block: Block) -> Iterator[FlowGraph]:
     graph = call_graph(block)
     functions = list(functions_of(block))
     component = {name: number for number, part in enumerate(graph.components()) for name in part}
-    recursive = graph.recursive()
+    cycles: dict[int, set[str]] = {}  # by component, its functions that may be active twice
+    for each in graph.recursive():
+        cycles.setdefault(component[each], set()).add(each)
     returns = {each.name: len(each.returns) for each in functions}
     for function in (None, *functions):
         name = "" if function is None else function.name
-        inner = {each for each in recursive if component[each] == component.get(name)}
-        builder = _Builder(dialect, flows, returns, inner)
+        builder = _Builder(dialect, flows, returns, cycles.get(component[name], set()))
         yield builder.main(block) if function is None else builder.function(function, flows[name])
 
 
@@ -142,17 +148,17 @@ class _Builder:
 
     # -- slots --------------------------------------------------------------------------------------------------------
 
-    def slot(self, key: object, kind: SlotKind, name: str = "") -> Slot:
+    def slot(self, key: object, kind: SlotKind, name: str = "", value: int = 0) -> Slot:
         found = self.slots.get(key)
         if found is None:
-            found = self.slots[key] = Slot(kind, name)
+            found = self.slots[key] = Slot(kind, name, value)
         return found
 
     def variable(self, name: str) -> Slot:
         return self.slot(name, SlotKind.VARIABLE, name)
 
     def literal(self, value: int) -> Slot:
-        return self.slot(value, SlotKind.LITERAL)
+        return self.slot(value, SlotKind.LITERAL, value=value)
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
@@ -168,8 +174,8 @@ class _Builder:
         non_zero.entries.append(self.current)
         zero.entries.append(self.current)
 
-    def operate(self, inputs: Stack, outputs: Stack, is_recursive: bool = False) -> None:
-        self.current.operations.append(Operation(inputs, outputs, is_recursive))
+    def operate(self, inputs: Stack, outputs: Stack) -> None:
+        self.current.operations.append(Operation(inputs, outputs))
 
     # -- code ---------------------------------------------------------------------------------------------------------
 
@@ -222,7 +228,8 @@ class _Builder:
                 inside = BasicBlock()
                 rest = after if case is switch.cases[-1] else BasicBlock()
                 equal = Slot(SlotKind.TEMPORARY)
-                self.operate([ghost, self.literal(case.value.value)], [equal])
+                inputs = [ghost, self.literal(case.value.value)]
+                self.current.operations.append(Operation(inputs, [equal], compares=True))
                 self.branch(equal, inside, rest)
                 self.current = inside
             self.block(case.body)
@@ -278,7 +285,8 @@ class _Builder:
                 inputs.append(self.value(call.arguments[index]))
         count = self.returns[name] if builtin is None else builtin.returns
         outputs = [Slot(SlotKind.TEMPORARY) for _ in range(count)]
-        self.operate(inputs, outputs, builtin is None and name in self.recursive)
+        is_recursive = builtin is None and name in self.recursive
+        self.current.operations.append(Operation(inputs, outputs, is_recursive, call))
         continues = self.flows[name].can_continue if builtin is None else builtin.can_continue
         if not continues:
             self.current = BasicBlock()

@@ -170,6 +170,57 @@ def nested_calls(g: Generator) -> None:
     g.receive(f"{outer.name}({', '.join(inner)})", 1)
 
 
+def deep_calls(g: Generator) -> None:
+    """Calls around calls, many levels deep, with a variable at the bottom."""
+    functions = [each for each in g.scope.functions if each.returns == 1 and each.parameters and not each.bounded]
+    if not functions:
+        return
+    value = g.leaf()
+    for _ in range(g.random.choice((3, 8, 17, 25))):
+        function = g.random.choice(functions)
+        arguments = [g.leaf() for _ in range(function.parameters)]
+        arguments[g.random.randrange(function.parameters)] = value
+        value = f"{function.name}({', '.join(arguments)})"
+    g.receive(value, 1)
+
+
+def long_chain(g: Generator) -> None:
+    """Each variable used once, in the next: they become one deep expression."""
+    name = g.name("x")
+    g.write(f"let {name} := {g.read(1)}")
+    for _ in range(g.random.choice((3, 10, 20))):
+        last, name = name, g.name("x")
+        operation = g.random.choice(("sub", "xor", "div", "mul"))
+        g.write(f"let {name} := {operation}({_pair(g, last)})")
+    g.scope.variables.append(name)
+
+
+def wide_switch(g: Generator) -> None:
+    """A switch of many cases, most of which do next to nothing."""
+    if g.indent > 5:
+        return
+    name = g.name("x")
+    g.write(f"let {name} := {g.leaf()}")
+    g.write(f"switch and({g.expression(1)}, {g.random.choice((7, 31))})")
+    for number in g.random.sample(range(40), g.random.choice((4, 12, 30))):
+        g.write(f"case {number} {{ {name} := {g.leaf()} }}")
+    if g.chance(2):
+        with g.braces("default"):
+            g.write(f"{name} := {g.expression(1)}")
+    g.scope.variables.append(name)
+
+
+def crowd(g: Generator) -> None:
+    """Many variables at the same time, used much later."""
+    names = [g.name("x") for _ in range(g.random.choice((3, 6, 9)))]
+    for name in names:
+        g.write(f"let {name} := {g.read(1) if g.chance(2) else g.expression(1)}")
+    g.statement()
+    g.random.shuffle(names)
+    for name in names:
+        g.write(f"sstore({g.key()}, {name})")
+
+
 IDIOMS: tuple[tuple[Callable[[Generator], None], int], ...] = (
     (through_memory, 10),
     (overwritten, 10),
@@ -179,4 +230,8 @@ IDIOMS: tuple[tuple[Callable[[Generator], None], int], ...] = (
     (rounds, 5),
     (moving_pointer, 3),
     (nested_calls, 5),
+    (deep_calls, 3),
+    (long_chain, 2),
+    (wide_switch, 2),
+    (crowd, 2),
 )

@@ -20,9 +20,10 @@ from fusevm.yul.ast import (
     Literal,
     LiteralKind,
     Switch,
+    VariableDeclaration,
 )
 from fusevm.yul.dialect import Dialect
-from fusevm.yul.walk import nodes
+from fusevm.yul.walk import children, nodes
 
 _WEIGHTS: dict[type, int] = {FunctionCall: 1, If: 2, ForLoop: 3, Break: 2, Continue: 2, Leave: 2, FunctionDefinition: 1}
 
@@ -156,6 +157,25 @@ def estimated_gas(dialect: Dialect, block: Block) -> int:
             op = builtin.opcode if builtin is not None else None
             gas += op.gas_at(dialect.fork) if op is not None else 0 if builtin is not None else _USER_CALL
     return gas
+
+
+# What a node costs of the parser's depth, beside the one of every statement and expression.
+_PARSER_LEVELS = {VariableDeclaration: 1, ForLoop: 1, FunctionDefinition: 1, Switch: 1, FunctionCall: 1}
+
+
+def parser_depth(root: Block) -> int:
+    """How deep the parser would have to go to read the block again; compare with `depth.MAX_PARSER_DEPTH`."""
+    deepest = 0
+    work: list[tuple[Any, int]] = [(root, 1)]
+    while work:
+        node, depth = work.pop()
+        deepest = max(deepest, depth)
+        for inner in children(node):
+            levels = 1 + _PARSER_LEVELS.get(inner.__class__, 0)
+            if inner.__class__ is Block and node.__class__ is Block:
+                levels += 1  # a block that is a statement
+            work.append((inner, depth + levels))
+    return deepest
 
 
 _USER_CALL = 3 + 8 + 1 + 8 + 1  # return label, jump, jump destination, jump back, jump destination

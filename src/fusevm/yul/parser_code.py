@@ -131,7 +131,7 @@ class CodeParser:
     def enter(self) -> None:
         self.depth += 1
         if self.depth >= MAX_PARSER_DEPTH:
-            self.fatal(7319, "too deeply nested")
+            self.fatal(7319, f"too deeply nested: blocks and calls may nest about {MAX_PARSER_DEPTH // 2} deep")
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from fusevm.yul.ast import (
     Switch,
     VariableDeclaration,
 )
+from fusevm.yul.depth import room_to_recurse
 
 INDENT = "    "
 SHORT_BLOCK = 30  # a block whose text is shorter than this stands on one line
@@ -43,25 +44,38 @@ def print_literal(literal: Literal) -> str:
 
 
 def print_expression(expression: Expression) -> str:
-    if isinstance(expression, Identifier):
-        return expression.name
-    if isinstance(expression, FunctionCall):
-        arguments = [print_expression(argument) for argument in expression.arguments]
-        return f"{expression.function.name}({', '.join(arguments)})"
-    return print_literal(expression)
+    parts: list[str] = []
+    work: list[Expression | str] = [expression]
+    while work:  # not recursive: what is nested deep would be copied at every level
+        part = work.pop()
+        if isinstance(part, str):
+            parts.append(part)
+        elif isinstance(part, FunctionCall):
+            parts.append(f"{part.function.name}(")
+            work.append(")")
+            for index in range(len(part.arguments) - 1, -1, -1):
+                work.append(part.arguments[index])
+                if index:
+                    work.append(", ")
+        else:
+            parts.append(part.name if isinstance(part, Identifier) else print_literal(part))
+    return "".join(parts)
 
 
 def print_statement(statement: Statement) -> str:
-    return "\n".join(_lines(statement))
+    with room_to_recurse():
+        return "\n".join(_lines(statement))
 
 
 def print_block(block: Block) -> str:
-    return "\n".join(_block(block))
+    with room_to_recurse():
+        return "\n".join(_block(block))
 
 
 def print_object(obj: Object) -> str:
     """The whole object with everything in it; an object without name and children is only its block."""
-    return print_block(obj.code) if is_bare(obj) else "\n".join(_object(obj))
+    with room_to_recurse():
+        return print_block(obj.code) if is_bare(obj) else "\n".join(_object(obj))
 
 
 def is_bare(obj: Object) -> bool:

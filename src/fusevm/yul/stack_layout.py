@@ -33,7 +33,7 @@ def stack_too_deep(block: Block, dialect: Dialect, budget: int = _BUDGET) -> tup
     unknown: list[str] = []
     for graph in flow_graphs(dialect, block):
         try:
-            places = _Layouts(graph, budget).too_deep()
+            places = Layouts(graph, budget).too_deep()
         except OutOfBudget:
             unknown.append(graph.name)
         else:
@@ -50,18 +50,18 @@ class _Ends:
     exit: Stack
 
 
-class _Layouts:
-    def __init__(self, graph: FlowGraph, budget: int) -> None:
+class Layouts:
+    """The stack at both ends of every block (`ends`) and before every operation of a graph (`before`)."""
+
+    def __init__(self, graph: FlowGraph, budget: int = _BUDGET) -> None:
         self.graph = graph
         self.budget = budget
         self.ends: dict[BasicBlock, _Ends] = {}
         self.before: dict[Operation, Stack] = {}  # what is on the stack when the operation runs
 
-    def too_deep(self) -> list[TooDeep]:
         self._lay_out()
         self._stitch()
         self._fill_in_junk()
-        return self._report()
 
     def _spend(self, work: int) -> None:
         self.budget -= work
@@ -71,50 +71,33 @@ class _Layouts:
     # -- backwards ----------------------------------------------------------------------------------------------------
 
     def _lay_out(self) -> None:
-        entry = self.graph.entry
-        back = [(block, block.targets[0]) for block in reachable(entry) if block.jumps_back]
-        to_visit = [entry]
-        visited: set[BasicBlock] = set()
-        while to_visit:
-            while to_visit:
-                block = to_visit.pop(0)
-                if block in visited:
-                    continue
-                exit_stack = self._exit_of(block, visited, to_visit)
-                if exit_stack is None:
-                    continue
-                visited.add(block)
-                self.ends[block] = _Ends(self._through_block(exit_stack, block, False), exit_stack)
-                to_visit += block.entries
+        """Targets before the blocks that lead to them. A jump back takes what its target needed the last time."""
+        order = _targets_first(self.graph.entry)
+        back = [(block, block.targets[0]) for block in order if block.jumps_back]
+        open_: set[BasicBlock] = set(order)
+        while open_:
+            for block in order:
+                if block in open_:
+                    exit_stack = self._exit_of(block)
+                    self.ends[block] = _Ends(self._through_block(exit_stack, block, False), exit_stack)
+            open_.clear()
             for jumping, target in back:
-                provided = self.ends[jumping].exit
+                provided = set(self.ends[jumping].exit)
                 if any(slot not in provided for slot in self.ends[target].entry):
-                    to_visit.insert(0, jumping)
-                    _unvisit(jumping, target, visited)
+                    open_ |= _between(target, jumping)
 
-    def _exit_of(self, block: BasicBlock, visited: set[BasicBlock], to_visit: list[BasicBlock]) -> Stack | None:
-        """What has to be there at the block's end; None if its targets have to be visited first."""
+    def _exit_of(self, block: BasicBlock) -> Stack:
+        """What has to be there at the block's end."""
         if block.jumps_back:
             known = self.ends.get(block.targets[0])
             return known.entry if known is not None else []
         if block.condition is not None:
             zero, non_zero = block.targets
-            if zero in visited and non_zero in visited:
-                one, other = self.ends[zero].entry, self.ends[non_zero].entry
-                self._spend((len(one) + len(other)) ** 3)
-                return [*_combined(one, other), block.condition]
-            for target in (zero, non_zero):
-                if target not in visited:
-                    to_visit.insert(0, target)
-            to_visit.append(block)
-            return None
+            one, other = self.ends[zero].entry, self.ends[non_zero].entry
+            self._spend((len(one) + len(other)) ** 3)
+            return [*_combined(one, other), block.condition]
         if block.targets:
-            target = block.targets[0]
-            if target in visited:
-                return self.ends[target].entry
-            to_visit.insert(0, target)
-            to_visit.append(block)
-            return None
+            return self.ends[block.targets[0]].entry
         return list(self.graph.exit_stack) if block.returns else []
 
     def _through_block(self, exit_stack: Stack, block: BasicBlock, compress: bool) -> Stack:
@@ -179,7 +162,7 @@ class _Layouts:
             for operation in block.operations:
                 self.before[operation] = junk + self.before[operation]
 
-    def _report(self) -> list[TooDeep]:
+    def too_deep(self) -> list[TooDeep]:
         found: list[TooDeep] = []
         for block in _forward(self.graph.entry):
             stack = self.ends[block].entry
@@ -206,17 +189,35 @@ def _forward(entry: BasicBlock) -> list[BasicBlock]:
     return queue
 
 
-def _unvisit(start: BasicBlock, stop: BasicBlock, visited: set[BasicBlock]) -> None:
-    """Everything between a loop's end and its head has to be visited again."""
-    seen = {start}
-    queue = [start]
+def _targets_first(entry: BasicBlock) -> list[BasicBlock]:
+    """Every block after the targets of its forward jumps."""
+    order: list[BasicBlock] = []
+    seen = {entry}
+    work = [(entry, iter(entry.forward_targets))]
+    while work:
+        block, targets = work[-1]
+        for target in targets:
+            if target not in seen:
+                seen.add(target)
+                work.append((target, iter(target.forward_targets)))
+                break
+        else:
+            order.append(block)
+            work.pop()
+    return order
+
+
+def _between(head: BasicBlock, end: BasicBlock) -> set[BasicBlock]:
+    """The blocks of a loop, from its head to the block that jumps back."""
+    seen = {end}
+    queue = [end]
     for block in queue:
-        visited.discard(block)
-        if block is not stop:
+        if block is not head:
             for before in block.entries:
                 if before not in seen:
                     seen.add(before)
                     queue.append(before)
+    return seen
 
 
 def _depth(stack: Stack, slot: Slot, above: int = 0) -> int | None:

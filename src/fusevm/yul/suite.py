@@ -1,46 +1,47 @@
-"""The whole optimiser: sequences of steps, and the suite that runs them over an object and its sub-objects.
+"""The whole optimiser: the suite that runs a sequence of steps over an object and its sub-objects.
 
-A sequence is a string of letters, `[…]` meaning *until the size stays the same*, with the cleanup sequence behind a
-colon; or a list of names, a list within it meaning the same. Text in, text out: the result depends on nothing else.
+Text in, text out: the result depends on nothing else. Steps that copy code (FullInliner, ExpressionInliner,
+FunctionSpecializer, Rematerialiser, StackCompressor) together copy no more than `context.GROWTH` nodes and
+`context.GROWTH_PER_NODE` for every node of the code; past that they leave things as they are.
+
+What compiles as it is compiles optimised: where the default sequence gives a text that nests too deep for the parser,
+or does not fit on the stack by any way of the code generator, though the code did, it is optimised without the steps
+that make it so, and left as it is if that does not help either. A sequence that was asked for is run as it is.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeAlias
 
 from fusevm.yul.ast import Block, Object
 from fusevm.yul.context import Context
+from fusevm.yul.depth import MAX_PARSER_DEPTH, room_to_recurse
 from fusevm.yul.dialect import Dialect, dialect_for
-from fusevm.yul.metrics import code_size
-from fusevm.yul.names import NameDispenser
+from fusevm.yul.metrics import code_size, parser_depth
+from fusevm.yul.sequence import (
+    DEFAULT_CLEANUP,
+    DEFAULT_SEQUENCE,
+    Names,
+    Sequenced,
+    named_sequence,
+    parse_sequence,
+    read_sequences,
+)
 from fusevm.yul.steps import BY_LETTER, BY_NAME, Step
 from fusevm.yul.steps.disambiguator import disambiguated
 
-DEFAULT_SEQUENCE = (
-    "dfDvulfnTUtnIfxa[r]EscLMVcul [j]Trpeulxa[r]cLvifMCTUca[r]LSsTFOtfDnca[r]IulcscCTUtvifMx[scCTUt] TOntnfDIulvifMjmul"
-    "[jul] VcTOcul jmul"
-)
-DEFAULT_CLEANUP = "fDnTOcmuO"
 MOST_ROUNDS = 12  # of `[…]`
 
 # What every step may rely on is made before the sequence, and what the last steps rely on behind it.
 _BEFORE = "hgfo"
 _FINISHING = ("ConstantOptimiser", "StackCompressor", "StackLimitEvader")
 _NAMING = ("NameSimplifier", "VarNameCleaner")
-
-_FRAMES = 100_000  # joined expressions may nest much deeper than anything that was parsed
-
-Names: TypeAlias = "Sequence[str | Names]"
-Sequenced: TypeAlias = "list[Step | Sequenced]"
-
-
-class SequenceError(ValueError):
-    """A sequence of steps that cannot be read: what is wrong with it, and where."""
+# What is done without where the result would not compile: first what nests expressions, then also what nests blocks
+# and what keeps more values on the stack.
+_LEFT_OUT = ("jme", "jmeicLM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,55 +55,6 @@ class StepEvent:
 
 
 OnStep: TypeAlias = Callable[[StepEvent], None]
-
-
-# -- sequences --------------------------------------------------------------------------------------------------------
-
-
-def parse_sequence(text: str) -> Sequenced:
-    """Steps by letter; spaces and line ends mean nothing; `[…]` may be nested."""
-    levels: list[Sequenced] = [[]]
-    for at, letter in enumerate(text):
-        if letter in " \n":
-            continue
-        if letter == "[":
-            levels.append([])
-        elif letter == "]":
-            if len(levels) == 1:
-                raise SequenceError(f"step sequence: ']' at {at + 1} closes nothing")
-            inner = levels.pop()
-            levels[-1].append(inner)
-        elif letter in BY_LETTER:
-            levels[-1].append(BY_LETTER[letter])
-        elif letter == ":":
-            raise SequenceError(f"step sequence: a second ':' at {at + 1}; one separates the cleanup sequence")
-        else:
-            known = "".join(sorted(BY_LETTER))
-            raise SequenceError(f"step sequence: no step has the letter {letter!r} at {at + 1}; known: {known}")
-    if len(levels) > 1:
-        raise SequenceError("step sequence: '[' is never closed")
-    return levels[0]
-
-
-def named_sequence(names: Names) -> Sequenced:
-    """Steps by name, current or old; a list among them is repeated until the size stays the same."""
-    return [_named(each) if isinstance(each, str) else named_sequence(each) for each in names]
-
-
-def _named(name: str) -> Step:
-    if name not in BY_NAME:
-        raise SequenceError(f"step sequence: no step is named {name!r}; known: {', '.join(BY_NAME)}")
-    return BY_NAME[name]
-
-
-def read_sequences(steps: str | Names | None) -> tuple[Sequenced, Sequenced]:
-    """The sequence and the cleanup sequence; what is not given is the default."""
-    if steps is None:
-        steps = DEFAULT_SEQUENCE
-    if not isinstance(steps, str):
-        return named_sequence(steps), parse_sequence(DEFAULT_CLEANUP)
-    main, colon, cleanup = steps.partition(":")
-    return parse_sequence(main), parse_sequence(cleanup if colon else DEFAULT_CLEANUP)
 
 
 def run_sequence(context: Context, block: Block, sequence: Sequenced, after: Callable[[Step, float], None]) -> None:
@@ -145,8 +97,8 @@ def optimize(
     object is creation code, objects in it named `…_deployed` are runtime code, unless `runtime` says what all are.
     """
     sequences = read_sequences(steps)
-    with _room_to_recurse():
-        suite = _Suite(dialect or dialect_for(), runs, sequences, on_step, runtime)
+    with room_to_recurse():
+        suite = _Suite(dialect or dialect_for(), runs, sequences, on_step, runtime, falls_back=steps is None)
         return suite.object(obj, obj.name, is_runtime=False)
 
 
@@ -157,6 +109,7 @@ class _Suite:
     sequences: tuple[Sequenced, Sequenced]
     on_step: OnStep | None
     runtime: bool | None
+    falls_back: bool
 
     def object(self, obj: Object, path: str, is_runtime: bool) -> Object:
         children = [
@@ -166,20 +119,38 @@ class _Suite:
             for child in obj.children
         ]
         is_runtime = is_runtime if self.runtime is None else self.runtime
-        code = self.code(obj.code, path, self.runs if is_runtime else None)
+        code = self.compilable_code(obj.code, path, self.runs if is_runtime else None)
         return Object(obj.name, code, children, obj.debug, obj.location)
 
-    def code(self, block: Block, path: str, runs: int | None) -> Block:
+    def compilable_code(self, block: Block, path: str, runs: int | None) -> Block:
+        """The code optimised; less so where it would not compile, though it did before."""
+        result = self.code(block, path, runs, self.sequences)
+        if not self.falls_back or self.compiles(result) or not self.compiles(block):
+            return result
+        for letters in _LEFT_OUT:
+            main, cleanup = (_without(each, letters) for each in (DEFAULT_SEQUENCE, DEFAULT_CLEANUP))
+            result = self.code(block, path, runs, (parse_sequence(main), parse_sequence(cleanup)))
+            if self.compiles(result):
+                return result
+        return disambiguated(self.dialect, block)
+
+    def compiles(self, block: Block) -> bool:
+        """Its text can be parsed again, and it fits on the stack."""
+        from fusevm.codegen.yul_generate import fits
+
+        return parser_depth(block) < MAX_PARSER_DEPTH and fits(block, self.dialect)
+
+    def code(self, block: Block, path: str, runs: int | None, sequences: tuple[Sequenced, Sequenced]) -> Block:
         started = perf_counter()
         block = disambiguated(self.dialect, block)
-        context = Context(self.dialect, NameDispenser.for_block(self.dialect, block), runs)
+        context = Context.for_block(self.dialect, block, runs)
 
         def after(step: Step, seconds: float) -> None:
             if self.on_step is not None:
                 self.on_step(StepEvent(path, step, block, seconds))
 
         after(BY_NAME["Disambiguator"], perf_counter() - started)
-        main, cleanup = self.sequences
+        main, cleanup = sequences
         run_sequence(context, block, parse_sequence(_BEFORE), after)
         run_sequence(context, block, [*main, BY_LETTER["g"], *cleanup, BY_LETTER["g"]], after)
         run_sequence(context, block, named_sequence(_FINISHING), after)
@@ -188,12 +159,5 @@ class _Suite:
         return block
 
 
-@contextmanager
-def _room_to_recurse() -> Iterator[None]:
-    """Steps recurse in Python alone, which costs no machine stack: only Python's own limit is in the way."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _FRAMES))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+def _without(sequence: str, letters: str) -> str:
+    return "".join(letter for letter in sequence if letter not in letters)

@@ -188,6 +188,35 @@ def nodes(root: Any, into_functions: bool = True) -> Iterator[Any]:
             extend((node.pre, node.condition, node.post, node.body))
 
 
+def children(node: Any) -> list[Any]:
+    """The expressions and blocks right below a node, or the statements of a block."""
+    kind = node.__class__
+    if kind is FunctionCall:
+        return list(node.arguments)
+    if kind is Block:
+        return list(node.statements)
+    if kind is If:
+        return [node.condition, node.body]
+    if kind is Switch:
+        return [node.expression, *(case.body for case in node.cases)]
+    if kind is ForLoop:
+        return [node.pre, node.condition, node.post, node.body]
+    if kind is FunctionDefinition:
+        return [node.body]
+    if kind is ExpressionStatement:
+        return [node.expression]
+    if kind is Assignment or (kind is VariableDeclaration and node.value is not None):
+        return [node.value]
+    return []
+
+
+def count_nodes(root: Any) -> int:
+    count = 0
+    for _ in nodes(root):
+        count += 1
+    return count
+
+
 def calls_of(root: Any, name: str) -> list[FunctionCall]:
     """Every call of that function."""
     return [node for node in nodes(root) if node.__class__ is FunctionCall and node.function.name == name]
@@ -195,30 +224,73 @@ def calls_of(root: Any, name: str) -> list[FunctionCall]:
 
 def functions_of(root: Block) -> Iterator[FunctionDefinition]:
     """Every function definition, outer before inner, in the order of the text."""
-    for statement in root.statements:
-        yield from _functions_in(statement)
-
-
-def _functions_in(statement: Any) -> Iterator[FunctionDefinition]:
-    kind = statement.__class__
-    if kind is FunctionDefinition:
-        yield statement
-        yield from functions_of(statement.body)
-    elif kind is Block:
-        yield from functions_of(statement)
-    elif kind is If:
-        yield from functions_of(statement.body)
-    elif kind is Switch:
-        for case in statement.cases:
-            yield from functions_of(case.body)
-    elif kind is ForLoop:
-        for block in (statement.pre, statement.post, statement.body):
-            yield from functions_of(block)
+    stack: list[Any] = [root]
+    while stack:
+        node = stack.pop()
+        kind = node.__class__
+        if kind is FunctionDefinition:
+            yield node
+            stack.append(node.body)
+        elif kind is Block:
+            stack.extend(reversed(node.statements))
+        elif kind is If:
+            stack.append(node.body)
+        elif kind is Switch:
+            stack.extend(case.body for case in reversed(node.cases))
+        elif kind is ForLoop:
+            stack += (node.body, node.post, node.pre)
 
 
 def assigned_names(root: Any) -> set[str]:
     """The variables some assignment in there writes to."""
     return {target.name for node in nodes(root) if node.__class__ is Assignment for target in node.targets}
+
+
+class AssignedNames:
+    """The variables assigned to in a block and declared outside of it; found once for each block and kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, frozenset[str]] = {}
+
+    def inside(self, block: Block) -> frozenset[str]:
+        found = self._known.get(id(block))
+        if found is None:
+            assigned: set[str] = set()
+            for statement in block.statements:
+                if statement.__class__ is Assignment:
+                    assigned.update(target.name for target in statement.targets)
+                elif statement.__class__ in _INNER_BLOCKS:
+                    for inner in _INNER_BLOCKS[statement.__class__](statement):
+                        assigned |= self.inside(inner)
+            if assigned:
+                assigned -= _declared_in(block)
+            found = self._known[id(block)] = frozenset(assigned) if assigned else _NO_NAMES
+        return found
+
+
+_NO_NAMES: frozenset[str] = frozenset()
+_INNER_BLOCKS: dict[type, Callable[[Any], Iterable[Block]]] = {
+    Block: lambda each: (each,),
+    If: lambda each: (each.body,),
+    Switch: lambda each: [case.body for case in each.cases],
+    ForLoop: lambda each: (each.pre, each.body, each.post),
+    FunctionDefinition: lambda each: (each.body,),
+}
+
+
+def _declared_in(block: Block) -> set[str]:
+    return {
+        variable.name
+        for statement in block.statements
+        if statement.__class__ is VariableDeclaration
+        for variable in statement.variables
+    }
+
+
+def inner_blocks(statement: Any) -> Iterable[Block]:
+    """The blocks right below a statement; itself if it is one."""
+    find = _INNER_BLOCKS.get(statement.__class__)
+    return () if find is None else find(statement)
 
 
 def count_variables(root: Any) -> dict[str, int]:

@@ -14,11 +14,6 @@ from fusevm.yul.steps import function_grouper
 
 
 def run(context: Context, block: Block) -> None:
-    calls = call_graph(block).calls
-    reached, work = set(context.reserved), [MAIN, *context.reserved]
-    while work:
-        new = calls.get(work.pop(), {}).keys() - reached
-        reached |= new
-        work += new
+    reached = call_graph(block).reached((MAIN, *context.reserved))
     block.statements = [s for s in block.statements if not isinstance(s, FunctionDefinition) or s.name in reached]
     function_grouper.run(context, block)

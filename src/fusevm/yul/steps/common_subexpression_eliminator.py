@@ -8,6 +8,7 @@ Why: values are computed once; copies become unused.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TypeAlias
 
 from fusevm.yul.ast import Block, Expression, FunctionCall, FunctionDefinition, Identifier, Literal
@@ -15,7 +16,7 @@ from fusevm.yul.context import Context
 from fusevm.yul.dataflow import DataFlowAnalyzer
 from fusevm.yul.dialect import Dialect
 from fusevm.yul.effects import IMMOVABLE, EffectTable, program_effects
-from fusevm.yul.equality import ExpressionKey, key_of
+from fusevm.yul.equality import ExpressionKeys
 from fusevm.yul.names import name_hash
 
 
@@ -23,14 +24,16 @@ def run(context: Context, block: Block) -> None:
     _Eliminator(context.dialect, program_effects(context.dialect, block)).block(block)
 
 
-Candidates: TypeAlias = dict[ExpressionKey, list[str]]
+Candidates: TypeAlias = dict[int, list[str]]
 
 
 class _Eliminator(DataFlowAnalyzer):
     def __init__(self, dialect: Dialect, effects: EffectTable) -> None:
         super().__init__(dialect, effects)
         self.returns: set[str] = set()
-        self.candidates: Candidates = {}  # variables that were at some time given the expression
+        self.keys = ExpressionKeys()
+        # By expression, variables in hash order: all that hold it, and some that no longer do.
+        self.candidates: Candidates = {}
 
     def function(self, function: FunctionDefinition) -> None:
         outer = self.returns, self.candidates
@@ -41,7 +44,10 @@ class _Eliminator(DataFlowAnalyzer):
     def assign(self, name: str, value: Expression) -> None:
         super().assign(name, value)
         if value.__class__ is not Identifier:
-            self.candidates.setdefault(key_of(value), []).append(name)
+            names = self.candidates.setdefault(self.keys.of(value), [])
+            at = bisect_left(names, name_hash(name), key=name_hash)
+            if name not in names[at : at + 1]:
+                names.insert(at, name)
 
     def expression(self, expression: Expression) -> Expression:
         if expression.__class__ is Identifier:
@@ -56,17 +62,16 @@ class _Eliminator(DataFlowAnalyzer):
         return self._variable_for(expression) or expression
 
     def _variable_for(self, expression: Expression) -> Identifier | None:
-        key = key_of(expression)
-        names = self.candidates.get(key)
-        if names is None:
-            return None
-        if len(names) > 1:
-            names = self.candidates[key] = sorted(set(names), key=name_hash)
-        for name in names:
+        key = self.keys.of(expression)
+        names = self.candidates.get(key, [])
+        at = 0
+        while at < len(names):
+            name = names[at]
             value = self.values.get(name)
-            if value is None or name not in self.in_scope or key_of(value) != key:
-                continue
-            if name in self.returns and value.__class__ is Literal and value.value == 0:
-                continue  # better a literal zero than the untouched return variable
-            return Identifier(name, expression.location)
+            if value is None or name not in self.in_scope or self.keys.of(value) != key:
+                del names[at]  # it comes back when it is given the expression again
+            elif name in self.returns and value.__class__ is Literal and value.value == 0:
+                at += 1  # better a literal zero than the untouched return variable
+            else:
+                return Identifier(name, expression.location)
         return None

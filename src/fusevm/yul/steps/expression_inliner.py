@@ -2,7 +2,7 @@
 
 Needs: Disambiguator.
 Does: for `function f(…) -> r { r := E }`, E mentioning neither r nor f, a call with movable arguments becomes E with
-the arguments put in; an argument that would be doubled must be cheap.
+the arguments put in; an argument that would be doubled must be cheap. Copies no more than the budget for growth allows.
 Why: it makes no statements, so it works inside expressions.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from fusevm.yul.ast import Assignment, Block, Expression, FunctionCall, FunctionDefinition, Identifier
 from fusevm.yul.context import Context
-from fusevm.yul.dialect import Dialect
 from fusevm.yul.effects import builtin_effects, is_movable
 from fusevm.yul.metrics import code_cost
 from fusevm.yul.substitution import substituted
@@ -20,7 +19,7 @@ from fusevm.yul.walk import Modifier, count_variables, functions_of, nodes
 def run(context: Context, block: Block) -> None:
     functions = {each.name: each for each in functions_of(block) if _is_expression(each)}
     if functions:
-        _Inliner(context.dialect, functions).block(block)
+        _Inliner(context, functions).block(block)
 
 
 def _is_expression(function: FunctionDefinition) -> bool:
@@ -39,10 +38,11 @@ def _is_expression(function: FunctionDefinition) -> bool:
 
 
 class _Inliner(Modifier):
-    def __init__(self, dialect: Dialect, functions: dict[str, FunctionDefinition]) -> None:
+    def __init__(self, context: Context, functions: dict[str, FunctionDefinition]) -> None:
         super().__init__()
-        self.dialect = dialect
-        self.effects = builtin_effects(dialect)
+        self.context = context
+        self.dialect = context.dialect
+        self.effects = builtin_effects(context.dialect)
         self.functions = functions
 
     def expression(self, expression: Expression) -> Expression:
@@ -64,4 +64,6 @@ class _Inliner(Modifier):
             values[parameter.name] = argument
         body = function.body.statements[0]
         assert isinstance(body, Assignment)
+        if not self.context.may_copy(body.value):
+            return call
         return substituted(body.value, values)

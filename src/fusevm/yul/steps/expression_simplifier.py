@@ -22,7 +22,7 @@ from fusevm.yul.context import Context
 from fusevm.yul.dataflow import DataFlowAnalyzer
 from fusevm.yul.dialect import Dialect
 from fusevm.yul.effects import builtin_effects
-from fusevm.yul.equality import key_of
+from fusevm.yul.equality import leaf_key
 from fusevm.yul.walk import copy_expression
 
 
@@ -146,7 +146,9 @@ class _Match:
             if pattern.kind is Kind.VARIABLE and self._number(term) is not None:
                 return False
             bound = self.terms.setdefault(pattern.name, term)
-            return bound is term or key_of(bound) == key_of(term)
+            assert not isinstance(bound, FunctionCall)
+            assert not isinstance(term, FunctionCall)
+            return bound is term or leaf_key(bound) == leaf_key(term)
         if isinstance(pattern, Node):
             value = self.simplifier.resolved(term)
             return (

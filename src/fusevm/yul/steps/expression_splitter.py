@@ -25,10 +25,10 @@ from fusevm.yul.walk import Rewriter
 
 
 def run(context: Context, block: Block) -> None:
-    _Splitter(context).block(block)
+    Splitter(context).block(block)
 
 
-class _Splitter(Rewriter):
+class Splitter(Rewriter):
     def __init__(self, context: Context) -> None:
         super().__init__()
         self.dialect = context.dialect

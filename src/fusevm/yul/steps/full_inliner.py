@@ -2,7 +2,8 @@
 
 Needs: Disambiguator, FunctionHoister, FunctionGrouper; ExpressionSplitter, so that calls are whole statements.
 Does: first tiny functions, then those that are called once, are small, or get a constant argument; callees before
-callers, never recursive functions nor ones with `leave`. Parameters become variables, last to first.
+callers, never recursive functions nor ones with `leave`. Parameters become variables, last to first. Copies no more
+than the context's budget for growth allows: functions that call each other twice double with every level.
 Why: a call costs jumps, and constants that meet the body let other steps shrink it.
 """
 
@@ -49,6 +50,7 @@ class _Inliner:
 
     def __init__(self, context: Context, block: Block) -> None:
         self.block = block
+        self.context = context
         self.dispenser = context.dispenser
         self.tiny_only = True
         self.recursive = call_graph(block).recursive()
@@ -110,19 +112,27 @@ def _must_stay(function: FunctionDefinition) -> bool:
 
 def call_depths(graph: CallGraph) -> dict[str, int]:
     """How many calls deep a function goes; leaves have 0, recursive functions and their callers come last."""
-    open_calls = {name: {each for each in callees if each in graph.calls} for name, callees in graph.calls.items()}
-    del open_calls[MAIN]
+    callers: dict[str, list[str]] = {name: [] for name in graph.calls}
+    open_calls: dict[str, int] = {}  # of each function, calls of functions whose depth is not known yet
+    for name, callees in graph.calls.items():
+        inner = [each for each in callees if each in graph.calls]
+        open_calls[name] = len(inner)
+        for each in inner:
+            callers[each].append(name)
     depths: dict[str, int] = {}
+    leaves = [name for name, count in open_calls.items() if not count]
     depth = 0
-    while True:
-        leaves = {name for name, callees in open_calls.items() if not callees}
-        if not leaves:
-            break
+    while leaves:
         depths.update(dict.fromkeys(leaves, depth))
-        open_calls = {name: callees - leaves for name, callees in open_calls.items() if name not in leaves}
         depth += 1
-    depths.update(dict.fromkeys(open_calls, depth + 1))
-    return depths
+        above: list[str] = []
+        for leaf in leaves:
+            for caller in callers[leaf]:
+                open_calls[caller] -= 1
+                if not open_calls[caller]:
+                    above.append(caller)
+        leaves = above
+    return {name: depths.get(name, depth + 1) for name in graph.calls if name != MAIN}
 
 
 class _CallInliner(Rewriter):
@@ -142,11 +152,11 @@ class _CallInliner(Rewriter):
             self.statement(statement)
             return None
         if isinstance(value, FunctionCall) and self.inliner.shall_inline(value, self.caller):
-            return self.inlined(statement, value)
+            function = self.inliner.functions[value.function.name]
+            return self.inlined(statement, value, function) if self.inliner.context.may_copy(function) else None
         return None
 
-    def inlined(self, statement: Statement, call: FunctionCall) -> list[Statement]:
-        function = self.inliner.functions[call.function.name]
+    def inlined(self, statement: Statement, call: FunctionCall, function: FunctionDefinition) -> list[Statement]:
         self.inliner.sizes[self.caller] += self.inliner.sizes[function.name]
         copier = _BodyCopier(self.inliner.dispenser)
         place = call.location

@@ -2,24 +2,26 @@
 
 Needs: Disambiguator, FunctionHoister; LiteralRematerialiser, to have literals as arguments.
 Does: `f(2, x)` becomes `f_1(x)`, where f_1 is f with its first parameter declared as 2 at the head of the body.
-Recursive functions are left alone.
+Recursive functions are left alone, and nothing is copied beyond the budget for growth.
 Why: the body shrinks around the constant; if it doesn't, EquivalentFunctionCombiner and the inliners clean up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fusevm.yul.ast import Block, FunctionCall, FunctionDefinition, Identifier, Literal, Statement, VariableDeclaration
 from fusevm.yul.callgraph import call_graph
 from fusevm.yul.context import Context
 from fusevm.yul.names import by_hash
-from fusevm.yul.walk import Modifier, RenamingCopier, declared_names
+from fusevm.yul.walk import Modifier, RenamingCopier, declared_names, functions_of
 
 
 def run(context: Context, block: Block) -> None:
     graph = call_graph(block)
-    specializer = _Specializer(context, set(graph.calls) - graph.recursive())
+    definitions = {each.name: each for each in functions_of(block)}
+    specializer = _Specializer(context, set(graph.calls) - graph.recursive(), definitions)
     specializer.block(block)
     statements: list[Statement] = []
     for statement in block.statements:
@@ -41,9 +43,11 @@ class _Wanted:
 class _Specializer(Modifier):
     """Redirects the calls and notes which functions they need."""
 
-    def __init__(self, context: Context, functions: set[str]) -> None:
+    def __init__(self, context: Context, functions: set[str], definitions: Mapping[str, FunctionDefinition]) -> None:
         super().__init__()
+        self.context = context
         self.dispenser = context.dispenser
+        self.definitions = definitions
         self.functions = functions
         self.wanted: dict[str, list[_Wanted]] = {}
 
@@ -51,6 +55,8 @@ class _Specializer(Modifier):
         super().call(call)
         old = call.function.name
         if old not in self.functions or not any(isinstance(each, Literal) for each in call.arguments):
+            return
+        if not self.context.may_copy(self.definitions[old]):
             return
         new = self.dispenser.new_name(old)
         arguments = [each if isinstance(each, Literal) else None for each in call.arguments]

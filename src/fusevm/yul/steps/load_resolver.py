@@ -14,6 +14,7 @@ from fusevm.yul.ast import Block, Expression, FunctionCall, Identifier, Literal
 from fusevm.yul.context import Context
 from fusevm.yul.dataflow import StoreAnalyzer
 from fusevm.yul.effects import program_effects, uses_msize
+from fusevm.yul.known import KnownPlaces
 from fusevm.yul.metrics import GasMeter
 
 _WORD = 32
@@ -42,7 +43,7 @@ class _Resolver(StoreAnalyzer):
                 return self._hash(expression) or expression
         return expression
 
-    def _lying_at(self, load: FunctionCall, known: dict[str, str]) -> Expression | None:
+    def _lying_at(self, load: FunctionCall, known: KnownPlaces) -> Expression | None:
         place = load.arguments[0]
         name = known.get(place.name) if isinstance(place, Identifier) else None
         return Identifier(name, load.location) if name is not None and name in self.in_scope else None

@@ -25,6 +25,7 @@ class _Mover(Rewriter):
         super().__init__()
         self.effects = program_effects(context.dialect, block)
         self.uses_msize = uses_msize(block)
+        self.loops: dict[int, int] = {}  # the effects of loops; what is moved out of one stays in those around it
         self.fixed = ssa_values(block).keys()
 
     def rewrite(self, statement: Statement) -> list[Statement] | None:
@@ -32,7 +33,7 @@ class _Mover(Rewriter):
         return self.outside(statement) if isinstance(statement, ForLoop) else None
 
     def outside(self, loop: ForLoop) -> list[Statement] | None:
-        effects = effects_below(loop, self.effects)
+        effects = self.loops[id(loop)] = effects_below(loop, self.effects, self.loops)
         moved: list[Statement] = []
         for block in (loop.post, loop.body):
             local: set[str] = set()

@@ -2,7 +2,8 @@
 
 Needs: Disambiguator, ForLoopInitRewriter.
 Does: replaces mentions of a variable by its known value if it is mentioned once (at the same loop depth), costs
-nothing, or costs next to nothing and is mentioned at most five times outside of loops.
+nothing, or costs next to nothing and is mentioned at most five times outside of loops. What is copied counts against
+the budget for growth.
 Why: a variable less on the stack, if all its mentions go.
 """
 
@@ -10,27 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fusevm.yul.ast import Block, Expression, Identifier
+from fusevm.yul.ast import Block, Expression, FunctionCall, Identifier
 from fusevm.yul.context import Context
 from fusevm.yul.dataflow import DataFlowAnalyzer
-from fusevm.yul.dialect import Dialect
 from fusevm.yul.effects import builtin_effects
 from fusevm.yul.metrics import code_cost
 from fusevm.yul.walk import copy_expression, count_variables
 
 
 def run(context: Context, block: Block) -> None:
-    _Rematerialiser(context.dialect, count_variables(block)).block(block)
+    _Rematerialiser(context, count_variables(block)).block(block)
 
 
-def rematerialise(dialect: Dialect, block: Block, names: Collection[str]) -> None:
+def rematerialise(context: Context, block: Block, names: Collection[str]) -> None:
     """Replace only these variables, whatever their values cost."""
-    _Rematerialiser(dialect, count_variables(block), names).block(block)
+    _Rematerialiser(context, count_variables(block), names).block(block)
 
 
 class _Rematerialiser(DataFlowAnalyzer):
-    def __init__(self, dialect: Dialect, counts: dict[str, int], only: Collection[str] | None = None) -> None:
-        super().__init__(dialect, builtin_effects(dialect))
+    def __init__(self, context: Context, counts: dict[str, int], only: Collection[str] | None = None) -> None:
+        super().__init__(context.dialect, builtin_effects(context.dialect))
+        self.context = context
         self.counts = counts
         self.only = only
         self.depths: dict[str, int] = {}  # of loops, where the variable was given its value
@@ -47,6 +48,8 @@ class _Rematerialiser(DataFlowAnalyzer):
             if value is None or not self.is_worth_it(name, value):
                 return expression
             if any(other not in self.in_scope for other in self.mentions.get(name, ())):
+                return expression
+            if value.__class__ is FunctionCall and not self.context.may_copy(value):
                 return expression
             self.counts[name] -= 1
             for other, count in count_variables(value).items():

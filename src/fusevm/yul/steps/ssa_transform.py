@@ -22,7 +22,7 @@ from fusevm.yul.ast import (
 )
 from fusevm.yul.context import Context
 from fusevm.yul.names import NameDispenser, by_hash
-from fusevm.yul.walk import Modifier, Rewriter, assigned_names
+from fusevm.yul.walk import AssignedNames, Modifier, Rewriter, assigned_names
 
 
 def run(context: Context, block: Block) -> None:
@@ -75,6 +75,7 @@ class _Catcher(Rewriter):
         super().__init__()
         self.dispenser = dispenser
         self.assigned = assigned
+        self.assigned_in = AssignedNames().inside
         self.visible: set[str] = set()
         self.here: dict[str, None] = {}  # assigned in the block we are in, in order
         self.pending: dict[str, None] = {}  # to be caught before the next statement, in order
@@ -87,7 +88,7 @@ class _Catcher(Rewriter):
         self.visible, self.here, self.pending = outer
 
     def loop(self, loop: ForLoop) -> None:
-        for name in by_hash(assigned_names(loop.body) | assigned_names(loop.post)):
+        for name in by_hash(self.assigned_in(loop.body) | self.assigned_in(loop.post)):
             if name in self.visible:
                 self.pending[name] = None
         self.block(loop.body)
@@ -142,6 +143,7 @@ class _Propagator(Modifier):
     def __init__(self, assigned: set[str]) -> None:
         super().__init__()
         self.assigned = assigned
+        self.assigned_in = AssignedNames().inside
         self.current: dict[str, str] = {}
         self.set_here: set[str] = set()
 
@@ -172,7 +174,7 @@ class _Propagator(Modifier):
             self.set_here.add(name)
 
     def loop(self, loop: ForLoop) -> None:
-        for name in assigned_names(loop.body) | assigned_names(loop.post):
+        for name in self.assigned_in(loop.body) | self.assigned_in(loop.post):
             self.current.pop(name, None)
         loop.condition = self.expression(loop.condition)
         self.block(loop.body)

@@ -27,7 +27,7 @@ MOST_ROUNDS = 16
 def run(context: Context, block: Block) -> None:
     rounds = MOST_ROUNDS if _is_old(context.dialect) else 1
     for _ in range(rounds):
-        if not compress(context.dialect, block, stack_report(context, block)):
+        if not compress(context, block, stack_report(context, block)):
             break
 
 
@@ -51,7 +51,7 @@ def _report(dialect: Dialect, block: Block) -> StackReport:
 
 def _simple_report(dialect: Dialect, block: Block) -> dict[str, list[TooDeep]]:
     """By a generator that gives every variable its slot: quicker to ask, and sooner too deep."""
-    from fusevm.codegen.yul import unreachable_variables
+    from fusevm.codegen.yul_generate import unreachable_variables
 
     found = unreachable_variables(block, dialect)
     return {function: [TooDeep(1, [name]) for name in names] for function, names in found.items()}
@@ -61,17 +61,17 @@ def _is_old(dialect: Dialect) -> bool:
     return dialect.fork < Fork.TANGERINE_WHISTLE
 
 
-def compress(dialect: Dialect, block: Block, report: StackReport) -> bool:
+def compress(context: Context, block: Block, report: StackReport) -> bool:
     """One round. Says whether anything could be done."""
     if not any(report.values()):
         return False
-    selector = _Selector(dialect)
+    selector = _Selector(context.dialect)
     selector.block(block)
     names = _chosen(report, selector.costs())
     if not names:
         return False
-    rematerialise(dialect, block, names)
-    prune_variables(dialect, block, {each.name for each in functions_of(block)})
+    rematerialise(context, block, names)
+    prune_variables(context.dialect, block, {each.name for each in functions_of(block)})
     return True
 
 

@@ -66,10 +66,16 @@ def evade(context: Context, block: Block, unreachable: Mapping[str, list[str]]) 
 def _allocate(
     graph: CallGraph, functions: dict[str, FunctionDefinition], unreachable: Mapping[str, list[str]]
 ) -> tuple[dict[str, int], int]:
-    """A slot for each variable, behind those of everything its function may call; and how many there are."""
+    """A slot for each variable, behind those of everything its function may call; and how many there are.
+
+    Functions that are never called get none: the slots of the main code would not be behind theirs.
+    """
     slots: dict[str, int] = {}
     needed: dict[str, int] = {}
+    reached = graph.reached()
     for part in graph.components():
+        if part[0] not in reached:
+            continue
         first = max((needed.get(callee, 0) for name in part for callee in graph.calls[name]), default=0)
         for name in part:
             count = first

@@ -24,15 +24,12 @@ from fusevm.yul.effects import builtin_effects, is_movable
 from fusevm.yul.steps.statement_remover import remove_statements
 from fusevm.yul.steps.unused_stores import StoreWalker
 
-Active = dict[str, frozenset[int]]  # by variable, the assignments whose value it may hold
-_NONE: frozenset[int] = frozenset()
-
 
 def run(context: Context, block: Block) -> None:
     remove_statements(block, _Walker(context, block).finished(block))
 
 
-class _Walker(StoreWalker[Active]):
+class _Walker(StoreWalker):
     def __init__(self, context: Context, block: Block) -> None:
         super().__init__()
         self.effects = builtin_effects(context.dialect)
@@ -40,31 +37,24 @@ class _Walker(StoreWalker[Active]):
         self.flows = function_flows(context.dialect, block)
         self.returns: list[str] = []
         self.ending: dict[str, bool] = {}
-
-    def nothing(self) -> Active:
-        return {}
-
-    def copied(self, state: Active) -> Active:
-        return state.copy()
-
-    def merge(self, target: Active, other: Active) -> None:
-        for name, stores in other.items():
-            mine = target.get(name)
-            target[name] = stores if mine is None or mine == stores else mine | stores
+        self.of_variable: dict[str, int] = {}  # by variable, the assignments to it
 
     def use(self, name: str) -> None:
-        stores = self.active.pop(name, None)
-        if stores:
-            self.used |= stores
+        stores = self.of_variable.get(name)
+        if stores is not None:
+            self.used |= self.active & stores
+            self.active &= ~stores
 
-    def use_new(self, before: Active) -> None:
-        for name, stores in self.active.items():
-            self.used |= stores - before.get(name, _NONE)
+    def overwrite(self, name: str) -> None:
+        stores = self.of_variable.get(name)
+        if stores is not None:
+            self.active &= ~stores
 
     def function(self, function: FunctionDefinition) -> None:
-        outer, self.returns = self.returns, [each.name for each in function.returns]
+        outer = self.returns, self.of_variable
+        self.returns, self.of_variable = [each.name for each in function.returns], {}
         super().function(function)
-        self.returns = outer
+        self.returns, self.of_variable = outer
 
     def end_function(self, function: FunctionDefinition) -> None:
         for name in self.returns:
@@ -73,7 +63,7 @@ class _Walker(StoreWalker[Active]):
     def leave(self, statement: Leave) -> None:
         for name in self.returns:
             self.use(name)
-        self.active = {}
+        self.active = 0
 
     def expression(self, expression: Expression) -> Expression:
         if expression.__class__ is Identifier:
@@ -81,7 +71,7 @@ class _Walker(StoreWalker[Active]):
         elif expression.__class__ is FunctionCall:
             self.call(expression)
             if self.never_returns(expression.function.name):
-                self.active = {}
+                self.active = 0
         return expression
 
     def never_returns(self, name: str) -> bool:
@@ -92,17 +82,23 @@ class _Walker(StoreWalker[Active]):
 
     def assignment(self, assignment: Assignment) -> None:
         self.expression(assignment.value)
-        if is_movable(assignment.value, self.effects):
-            self.all.add(id(assignment))
-            store = frozenset((id(assignment),))
-        else:
-            store = _NONE
         for target in assignment.targets:
-            self.active[target.name] = store
+            self.overwrite(target.name)
+        if is_movable(assignment.value, self.effects):
+            self.active |= self.store_of(assignment)
+
+    def store_of(self, assignment: Assignment) -> int:
+        """Its bit. (What is movable gives one value, so that it has one target.)"""
+        store = self.stores.get(id(assignment))
+        if store is None:
+            store = self.stores[id(assignment)] = 1 << len(self.stores)
+            for target in assignment.targets:
+                self.of_variable[target.name] = self.of_variable.get(target.name, 0) | store
+        return store
 
     def block(self, block: Block) -> None:
         super().block(block)
         for statement in block.statements:
             if statement.__class__ is VariableDeclaration:
                 for variable in statement.variables:
-                    self.active.pop(variable.name, None)
+                    self.overwrite(variable.name)

@@ -9,8 +9,6 @@ Why: stores are dear; inlined code sets up memory that later turns out not to be
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from fusevm.yul.accesses import ACCESSES, Access, Place
 from fusevm.yul.ast import (
     Block,
@@ -35,39 +33,22 @@ from fusevm.yul.effects import (
 from fusevm.yul.knowledge import KnowledgeBase, Offset
 from fusevm.yul.ssa import fixed_values
 from fusevm.yul.steps.statement_remover import remove_statements
+from fusevm.yul.steps.store_index import MemoryIndex, Operation, StorageIndex
 from fusevm.yul.steps.unused_stores import StoreWalker
 from fusevm.yul.walk import declared_names
 
-_WORD = 32
-_MASK = (1 << 256) - 1
 _REMOVABLE = frozenset({"sstore", "mstore", "mstore8", "calldatacopy", "codecopy", "extcodecopy"})
-
-
-class Operation(NamedTuple):
-    """A range of memory or a slot of storage; None where nothing is known."""
-
-    start: Offset | None
-    length: Offset | None
-
-    @property
-    def bases(self) -> set[str]:
-        """The variables that say where it is."""
-        return {each.base for each in self if each is not None and each.base is not None}
-
-
-_ANYWHERE = Operation(None, None)
-
-# A store is known by its statement's identity and whether its place is still what the statement says now: a store of
-# the last round of a loop may be somewhere else than this round's.
-Key = tuple[int, bool]
-Active = dict[Place, dict[Key, Operation]]
 
 
 def run(context: Context, block: Block) -> None:
     remove_statements(block, _Walker(context, block).finished(block))
 
 
-class _Walker(StoreWalker[Active]):
+class _Walker(StoreWalker):
+    """A store has two bits: it was made at the place that the statement says now, or (the bit above) at one that it
+    said in an earlier round of a loop, which may be anywhere.
+    """
+
     def __init__(self, context: Context, block: Block) -> None:
         super().__init__()
         self.dialect = context.dialect
@@ -76,34 +57,33 @@ class _Walker(StoreWalker[Active]):
         values, self.fixed = fixed_values(block)
         self.knowledge = KnowledgeBase(values)
         self.keeps_memory = uses_msize(block)
+        self.begin_function()
 
-    def nothing(self) -> Active:
-        return {Place.MEMORY: {}, Place.STORAGE: {}}
+    def begin_function(self) -> None:
+        self.memory, self.storage = MemoryIndex(), StorageIndex()
+        self.of_place = {Place.MEMORY: 0, Place.STORAGE: 0}
+        self.of_base: dict[str, int] = {}  # by variable, the stores to places which it says
 
-    def copied(self, state: Active) -> Active:
-        return {place: stores.copy() for place, stores in state.items()}
-
-    def merge(self, target: Active, other: Active) -> None:
-        for place, stores in other.items():
-            target[place].update(stores)
+    def function(self, function: FunctionDefinition) -> None:
+        outer = self.memory, self.storage, self.of_place, self.of_base
+        super().function(function)
+        self.memory, self.storage, self.of_place, self.of_base = outer
 
     def use(self, place: Place) -> None:
         """Whatever is stored there may be read from now on."""
-        self.used.update(statement for statement, _ in self.active[place])
-        self.active[place] = {}
+        self.used |= self.active & self.of_place[place]
+        self.drop(place)
 
-    def use_new(self, before: Active) -> None:
-        for place, stores in self.active.items():
-            self.used.update(key[0] for key in stores if key not in before[place])
+    def drop(self, place: Place) -> None:
+        self.active &= ~self.of_place[place]
 
     def next_round(self, loop: ForLoop) -> None:
         """Stores whose place depends on what the loop declares were made somewhere else than this round's will be."""
-        changing = declared_names(loop)
-        for stores in self.active.values():
-            for key, operation in list(stores.items()):
-                if not operation.bases.isdisjoint(changing):
-                    del stores[key]
-                    stores[key[0], False] = _ANYWHERE
+        changing = 0
+        for name in declared_names(loop):
+            changing |= self.of_base.get(name, 0)
+        moved = self.active & changing
+        self.active = self.active & ~moved | moved << 1
 
     def end_program(self) -> None:
         self.use(Place.STORAGE)
@@ -124,9 +104,9 @@ class _Walker(StoreWalker[Active]):
             if flow.can_terminate:
                 self.use(Place.STORAGE)
             if not flow.can_continue:
-                self.active[Place.MEMORY] = {}
+                self.drop(Place.MEMORY)
                 if not flow.can_terminate:
-                    self.active[Place.STORAGE] = {}
+                    self.drop(Place.STORAGE)
         return expression
 
     def expression_statement(self, statement: ExpressionStatement) -> None:
@@ -138,8 +118,19 @@ class _Walker(StoreWalker[Active]):
             return
         (access,) = ACCESSES[call.function.name]
         if access.place is Place.STORAGE or not self.keeps_memory:
-            self.all.add(id(statement))
-            self.active[access.place][id(statement), True] = self.operation(call, access)
+            self.active |= self.store_of(statement, access.place, self.operation(call, access))
+
+    def store_of(self, statement: ExpressionStatement, place: Place, operation: Operation) -> int:
+        """The bit of a store at the place that the statement says now."""
+        both = self.stores.get(id(statement))
+        if both is None:
+            store = 1 << 2 * len(self.stores)
+            both = self.stores[id(statement)] = store | store << 1
+            self.of_place[place] |= both
+            (self.memory if place is Place.MEMORY else self.storage).add(store, operation)
+            for base in operation.bases:
+                self.of_base[base] = self.of_base.get(base, 0) | store
+        return both & both >> 1
 
     def perform(self, call: FunctionCall) -> None:
         accesses = ACCESSES.get(call.function.name)
@@ -161,15 +152,14 @@ class _Walker(StoreWalker[Active]):
             self.use(Place.STORAGE)
 
     def read(self, place: Place, operation: Operation) -> None:
-        stores = self.active[place]
-        for key in [each for each, store in stores.items() if not _unrelated(place, store, operation)]:
-            self.used.add(key[0])
-            del stores[key]
+        index = self.memory if place is Place.MEMORY else self.storage
+        touched = index.touched(self.active & self.of_place[place], operation)
+        self.used |= touched
+        self.active ^= touched
 
     def write(self, place: Place, operation: Operation) -> None:
-        stores = self.active[place]
-        for key in [each for each, store in stores.items() if _covered(place, store, operation)]:
-            del stores[key]
+        index = self.memory if place is Place.MEMORY else self.storage
+        self.active ^= index.covered(self.active, operation)
 
     def operation(self, call: FunctionCall, access: Access) -> Operation:
         start = None if access.start is None else self.offset(call.arguments[access.start])
@@ -181,55 +171,3 @@ class _Walker(StoreWalker[Active]):
         if isinstance(argument, Identifier) and argument.name in self.fixed:
             return self.knowledge.offset(argument.name)
         return None
-
-
-def _number(offset: Offset | None) -> int | None:
-    return offset.distance if offset is not None and offset.base is None else None
-
-
-def _unrelated(place: Place, one: Operation, other: Operation) -> bool:
-    """The two certainly have no byte in common."""
-    if place is Place.STORAGE:
-        distance = _distance(one.start, other.start)
-        return distance is not None and distance != 0
-    one_length, other_length = _number(one.length), _number(other.length)
-    if one_length == 0 or other_length == 0:
-        return True
-    if _ends_before(one, other) or _ends_before(other, one):
-        return True
-    if one_length is None or other_length is None or one_length > _WORD or other_length > _WORD:
-        return False
-    distance = _distance(one.start, other.start)
-    return distance is not None and _WORD <= distance <= _MASK + 1 - _WORD
-
-
-def _distance(one: Offset | None, other: Offset | None) -> int | None:
-    if one is None or other is None or one.base != other.base:
-        return None
-    return (one.distance - other.distance) & _MASK
-
-
-def _ends_before(one: Operation, other: Operation) -> bool:
-    start, length, limit = _number(one.start), _number(one.length), _number(other.start)
-    return start is not None and length is not None and limit is not None and start + length <= min(limit, _MASK)
-
-
-def _covered(place: Place, store: Operation, write: Operation) -> bool:
-    """The write certainly overwrites all of the store."""
-    if store.start is None or write.start is None or store.length is None or write.length is None:
-        return place is Place.MEMORY and _number(store.length) == 0
-    if store == write:
-        return True
-    if place is Place.STORAGE:
-        return False
-    length, covering = _number(store.length), _number(write.length)
-    if length == 0:
-        return True
-    if length is None or covering is None:
-        return False
-    if store.start == write.start:
-        return length <= covering
-    start, from_ = _number(store.start), _number(write.start)
-    if start is None or from_ is None or from_ + covering > _MASK:
-        return False
-    return from_ <= start and start + length <= from_ + covering

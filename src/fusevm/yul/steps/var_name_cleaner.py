@@ -27,15 +27,16 @@ class _Cleaner(Renamer):
         super().__init__({})
         self.dialect = dialect
         self.kept = kept
-        self.used = set(kept)
+        self.used: set[str] = set()
+        self.tried: dict[str, int] = {}  # by stem, up to which number its names are taken
 
     def function(self, function: FunctionDefinition) -> None:
-        outer = self.used, self.renamed
-        self.used, self.renamed = set(self.kept), {}
+        outer = self.used, self.renamed, self.tried
+        self.used, self.renamed, self.tried = set(), {}, {}
         function.parameters = self.cleaned(function.parameters)
         function.returns = self.cleaned(function.returns)
         self.block(function.body)
-        self.used, self.renamed = outer
+        self.used, self.renamed, self.tried = outer
 
     def declaration(self, declaration: VariableDeclaration) -> None:
         if declaration.value is not None:
@@ -54,8 +55,10 @@ class _Cleaner(Renamer):
 
     def clean_name(self, name: str) -> str:
         stem = _SUFFIX.sub("", name)
-        clean, number = stem, 0
-        while clean in self.used or self.dialect.is_restricted(clean):
+        number = self.tried.get(stem, 0)
+        clean = f"{stem}_{number}" if number else stem
+        while clean in self.used or clean in self.kept or self.dialect.is_restricted(clean):
             number += 1
             clean = f"{stem}_{number}"
+        self.tried[stem] = number
         return clean

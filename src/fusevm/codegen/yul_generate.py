@@ -1,0 +1,135 @@
+"""Code for one block of Yul, whichever way fits on the stack.
+
+In this order, until one reaches every variable:
+1. the plain generator (`yul_stack.py`), in which a variable stays where it was declared;
+2. the generator by layouts (`yul_layout.py`), which moves them;
+3. both again with nested calls split into variables of their own, which undoes what joining and inlining made too deep;
+4. both again with variables in memory (StackLimitEvader), where the code has a memoryguard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fusevm.codegen.yul_assembly import Assembly
+from fusevm.codegen.yul_layout import generate as by_layouts
+from fusevm.codegen.yul_stack import Generator, TooDeep
+from fusevm.yul.ast import Block, Expression, Literal
+from fusevm.yul.context import Context
+from fusevm.yul.dialect import Dialect, dialect_for
+from fusevm.yul.errors import ErrorKind, YulError
+from fusevm.yul.steps import circular_references_pruner
+from fusevm.yul.steps.disambiguator import disambiguated
+from fusevm.yul.steps.expression_splitter import Splitter
+from fusevm.yul.walk import calls_of, functions_of
+
+_MOST_EVASIONS = 4  # moving variables to memory needs stack itself, so that once may not be enough
+_TALL = 256  # slots of one function from which on calls may meet the limit of 1,024
+
+
+class StackTooDeep(YulError):
+    """Variables that DUP and SWAP cannot reach, by function."""
+
+    def __init__(self, unreachable: Mapping[str, list[str]]) -> None:
+        self.unreachable = dict(unreachable)
+        super().__init__(ErrorKind.CODE_GENERATION, 0, "; ".join(_describe(unreachable)))
+
+
+def _describe(unreachable: Mapping[str, list[str]]) -> Iterator[str]:
+    for function, variables in unreachable.items():
+        where = f"function '{function}'" if function else "the main code"
+        if variables:
+            yield f"stack too deep in {where}: cannot reach {', '.join(variables)}"
+        else:
+            yield f"stack too deep in {where}: too many parameters and return variables"
+
+
+def _by_function(reports: list[TooDeep]) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for report in reports:
+        variables = found.setdefault(report.function, {})
+        if report.variable:
+            variables[report.variable] = None
+    return {function: list(variables) for function, variables in found.items()}
+
+
+def unreachable_variables(block: Block, dialect: Dialect | None = None) -> dict[str, list[str]]:
+    """Function name ('' for the main code) to the variables out of reach, in the order in which they are found.
+
+    The list is empty for a function whose parameters and return variables are too many to be put in order.
+    """
+    return _by_function(_plainly(block, dialect or dialect_for()).too_deep)
+
+
+def _plainly(block: Block, dialect: Dialect) -> Generator:
+    generator = Generator(dialect, Assembly(dialect.fork))
+    generator.program(block)
+    return generator
+
+
+def generate(code: Block, dialect: Dialect) -> Assembly:
+    """The code of a block, or StackTooDeep."""
+    plain = _plainly(code, dialect)
+    if not plain.too_deep and plain.assembly.highest <= _TALL:
+        return plain.assembly
+    for variant in _variants(disambiguated(dialect, code), dialect):
+        found = _plainly(variant, dialect)
+        if not found.too_deep and found.assembly.highest <= _TALL:
+            return found.assembly
+        laid_out = by_layouts(variant, dialect)
+        if laid_out is not None and laid_out.highest <= _TALL:
+            return laid_out
+    if plain.too_deep:
+        raise StackTooDeep(_by_function(plain.too_deep))
+    return plain.assembly
+
+
+def fits(code: Block, dialect: Dialect) -> bool:
+    """Whether there is a way to compile the block."""
+    try:
+        generate(code, dialect)
+    except StackTooDeep:
+        return False
+    return True
+
+
+def _variants(code: Block, dialect: Dialect) -> Iterator[Block]:
+    """The code without functions that are never called, split, with more and more in memory, and both."""
+    circular_references_pruner.run(Context.for_block(dialect, code), code)
+    yield code
+    split = _split(code, dialect)
+    yield split
+    if not calls_of(code, "memoryguard"):
+        return
+    for _ in range(_MOST_EVASIONS):
+        code, split = _with_memory(code, dialect), _with_memory(split, dialect)
+        yield code
+        yield split
+
+
+def _split(code: Block, dialect: Dialect) -> Block:
+    """A copy in which every call stands alone in the functions that are too deep."""
+    copy = disambiguated(dialect, code)
+    deep = unreachable_variables(copy, dialect)
+    splitter = _CallSplitter(Context.for_block(dialect, copy))
+    if "" in deep or not deep:
+        splitter.block(copy)
+    else:
+        for function in list(functions_of(copy)):
+            if function.name in deep:
+                splitter.block(function.body)
+    return copy
+
+
+class _CallSplitter(Splitter):
+    def outlined(self, expression: Expression) -> Expression:
+        return expression if isinstance(expression, Literal) else super().outlined(expression)
+
+
+def _with_memory(code: Block, dialect: Dialect) -> Block:
+    """A copy in which StackLimitEvader has moved what the plain generator cannot reach to memory, as far as it can."""
+    from fusevm.yul.steps.stack_limit_evader import evade
+
+    copy = disambiguated(dialect, code)
+    evade(Context.for_block(dialect, copy), copy, unreachable_variables(copy, dialect))
+    return copy
