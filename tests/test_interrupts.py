@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +36,7 @@ CODE = {
 }
 
 
+ROOT = Path(__file__).resolve().parent.parent
 LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "13"))  # between two interrupts; 1 for every line
 FIRST_LINE = 1 if LINES == 1 else random.randrange(1, LINES + 1)
 
@@ -134,3 +137,49 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
             assert fingerprint(evm) == stages[stages.index(found) + 1], f"line {line}"
         line += LINES
     assert line > LINES
+
+
+SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "600"))
+BY_SIGNALS = """
+import random, signal, sys
+sys.path.insert(0, "tests")
+from test_interrupts import DEEDS, PARTS, fingerprint, machine
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+rng, tier, fork, count = random.Random(7), sys.argv[1], sys.argv[2], int(sys.argv[3])
+names = [name for name in DEEDS if name not in PARTS]
+stages = {}
+for name in names:
+    evm = machine(tier, fork)
+    stages[name] = [fingerprint(evm)]
+    for _ in range(2):
+        DEEDS[name](evm)
+        stages[name].append(fingerprint(evm))
+sent = 0
+while sent < count:
+    name = rng.choice(names)
+    evm = machine(tier, fork)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 4e-3 if tier == "reference" else 4e-4))
+        DEEDS[name](evm)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        sent += 1
+    found = fingerprint(evm)
+    evm.hooks = None
+    DEEDS[name](evm)
+    assert found in stages[name][:2], (name, sent)
+    assert fingerprint(evm) == stages[name][stages[name].index(found) + 1], (name, sent)
+print(sent)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
+@pytest.mark.parametrize("tier", ["reference", "native", "auto"])
+def test_real_signals_leave_the_state_as_before_or_as_after(tier: str) -> None:
+    arguments = [sys.executable, "-c", BY_SIGNALS, tier, "osaka", str(SIGNALS)]
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, timeout=600)
+    assert done.stdout.split() == [str(SIGNALS)], done.stderr

@@ -113,7 +113,8 @@ class Genome:
             statements = list(getattr(self, what))
             at = rng.randrange(len(statements) + 1)
             statements[at : at + rng.randrange(2)] = [statement(rng) for _ in range(rng.choice((0, 1, 1, 2)))]
-            return replace(self, **{what: tuple(statements[:12])})
+            kept = tuple(statements[:12])
+            return replace(self, body=kept) if what == "body" else replace(self, callee=kept)
         if what == "ending":
             return replace(self, ending=rng.choice(_ENDS))
         if what == "fork":

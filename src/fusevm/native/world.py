@@ -525,8 +525,8 @@ class World:
             state.destroyed.difference_update(self.destroyed)
             self.made, self.changed, self.destroyed = {}, {}, set()
         state.warm_addresses = self.initially_warm
-        state.ledger = None
         self.busy = False
+        state.ledger = None  # last: until then, whoever finds the state abandoned ends this once more
 
     # -- warmth
 
