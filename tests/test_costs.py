@@ -30,7 +30,10 @@ def address(number: int) -> bytes:
 
 def large(number: int) -> bytes:
     """Code that returns its number, and is long."""
-    return assemble(f"PUSH4 {number} PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + b"\x5b" * LARGE
+    return assemble(f"PUSH4 {number} PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + b"\x5b" * LARGE + RUN
+
+
+RUN = os.urandom(8)  # code of this run alone: no schedule of it is on disk
 
 
 # -- preparing code ---------------------------------------------------------------------------------------------------

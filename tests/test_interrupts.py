@@ -37,7 +37,7 @@ CODE = {
 
 
 ROOT = Path(__file__).resolve().parent.parent
-LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "13"))  # between two interrupts; 1 for every line
+LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "23"))  # between two interrupts; 1 for every line
 FIRST_LINE = 1 if LINES == 1 else random.randrange(1, LINES + 1)
 
 
@@ -122,6 +122,8 @@ def interrupted(deed: Callable[[EVM], Any], evm: EVM, line: int) -> bool:
 @pytest.mark.parametrize("tier", ["reference", "native", "auto"])
 @pytest.mark.parametrize("what", DEEDS)
 def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: str, tier: str, fork: str) -> None:
+    if what == "hooks" and tier != "reference":
+        pytest.skip("hooks run on the reference tier")
     deed, evm = DEEDS[what], machine(tier, fork)
     stages = [fingerprint(evm)]
     for _ in range(2):
