@@ -29,6 +29,7 @@ HERE, OTHER = bytes.fromhex("c0" * 20), bytes.fromhex("07" * 20)
 PRECOMPILES = range(1, 18)
 STALL = 12  # changes in vain before a climb ends
 GASES = (30_000, 300_000, 3_000_000, 30_000_000)
+LEAST_FOR_MEMORY = 3_000_000  # gas
 
 # Statements find a counter on top of the stack and leave it there.
 _WORDS = (
@@ -151,7 +152,11 @@ def time_per_gas(genome: Genome, tier: str) -> float:
 
 
 def memory_per_gas(genome: Genome, tier: str) -> float:
-    """Bytes of resident memory per gas, at the highest point of a run in a process of its own."""
+    """Bytes of resident memory per gas, at the highest point of a run in a process of its own.
+
+    With little gas it is the engine's own memory that counts.
+    """
+    genome = replace(genome, gas=max(genome.gas, LEAST_FOR_MEMORY))
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -227,6 +232,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fork", action="append", help="only this fork; may be given again (default: all)")
     parser.add_argument("--shown", type=int, default=8, help="how many programs are shown")
+    parser.add_argument("--against", help="another tier, to show what the same programs cost there")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     from fusevm.evm.forks import fork_named
@@ -234,14 +240,26 @@ def main() -> None:
     forks = [fork_named(name) for name in options.fork] if options.fork else list(Fork)
     found = search(options.tier, options.what, options.seconds, options.seed, forks, options.shown)
     found.sort(key=lambda each: -each[0])
-    unit = MEASURES[options.what][1]
+    measure, unit = MEASURES[options.what]
     if options.json:
-        rows = [{"cost": cost, "unit": unit, "fork": g.fork.label, "gas": g.gas, "code": g.code().hex(),
-                 "callee": g.callee_code().hex()} for cost, g in found]  # fmt: skip
+        rows = [
+            {
+                "cost": cost,
+                "unit": unit,
+                "fork": g.fork.label,
+                "gas": g.gas,
+                "code": g.code().hex(),
+                "callee": g.callee_code().hex(),
+                **({options.against: measure(g, options.against)} if options.against else {}),
+            }
+            for cost, g in found
+        ]
         print(json.dumps(rows, indent=1))
         return
     for cost, genome in found:
-        print(f"{cost:9.2f} {unit}  {genome.fork.label}, {genome.gas:,} gas, {genome.padding:,} bytes of padding")
+        other = f" ({options.against}: {measure(genome, options.against):.2f})" if options.against else ""
+        where = f"{genome.fork.label}, {genome.gas:,} gas, {genome.padding:,} bytes of padding"
+        print(f"{cost:9.2f} {unit}{other}  {where}")
         print("    loop:   " + " | ".join(genome.body))
         print("    callee: " + " | ".join((*genome.callee, genome.ending)))
 

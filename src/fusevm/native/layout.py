@@ -139,6 +139,7 @@ class Engine(Struct):
     load_init_code: ptr  # asks Python for the schedule of init code: (init code) -> status
     hash_code: ptr  # asks Python for the hash of an account's code: (account) -> status
     memory_end: ptr  # where the arena ends
+    hashed: u64  # words since the clock was looked at
     memory_light: ptr  # a call that goes no further leaves no pages to give back
     secret_0: u64  # of the tables' hash
     secret_1: u64

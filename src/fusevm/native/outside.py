@@ -63,7 +63,7 @@ ADDRESS_MASK = (1 << 160) - 1
 EMPTY_CODE_HASH = 0xC5D2460186F7233C927E7DB2DCC703C0E500B653CA82273B7BFAD8045D85A470
 NEW_ACCOUNT = 25_000
 MUCH = 1 << 20  # bytes of logs
-ACCOUNTS_AT_HAND = 1 << 16  # kept of those that were only looked at, before EIP-2929 had them paid for
+ACCOUNTS_AT_HAND = 1 << 14  # kept of those that were only looked at, before EIP-2929 had them paid for
 
 
 @native

@@ -10,7 +10,7 @@ import ctypes
 from array import array
 from collections.abc import Callable, Iterator
 
-from fusevm.evm.bytecode import JUMPDEST
+from fusevm.evm.bytecode import JUMPDEST, PUSH0
 from fusevm.evm.forks import Fork
 from fusevm.fuse.schedule import STACK_LIMIT, Handlers, Schedule, Unit, address_of
 from fusevm.fuse.sections import (
@@ -41,6 +41,7 @@ END, SECTION, GAS_SECTION = 256, 257, 258  # behind the opcodes
 OP_SIZE = PlainOp.byte_size()
 JUMPS = ENDS_BLOCK + 1  # ends a block, and nothing but a jump can reach what follows
 SHORT = 8  # bytes that are pushed as one word
+PUSH1 = PUSH0 + 1
 
 
 class SectionPlace(Struct):
@@ -80,9 +81,11 @@ def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr, until
             reached = 1
             store(jumps, pc << 2, u32(count))
         if reached == 0:
-            if pc >= size or count > until:
+            if count > until:
                 return count
-            pc += op.immediate + 1
+            pc = next_dest(code, size, pc)
+            if pc >= size:
+                return count
             continue
         if opened == 0:
             if count > until:
@@ -138,6 +141,19 @@ def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr, until
             opened = 0
             if op.ending == JUMPS:
                 reached = 0
+
+
+@inlined
+def next_dest(code: ptr, size: u64, pc: u64) -> u64:
+    """Where the next JUMPDEST stands, from an instruction on; the size or more where there is none."""
+    while pc < size:
+        byte = u64(load(u8, code, pc))
+        if byte == JUMPDEST:
+            return pc
+        pc += 1
+        if byte - PUSH1 < 32:
+            pc += byte - (PUSH1 - 1)
+    return pc
 
 
 @native

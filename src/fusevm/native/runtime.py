@@ -58,8 +58,8 @@ HUGE = 1 << 42  # no offset or size from here on can be paid for, not even with 
 SLOT_SIZE = Slot.byte_size()
 UNDO_SIZE = Undo.byte_size()
 SSTORE_SET = 20_000
-SLOTS_AT_HAND = 1 << 16
-HASH_HASTE = 18  # gas per word hashed, which costs 6 and takes as long as other instructions for 24
+SLOTS_AT_HAND = 1 << 14
+HASHED_IN_SLICE = 1 << 19  # words: 0.04 s
 MANY = 1 << 15  # entries of a table from which on it is heavy
 STIPEND = 2_300
 
@@ -77,12 +77,15 @@ def charge(frame: Frame, gas: u64, amount: u64) -> u64:
 
 
 @inlined
-def hasten(frame: Frame, gas: u64, amount: u64) -> u64:
-    """Puts gas back into the reserve, for what takes longer than its gas: a slice is to take no more than 0.1 s."""
-    if amount > gas:
-        amount = gas
-    frame.reserve += amount
-    return gas - amount
+def hasten(frame: Frame, gas: u64, words: u64) -> u64:
+    """Ends the slice, by putting its gas back into the reserve, once much was hashed: that takes longer than its gas."""
+    engine = Engine(frame.engine)
+    engine.hashed += words
+    if unlikely(engine.hashed > HASHED_IN_SLICE):
+        engine.hashed = 0
+        frame.reserve += gas
+        return 0
+    return gas
 
 
 @inlined
@@ -149,7 +152,7 @@ def hash_memory(frame: Frame, gas: u64, offset: u256, size: u256, out: ptr) -> u
     if length == 0:
         start = 0
     store(out, 0, keccak256_word(frame.memory + start, length))
-    return hasten(frame, gas, word_count(length) * HASH_HASTE)
+    return hasten(frame, gas, word_count(length))
 
 
 @native

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import struct
+import time
+import zlib
 from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 LARGE = 2048  # bytes of code; smaller ones are built faster than read
 MOST_BYTES = 1 << 28
+CHECKSUM = 8  # letters of a name
+LISTED = 5.0  # seconds that the list of files is good for
 _HEADER = struct.Struct("<QQ")  # words, jumps
 
 
@@ -40,6 +45,10 @@ def relocate(words: ptr, kinds: ptr, count: u64, handlers: ptr, base: u64) -> No
         number += 1
 
 
+def _checksum(code: bytes) -> str:
+    return f"{zlib.adler32(code):08x}"
+
+
 class ScheduleStore:
     """Builds schedules, or takes them from disk."""
 
@@ -50,12 +59,29 @@ class ScheduleStore:
         self._table = array("Q", handlers.addresses.values())
         self._numbers = {address: number for number, address in enumerate(self._table)}
         self._fingerprint = f"{library.fingerprint} {self._sequences} {handlers.loops}"
+        self._names: set[str] = set()  # how the names of files begin
+        self._listed = -LISTED  # when that was
 
     def get(self, code: bytes, fork: Fork) -> Schedule:
         return self.kept(code, fork) or self._built(code, fork)
 
+    @property
+    def _folder(self) -> Path | None:
+        return usable_folder("schedules")
+
+    def _may_be_kept(self, code: bytes) -> bool:
+        """A quick look: the digest of unseen code takes longer than running it may pay for."""
+        now = time.monotonic()
+        if now > self._listed + LISTED:
+            folder = self._folder
+            names = os.listdir(folder) if folder is not None else []
+            self._listed, self._names = now, {name[:CHECKSUM] for name in names}
+        return _checksum(code) in self._names
+
     def kept(self, code: bytes, fork: Fork) -> Schedule | None:
         """The schedule if it is on disk."""
+        if len(code) < LARGE or not self._may_be_kept(code):
+            return None
         path = self._path(code, fork)
         content = None if path is None else read(path)
         return None if content is None else self._unpacked(content, code)
@@ -65,15 +91,15 @@ class ScheduleStore:
         path = self._path(code, fork)
         if path is not None:
             write(path, self._packed(schedule))
+            self._names.add(_checksum(code))
             keep_newest(path.parent, MOST_BYTES)
         return schedule
 
     def _path(self, code: bytes, fork: Fork) -> Path | None:
-        folder = usable_folder("schedules") if len(code) >= LARGE else None
-        if folder is None:
+        if len(code) < LARGE or self._folder is None:
             return None
         digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
-        return folder / f"{digest[:40]}.schedule"
+        return self._folder / f"{_checksum(code)}{digest[:40]}.schedule"
 
     def _packed(self, schedule: Schedule) -> bytes:
         words, kinds = array("Q", schedule.words), schedule.kinds
