@@ -105,25 +105,26 @@ def test_one_call_fuses_no_more_than_its_budget() -> None:
 
 
 @pytest.mark.parametrize("tier", ["native", "auto"])
-def test_init_code_of_any_size_gets_a_plain_schedule(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_init_code_only_what_runs_is_prepared(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before EIP-3860 it may be longer than a MiB."""
     monkeypatch.setattr(codes, "build_schedule", lambda code, *_, **__: pytest.fail(f"{len(code)} bytes fused"))
     known = engine(tiered=tier == "auto").codes
-    init = assemble("PUSH3 0x110000 JUMP").ljust(0x110000, b"\0") + assemble("JUMPDEST PUSH1 7 PUSH1 0 SSTORE")
+    known._forget()
+    init = assemble("PUSH3 0x110000 JUMP").ljust(0x110000, b"\x5b") + assemble("JUMPDEST PUSH1 7 PUSH1 0 SSTORE")
     schedule = known.init_code(init, lambda: ())
     assert schedule.plain
-    assert schedule.jumps[0x110000]
+    assert known._tables.shared.plain_count < 100
 
 
-def test_a_section_of_more_gas_than_32_bits_is_split() -> None:
-    """Of code that is long enough to cost that much without a jump."""
-    count = plain.SPLIT // 1875 + 3
-    code = b"\xa4" * count + b"\x00"
-    sections = list(plain.plain_sections(code, engine().codes.fork, engine().handlers.native))
-    assert [section[0].sequence for section in sections] == [("SECTION",), ("GASSECTION",)]
-    assert all(section[0].section.gas < 1 << 32 for section in sections if section[0].section)
-    made = plain.PlainScheduler(engine().native.plain_schedule, engine().handlers).schedule(code, engine().codes.fork)
-    assert made.words[sections[1][0].at] == engine().handlers.addresses["GASSECTION",]
+def test_of_new_code_only_what_runs_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    known = engine(tiered=True).codes
+    evm = EVM()
+    evm.set_code(HERE, assemble("PUSH2 0x5000 JUMP").ljust(0x5000, b"\x5b") + assemble("JUMPDEST PUSH0 PUSH0 RETURN"))
+    evm.call(HERE)
+    known._forget()
+    assert evm.call(HERE).ok
+    assert 2 < known._tables.shared.plain_count < 100
 
 
 # -- halts ------------------------------------------------------------------------------------------------------------

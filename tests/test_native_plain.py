@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
+import struct
+from array import array
 
 import pytest
 
 from fusevm import EVM
 from fusevm.chain.outcome import EngineLimit
 from fusevm.evm.assembly import assemble
-from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.native import codes
 from fusevm.native.build import library
 from fusevm.native.engine import SLICE, engine
-from fusevm.native.plain import PlainScheduler, plain_units
+from fusevm.native.plain import ORIGIN_SIZE, PlainSchedule, PlainScheduler
+from fusevm.native.tables import Tables
 from nativeprograms import Case, agreed, agreed_at_every_gas
 from programs import HERE, NOBODY, OTHER, call, deployer
 
@@ -37,21 +41,43 @@ def code_of(rng: random.Random) -> bytes:
 
 @pytest.mark.parametrize("fork", [Fork.FRONTIER, Fork.BYZANTIUM, Fork.LONDON, LATEST])
 def test_what_native_code_writes_is_what_python_says_stands_there(fork: Fork) -> None:
+    """Block by block, as jumps land; the last section of what is written at a time may be cut short."""
     rng, handlers = random.Random(str(fork)), library().handlers
-    scheduler = PlainScheduler(library().plain_schedule, handlers)
-    for code in [*ODD, *(code_of(rng) for _ in range(400))]:
+    for code in [*ODD, *(code_of(rng) for _ in range(400)), *(code_of(rng) * 30 for _ in range(20))]:
+        tables = engine(tiered=True).tables
+        scheduler = PlainScheduler(library().write_block, handlers, tables)
+        scheduler.forget()
         schedule = scheduler.schedule(code, fork)
-        units = plain_units(code, fork, handlers.native)
-        assert [schedule.words[unit.at] for unit in units] == [handlers.addresses[unit.sequence] for unit in units]
-        last = max(units, key=lambda unit: unit.at)
-        assert len(schedule.words) - last.at <= 5
-        landings = {pc: at for pc, at in enumerate(schedule.jumps) if at}
-        assert landings.keys() == jumpdests(code)
-        opened = {unit.tokens[0].pc: unit.at for unit in units if unit.sequence == ("SECTION",)}
-        assert all(opened[pc] == at for pc, at in landings.items())
-        for unit in units:
-            if unit.section is not None:
-                assert schedule.words[unit.at + 1] & 0xFFFFFFFF == unit.section.gas
+        targets = sorted(jumpdests(code), key=lambda _: rng.random())
+        for pc in targets:
+            if not landing(schedule, pc):
+                scheduler.block(schedule, pc)
+        shared, words = tables.shared, array("Q", tables.plain_words.read(0, 8 * tables.shared.plain_count))
+        assert {pc for pc in range(len(code)) if landing(schedule, pc)} == jumpdests(code)
+        starts = []
+        for number in range(shared.origin_count):
+            at, pc, opens = origin = scheduler.origin(first_word(tables, number))
+            starts.append(at)
+            units = scheduler.section(code, fork, at)
+            stop = first_word(tables, number + 1) if number + 1 < shared.origin_count else shared.plain_count
+            for unit in units:
+                if unit.at < stop and words[unit.at] not in (handlers.addresses["MORE",], handlers.addresses["JUMP@",]):
+                    assert words[unit.at] == handlers.addresses[unit.sequence], (code.hex(), origin)
+            assert not opens or pc >= len(code) or code[pc] != JUMPDEST or landing(schedule, pc)
+        assert starts == sorted(starts)
+        for pc in targets:
+            assert scheduler.origin(landing(schedule, pc)) == (landing(schedule, pc), pc, True)
+    engine(tiered=True).codes._forget()
+
+
+def landing(schedule: PlainSchedule, pc: int) -> int:
+    (found,) = struct.unpack_from("<I", ctypes.string_at(schedule.jumps_base + 4 * pc, 4))
+    return int(found)
+
+
+def first_word(tables: Tables, number: int) -> int:
+    (at,) = struct.unpack("<Q", tables.plain_origins.read(number * ORIGIN_SIZE, 8))
+    return int(at)
 
 
 @pytest.mark.usefixtures("plainly")

@@ -59,7 +59,9 @@ class Unit(NamedTuple):
 class Schedule:
     """What native code runs, and where its jumps may land."""
 
-    __slots__ = ("base", "code", "code_base", "fused_loops", "jumps", "jumps_base", "kinds", "plain", "units", "words")
+    __slots__ = (
+        "base", "code", "code_base", "entry", "fused_loops", "jumps", "jumps_base", "kinds", "plain", "units", "words",
+    )  # fmt: skip
 
     def __init__(
         self, words: array[int], jumps: array[int], code: bytes, units: list[Unit], kinds: bytes | bytearray
@@ -72,6 +74,7 @@ class Schedule:
         self.fused_loops = False  # whether there are any; known together with the units
         self.plain = False  # made in a hurry: one handler an opcode
         self.base = words.buffer_info()[0]
+        self.entry = self.base + 16
         self.jumps_base = jumps.buffer_info()[0]
         self.code_base = address_of(code)
 

@@ -51,7 +51,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
         outside.put_balance,
         outside.put_nonce,
         schedules.relocate,
-        plain.plain_schedule,
+        plain.write_block,
     ):
         assert isinstance(function, Native)
         function.define(module)
@@ -100,10 +100,8 @@ class Library:
         self.put_balance = self.loaded.function(
             "fusevm_put_balance", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p
         )
-        self.plain_schedule = self.loaded.function(
-            "fusevm_plain_schedule",
-            ctypes.c_uint64,
-            *(ctypes.c_void_p, ctypes.c_uint64, *[ctypes.c_void_p] * 3, ctypes.c_uint64, ctypes.c_void_p),
+        self.write_block = self.loaded.function(
+            "fusevm_write_block", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64
         )
         self.put_nonce = self.loaded.function(
             "fusevm_put_nonce", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64

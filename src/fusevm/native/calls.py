@@ -46,6 +46,7 @@ from fusevm.native.outside import (
     set_balance,
     warm,
 )
+from fusevm.native.plain import land, write_on
 from fusevm.native.runtime import (
     BROKEN,
     CAPPED,
@@ -61,15 +62,17 @@ from fusevm.native.runtime import (
 )
 
 IDENTITY = 4
-STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, RETURNDATA, CALLING = (
+STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, INVALID_JUMP, RETURNDATA, CALLING, MORE = (
     Status.STOP,
     Status.RETURN,
     Status.REVERT,
     Status.SYNC,
     Status.REFILL,
     Status.OUT_OF_GAS,
+    Status.INVALID_JUMP,
     Status.RETURNDATA,
     Status.CALLING,
+    Status.MORE,
 )
 CALL, DELEGATECALL, STATICCALL, CALLCODE = 0, 1, 2, 3
 
@@ -228,7 +231,7 @@ def move(engine: Engine, sender: u256, account: Account, value: u256) -> u64:
 def set_up(frame: Frame, child: Frame, account: Account, runner: Account, value: u256, kind: u64) -> None:
     """Who a child frame is, and what it runs."""
     child.schedule = runner.schedule
-    child.ip = runner.schedule + 16
+    child.ip = runner.entry
     child.jumps = runner.jumps
     child.code = runner.code
     child.code_size = runner.code_size
@@ -319,6 +322,12 @@ def run(engine: Engine) -> u64:
     while True:
         frame = Frame(engine.frame)
         status = call_pointer(u64, engine.enter, frame)
+        if status == CALLING:
+            continue
+        if status == INVALID_JUMP and frame.schedule == engine.plain_words:
+            status = land(engine, frame)
+        elif status == MORE:
+            status = write_on(engine, frame)
         if status == CALLING:
             continue
         if status == REFILL and frame.reserve == 0 and frame.depth != 0:

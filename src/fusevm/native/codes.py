@@ -7,6 +7,7 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, NamedTuple
 
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
+from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.fuse.schedule import Handlers, Schedule, Unit, address_of, build_schedule
 from fusevm.native.layout import ACCOUNT_DELEGATED, ACCOUNT_HASHED, ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
@@ -30,9 +31,10 @@ NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
 NO_CODE = EMPTY_CODE_HASH[::-1].ljust(_ACCOUNT_CODE.size, b"\0")
 _FRAME_REST = struct.Struct(words(Frame, "ip", "depth"))
 _ZERO = bytes(WORD)
+_JUMPDEST = bytes([JUMPDEST])
 ENTRY = 1024  # bytes that an entry takes beside its content
 
-Running = Callable[[], Container[int]]  # says where the schedules of frames are
+Running = Callable[[], Container[int]]  # says where the tables of jumps of frames are
 
 
 class CodeFacts(NamedTuple):
@@ -52,7 +54,7 @@ class Codes:
         self._native = native
         self._store = store
         self.handlers = handlers
-        self._plain = PlainScheduler(native.plain_schedule, handlers)
+        self._plain = PlainScheduler(native.write_block, handlers, tables)
         self._probes = probes
         self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
         self.fork = LATEST
@@ -81,7 +83,7 @@ class Codes:
     def make_room(self) -> None:
         """Only between calls, where it is `untidy`."""
         self.untidy = False
-        if self.size > KEPT:
+        if self.size > KEPT or self._tables.shared.plain_count > KEPT // 8:
             self._forget()
         self._retired, self._held, self._fused = [], [], 0
         if not self.tiered:  # what ran plainly for the last call's sake
@@ -93,7 +95,7 @@ class Codes:
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
         self._store, self.handlers = store, handlers
-        self._plain = PlainScheduler(self._native.plain_schedule, handlers)
+        self._plain = PlainScheduler(self._native.write_block, handlers, self._tables)
         self._forget()
 
     def _forget(self) -> None:
@@ -103,6 +105,7 @@ class Codes:
         self._spent.clear()
         self.size = 0
         self._forget_init_codes()
+        self._plain.forget()
 
     def schedule(self, code: bytes, *, on_disk: bool = True) -> Schedule:
         key = (code, self.fork)
@@ -134,7 +137,7 @@ class Codes:
         """In the middle of a call: drops the schedules that no frame runs."""
         self.untidy = True
         self._held.append(list(self.facts))  # accounts may hold the addresses of these codes
-        self.schedules = {key: each for key, each in self.schedules.items() if each.base in running}
+        self.schedules = {key: each for key, each in self.schedules.items() if each.jumps_base in running}
         self.size = sum(each.size + ENTRY for each in self.schedules.values())
         self.first_frames.clear()
         self.facts.clear()
@@ -153,14 +156,16 @@ class Codes:
                 self.schedules.pop(key, None)
         self.in_use.clear()
 
-    def prepared(self, code: bytes, base: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
+    def prepared(self, code: bytes, jumps: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
         """For a frame that runs long on a plain schedule: base, jumps and place of a better one, if it stands at a
         JUMPDEST."""
         key = (code, self.fork)
         plain = self.schedules.get(key)
-        if plain is None or not plain.plain or plain.base != base or not self._may_fuse(code) or at not in plain.jumps:
+        if plain is None or not plain.plain or plain.jumps_base != jumps or not self._may_fuse(code):
             return None
-        pc = plain.jumps.index(at)
+        first, pc, opens = self._plain.origin(at)
+        if first != at or not opens or code[pc : pc + 1] != _JUMPDEST:
+            return None
         self._retired.append(self.schedules.pop(key))
         self.untidy = True
         self.in_use.discard(key)
@@ -168,10 +173,10 @@ class Codes:
         better = self.schedule(code, on_disk=on_disk)
         return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
-    def schedule_at(self, code: bytes, base: int) -> Schedule:
-        """The one of this code that stands there."""
+    def schedule_with(self, code: bytes, jumps: int) -> Schedule:
+        """The one of this code whose table of jumps is there."""
         for retired in self._retired:
-            if retired.base == base:
+            if retired.jumps_base == jumps:
                 return retired
         return self.schedule(code)
 
@@ -194,7 +199,7 @@ class Codes:
         if not self._init_codes:
             return
         self._tables.init_codes.clear()
-        self._init_codes = {code: each for code, each in self._init_codes.items() if each.base in running}
+        self._init_codes = {code: each for code, each in self._init_codes.items() if each.jumps_base in running}
         self._init_size = sum(each.size + ENTRY for each in self._init_codes.values())
         if self._init_size > INIT_MOST:
             raise NativeLimit(f"more than {INIT_MOST >> 20} MiB of schedules of init code running at once")
@@ -225,7 +230,7 @@ class Codes:
         """A frame's fields from `ip` on, its memory beginning where `start` says."""
         schedule, tables = self.schedule(code), self._tables
         return _FRAME_REST.pack(
-            schedule.base + 16, tables.stacks.address + depth * STACK_ALIGN,
+            schedule.entry, tables.stacks.address + depth * STACK_ALIGN,
             tables.memory.address + start, 0, 0,  # memory
             schedule.base, schedule.jumps_base, schedule.code_base, len(code),
             0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
@@ -253,17 +258,17 @@ class Codes:
             self._forget_idle(running())
             forget()
         schedule = self.schedule(code)
-        places = _PLACES.pack(schedule.code_base, len(code), schedule.base, schedule.jumps_base)
+        places = _PLACES.pack(schedule.code_base, len(code), schedule.base, schedule.jumps_base, schedule.entry)
         if not schedule.plain:
             flags, fields = self.facts_of(code)
             self.facts[code] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :])
         return places
 
 
-_PLACES = struct.Struct(words(Account, "code", "jumps"))
+_PLACES = struct.Struct(words(Account, "code", "entry"))
 
 
 def code_fields(code: bytes, delegate: bytes | None = None) -> bytes:
     """An account's fields for its code, without hash and schedule; with the account it delegates to (EIP-7702)."""
     target = _ZERO if delegate is None else delegate[::-1].ljust(WORD, b"\0")
-    return _ACCOUNT_CODE.pack(_ZERO, address_of(code), len(code), 0, 0, target)
+    return _ACCOUNT_CODE.pack(_ZERO, address_of(code), len(code), 0, 0, 0, target)

@@ -111,7 +111,7 @@ def begin_creation(frame: Frame, gas: u64, top: ptr, salted: u64, ip: ptr) -> u6
         if paid == 0 or set_balance(engine, account, account.balance + value) == 0:
             return CAPPED
     child.schedule = init.schedule
-    child.ip = init.schedule + 16
+    child.ip = init.entry
     child.jumps = init.jumps
     child.code = init.code
     child.code_size = size

@@ -402,7 +402,7 @@ class NativeEngine:
         if not self.codes.is_worth_fusing(message.code, now - self._started):
             return
         at = (view.ip - view.schedule) // 8
-        better = self.codes.prepared(message.code, view.schedule, at, on_disk=not message.creates)
+        better = self.codes.prepared(message.code, view.jumps, at, on_disk=not message.creates)
         if better is not None:
             view.schedule, view.jumps, view.ip = better
 

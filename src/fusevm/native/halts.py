@@ -48,7 +48,7 @@ class Halts:
         unit = self.place(frame, view, behind)
         if unit is None:
             return halt
-        schedule, state = self._codes.schedule_at(frame.message.code, view.schedule), frame.state
+        schedule, state = self._codes.schedule_with(frame.message.code, view.jumps), frame.state
         if schedule.fused_loops:
             self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
@@ -64,5 +64,5 @@ class Halts:
     def place(self, frame: Frame, view: Any, behind: int) -> Unit | None:
         """What stands in the schedule where a frame came back, or so many words before."""
         at = (view.ip - view.schedule) // 8 - behind
-        schedule = self._codes.schedule_at(frame.message.code, view.schedule)
+        schedule = self._codes.schedule_with(frame.message.code, view.jumps)
         return next((unit for unit in self._codes.units(schedule, at) if unit.at == at), None)

@@ -54,6 +54,7 @@ def _call_out(handler: Handler, begin: Any, kind: int, done_status: int = Status
 
 OUTSIDE: dict[str, Opcode] = {
     "SYNC": lambda handler: _python(handler, Status.SYNC),
+    "MORE": lambda handler: _python(handler, Status.MORE),
     "PROBE": lambda handler: _python(handler, Status.PROBE),
     "BLOCKHASH": blockhash,
     "BALANCE": lambda handler: handler.answering(outside.read_balance, handler.pop().value),

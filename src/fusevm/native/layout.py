@@ -28,6 +28,7 @@ class Status:
     ERROR = 12  # a callback failed; Python holds the exception
     CALLING = 13  # a child frame is ready to run; never reaches Python
     PROBE = 14  # a section begins, and somebody wants to look
+    MORE = 15  # the plain schedule must be written on from frame.pc; never reaches Python
 
 
 class Frame(Struct):
@@ -128,6 +129,11 @@ class Engine(Struct):
     dirty: ptr  # places of accounts in their table
     init_codes: ptr  # of InitCode
     init_mask: u64
+    plain_words: ptr  # all plain schedules
+    plain_count: u64  # words written
+    plain_limit: u64
+    plain_origins: ptr
+    origin_count: u64
     kept_codes: ptr  # the code of contracts made in this call
     kept_size: u64
     kept_limit: u64
@@ -210,6 +216,7 @@ class Account(Struct):
     code_size: u64
     schedule: ptr
     jumps: ptr
+    entry: ptr  # where the schedule begins
     delegate: u256  # the account whose code runs in place of its own (EIP-7702)
 
 
@@ -239,6 +246,7 @@ class InitCode(Struct):
     code: ptr
     schedule: ptr  # zero where nothing is known
     jumps: ptr
+    entry: ptr
 
 
 class PlainOp(Struct):

@@ -1,12 +1,17 @@
-"""Plain schedules, made natively: one handler an opcode, nothing folded or fused, dynamic jumps only.
+"""Plain schedules, written natively while code runs: one handler per opcode, nothing folded, dynamic jumps only.
 
-Most code is run a few times, and init code but once: preparing it may not take longer than running it. A plain schedule
-takes some nanoseconds a byte, a fused one a microsecond.
+Most code is run a few times, and most of it not at all; init code runs but once. So a plain schedule is written block
+by block, when a jump first lands there or code is first fallen into. Looking for a jump's target costs a nanosecond or
+two per byte of code before it; what is never reached costs nothing.
+
+All plain schedules of an engine stand in one arena. A table of each code says where its JUMPDESTs are: 0 where there is
+none or nobody has looked, KNOWN where there is one, else the number of the word where its block begins.
 """
 
 from __future__ import annotations
 
 import ctypes
+import struct
 from array import array
 from collections.abc import Callable, Iterator
 
@@ -28,40 +33,54 @@ from fusevm.fuse.sections import (
     Token,
     kinds_of,
 )
-from fusevm.native.arena import Arena
-from fusevm.native.lang import Struct, bswap, exported, fill, inlined, load, native, ptr, slt, store, u8, u32, u64, u256
-from fusevm.native.layout import PlainOp
-from fusevm.native.views import view_of
+from fusevm.native.lang import Struct, bswap, exported, inlined, load, native, ptr, slt, store, u8, u32, u64, u256
+from fusevm.native.layout import Engine, Frame, PlainOp, Status
+from fusevm.native.tables import NativeLimit, Tables
+from fusevm.native.views import words as words_of
 
-AT_HAND = 1 << 18  # bytes of code for which there is always room to write a schedule
-WORDS = 6  # for a byte of code at most: two sections' two, a handler and its operand
-SPLIT = 1 << 31  # gas: a longer section is split, since 32 bits must do
-EVERYWHERE = (1 << 64) - 1
-END, SECTION, GAS_SECTION = 256, 257, 258  # behind the opcodes
+CHUNK = 256  # bytes of code written at a time: a section of these costs less than 32 bits of gas
+CHUNK_WORDS = 6 * CHUNK + 64  # at most: two sections' two, a handler and its operand for each byte, and the way on
+END, SECTION, GAS_SECTION, GO_ON, WRITE_ON = range(256, 261)  # after the opcodes
 OP_SIZE = PlainOp.byte_size()
 JUMPS = ENDS_BLOCK + 1  # ends a block, and nothing but a jump can reach what follows
 SHORT = 8  # bytes that are pushed as one word
 PUSH1 = PUSH0 + 1
+KNOWN = 1
+MUCH_WORDS = 1 << 20
+CALLING, INVALID_JUMP, CAP = Status.CALLING, Status.INVALID_JUMP, Status.CAP
 
 
-class SectionPlace(Struct):
-    """A section of a plain schedule."""
+class PlainCode(Struct):
+    """Stands before the table of where a code's jumps may land."""
 
+    code: ptr
+    size: u64
+    ops: ptr  # of PlainOp: what the fork makes of each byte
+    scanned: u64  # JUMPDESTs before this are in the table
+
+
+class Origin(Struct):
+    """Where a section of a plain schedule comes from."""
+
+    at: u64  # its first word
     pc: u64
-    at: u64  # its first word in the schedule
     opens: u64  # whether it opens a block
 
 
-@exported
-def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr, until: u64, found: SectionPlace) -> u64:
-    """Writes the schedule and where its jumps may land; how many words it has.
+HEADER = PlainCode.byte_size()
+ORIGIN_SIZE = Origin.byte_size()
 
-    Ends at the section that the word `until` is in, and says which that is.
-    """
-    fill(jumps, 0, (size + 1) << 2)
-    count: u64 = 2
-    pc: u64 = 0
-    reached: u64 = 1
+
+@exported
+def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
+    """Writes the schedule from an instruction on; the number of its first word, or 0 where there is no room."""
+    words = engine.plain_words
+    jumps: ptr = plain + HEADER
+    count = engine.plain_count
+    if count + CHUNK_WORDS > engine.plain_limit:
+        return 0
+    begin = count
+    stop = pc + CHUNK
     opened: u64 = 0  # whether a block is being written
     head: u64 = 0  # where its bounds go, and the gas of its first section
     place: u64 = 0  # where the gas of the running section goes
@@ -71,29 +90,26 @@ def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr, until
     needs: u64 = 0
     grows: u64 = 0
     while True:
-        op = PlainOp(ops + END * OP_SIZE)
-        if pc < size:
-            op = PlainOp(ops + u64(load(u8, code, pc)) * OP_SIZE)
+        op = PlainOp(plain.ops + END * OP_SIZE)
+        if pc < plain.size:
+            op = PlainOp(plain.ops + u64(load(u8, plain.code, pc)) * OP_SIZE)
         if op.role == ROLE_DEST:
+            known = u64(load(u32, jumps, pc << 2))
             if opened != 0:
                 end_block(words, head, place, first_gas, gas, needs, grows)
-            opened = 0
-            reached = 1
-            store(jumps, pc << 2, u32(count))
-        if reached == 0:
-            if count > until:
-                return count
-            pc = next_dest(code, size, pc)
-            if pc >= size:
-                return count
-            continue
+                opened = 0
+                if known > KNOWN:
+                    store(words, count << 3, PlainOp(plain.ops + GO_ON * OP_SIZE).handler)
+                    store(words, (count + 1) << 3, words + (known << 3))
+                    engine.plain_count = count + 2
+                    return begin
+            if known <= KNOWN and pc < stop:
+                store(jumps, pc << 2, u32(count))
         if opened == 0:
-            if count > until:
-                return count
-            found.pc = pc
-            found.at = count
-            found.opens = 1
-            store(words, count << 3, PlainOp(ops + SECTION * OP_SIZE).handler)
+            if pc >= stop:
+                break
+            note_origin(engine, count, pc, 1)
+            store(words, count << 3, PlainOp(plain.ops + SECTION * OP_SIZE).handler)
             head = count + 1
             place = head
             count += 2
@@ -102,6 +118,9 @@ def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr, until
             needs = 0
             grows = 0
             opened = 1
+        elif pc >= stop:
+            end_block(words, head, place, first_gas, gas, needs, grows)
+            break
         gas += op.gas
         if slt(needs, op.pops - height):
             needs = op.pops - height
@@ -113,26 +132,22 @@ def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr, until
             count += 1
         if op.role == ROLE_PUSH:
             if op.immediate <= SHORT:
-                store(words, count << 3, u64(pushed(code, size, pc + 1, op.immediate)))
+                store(words, count << 3, u64(pushed(plain.code, plain.size, pc + 1, op.immediate)))
                 count += 1
             else:
-                store(words, count << 3, pushed(code, size, pc + 1, op.immediate))
+                store(words, count << 3, pushed(plain.code, plain.size, pc + 1, op.immediate))
                 count += 4
         elif op.role == ROLE_ASK or op.role == ROLE_PC:
             store(words, count << 3, pc)
             count += 1
         pc += op.immediate + 1
-        if op.ending == ENDS_SECTION or (op.ending == GOES_ON and gas >= SPLIT):
+        if op.ending == ENDS_SECTION:
             if place == head:
                 first_gas = gas
             else:
                 store(words, place << 3, gas)
-            if count > until:
-                return count
-            found.pc = pc
-            found.at = count
-            found.opens = 0
-            store(words, count << 3, PlainOp(ops + GAS_SECTION * OP_SIZE).handler)
+            note_origin(engine, count, pc, 0)
+            store(words, count << 3, PlainOp(plain.ops + GAS_SECTION * OP_SIZE).handler)
             place = count + 1
             count += 2
             gas = 0
@@ -140,20 +155,74 @@ def plain_schedule(code: ptr, size: u64, ops: ptr, words: ptr, jumps: ptr, until
             end_block(words, head, place, first_gas, gas, needs, grows)
             opened = 0
             if op.ending == JUMPS:
-                reached = 0
+                engine.plain_count = count
+                return begin
+    store(words, count << 3, PlainOp(plain.ops + WRITE_ON * OP_SIZE).handler)
+    store(words, (count + 1) << 3, pc)
+    engine.plain_count = count + 2
+    return begin
 
 
 @inlined
-def next_dest(code: ptr, size: u64, pc: u64) -> u64:
-    """Where the next JUMPDEST stands, from an instruction on; the size or more where there is none."""
-    while pc < size:
-        byte = u64(load(u8, code, pc))
+def note_origin(engine: Engine, at: u64, pc: u64, opens: u64) -> None:
+    origin = Origin(engine.plain_origins + engine.origin_count * ORIGIN_SIZE)
+    origin.at = at
+    origin.pc = pc
+    origin.opens = opens
+    engine.origin_count += 1
+
+
+@native
+def scan(plain: PlainCode, pc: u64) -> None:
+    """Enters the JUMPDESTs up to a pc into the table: those that are not inside push data."""
+    jumps: ptr = plain + HEADER
+    at = plain.scanned
+    while at <= pc:
+        byte = u64(load(u8, plain.code, at))
         if byte == JUMPDEST:
-            return pc
-        pc += 1
-        if byte - PUSH1 < 32:
-            pc += byte - (PUSH1 - 1)
-    return pc
+            if u64(load(u32, jumps, at << 2)) == 0:
+                store(jumps, at << 2, u32(KNOWN))
+        elif byte - PUSH1 < 32:
+            at += byte - (PUSH1 - 1)
+        at += 1
+    plain.scanned = at
+
+
+@native
+def land(engine: Engine, frame: Frame) -> u64:
+    """A jump found no block: writes it, so that the jump can be tried again; or INVALID_JUMP."""
+    plain = PlainCode(frame.jumps - HEADER)
+    target = load(u256, frame.sp - 32)
+    if target >= u256(plain.size):
+        return INVALID_JUMP
+    pc = u64(target)
+    if pc >= plain.scanned:
+        scan(plain, pc)
+    known = u64(load(u32, frame.jumps, pc << 2))
+    if known == 0:
+        return INVALID_JUMP
+    if known == KNOWN and write_block(engine, plain, pc) == 0:
+        return CAP
+    frame.ip = frame.ip - 8  # the jump, once more
+    return CALLING
+
+
+@native
+def write_on(engine: Engine, frame: Frame) -> u64:
+    """Code that was not yet written is fallen into: writes it, and a way there in the place of the request."""
+    plain = PlainCode(frame.jumps - HEADER)
+    number: u64 = 0
+    if frame.pc < plain.size:
+        number = u64(load(u32, frame.jumps, frame.pc << 2))
+    if number <= KNOWN:
+        number = write_block(engine, plain, frame.pc)
+        if number == 0:
+            return CAP
+    place: ptr = engine.plain_words + (number << 3)
+    store(frame.ip - 16, 0, PlainOp(plain.ops + GO_ON * OP_SIZE).handler)
+    store(frame.ip - 8, 0, place)
+    frame.ip = place
+    return CALLING
 
 
 @native
@@ -185,44 +254,91 @@ def pushed(code: ptr, size: u64, start: u64, length: u64) -> u256:
     return value
 
 
-class PlainScheduler:
-    """Makes plain schedules of code on one fork."""
+class PlainSchedule(Schedule):
+    """The schedule of one code, as far as it is written."""
 
-    def __init__(self, write: Callable[..., int], handlers: Handlers) -> None:
+    __slots__ = ("_table",)
+
+    def __init__(self, code: bytes, ops: int, words: int) -> None:
+        table = self._table = bytearray(HEADER + 4 * (len(code) + 1))
+        start = ctypes.addressof(ctypes.c_char.from_buffer(table))
+        _PLAIN_CODE.pack_into(table, 0, address_of(code), len(code), ops, 0)
+        self.code, self.code_base = code, address_of(code)
+        self.base, self.jumps_base = words, start + HEADER
+        self.units, self.kinds, self.fused_loops, self.plain = [], b"", False, True
+        self.entry = 0
+
+    @property
+    def header(self) -> int:
+        return self.jumps_base - HEADER
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes beside what is written of it."""
+        return len(self._table) + len(self.code)
+
+
+_PLAIN_CODE = struct.Struct(words_of(PlainCode))
+
+
+class PlainScheduler:
+    """Makes plain schedules, in the arena of one engine."""
+
+    def __init__(self, write: Callable[..., int], handlers: Handlers, tables: Tables) -> None:
         self._write = write
         self._handlers = handlers
-        self._tables: dict[Fork, array[int]] = {}
-        self._room = self._room_for(AT_HAND)
-        self._found = view_of(SectionPlace)()
+        self._tables = tables
+        self._ops: dict[Fork, array[int]] = {}
 
-    @staticmethod
-    def _room_for(size: int) -> tuple[Arena, Arena]:
-        """To write schedule and jumps of so much code."""
-        return Arena(8 * (WORDS * (size + 2) + 2)), Arena(4 * (size + 1))
-
-    def schedule(self, code: bytes, fork: Fork) -> Schedule:
-        room = self._room if len(code) <= AT_HAND else self._room_for(len(code))
-        count = self._written(code, fork, room, EVERYWHERE)
-        words, jumps = array("Q"), array("I")
-        words.frombytes(room[0].view(room[0].address, 8 * count))
-        jumps.frombytes(room[1].view(room[1].address, 4 * (len(code) + 1)))
-        schedule = Schedule(words, jumps, code, [], b"")
-        schedule.plain = True
+    def schedule(self, code: bytes, fork: Fork) -> PlainSchedule:
+        ops = self._ops.get(fork)
+        if ops is None:
+            ops = self._ops[fork] = plain_ops(fork, self._handlers)
+        schedule = PlainSchedule(code, ops.buffer_info()[0], self._tables.plain_words.address)
+        schedule.entry = schedule.base + 8 * self.block(schedule, 0)
         return schedule
 
-    def _written(self, code: bytes, fork: Fork, room: tuple[Arena, Arena], until: int) -> int:
-        table = self._tables.get(fork)
-        if table is None:
-            table = self._tables[fork] = plain_ops(fork, self._handlers)
-        places = address_of(code), len(code), table.buffer_info()[0], room[0].address, room[1].address
-        return self._write(*places, until, ctypes.addressof(self._found))
+    def block(self, schedule: PlainSchedule, pc: int) -> int:
+        """Writes a block; the number of its first word."""
+        number = self._write(self._tables.address, schedule.header, pc)
+        if not number:
+            raise NativeLimit("plain schedules of more code than there is room for")
+        return number
+
+    def forget(self) -> None:
+        """No plain schedule is used any more."""
+        shared = self._tables.shared
+        if shared.plain_count > MUCH_WORDS:
+            self._tables.plain_words.give_back(0)
+            self._tables.plain_origins.give_back(0)
+        shared.plain_count, shared.origin_count = 2, 0
+
+    def origin(self, at: int) -> tuple[int, int, bool]:
+        """Of the section that a word is in: its first word, its pc, whether it opens a block."""
+        arena = self._tables.plain_origins
+
+        def read(number: int) -> tuple[int, int, int]:
+            found: tuple[int, int, int] = _ORIGIN.unpack_from(arena.map, arena.skip + number * ORIGIN_SIZE)
+            return found
+
+        low, high = 0, self._tables.shared.origin_count
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if read(middle)[0] <= at else (low, middle)
+        first, pc, opens = read(low)
+        return first, pc, bool(opens)
 
     def section(self, code: bytes, fork: Fork, at: int) -> list[Unit]:
-        """What stands in the section that the schedule's word `at` is in, to tell where a frame failed."""
-        room = self._room if len(code) <= AT_HAND else self._room_for(len(code))
-        self._written(code, fork, room, at)
-        found = self._found
-        return next(plain_sections(code, fork, self._handlers.native, found.pc, found.at, opens=bool(found.opens)))
+        """What stands in the section that a word is in, to tell where a frame failed."""
+        first, pc, opens = self.origin(at)
+        head, *others = next(plain_sections(code, fork, self._handlers.native, pc, first, opens=opens))
+        (packed,) = struct.unpack("<Q", self._tables.plain_words.read(8 * (first + 1), 8))
+        assert head.section is not None
+        gas = packed & 0xFFFFFFFF if opens else packed  # of as much as is written
+        return [head._replace(section=head.section._replace(gas=gas)), *others]
+
+
+_ORIGIN = struct.Struct(words_of(Origin))
 
 
 def plain_form(kind: Kind) -> tuple[str, int]:
@@ -252,14 +368,9 @@ def plain_ops(fork: Fork, handlers: Handlers) -> array[int]:
         handler = at[name,] if name else 0
         table += (handler, kind.gas, kind.pops, kind.delta & (1 << 64) - 1, kind.immediate, role, ending)
     table += (at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS)
-    for name in ("SECTION", "GASSECTION"):
+    for name in ("SECTION", "GASSECTION", "JUMP@", "MORE"):
         table += (at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON)
     return array("Q", table)
-
-
-def plain_units(code: bytes, fork: Fork, native: frozenset[str]) -> list[Unit]:
-    """What stands in a plain schedule."""
-    return [unit for section in plain_sections(code, fork, native) for unit in section]
 
 
 def plain_sections(
@@ -289,8 +400,6 @@ def plain_sections(
                 at += 1 + operands
             pc += 1 + kind.immediate
             ending = JUMPS if kind.ending == ENDS_BLOCK and kind.name != "JUMPI" else kind.ending
-            if ending == GOES_ON and gas >= SPLIT:
-                ending = ENDS_SECTION
         section = Section(start, gas, 0 if opens else -1, 0, [])
         yield [
             Unit(place, (name,), (Token(name, 0, where, int(n > 0)),), None if n else section)

@@ -78,7 +78,7 @@ def charge(frame: Frame, gas: u64, amount: u64) -> u64:
 
 @inlined
 def hasten(frame: Frame, gas: u64, words: u64) -> u64:
-    """Ends the slice, by putting its gas back into the reserve, once much was hashed: that takes longer than its gas."""
+    """Ends the slice, its gas going back to the reserve, once much was hashed: that takes longer than its gas."""
     engine = Engine(frame.engine)
     engine.hashed += words
     if unlikely(engine.hashed > HASHED_IN_SLICE):

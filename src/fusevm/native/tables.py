@@ -37,6 +37,7 @@ class Caps:
     journal: int = 1 << 24  # changes that can be undone, at 100 gas
     logs: int = 1 << 28  # bytes of logs, at 8 gas
     codes: int = 1 << 26  # bytes of new contracts' code, at 200 gas
+    plain: int = 1 << 25  # words of plain schedules, of all code that ran
 
     def halved(self) -> Caps:
         """For a machine with less address space."""
@@ -81,6 +82,8 @@ class Tables:
         self.logs = Arena(caps.logs)
         self.dirty = Arena(caps.accounts * 8)
         self.kept_codes = Arena(caps.codes)
+        self.plain_words = Arena(caps.plain * 8)
+        self.plain_origins = Arena(caps.plain // 2 * 24)
         self.init_codes = Arena(INIT_CODES * InitCode.byte_size())
         self.block_hashes = Arena(256 * BlockHash.byte_size())
         self.slot_index = self._index(self.slot_heads, self.slots, SLOT_SIZE)
@@ -108,6 +111,9 @@ class Tables:
         shared.kept_codes, shared.kept_limit = self.kept_codes.address, caps.codes
         shared.init_codes, shared.init_mask = self.init_codes.address, INIT_CODES - 1
         shared.block_hashes = self.block_hashes.address
+        shared.plain_words, shared.plain_limit = self.plain_words.address, caps.plain
+        shared.plain_origins = self.plain_origins.address
+        shared.plain_count = 2  # 0 and 1 mean something else
         shared.epoch = 1
         shared.secret_0, shared.secret_1, shared.secret_2, shared.secret_3 = struct.unpack("<4Q", os.urandom(32))
 

@@ -305,15 +305,15 @@ class World:
         self.look_at_clock()
         table = self._tables.init_codes
         at = table.skip + address - table.address
-        hashed, size, place, _, _ = _INIT_CODE.unpack_from(table.map, at)
+        hashed, size, place, *_ = _INIT_CODE.unpack_from(table.map, at)
         schedule = self._codes.init_code(ctypes.string_at(place, size), self._running)
-        places = schedule.code_base, schedule.base, schedule.jumps_base
+        places = schedule.code_base, schedule.base, schedule.jumps_base, schedule.entry
         _INIT_CODE.pack_into(table.map, at, hashed, size, *places)
 
     def _running(self) -> set[int]:
-        """Where the schedules of frames are."""
+        """Where the tables of jumps of frames are."""
         tables = self._tables
-        return {view.schedule for view in tables.views[: tables.depth() + 1]}
+        return {view.jumps for view in tables.views[: tables.depth() + 1]}
 
     def _load_code(self, address: int) -> None:
         self.look_at_clock()
