@@ -17,7 +17,7 @@ from typing import Any
 from fusevm.evm.forks import LATEST
 from fusevm.fuse.schedule import build_schedule
 from fusevm.native.build import library
-from fusevm.native.plain import PlainScheduler
+from fusevm.native.engine import engine
 
 LEAST = 256  # bytes: shorter code costs what a call costs
 SIZE = 24_576
@@ -76,17 +76,22 @@ def per_byte(code: bytes, build: Callable[[bytes], object]) -> float:
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
     handlers = library().handlers
-    plain = PlainScheduler(library().plain_schedule, handlers)
+    plain = engine(tiered=True).codes._plain
+
+    def begun(code: bytes) -> None:
+        plain.forget()
+        plain.schedule(code, LATEST)
+
     for title, some in (("contract", list(contracts(folder))), ("made up", list(HOSTILE.items()))):
         bytes_in_all = sum(len(code) for _, code in some)
         fused = [per_byte(code, lambda code: build_schedule(code, LATEST, handlers)) for _, code in some]
-        plainly = [per_byte(code, lambda code: plain.schedule(code, LATEST)) for _, code in some]
-        print(f"{title:40}   bytes   µs a byte, fused and plain")
+        plainly = [per_byte(code, begun) for _, code in some]
+        print(f"{title:40}   bytes   µs per byte: fused, and plain as far as its first block")
         for cost, short, (name, code) in sorted(zip(fused, plainly, some, strict=True), reverse=True)[:12]:
             print(f"{name:40} {len(code):7} {cost:9.2f} {short:9.3f}")
         for kind, costs in (("fused", fused), ("plain", plainly)):
             total = sum(cost * len(code) for cost, (_, code) in zip(costs, some, strict=True)) / bytes_in_all
-            print(f"{len(some)} {kind}: {total:.3f} µs a byte, from {min(costs):.3f} to {max(costs):.3f}")
+            print(f"{len(some)} {kind}: {total:.3f} µs per byte, from {min(costs):.3f} to {max(costs):.3f}")
         print()
 
 
