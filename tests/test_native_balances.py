@@ -148,3 +148,44 @@ def test_contracts_that_pay_create_and_fail_at_random_agree(fork: str) -> None:
         if fork in ("byzantium", "tangerine whistle"):
             codes = {address: code.replace("SELFBALANCE", "ADDRESS BALANCE") for address, code in codes.items()}
         agreed(codes, fork, value=rng.choice([0, 3]), gas=rng.choice([60_000, 400_000, 3_000_000]))
+
+
+# -- accounts that a payment creates ----------------------------------------------------------------------------------
+
+LOOK = f"{push(NOBODY)} EXTCODEHASH {push(NOBODY)} BALANCE {push(NOBODY)} EXTCODESIZE"
+KEEP = "PUSH1 96 MSTORE PUSH1 64 MSTORE PUSH1 32 MSTORE"  # what LOOK found
+PAYMENTS = {
+    "it is there after that": f"{call(NOBODY, value=1)} {LOOK} {KEEP}",
+    "and was not before": f"{LOOK} {KEEP} {call(NOBODY, value=1)} {LOOK} ADD ADD PUSH0 MSTORE",
+    "a second payment creates nothing": f"{call(NOBODY, value=1)} {call(NOBODY, value=1)} {LOOK} {KEEP}",
+    "undone, it is not there": f"{call(OTHER, value=2)} {LOOK} {KEEP}",
+    "undone, it is created again": f"{call(OTHER, value=2)} {call(NOBODY, value=1)} {LOOK} {KEEP} {call(OTHER)}",
+    "seen, undone and seen": f"{LOOK} {KEEP} {call(OTHER, value=2)} {LOOK} ADD ADD PUSH0 MSTORE"
+    f" {call(NOBODY, value=1)}",
+    "Python knows of it": f"{call(NOBODY, value=1)} {call(bytes(19) + bytes([4]), value=1)} {LOOK} {KEEP}",
+    "Python knew of it before it was undone": f"{call(OTHER, value=3)} {LOOK} {KEEP} {call(NOBODY, value=1)}",
+}
+
+
+@pytest.mark.parametrize("fork", ["osaka", "shanghai", "byzantium"])
+@pytest.mark.parametrize("inner", [f"{call(NOBODY, value=1)} {LOOK} PUSH0 PUSH0 REVERT",
+                                   f"{call(NOBODY, value=1)} {call(bytes(19) + bytes([4]), value=1)} {LOOK} INVALID",
+                                   f"{push(NOBODY)} SELFDESTRUCT"])  # fmt: skip
+@pytest.mark.parametrize("what", PAYMENTS)
+def test_an_account_that_a_payment_creates(what: str, inner: str, fork: str) -> None:
+    seen = []
+    for tier in ("reference", "native", "auto"):
+        evm = EVM(fork, tier)
+        for address, program in ((HERE, f"{PAYMENTS[what]} PUSH1 128 PUSH0 RETURN"), (OTHER, inner)):
+            if fork != "osaka":
+                program = program.replace("PUSH0", "PUSH1 0")
+            if fork == "byzantium":
+                program = program.replace("EXTCODEHASH", "BALANCE")
+            evm.set_code(address, assemble(program))
+            evm.set_balance(address, 100)
+        result = evm.call(HERE)
+        seen.append((result, evm.state_root))
+        with evm.snapshot():
+            seen[-1] += (evm.call(HERE), evm.state_root)
+        assert evm.state_root == seen[-1][1]
+    assert seen[0] == seen[1] == seen[2]

@@ -183,3 +183,26 @@ def test_the_memory_limit_holds_on_the_default_tier() -> None:
     for run in (lambda: evm.call(HERE, gas=1 << 62), lambda: evm.deploy(evm.get_code(HERE), gas=1 << 62)):
         with pytest.raises(EngineLimit, match="memory"):
             run()
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("before", [0, 1, 250, 251, 252, 255, 256, 257, 600])
+@pytest.mark.parametrize("jump", ["PUSH2 {to} JUMP", "PUSH1 1 PUSH2 {to} JUMPI", "PUSH0 PUSH2 {to} JUMPI"])
+def test_a_jump_lands_on_what_is_a_jumpdest_wherever_it_stands(before: int, jump: str) -> None:
+    """Not inside push data, not past the end, and not on what merely looks like one."""
+    start = len(assemble(jump.format(to=0)))
+    filling = b"\x5b\x60\x5b\x7f" + b"\x5b" * 32 + b"\x62\x5b\x5b\x5b\x01"
+    body = bytes(before) + filling + b"\x00" + filling + b"\x61\x5b"
+    for to in (*range(start, start + len(body) + 3), 0xFFFF):
+        if abs(to - start - before) < 90 or to % 16 == 0:
+            agreed(Case(assemble(jump.format(to=to)) + body), 5_000, tiers=("auto",))
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("size", [254, 255, 256, 257, 258, 511, 512, 513, 1025])
+@pytest.mark.parametrize("filling", ["5b", "5a50", "5f50", "600150", "7f" + "5b" * 32 + "50", "5b5f5056"])
+def test_code_longer_than_what_is_written_at_a_time_goes_on(size: int, filling: str) -> None:
+    code = (bytes.fromhex(filling) * size)[:size] + assemble("PUSH1 7 PUSH0 SSTORE PUSH1 5 PUSH0 MSTORE8")
+    case = Case(code + assemble("PUSH0 SLOAD PUSH2 1 ADD PUSH1 1 JUMPI"))
+    for gas in (50_000, 300, size, 2 * size, 2 * size + 22_150):
+        agreed(case, gas, tiers=("auto",))

@@ -11,7 +11,7 @@ from fusevm.evm.opcodes import BY_NAME
 from fusevm.fuzz import words
 from fusevm.fuzz.code import Code
 from fusevm.fuzz.loops import flood, loop
-from fusevm.fuzz.outside import call, call_precompile, create
+from fusevm.fuzz.outside import call, call_precompile, create, pay
 from fusevm.fuzz.statements import STRAIGHT, address
 from fusevm.fuzz.weighted import Weighted
 from fusevm.fuzz.writer import VOCABULARIES, Writer
@@ -251,6 +251,7 @@ FLOW: tuple[tuple[float, Statement, str], ...] = (
     (0.02, flood, "JUMP"),
     (0.01, cycle, "JUMP"),
     (3.0, call, "CALL"),
+    (1.0, pay, "CALL"),
     (1.5, call_precompile, "CALL"),
     (1.0, creation, "CREATE"),
 )  # fmt: skip

@@ -25,6 +25,22 @@ def call(w: Writer) -> None:
     _look_at_result(w)
 
 
+def pay(w: Writer) -> None:
+    """Sends value to an account, often one that is not there, and looks at what it is after that."""
+    rng = w.rng
+    target = rng.choice((*w.around.targets, 0xF00D, 0xF00E, 0xF00F))
+    for _ in range(rng.choice((1, 1, 2))):
+        for _ in range(4):
+            w.push(0)
+        w.push(rng.choice((1, 1, 2)))
+        w.push(target)
+        _gas(w)
+        w.op("CALL")
+    if w.chance(0.8):
+        w.push(target)
+        w.op(rng.choice([name for name in ("EXTCODEHASH", "EXTCODEHASH", "EXTCODESIZE", "BALANCE") if w.has(name)]))
+
+
 def call_precompile(w: Writer) -> None:
     """With input it can work on, brought into memory from a part of the code."""
     rng = w.rng
