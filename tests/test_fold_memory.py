@@ -251,6 +251,14 @@ def test_memory_no_gas_can_pay_for_ends_the_block() -> None:
     assert block.terminator.op == "INVALID"
 
 
+def test_where_gas_may_fall_running_out_of_it_is_not_kept() -> None:
+    """Decided: a store to memory nobody reads goes, whatever its memory would have cost; see docs/ir.md."""
+    text = "PUSH 1 PUSH32 0x" + "f0" * 32 + " MSTORE STOP"
+    assert fold_steps(text, OPTIMISE) == []
+    assert folded(text, OPTIMISE)[0].terminator.op == "STOP"
+    assert folded(text)[0].terminator.op == "INVALID"
+
+
 def test_where_gas_may_fall_no_checks_are_split_off() -> None:
     assert folded("CALLER PUSH 0 MSTORE", OPTIMISE)[1].checks == 0
 
