@@ -15,7 +15,9 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.code_cache import CodeCache
 from fusevm.native import codes, plain
 from fusevm.native.engine import NativeEngine, engine
+from fusevm.native.tables import Caps
 from fusevm.reference.frame import CACHED, Frame, jump_map
+from fusevm.reference.interpreter import execute as execute_reference
 from nativeprograms import Case, agreed
 from programs import HERE, NOBODY, OTHER, call, push
 
@@ -127,6 +129,37 @@ def test_of_new_code_only_what_runs_is_prepared(monkeypatch: pytest.MonkeyPatch)
     assert 2 < known._tables.shared.plain_count < 100
 
 
+def test_a_block_is_written_once_however_jumps_land(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the last to the first, each falling into the next."""
+    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    block, size = bytes.fromhex("5b80600457"), 20_000  # JUMPDEST DUP1 PUSH1 4 JUMPI
+    head = assemble(f"PUSH3 {size} loop: JUMPDEST PUSH1 5 SWAP1 SUB DUP1 JUMP")
+    head = assemble(f"PUSH3 {len(head) + size} loop: JUMPDEST PUSH1 5 SWAP1 SUB DUP1 JUMP")
+    known = engine(tiered=True).codes
+    known._forget()
+    evm = EVM()
+    evm.set_code(HERE, head + block * (size // 5))
+    evm.call(HERE)
+    assert known._tables.shared.plain_count < 4 * size
+
+
+def test_an_arena_full_of_plain_schedules_is_emptied_before_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    native = engine(tiered=True)
+    small = NativeEngine(native.native, native.handlers, caps=Caps(plain=1 << 13), tiered=True)
+    evm, fallen = EVM(tier="reference"), []
+
+    def reference(*given: Any) -> Any:
+        fallen.append(given)
+        return execute_reference(*given)
+
+    monkeypatch.setattr("fusevm.native.engine.execute_reference", reference)
+    evm._execute = lambda message, state, context, hooks: small.execute(message, state, context)
+    for number in range(60):
+        evm.set_code(HERE, assemble("PUSH1 1 POP " * 150 + "STOP") + bytes([number]))
+        assert evm.call(HERE).gas_used == 750
+    assert len(fallen) < 5
+
+
 # -- halts ------------------------------------------------------------------------------------------------------------
 
 
@@ -157,6 +190,24 @@ def test_a_halt_is_explained_from_storage_as_native_code_has_it() -> None:
     store = "".join(f"PUSH1 {n} PUSH1 {n} SSTORE PUSH1 {n} PUSH1 {n + 1} TSTORE " for n in range(1, 20))
     agreed(Case(f"{store} PUSH1 3 SLOAD PUSH1 3 TLOAD ADD PUSH1 4 SLOAD SUB JUMP"), 10_000_000)
     agreed(Case(f"{store} PUSH1 3 SLOAD PUSH1 100 SSTORE GAS PUSH1 3 SSTORE"), 600_000)
+
+
+WATCHED = bytes.fromhex("b0" * 20)
+REPLAYED = {  # a block that is bound to fail is replayed from its start: what the replay itself did must not show twice
+    "a slot written twice": ("PUSH1 1 PUSH1 0 SSTORE PUSH1 3 PUSH1 0 SSTORE PUSH1 1 PUSH1 2 SSTORE POP", 30_000),
+    "a slot written and one read": (
+        "PUSH1 1 PUSH1 0 SSTORE PUSH1 3 PUSH1 0 SSTORE PUSH1 1 PUSH1 2 SLOAD POP POP",
+        24_400,
+    ),
+    "an address warmed in vain": (f"{call(OTHER)} POP {push(WATCHED)} BALANCE PUSH1 2 SSTORE POP", 20_000),
+}
+
+
+@pytest.mark.parametrize("what", REPLAYED)
+def test_a_replay_sees_what_the_frame_saw(what: str) -> None:
+    program, gas = REPLAYED[what]
+    others = {OTHER: f"{push(WATCHED)} BALANCE PUSH0 PUSH0 REVERT"}
+    agreed(Case(program, others, prepare=lambda evm: evm.set_balance(WATCHED, 3)), gas, tiers=("native", "auto"))
 
 
 # -- what native code does itself -------------------------------------------------------------------------------------

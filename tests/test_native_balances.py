@@ -7,6 +7,7 @@ import random
 import pytest
 
 from fusevm import EVM, Result
+from fusevm.chain.addresses import create2_address
 from fusevm.evm.assembly import assemble
 from programs import CALLER, HERE, NOBODY, OTHER, call, push
 
@@ -188,4 +189,45 @@ def test_an_account_that_a_payment_creates(what: str, inner: str, fork: str) -> 
         with evm.snapshot():
             seen[-1] += (evm.call(HERE), evm.state_root)
         assert evm.state_root == seen[-1][1]
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_a_contract_made_where_a_payment_created_an_account_is_undone_with_it() -> None:
+    """Python looks in between: each call of new code asks it for a schedule."""
+    maker = bytes.fromhex("f1" * 20)
+    place = create2_address(maker, 0, b"")
+    seen = []
+    for tier in ("reference", "native", "auto"):
+        evm = EVM(tier=tier)
+        evm.set_balance(maker, 10)
+        for number, address in enumerate(CONTRACTS[:2]):
+            evm.set_code(address, assemble(f"PUSH1 {number} POP"))
+        steps = f"{call(place, value=1)} POP {call(CONTRACTS[0])} POP PUSH0 PUSH0 PUSH0 PUSH0 CREATE2 POP"
+        evm.set_code(maker, assemble(f"{steps} {call(CONTRACTS[1])} POP PUSH0 PUSH0 REVERT"))
+        evm.set_code(HERE, assemble(f"{call(maker)} POP"))
+        seen.append((evm.call(HERE), evm.call(maker), sorted(evm.state.accounts), evm.state_root))
+    assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("fork", ["frontier", "homestead", "tangerine whistle"])
+def test_a_contract_that_was_undone_and_made_again_is_there_before_eip_161(fork: str) -> None:
+    """It has neither nonce nor balance, only code."""
+    outer, maker, heir = CONTRACTS[:3]
+    pay = f"PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 1 {push(heir)} PUSH2 5000 CALL POP"
+    init = assemble(f"{pay} PUSH1 1 PUSH1 0 RETURN")
+    store = "".join(f"PUSH1 {byte} PUSH1 {n} MSTORE8 " for n, byte in enumerate(init))
+    make = (
+        f"{store} PUSH1 {len(init)} PUSH1 0 PUSH1 1 CREATE POP CALLDATASIZE PUSH2 @bad JUMPI STOP bad: JUMPDEST INVALID"
+    )
+    twice = "".join(
+        f"PUSH1 0 PUSH1 0 PUSH1 {size} PUSH1 0 PUSH1 0 {push(maker)} PUSH3 200000 CALL POP " for size in (1, 0)
+    )
+    seen = []
+    for tier in ("reference", "native", "auto"):
+        evm = EVM(fork, tier)
+        evm.set_code(outer, assemble(twice))
+        evm.set_code(maker, assemble(make))
+        evm.set_balance(maker, 5)
+        evm.set_balance(heir, 1)
+        seen.append((evm.call(outer, gas=3_000_000), sorted(evm.state.accounts), evm.state_root))
     assert seen[0] == seen[1] == seen[2]

@@ -83,7 +83,7 @@ class Codes:
     def make_room(self) -> None:
         """Only between calls, where it is `untidy`."""
         self.untidy = False
-        if self.size > KEPT or self._tables.shared.plain_count > KEPT // 8:
+        if self.size > KEPT or self._plain.is_crowded:
             self._forget()
         self._retired, self._held, self._fused = [], [], 0
         if not self.tiered:  # what ran plainly for the last call's sake
@@ -192,6 +192,7 @@ class Codes:
                 schedule = self._plain.schedule(code, self.fork)
             self._init_codes[code] = schedule
             self._init_size += schedule.size + ENTRY
+            self.untidy = True
         return schedule
 
     def _forget_init_codes(self, running: Container[int] = ()) -> None:

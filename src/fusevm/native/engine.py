@@ -110,6 +110,7 @@ class NativeEngine:
         try:
             return self._execute(message, state, context)
         except NativeLimit:
+            self.codes.untidy = True
             state.undo_to_length(entries)
             return execute_reference(message, state, context)
 

@@ -47,6 +47,7 @@ SHORT = 8  # bytes that are pushed as one word
 PUSH1 = PUSH0 + 1
 KNOWN = 1
 MUCH_WORDS = 1 << 20
+MOST_WORDS = 1 << 23
 CALLING, INVALID_JUMP, CAP = Status.CALLING, Status.INVALID_JUMP, Status.CAP
 
 
@@ -98,12 +99,12 @@ def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
             if opened != 0:
                 end_block(words, head, place, first_gas, gas, needs, grows)
                 opened = 0
-                if known > KNOWN:
-                    store(words, count << 3, PlainOp(plain.ops + GO_ON * OP_SIZE).handler)
-                    store(words, (count + 1) << 3, words + (known << 3))
-                    engine.plain_count = count + 2
-                    return begin
-            if known <= KNOWN and pc < stop:
+            if known > KNOWN:  # it is written already; the first one never is
+                store(words, count << 3, PlainOp(plain.ops + GO_ON * OP_SIZE).handler)
+                store(words, (count + 1) << 3, words + (known << 3))
+                engine.plain_count = count + 2
+                return begin
+            if pc < stop:
                 store(jumps, pc << 2, u32(count))
         if opened == 0:
             if pc >= stop:
@@ -304,6 +305,12 @@ class PlainScheduler:
         if not number:
             raise NativeLimit("plain schedules of more code than there is room for")
         return number
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so much is written that it should be forgotten before the next call."""
+        shared = self._tables.shared
+        return bool(shared.plain_count > min(shared.plain_limit // 4, MOST_WORDS))
 
     def forget(self) -> None:
         """No plain schedule is used any more."""

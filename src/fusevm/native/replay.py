@@ -5,13 +5,24 @@ Copying the whole table into the state would cost more than the call did.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from fusevm.chain.state import State
 from fusevm.native.layout import SLOT_WARM
 
 Place = tuple[bytes, int]
+
+
+class _Overlay(set[bytes]):
+    """Addresses that the replay warms, over those that are warm natively."""
+
+    def __init__(self, below: Container[bytes]) -> None:
+        super().__init__()
+        self._below = below
+
+    def __contains__(self, address: object) -> bool:
+        return super().__contains__(address) or address in self._below
 
 
 class ReplayState(State):
@@ -23,6 +34,7 @@ class ReplayState(State):
         self._written: dict[Place, int] = {}
         self._written_transient: dict[Place, int] = {}
         self.ledger = None  # what the replay does is undone by the state's own journal
+        self.warm_addresses = _Overlay(state.warm_addresses)
 
     def storage(self, address: bytes, key: int) -> int:
         found = self._written.get((address, key))
@@ -33,7 +45,10 @@ class ReplayState(State):
 
     def original_storage(self, address: bytes, key: int) -> int:
         slot = self._slot_at(address, key, False)
-        return super().original_storage(address, key) if slot is None else int.from_bytes(slot.original, "little")
+        if slot is not None:
+            return int.from_bytes(slot.original, "little")
+        original = self.original.get((address, key))
+        return State.storage(self, address, key) if original is None else original
 
     def set_storage(self, address: bytes, key: int, value: int) -> None:
         self._write(self._written, (address, key), value)

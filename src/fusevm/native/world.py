@@ -141,6 +141,7 @@ class World:
         self.warmth = NativeWarmth(self._is_warm, self._warm)
         self.changed: dict[bytes, Before] = {}  # accounts that changed, as far as Python knows
         self.made: dict[bytes, bool] = {}  # of these, contracts made natively; whether there was no account before
+        self.inserted: dict[bytes, StateAccount] = {}  # accounts that were created natively
         self.destroyed: set[bytes] = set()  # accounts that SELFDESTRUCT marked natively
         self.busy = False
         self.calls = 0  # tells whether the call a journal entry belongs to is still running
@@ -176,6 +177,8 @@ class World:
         self.error = None
         if self.entries:
             self.entries = {}
+        if self.inserted:
+            self.inserted = {}
         if self.hashes_asked:
             self._tables.block_hashes.clear()
             self.hashes_asked = False
@@ -470,7 +473,7 @@ class World:
                 state.created.add(address)
             elif address in made:
                 return self._unmade(address, account, empty=empty)
-            elif empty and self.changed[address].account is None:  # paid in this call, and the payment was undone
+            elif empty and self.inserted.get(address) is account:  # a payment created it, and was undone
                 state.remove(address)
                 return None
             return account
@@ -478,18 +481,22 @@ class World:
             self.changed[address] = Before(None)
             made[address] = True
             state.created.add(address)
-            return state.insert(address)
+            return self._insert(address)
         if address in made:
             state.created.discard(address)
             del made[address]
         if empty:
             return None  # it was undone, balance and all
         self.changed[address] = Before(None)  # a payment created it
-        return state.insert(address)
+        return self._insert(address)
+
+    def _insert(self, address: bytes) -> StateAccount:
+        account = self.inserted[address] = self.state.insert(address)
+        return account
 
     def _unmade(self, address: bytes, account: StateAccount, *, empty: bool) -> StateAccount | None:
         """What is left of a contract whose creation was undone."""
-        state, gone = self.state, self.made[address] and empty
+        state, gone = self.state, empty and (self.made[address] or self.inserted.get(address) is account)
         account.code = b""
         if gone:
             state.remove(address)
