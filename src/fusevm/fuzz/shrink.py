@@ -91,7 +91,7 @@ def _plain_transaction(program: Program) -> Iterator[Change]:
     tx, block = program.transaction, program.block
     for changes in _PLAINER_TRANSACTION:
         plainer = replace(tx, **changes)
-        if plainer != tx and (plainer.max_fee is not None or plainer.gas_price is not None):
+        if plainer != tx and (plainer.max_fee is None) != (plainer.gas_price is None):
             yield partial(_with, "transaction", plainer)
     for changes in _PLAINER_BLOCK:
         simpler = replace(block, **changes)
