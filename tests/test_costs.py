@@ -16,7 +16,7 @@ from fusevm.evm.code_cache import CodeCache
 from fusevm.native import codes, plain
 from fusevm.native.engine import NativeEngine, engine
 from fusevm.native.tables import Caps
-from fusevm.reference.frame import CACHED, Frame, jump_map
+from fusevm.reference.frame import CACHED, jump_map
 from fusevm.reference.interpreter import execute as execute_reference
 from nativeprograms import Case, agreed
 from programs import HERE, NOBODY, OTHER, call, push
@@ -306,4 +306,3 @@ def test_a_frame_looks_at_its_code_only_for_a_jump_to_a_jumpdest() -> None:
     kept = jump_map.size
     assert "invalid jump" in str(evm.call(HERE).error)
     assert jump_map.size == kept
-    assert Frame.is_jumpdest is not None

@@ -45,7 +45,6 @@ MOST_GAS = 1 << 31  # per iteration
 WORD_BOUND = 1 << 16  # memory below this is a bounded cost
 COLD = 2_600  # the most that a first access adds
 EXP_BYTES = 32 * 50
-ASKED = frozenset(("SELFDESTRUCT",))  # what Python does, if nobody says otherwise
 WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
 
 
@@ -186,7 +185,7 @@ def found_loops(code: bytes, fork: Fork) -> list[LoopMetadata]:
     from fusevm.fuse.threading import threaded
 
     dests = jumpdests(code)
-    native = frozenset(BY_NAME) - ASKED  # without LLVM nobody knows better what has a handler
+    native = frozenset(BY_NAME)  # every opcode has a handler
     return with_loops(threaded(sections_of(code, fork, native, dests), dests), dests, len(code)).loops
 
 

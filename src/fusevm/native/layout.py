@@ -222,7 +222,7 @@ class Account(Struct):
 
 ACCOUNT_WARM = 1
 ACCOUNT_PLAIN = 2  # has code of its own: no precompile, no delegation
-ACCOUNT_VOID = 4  # has no code and is no precompile
+ACCOUNT_VOID = 4  # has no code and is not a precompile
 ACCOUNT_BLANK = 8  # its storage was empty as the call began
 ACCOUNT_ALIVE = 16  # not empty (before EIP-161: there), so that value can be sent there and nothing else changes
 ACCOUNT_DIRTY = 32  # among those Python does not know as they are
