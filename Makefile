@@ -33,7 +33,7 @@ conformance: $(READY)
 
 # With handlers for common processors, so that nobody's first call waits for LLVM.
 wheel: $(READY)
-	$(BIN)/python -m fusevm.native.ready
+	$(BIN)/python -m fusevm.native.cache.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 # Pins everything in use, for `make lock` after a change of dependencies.

@@ -15,8 +15,8 @@ from fusevm.chain.transaction import Transaction
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_BYTE
-from fusevm.peers.engines import engine_named
-from fusevm.peers.work import Engine, Work
+from fusevm.lab.peers.engines import engine_named
+from fusevm.lab.peers.work import Engine, Work
 
 HERE, CALLER, OTHER = b"\xcc" * 20, b"\x11" * 20, b"\x22" * 20
 NOBODY = "0x" + "33" * 20

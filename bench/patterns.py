@@ -14,12 +14,12 @@ from pathlib import Path
 from time import perf_counter
 
 from fusevm import EVM
-from fusevm.fuse.loop_patterns import loop_sequences
-from fusevm.fuse.patterns import SEED, fused_sequences
-from fusevm.native.build import library
-from fusevm.native.engine import NativeEngine
-from fusevm.native.schedules import ScheduleStore
-from fusevm.peers.bench import BenchFile, bench_files, geometric_mean
+from fusevm.lab.peers.bench import BenchFile, bench_files, geometric_mean
+from fusevm.native.cache.schedules import ScheduleStore
+from fusevm.native.emit.build import library
+from fusevm.native.host.engine import NativeEngine
+from fusevm.schedule.fusions import SEED, fused_sequences
+from fusevm.schedule.loops.sequences import loop_sequences
 
 LARGE = 10_000
 BOUND = (

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from fusevm.evm.forks import LATEST
-from fusevm.fuse.schedule import build_schedule
-from fusevm.native.build import library
-from fusevm.native.engine import engine
+from fusevm.native.emit.build import library
+from fusevm.native.host.engine import engine
+from fusevm.schedule.build import build_schedule
 
 LEAST = 256  # bytes: shorter code costs what a call costs
 SIZE = 24_576

@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from fusevm.peers.bench import geometric_mean
+from fusevm.lab.peers.bench import geometric_mean
 from patterns import BOUND, LARGE
 
 

@@ -11,9 +11,9 @@ from rich.table import Table
 from fusevm import EVM
 from fusevm.cli.abi import Signature
 from fusevm.codegen.yul import compile_object
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.parser import parse_object
-from fusevm.yul.suite import optimize
+from fusevm.yul.optimise import optimize
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_object
 
 SOURCE = Path(__file__).with_name("vault.yul")
 ALICE = "0x" + "a1" * 20

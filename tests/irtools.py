@@ -5,14 +5,14 @@ from __future__ import annotations
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.opcodes import MSIZE, Effect
-from fusevm.fold.engine import fold_block
-from fusevm.fold.program import fold_program
-from fusevm.fold.stages import EVERYTHING, Stage
-from fusevm.fold.stats import Stats
 from fusevm.ir.block import Block, Mode, Program
+from fusevm.ir.fold.engine import fold_block
+from fusevm.ir.fold.program import fold_program
+from fusevm.ir.fold.stages import EVERYTHING, Stage
+from fusevm.ir.fold.stats import Stats
 from fusevm.ir.lift import lift_block
+from fusevm.ir.ordering import schedule
 from fusevm.ir.program import lift_program
-from fusevm.ir.schedule import schedule
 from fusevm.ir.text import step_text
 
 

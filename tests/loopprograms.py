@@ -14,9 +14,9 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import JUMPI, instructions
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.fuse.loops import LoopMetadata
-from fusevm.fuse.schedule import Handlers
 from fusevm.reference.interpreter import execute as execute_reference
+from fusevm.schedule.build import Handlers
+from fusevm.schedule.loops.plan import LoopMetadata
 
 HERE = bytes.fromhex("c0de" * 10)
 JUMP = BY_NAME["JUMP"].byte
@@ -77,15 +77,15 @@ class Shape:
 
 @cache
 def _engine(loops: bool) -> Any:
-    from fusevm.native.build import library
-    from fusevm.native.engine import NativeEngine
+    from fusevm.native.emit.build import library
+    from fusevm.native.host.engine import NativeEngine
 
     native = library()
     return NativeEngine(native, Handlers(native.handlers.addresses, loops=loops))
 
 
 def loops_of(code: bytes, fork: Fork = LATEST) -> list[LoopMetadata]:
-    from fusevm.fuse.loops import found_loops
+    from fusevm.schedule.loops.plan import found_loops
 
     return found_loops(code, fork)
 

@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from fusevm.cli.bench import bench, shown
-from fusevm.peers.bench import (
+from fusevm.lab.peers.bench import (
     BadBench,
     BenchFile,
     Measured,
@@ -24,7 +24,7 @@ from fusevm.peers.bench import (
     ratios,
     time_limit,
 )
-from fusevm.peers.ours import Tier
+from fusevm.lab.peers.ours import Tier
 
 REFERENCE = Tier("reference")
 FEW_OPS = 30_000  # files beyond this are left to `fusevm bench`
@@ -64,7 +64,7 @@ def test_every_small_bench_file_is_right_on_the_reference_tier(fixtures_dir: Pat
 def test_small_bench_files_are_right_on_a_peer(fixtures_dir: Path, name: str, module: str) -> None:
     if find_spec(module) is None:
         pytest.skip(f"{name} is not installed (pip install 'fusevm[peers]')")
-    from fusevm.peers.engines import engine_named
+    from fusevm.lab.peers.engines import engine_named
 
     files = [file for file in bench_files(fixtures_dir / "bench") if file.ops <= 1_000]
     engine = engine_named(name)

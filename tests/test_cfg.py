@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fusevm.analysis.cfg import Cfg, control_flow
+from fusevm.analysis.cfg_svg import as_svg
+from fusevm.analysis.cfg_view import as_data, as_dot, as_text
+from fusevm.analysis.graphs import dominators, natural_loops
 from fusevm.evm.assembly import assemble
-from fusevm.evm.cfg import Cfg, control_flow
-from fusevm.evm.cfg_svg import as_svg
-from fusevm.evm.cfg_view import as_data, as_dot, as_text
-from fusevm.evm.loops import dominators, natural_loops
 
 
 def graph_of(text: str) -> Cfg:

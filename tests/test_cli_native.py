@@ -11,7 +11,7 @@ import pytest
 import test_statetest
 from commands import Command, fusevm_command  # noqa: F401
 from fusevm.evm.assembly import assemble
-from fusevm.fuse.patterns import fusions
+from fusevm.schedule.fusions import fusions
 from test_statetest import written
 
 document = test_statetest.document  # a fixture: two cases at Osaka, one at Berlin

@@ -13,9 +13,9 @@ import pytest
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.code_cache import CodeCache
-from fusevm.native import codes, plain
-from fusevm.native.engine import NativeEngine, engine
-from fusevm.native.tables import Caps
+from fusevm.native.host import codes, plain
+from fusevm.native.host.engine import NativeEngine, engine
+from fusevm.native.host.tables import Caps
 from fusevm.reference.frame import CACHED, jump_map
 from fusevm.reference.interpreter import execute as execute_reference
 from nativeprograms import Case, agreed
@@ -152,7 +152,7 @@ def test_an_arena_full_of_plain_schedules_is_emptied_before_the_next_call(monkey
         fallen.append(given)
         return execute_reference(*given)
 
-    monkeypatch.setattr("fusevm.native.engine.execute_reference", reference)
+    monkeypatch.setattr("fusevm.native.host.engine.execute_reference", reference)
     evm._execute = lambda message, state, context, hooks: small.execute(message, state, context)
     for number in range(60):
         evm.set_code(HERE, assemble("PUSH1 1 POP " * 150 + "STOP") + bytes([number]))
@@ -289,7 +289,7 @@ def test_the_default_tier_works_where_address_space_is_short(megabytes: int) -> 
     program = f"""
 import resource
 from fusevm import EVM
-import fusevm.native.engine
+import fusevm.native.host.engine
 evm = EVM()
 evm.set_code("0x" + "c0" * 20, "0x600160020160005260206000f3")
 resource.setrlimit(resource.RLIMIT_AS, ({megabytes} << 20, {megabytes} << 20))

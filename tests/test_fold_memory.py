@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.keccak import keccak256
-from fusevm.fold.alias import MAY, MUST, NO, Alias, Range, covers, relation, same_slot, split
-from fusevm.fold.engine import Engine
 from fusevm.ir.block import Mode
+from fusevm.ir.fold.alias import MAY, MUST, NO, Alias, Range, covers, relation, same_slot, split
+from fusevm.ir.fold.engine import Engine
 from fusevm.ir.values import Value
 from irtools import fold_steps, folded, folded_program
 

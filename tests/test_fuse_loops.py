@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fusevm.chain.outcome import Status
 from fusevm.evm.assembly import assemble
-from fusevm.fuse.loops import LoopMetadata, trips
+from fusevm.schedule.loops.plan import LoopMetadata, trips
 from loopprograms import ANSWER, LEAVING, RELATIONS, WORD, Shape, agreed, agreed_at_boundaries, check_random, loops_of
 
 SIGN = 1 << 255

@@ -14,14 +14,14 @@ from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.fuse.patterns import SEED, FusionType, fused_sequences, fusions
-from fusevm.fuse.schedule import Unit, build_schedule
-from fusevm.fuse.sections import FOLDED, PUSHES
-from fusevm.native import engine as native_engine
-from fusevm.native.build import library
-from fusevm.native.engine import NativeEngine
-from fusevm.native.schedules import ScheduleStore
+from fusevm.native.cache.schedules import ScheduleStore
+from fusevm.native.emit.build import library
+from fusevm.native.host import engine as native_engine
+from fusevm.native.host.engine import NativeEngine
 from fusevm.reference.interpreter import execute as execute_reference
+from fusevm.schedule.build import Unit, build_schedule
+from fusevm.schedule.fusions import SEED, FusionType, fused_sequences, fusions
+from fusevm.schedule.sections import FOLDED, PUSHES
 from nativeprograms import Case, agreed, agreed_at_every_gas
 from programs import CALLER, HERE
 

@@ -10,11 +10,11 @@ from commands import Command, fusevm_command  # noqa: F401
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import LATEST
-from fusevm.fuse.loops import found_loops
-from fusevm.fuse.schedule import PLACE, STACK_LIMIT, Schedule, build_schedule
-from fusevm.fuse.sections import ROW_START, Section, sections_of
-from fusevm.fuse.threading import threaded
-from fusevm.native.build import library
+from fusevm.native.emit.build import library
+from fusevm.schedule.build import PLACE, STACK_LIMIT, Schedule, build_schedule
+from fusevm.schedule.loops.plan import found_loops
+from fusevm.schedule.sections import ROW_START, Section, sections_of
+from fusevm.schedule.threading import threaded
 from nativeprograms import Case, agreed, agreed_at_every_gas
 
 ROW = "JUMPDEST " * 9

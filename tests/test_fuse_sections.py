@@ -6,10 +6,10 @@ import pytest
 
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST, Fork, fork_named
-from fusevm.fuse.schedule import STACK_LIMIT, build_schedule, with_header
-from fusevm.fuse.sections import Section, sections_of
-from fusevm.fuse.select import choose, streams_of
-from fusevm.native.build import library
+from fusevm.lab.fusions import choose, streams_of
+from fusevm.native.emit.build import library
+from fusevm.schedule.build import STACK_LIMIT, build_schedule, with_header
+from fusevm.schedule.sections import Section, sections_of
 from nativeprograms import agreed, agreed_at_every_gas
 
 

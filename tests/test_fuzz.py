@@ -19,17 +19,17 @@ from fusevm.cli.fuzz import fuzz
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.fuzz.campaign import Plan, run_campaign
-from fusevm.fuzz.code import Code, Item, parse_item, raw
-from fusevm.fuzz.differential import compare, fitted
-from fusevm.fuzz.generator import program
-from fusevm.fuzz.loops import control
-from fusevm.fuzz.program import Program
-from fusevm.fuzz.shrink import shrink
-from fusevm.fuzz.starve import compare_starved, critical_gas, least_gas, random_gas
-from fusevm.fuzz.writer import VOCABULARIES
-from fusevm.peers.ours import Tier
-from fusevm.peers.work import Observation, Work, block_hash
+from fusevm.lab.fuzz.campaign import Plan, run_campaign
+from fusevm.lab.fuzz.code import Code, Item, parse_item, raw
+from fusevm.lab.fuzz.differential import compare, fitted
+from fusevm.lab.fuzz.generator import program
+from fusevm.lab.fuzz.loop_programs import control
+from fusevm.lab.fuzz.program import Program
+from fusevm.lab.fuzz.shrink import shrink
+from fusevm.lab.fuzz.starve import compare_starved, critical_gas, least_gas, random_gas
+from fusevm.lab.fuzz.writer import VOCABULARIES
+from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.work import Observation, Work, block_hash
 from fusevm.reference.hooks import Hooks, Step
 
 SENDER, CONTRACT, OTHER = b"\x11" * 20, b"\xcc" * 20, b"\xdd" * 20
@@ -172,7 +172,7 @@ def test_a_difference_in_the_state_names_account_and_slot() -> None:
 
 def test_a_campaign_finds_a_fault_and_shrinks_it_to_the_instruction_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     faulty = Faulty("SDIV")
-    monkeypatch.setattr("fusevm.fuzz.campaign.engine_named", lambda name: faulty if name == "faulty" else REFERENCE)
+    monkeypatch.setattr("fusevm.lab.fuzz.campaign.engine_named", lambda name: faulty if name == "faulty" else REFERENCE)
     tally = run_campaign(Plan(("reference", "faulty"), 12, seed=1, forks=(Fork.CANCUN,), shrink_attempts=800))
     assert tally.programs == 12
     assert tally.failures
@@ -187,7 +187,7 @@ def test_a_crash_counts_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ZeroDivisionError("oops")
 
     engines = {"reference": REFERENCE, "crashing": Crashing("reference")}
-    monkeypatch.setattr("fusevm.fuzz.campaign.engine_named", engines.__getitem__)
+    monkeypatch.setattr("fusevm.lab.fuzz.campaign.engine_named", engines.__getitem__)
     tally = run_campaign(Plan(("reference", "crashing"), 1, shrink_attempts=5))
     assert "ZeroDivisionError: oops" in tally.failures[0].difference
 
@@ -350,7 +350,7 @@ def test_the_command_says_which_fork_a_peer_does_not_know() -> None:
 
 def test_works_are_fitted_to_what_a_peer_can_be_given() -> None:
     pytest.importorskip("pyrevm")
-    from fusevm.peers.engines import engine_named
+    from fusevm.lab.peers.engines import engine_named
 
     work = work_of("BASEFEE", fork=Fork.CANCUN)
     work.block.base_fee = 7

@@ -12,11 +12,12 @@ from fusevm.chain.environment import Block as ChainBlock
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.state import Account, State
 from fusevm.evm.forks import LATEST, Fork, fork_named
-from fusevm.fold.program import fold_program
-from fusevm.fold.stages import EVERYTHING
 from fusevm.ir.block import Mode, Program
 from fusevm.ir.evaluate import BrokenPromise, IrTier, run_block
-from fusevm.ir.fuzz import (
+from fusevm.ir.fold.program import fold_program
+from fusevm.ir.fold.stages import EVERYTHING
+from fusevm.ir.parse import parse
+from fusevm.lab.ir.campaign import (
     STAGE_SETS,
     ProgramCase,
     check,
@@ -26,8 +27,7 @@ from fusevm.ir.fuzz import (
     random_case,
     random_program_case,
 )
-from fusevm.ir.hostile import HOSTILE
-from fusevm.ir.parse import parse
+from fusevm.lab.ir.hostile import HOSTILE
 from fusevm.reference.interpreter import execute
 
 

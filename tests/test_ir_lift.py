@@ -7,7 +7,7 @@ from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import ACCESS, MSIZE, NONE
 from fusevm.ir.lift import lift_block
-from fusevm.ir.schedule import schedule
+from fusevm.ir.ordering import schedule
 from irtools import lifted, steps
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusevm.ir.schedule import schedule
+from fusevm.ir.ordering import schedule
 from irtools import lifted, steps
 
 

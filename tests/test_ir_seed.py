@@ -8,8 +8,8 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import Block, basic_blocks
 from fusevm.ir.builder import Builder
 from fusevm.ir.lift import lift_block
+from fusevm.ir.ordering import schedule
 from fusevm.ir.parse import parse
-from fusevm.ir.schedule import schedule
 from fusevm.ir.text import block_text, listing, step_text
 
 

@@ -10,8 +10,8 @@ from fusevm import EVM
 from fusevm.chain.outcome import Disagreement
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.fuse.schedule import Schedule, build_schedule
-from fusevm.native.lockstep import lockstep
+from fusevm.native.host.lockstep import lockstep
+from fusevm.schedule.build import Schedule, build_schedule
 from nativeprograms import Case, agreed
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, store_initcode
 

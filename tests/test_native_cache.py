@@ -15,11 +15,13 @@ import pytest
 
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.fuse.schedule import PLACE
-from fusevm.native import cache, ready
-from fusevm.native.build import library
-from fusevm.native.cache import MAGIC, cache_folder, cached, read, write
-from fusevm.native.schedules import ScheduleStore
+from fusevm.native.cache import folder as cache
+from fusevm.native.cache import ready
+from fusevm.native.cache.folder import MAGIC, cache_folder, cached, read, write
+from fusevm.native.cache.schedules import ScheduleStore
+from fusevm.native.cache.sources import digest_of_sources
+from fusevm.native.emit.build import library
+from fusevm.schedule.build import PLACE
 
 ROOT = Path(__file__).resolve().parent.parent
 ON_POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
@@ -28,8 +30,8 @@ ON_POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions and links 
 PROCESS = """
 import ctypes, sys, time
 from llvmlite import ir
-from fusevm.native.cache import cached
-from fusevm.native.jit import Loaded, object_code
+from fusevm.native.cache.folder import cached
+from fusevm.native.emit.jit import Loaded, object_code
 
 def make():
     print("built")
@@ -240,7 +242,7 @@ def test_a_reader_never_sees_half_a_file(folder: Path) -> None:
 def test_the_handlers_themselves_are_known_by_version_compiler_processor_and_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from fusevm.native import build
+    from fusevm.native.emit import build
 
     sequences = build.all_sequences()
     name = build._fingerprint(sequences)
@@ -250,23 +252,39 @@ def test_the_handlers_themselves_are_known_by_version_compiler_processor_and_sou
     assert name != build._fingerprint(sequences)
 
 
+def test_every_module_that_the_handlers_are_made_from_is_part_of_their_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by following imports: a constant that moves to a module of its own is followed there."""
+    before = digest_of_sources(["native.emit.build"])
+    read_bytes = Path.read_bytes
+
+    def change(part: str) -> None:
+        monkeypatch.setattr(Path, "read_bytes", lambda path: read_bytes(path) + (b"#" if part in str(path) else b""))
+
+    for part in ("evm/words.py", "evm/opcodes.py", "runtime/calls.py", "lang/types.py", "schedule/fusions.py"):
+        change(part)
+        assert digest_of_sources(["native.emit.build"]) != before, part
+    change("fusevm/yul/")
+    assert digest_of_sources(["native.emit.build"]) == before
+
+
 # -- handlers delivered with the sources ------------------------------------------------------------------------------
 
 MAKES = """
 import sys
 from pathlib import Path
-from fusevm.native.ready import make
+from fusevm.native.cache.ready import make
 make(sys.argv[1], Path(sys.argv[2]))
 """
 USES = """
 import sys
 from pathlib import Path
 from fusevm import EVM
-from fusevm.native import build, ready
-from fusevm.native.crypto import library
+from fusevm.native.emit import build
+from fusevm.native.cache import ready
+from fusevm.native.emit import crypto
 ready.FOLDER = Path(sys.argv[1])
 build._build = lambda sequences: sys.exit("built")
-library.build = lambda family: sys.exit("built")
+crypto.build = lambda family: sys.exit("built")
 evm = EVM(tier="native")
 evm.set_code(b"\\1" * 20, "0x600160020160005260206000f3")
 for number in (5, 6, 9):

@@ -10,7 +10,7 @@ import pytest
 from fusevm import EVM, Block
 from fusevm.chain.state import DELEGATION_PREFIX, Account
 from fusevm.evm.assembly import assemble
-from fusevm.native import engine as native_engine
+from fusevm.native.host import engine as native_engine
 from nativeprograms import NATIVE, Case, Seen, agreed, agreed_at_every_gas
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, push, store_initcode
 

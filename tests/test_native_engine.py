@@ -18,10 +18,10 @@ from fusevm.chain.outcome import TimeLimit
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
-from fusevm.native import codes
-from fusevm.native import engine as native_engine
-from fusevm.native.engine import NativeEngine
-from fusevm.native.engine import engine as this_threads_engine
+from fusevm.native.host import codes
+from fusevm.native.host import engine as native_engine
+from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.engine import engine as this_threads_engine
 from fusevm.tiers import TIERS, UnknownTier, executor_for
 from nativeprograms import NATIVE, Case, agreed
 from programs import CALLER, HERE, NOBODY, OTHER, call, push

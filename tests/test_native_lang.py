@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from llvmlite import ir
 
-from fusevm.native.jit import Loaded, compile_module
+from fusevm.native.emit.jit import Loaded, compile_module
 from fusevm.native.lang import (
     Native,
     NativeError,

@@ -13,9 +13,9 @@ import pytest
 from fusevm import EVM
 from fusevm.chain.outcome import EngineLimit, TimeLimit
 from fusevm.evm.assembly import assemble
-from fusevm.native.build import library
-from fusevm.native.engine import NativeEngine
-from fusevm.native.tables import Caps
+from fusevm.native.emit.build import library
+from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.tables import Caps
 from nativeprograms import NATIVE
 from programs import HERE, OTHER, call, push
 

@@ -14,11 +14,11 @@ from fusevm.chain.outcome import EngineLimit
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.native import codes
-from fusevm.native.build import library
-from fusevm.native.engine import SLICE, engine
-from fusevm.native.plain import ORIGIN_SIZE, PlainSchedule, PlainScheduler
-from fusevm.native.tables import Tables
+from fusevm.native.emit.build import library
+from fusevm.native.host import codes
+from fusevm.native.host.engine import SLICE, engine
+from fusevm.native.host.plain import ORIGIN_SIZE, PlainSchedule, PlainScheduler
+from fusevm.native.host.tables import Tables
 from nativeprograms import Case, agreed, agreed_at_every_gas
 from programs import HERE, NOBODY, OTHER, call, deployer
 

@@ -20,12 +20,14 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import TABLE, Precompile, PrecompileFailure, bn254, bn254_pairing
 from fusevm.evm.precompiles.bn254 import FIELD_MODULUS as P
-from fusevm.native import world
-from fusevm.native.crypto import contracts, library, modular
-from fusevm.native.crypto.bn254_field import fp_inverse
-from fusevm.native.crypto.contracts import NATIVE
-from fusevm.native.jit import compile_module
+from fusevm.native.emit import crypto as library
+from fusevm.native.emit.jit import compile_module
+from fusevm.native.host import modexp as modular
+from fusevm.native.host import precompiles as contracts
+from fusevm.native.host import world
+from fusevm.native.host.precompiles import NATIVE
 from fusevm.native.lang import exported, load, ptr, store, u64, u256
+from fusevm.native.runtime.crypto.bn254_field import fp_inverse
 from programs import HERE
 from test_precompiles import BN254_ORDER, OFF_SUBGROUP, REASONS, VECTORS, g2_multiple, g2_words, modexp_input, words
 

@@ -11,17 +11,17 @@ from Crypto.Hash import keccak
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS, MEANINGS, meanings_in
-from fusevm.fuzz.words import EDGES, WORD, word
+from fusevm.lab.fuzz.constants import EDGES, WORD, word
 
 pytest.importorskip("llvmlite")
 
 from llvmlite import ir
 
-from fusevm.native import division
-from fusevm.native.jit import Loaded, compile_module
-from fusevm.native.keccak import keccak256, keccak256_word
+from fusevm.native.emit.jit import Loaded, compile_module
+from fusevm.native.emit.llvm_words import I256, LlvmWords, V
 from fusevm.native.lang import exported, ptr, store, u64
-from fusevm.native.words import I256, LlvmWords, V
+from fusevm.native.runtime import division
+from fusevm.native.runtime.keccak import keccak256, keccak256_word
 
 PTR, I64, VOID = ir.PointerType(), ir.IntType(64), ir.VoidType()
 ARITY = {name: BY_NAME[name].pops for name in MEANINGS}

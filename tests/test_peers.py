@@ -13,10 +13,10 @@ from fusevm.chain.state import DELEGATION_PREFIX, Account
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
-from fusevm.fuzz.differential import differences, fitted
-from fusevm.peers.engines import PEERS, engine_named
-from fusevm.peers.ours import Tier
-from fusevm.peers.work import Engine, PeerMissing, UnknownEngine, Work, block_hash
+from fusevm.lab.fuzz.differential import differences, fitted
+from fusevm.lab.peers.engines import PEERS, engine_named
+from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.work import Engine, PeerMissing, UnknownEngine, Work, block_hash
 
 SENDER, CONTRACT, OTHER, COINBASE = b"\x11" * 20, b"\xcc" * 20, b"\xdd" * 20, b"\xc0" * 20
 REFERENCE = Tier("reference")
@@ -202,6 +202,6 @@ def test_an_unknown_engine_is_named_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize(("name", "package"), [(name, package) for name, (_, _, package) in PEERS.items()])
 def test_a_missing_peer_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, name: str, package: str) -> None:
-    monkeypatch.setattr("fusevm.peers.engines.find_spec", lambda module: None)
+    monkeypatch.setattr("fusevm.lab.peers.engines.find_spec", lambda module: None)
     with pytest.raises(PeerMissing, match=f"'{name}' needs the package {package}: pip install 'fusevm\\[peers\\]'"):
         engine_named(name)

@@ -37,7 +37,7 @@ from fusevm.chain.outcome import Disagreement
 from fusevm.chain.state import State
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.assembly import assemble
-from fusevm.peers.work import PeerMissing
+from fusevm.lab.peers.work import PeerMissing
 from programs import CALLER, HERE, OTHER
 
 TIERS = ("reference", "native", "auto")

@@ -8,7 +8,7 @@ import pytest
 from eth_abi.abi import encode
 
 from fusevm import ExecutionFailed, Failure, HaltReason, Log, Result, Status
-from fusevm.result import PANICS, revert_reason
+from fusevm.chain.result import PANICS, revert_reason
 
 
 def error(text: str) -> bytes:

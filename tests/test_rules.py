@@ -15,9 +15,10 @@ from fusevm.cli import rules as command
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGERS, MEANINGS, Integers
-from fusevm.fold.matching import Trees, build, match, rewrite
-from fusevm.fold.measure import ENGINE_ORDER, YUL_ORDER, Grows, check, gas
-from fusevm.fold.pattern import (
+from fusevm.rules.families import FAMILIES, RULES, by_root, engine_rules, yul_rules
+from fusevm.rules.families.notation import mirrored, orders, power_of_two, rule
+from fusevm.rules.matching import Trees, build, match, rewrite
+from fusevm.rules.pattern import (
     ADD,
     ADDRESS,
     AND,
@@ -50,9 +51,8 @@ from fusevm.fold.pattern import (
     nodes,
     tree,
 )  # fmt: skip
-from fusevm.fold.prove import prove, prove_at
-from fusevm.fold.rules import FAMILIES, RULES, by_root, engine_rules, yul_rules
-from fusevm.fold.rules.table import mirrored, orders, power_of_two, rule
+from fusevm.rules.prove import prove, prove_at
+from fusevm.rules.termination import ENGINE_ORDER, YUL_ORDER, Grows, check, gas
 from ruleterms import (
     EDGES,
     LEAVES,
@@ -279,7 +279,7 @@ def test_a_wrong_rule_is_refuted_by_values_that_show_it(wrong: Rule) -> None:
 
 def test_the_laws_of_division_that_proofs_rest_on_hold_of_division() -> None:
     z3 = pytest.importorskip("z3")
-    from fusevm.fold.domains import division_laws, monotony
+    from fusevm.rules.domains import division_laws, monotony
 
     x, y, more, less = z3.BitVecs("x y more less", 8)
     laws = division_laws(x, y, z3.UDiv(x, y), z3.URem(x, y))

@@ -17,7 +17,9 @@ from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.processing import process
 from fusevm.chain.state import State, logs_hash
-from fusevm.chain.statetest import (
+from fusevm.evm.assembly import assemble
+from fusevm.evm.forks import Fork, fork_named
+from fusevm.lab.official.statetest import (
     Case,
     MalformedTest,
     block_from,
@@ -27,8 +29,6 @@ from fusevm.chain.statetest import (
     state_from,
     transaction_from,
 )
-from fusevm.evm.assembly import assemble
-from fusevm.evm.forks import Fork, fork_named
 from fusevm.reference.interpreter import execute
 
 

@@ -11,14 +11,23 @@ import pytest
 pytest.importorskip("ethereum_spec_tools")
 
 from fusevm.evm.forks import Fork
-from fusevm.peers.spec import MODULES
-from fusevm.peers.traces import FIELDS, Tally, compare, contract_works, excuse, random_works, spec_trace_of, trace_of
+from fusevm.lab.peers.spec import MODULES
+from fusevm.lab.peers.traces import (
+    FIELDS,
+    Tally,
+    compare,
+    contract_works,
+    excuse,
+    random_works,
+    spec_trace_of,
+    trace_of,
+)
 
 CONTRACTS = ("Token", "Nft", "Vault", "Timelock", "Amm")
 
 
 def test_random_programs_are_traced_as_by_the_specification() -> None:
-    """Two programs per fork, each also short of gas; `python -m fusevm.peers.traces` runs as many as one likes."""
+    """Two programs per fork, each also short of gas; `python -m fusevm.lab.peers.traces` runs as many as one likes."""
     tally = Tally()
     for name, work in random_works(2 * len(MODULES), seed=77):
         tally.add(name, work)

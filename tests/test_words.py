@@ -331,7 +331,7 @@ def test_meanings_never_ask_a_domain_for_what_it_leaves_undefined() -> None:
 
 def bit_vectors(bits: int) -> Any:
     pytest.importorskip("z3", reason="the z3 domain needs z3-solver")
-    from fusevm.evm.words_z3 import BitVectors
+    from fusevm.rules.z3_words import BitVectors
 
     return BitVectors(bits)
 

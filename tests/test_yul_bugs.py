@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.yul.analysis import check
-from fusevm.yul.ast import Block, Expression, FunctionCall, Literal
 from fusevm.yul.context import Context
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.interpreter import interpret
-from fusevm.yul.interpreter_host import Limits
-from fusevm.yul.interpreter_world import SeededWorld, Trace
-from fusevm.yul.parser import parse_block, parse_object
-from fusevm.yul.printer import print_block
+from fusevm.yul.optimise import optimize
+from fusevm.yul.run.host import Limits
+from fusevm.yul.run.interpreter import interpret
+from fusevm.yul.run.worlds import SeededWorld, Trace
 from fusevm.yul.steps import BY_LETTER, BY_NAME
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.steps.stack_limit_evader import evade
-from fusevm.yul.suite import optimize
+from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Literal
+from fusevm.yul.syntax.checks import check
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_block, parse_object
+from fusevm.yul.syntax.printer import print_block
 
 WORDS = (0, 1, 2, 31, 32, 33, 255, 256, 2**160 - 1, 2**255, 2**256 - 1)
 CALLDATA = [word.to_bytes(32, "big") + other.to_bytes(32, "big") for word in WORDS for other in (0, 1, 2**256 - 1)]

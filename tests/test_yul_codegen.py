@@ -13,23 +13,23 @@ from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
 from fusevm.codegen import yul as codegen
-from fusevm.codegen import yul_generate
 from fusevm.codegen.yul import compile_object
-from fusevm.codegen.yul_assembly import Assembly
-from fusevm.codegen.yul_generate import StackTooDeep, fits, generate, unreachable_variables
-from fusevm.codegen.yul_layout import generate as by_layouts
+from fusevm.evm.assembler import Assembly
 from fusevm.evm.forks import LATEST
-from fusevm.yul.ast import Block as YulBlock
-from fusevm.yul.dialect import Dialect, dialect_for
-from fusevm.yul.errors import YulError
-from fusevm.yul.generate import random_program
-from fusevm.yul.interpreter_evm import run_message
-from fusevm.yul.interpreter_host import LimitReached, Limits
-from fusevm.yul.parser import parse_block, parse_object
-from fusevm.yul.printer import print_block, print_object
+from fusevm.lab.yul.generate import random_program
+from fusevm.yul import generate as yul_generate
+from fusevm.yul.generate import StackTooDeep, fits, generate, unreachable_variables
+from fusevm.yul.optimise import optimize
+from fusevm.yul.run.evm import run_message
+from fusevm.yul.run.host import LimitReached, Limits
 from fusevm.yul.sequence import DEFAULT_SEQUENCE
+from fusevm.yul.stack.by_layouts import generate as by_layouts
 from fusevm.yul.steps.disambiguator import disambiguated
-from fusevm.yul.suite import optimize
+from fusevm.yul.syntax.ast import Block as YulBlock
+from fusevm.yul.syntax.dialect import Dialect, dialect_for
+from fusevm.yul.syntax.errors import YulError
+from fusevm.yul.syntax.parser import parse_block, parse_object
+from fusevm.yul.syntax.printer import print_block, print_object
 from yulfixtures import YulFixture, load, parametrize
 
 CALLER, ADDRESS, GAS = bytes(19) + b"\1", bytes(19) + b"\xc0", 3_000_000

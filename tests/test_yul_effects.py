@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fusevm.yul.ast import Block
-from fusevm.yul.callgraph import call_graph
-from fusevm.yul.controlflow import function_flows
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.effects import (
+from fusevm.yul.analysis.callgraph import call_graph
+from fusevm.yul.analysis.controlflow import function_flows
+from fusevm.yul.analysis.effects import (
     IMMOVABLE,
     IMMOVABLE_APART,
     IRREMOVABLE,
@@ -18,9 +16,11 @@ from fusevm.yul.effects import (
     function_effects,
     uses_msize,
 )
-from fusevm.yul.parser import parse_block
 from fusevm.yul.steps.disambiguator import disambiguated
-from fusevm.yul.walk import functions_of
+from fusevm.yul.syntax.ast import Block
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_block
+from fusevm.yul.syntax.walk import functions_of
 from yulfixtures import YulFixture, parametrize
 
 FOLDERS = {

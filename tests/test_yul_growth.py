@@ -9,20 +9,20 @@ import pytest
 
 from commands import Command, fusevm_command  # noqa: F401
 from fusevm.codegen.yul import compile_object
-from fusevm.yul import parser_code
-from fusevm.yul.analysis import check
+from fusevm.lab.yul.growth import grown, main, phases, prepared
+from fusevm.lab.yul.growth_families import FAMILIES
+from fusevm.yul.analysis.metrics import parser_depth
 from fusevm.yul.context import GROWTH, GROWTH_PER_NODE, Context
-from fusevm.yul.depth import room_to_recurse
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.growth import grown, main, phases, prepared
-from fusevm.yul.growth_families import FAMILIES
-from fusevm.yul.metrics import parser_depth
-from fusevm.yul.parser import parse_object
-from fusevm.yul.printer import print_object
-from fusevm.yul.stack_layout import Layouts
+from fusevm.yul.optimise import StepEvent, optimize
+from fusevm.yul.stack.layout import Layouts
 from fusevm.yul.steps import BY_LETTER, STEPS
-from fusevm.yul.suite import StepEvent, optimize
-from fusevm.yul.walk import count_nodes
+from fusevm.yul.syntax import statements as parser_code
+from fusevm.yul.syntax.checks import check
+from fusevm.yul.syntax.depth import room_to_recurse
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_object
+from fusevm.yul.syntax.printer import print_object
+from fusevm.yul.syntax.walk import count_nodes
 
 # Up to its budget the search for stack layouts takes longer on tall stacks; see stack_layout.py.
 BUDGETED = {"StackCompressor", "StackLimitEvader"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.forks import LATEST
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.interpreter import interpret
-from fusevm.yul.interpreter_fake import run_fake
-from fusevm.yul.interpreter_host import End, Limits
-from fusevm.yul.interpreter_world import SeededWorld, Trace
-from fusevm.yul.parser import parse_object
+from fusevm.yul.run.host import End, Limits
+from fusevm.yul.run.imagined import run_fake
+from fusevm.yul.run.interpreter import interpret
+from fusevm.yul.run.worlds import SeededWorld, Trace
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_object
 from yulfixtures import YulFixture, parametrize
 
 

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.flowgraph import JUNK, Slot, SlotKind, Stack, flow_graphs, reachable
-from fusevm.yul.parser import parse_block
-from fusevm.yul.shuffler import REACH, StackShuffle, shuffle
-from fusevm.yul.stack_layout import stack_too_deep
+from fusevm.yul.stack.flowgraph import JUNK, Slot, SlotKind, Stack, flow_graphs, reachable
+from fusevm.yul.stack.layout import stack_too_deep
+from fusevm.yul.stack.shuffler import REACH, StackShuffle, shuffle
 from fusevm.yul.steps.disambiguator import disambiguated
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_block
 
 
 def variables(names: str) -> dict[str, Slot]:

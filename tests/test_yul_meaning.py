@@ -1,15 +1,15 @@
-"""Steps keep the meaning of random programs: a fixed sample of what `fusevm.yul.equivalence` runs at length."""
+"""Steps keep the meaning of random programs: a fixed sample of what `fusevm.lab.yul.equivalence` runs at length."""
 
 from __future__ import annotations
 
 import pytest
 
-from fusevm.yul.analysis import check
-from fusevm.yul.ast import Block
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.equivalence import CHECKS, Comparison, Tally, campaign, main
-from fusevm.yul.generate import random_program
-from fusevm.yul.parser import parse_block
+from fusevm.lab.yul.equivalence import CHECKS, Comparison, Tally, campaign, main
+from fusevm.lab.yul.generate import random_program
+from fusevm.yul.syntax.ast import Block
+from fusevm.yul.syntax.checks import check
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_block
 
 SAMPLES = {"steps": (25, 7_000_000), "suite": (40, 8_000_000), "sequences": (120, 9_000_000), "compiled": (40, 1_000)}
 

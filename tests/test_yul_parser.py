@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from fusevm.yul.analysis import check
-from fusevm.yul.ast import Data, FunctionCall, Literal, LiteralKind, Location, Object, VariableDeclaration
-from fusevm.yul.depth import PYTHON_FRAMES
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.errors import YulError
-from fusevm.yul.parser import parse_block, parse_object
-from fusevm.yul.printer import print_object
+from fusevm.yul.syntax.ast import Data, FunctionCall, Literal, LiteralKind, Location, Object, VariableDeclaration
+from fusevm.yul.syntax.checks import check
+from fusevm.yul.syntax.depth import PYTHON_FRAMES
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.errors import YulError
+from fusevm.yul.syntax.parser import parse_block, parse_object
+from fusevm.yul.syntax.printer import print_object
 
 
 def literal(text: str) -> Literal:

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from fusevm.yul.knowledge import KnowledgeBase, Offset
-from fusevm.yul.known import KnownHashes, KnownMemory, KnownStorage
-from fusevm.yul.parser import parse_block
-from fusevm.yul.ssa import ssa_values
+from fusevm.yul.analysis.contents import KnownHashes, KnownMemory, KnownStorage
+from fusevm.yul.analysis.distances import KnowledgeBase, Offset
+from fusevm.yul.analysis.ssa import ssa_values
 from fusevm.yul.steps.store_index import MemoryIndex, Operation, StorageIndex, number_of
+from fusevm.yul.syntax.parser import parse_block
 
 MASK = (1 << 256) - 1
 NUMBERS = (0, 1, 31, 32, 33, 64, 96, 1 << 43, 1 << 44, (1 << 44) + 5, MASK - 31, MASK, 1 << 255)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fusevm.evm.forks import LATEST
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.parser import parse_block, parse_object
-from fusevm.yul.printer import print_block, print_object, quote
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_block, parse_object
+from fusevm.yul.syntax.printer import print_block, print_object, quote
 from yulfixtures import YulFixture, parametrize
 
 

@@ -8,18 +8,18 @@ from importlib import import_module
 
 import pytest
 
-from fusevm.codegen.yul_generate import unreachable_variables
-from fusevm.yul.ast import Block, Object, VariableDeclaration
 from fusevm.yul.context import Context
-from fusevm.yul.dialect import Dialect, dialect_for
-from fusevm.yul.parser import parse_block, parse_object
-from fusevm.yul.printer import print_block, print_object
+from fusevm.yul.generate import unreachable_variables
+from fusevm.yul.optimise import optimize
 from fusevm.yul.steps import BY_LETTER, BY_NAME, STEPS
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.steps.name_displacer import displace
 from fusevm.yul.steps.stack_limit_evader import evade
-from fusevm.yul.suite import optimize
-from fusevm.yul.walk import functions_of, nodes
+from fusevm.yul.syntax.ast import Block, Object, VariableDeclaration
+from fusevm.yul.syntax.dialect import Dialect, dialect_for
+from fusevm.yul.syntax.parser import parse_block, parse_object
+from fusevm.yul.syntax.printer import print_block, print_object
+from fusevm.yul.syntax.walk import functions_of, nodes
 from yulfixtures import YulFixture, parametrize
 
 Run = Callable[[Context, Block], None]

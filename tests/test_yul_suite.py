@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import fixtures_folder
-from fusevm.yul.ast import Object
-from fusevm.yul.dialect import dialect_for
-from fusevm.yul.parser import parse_object
-from fusevm.yul.printer import print_object
+from fusevm.yul.optimise import StepEvent, optimize
 from fusevm.yul.sequence import (
     DEFAULT_CLEANUP,
     DEFAULT_SEQUENCE,
@@ -22,7 +19,10 @@ from fusevm.yul.sequence import (
     read_sequences,
 )
 from fusevm.yul.steps import BY_LETTER, Step
-from fusevm.yul.suite import StepEvent, optimize
+from fusevm.yul.syntax.ast import Object
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_object
+from fusevm.yul.syntax.printer import print_object
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

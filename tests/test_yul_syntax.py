@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fusevm.yul.analysis import check
-from fusevm.yul.dialect import dialect_for
+from fusevm.yul.syntax.checks import check
+from fusevm.yul.syntax.dialect import dialect_for
 from yulfixtures import YulFixture, load_folder, parametrize
 
 _LINE = re.compile(r"(\w+) (\d+): (?:\((\d+)-(\d+)\): )?.*")

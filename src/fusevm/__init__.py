@@ -8,12 +8,12 @@ b'echo'
 from fusevm.api import EVM, WrongThread
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
+from fusevm.chain.result import ExecutionFailed, Result
 from fusevm.chain.state import Log
 from fusevm.chain.transaction import Authorization, Rejected, RejectReason
 from fusevm.evm.forks import Fork, UnknownFork
 from fusevm.evm.halts import HaltReason
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
-from fusevm.result import ExecutionFailed, Result
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
 

@@ -12,12 +12,12 @@ from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import MEMORY_LIMIT, ZERO_ADDRESS, Block, Context, Message
 from fusevm.chain.outcome import Failure, Outcome, Status
 from fusevm.chain.processing import clear_away, process, run_top, top_message, warm_up
+from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import MAX_NONCE, Authorization, Transaction, intrinsic_gas, to_authorizations
 from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
 from fusevm.evm.halts import HaltReason
 from fusevm.reference.hooks import Hooks
-from fusevm.result import Result
 from fusevm.tiers import executor_for
 from fusevm.values import (
     WORD_BITS,

@@ -23,10 +23,10 @@ TIERS = {
     "reference": "plain Python, to be read; the judge of all others",
 }
 _PLACES = {
-    "tiered": ("fusevm.native.engine", "execute_tiered"),  # what "auto" means where LLVM can run
-    "native": ("fusevm.native.engine", "execute"),
-    "native-unfused": ("fusevm.native.engine", "execute_unfused"),
-    "lockstep": ("fusevm.native.lockstep", "execute"),
+    "tiered": ("fusevm.native.host.engine", "execute_tiered"),  # what "auto" means where LLVM can run
+    "native": ("fusevm.native.host.engine", "execute"),
+    "native-unfused": ("fusevm.native.host.engine", "execute_unfused"),
+    "lockstep": ("fusevm.native.host.lockstep", "execute"),
     "reference": ("fusevm.reference.interpreter", "execute"),
 }
 
@@ -56,7 +56,7 @@ def _best() -> TierExecutor:
     try:
         module, name = _PLACES["tiered"]
         native: TierExecutor = getattr(import_module(module), name)
-        import_module("fusevm.native.build").library()  # what LLVM cannot build or load here must show now
+        import_module("fusevm.native.emit.build").library()  # what LLVM cannot build or load here must show now
     except (ImportError, OSError, RuntimeError) as error:
         warnings.warn(f"fusevm: the native tier cannot run here ({error}); using the reference tier", stacklevel=4)
         return executor_for("reference")

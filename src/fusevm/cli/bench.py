@@ -14,8 +14,8 @@ from rich.table import Table
 from fusevm.cli.inputs import quit_with
 
 if TYPE_CHECKING:
-    from fusevm.peers.bench import BenchFile, Row
-    from fusevm.peers.work import Engine
+    from fusevm.lab.peers.bench import BenchFile, Row
+    from fusevm.lab.peers.work import Engine
 
 YARDSTICK = "pyrevm"  # whose time the others are given in multiples of
 
@@ -34,7 +34,7 @@ def bench(
 
     The state is set up before and restored after each run, off the clock: only the call itself is timed.
     """
-    from fusevm.peers.bench import BadBench, bench_files
+    from fusevm.lab.peers.bench import BadBench, bench_files
 
     engines = _engines([*(tier or ["auto"]), *(("pyrevm", "py-evm", "spec") if peers else ())])
     if stop:
@@ -58,8 +58,8 @@ def _default_folder() -> Path:
 
 
 def _engines(names: list[str]) -> list[Engine]:
-    from fusevm.peers.engines import engine_named
-    from fusevm.peers.work import PeerMissing, UnknownEngine
+    from fusevm.lab.peers.engines import engine_named
+    from fusevm.lab.peers.work import PeerMissing, UnknownEngine
 
     try:
         return [engine_named(name) for name in names]
@@ -68,7 +68,7 @@ def _engines(names: list[str]) -> list[Engine]:
 
 
 def _measure(files: list[BenchFile], engines: list[Engine], repeat: int, limit: float) -> list[Row]:
-    from fusevm.peers.bench import Row, measure
+    from fusevm.lab.peers.bench import Row, measure
 
     rows = [Row(file) for file in files]
     with Console(stderr=True).status("") as status:
@@ -80,7 +80,7 @@ def _measure(files: list[BenchFile], engines: list[Engine], repeat: int, limit: 
 
 
 def _print(rows: list[Row], names: list[str], limit: float) -> None:
-    from fusevm.peers.bench import geometric_mean, ratios
+    from fusevm.lab.peers.bench import geometric_mean, ratios
 
     console = Console()
     if not console.is_terminal:
@@ -139,7 +139,7 @@ def shown(seconds: float) -> str:
 
 
 def _stop(engines: list[Engine], as_json: bool) -> None:
-    from fusevm.peers.bench import stop_seconds
+    from fusevm.lab.peers.bench import stop_seconds
 
     found = {engine.name: stop_seconds(engine) for engine in engines}
     if as_json:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from fusevm.analysis.cfg import control_flow
+from fusevm.analysis.cfg_svg import as_svg
+from fusevm.analysis.cfg_view import as_data, as_dot, as_text
 from fusevm.cli.inputs import code_or_exit, fork_or_exit
-from fusevm.evm.cfg import control_flow
-from fusevm.evm.cfg_svg import as_svg
-from fusevm.evm.cfg_view import as_data, as_dot, as_text
 
 
 class Form(StrEnum):

@@ -8,10 +8,10 @@ from typing import Any
 
 from fusevm import EVM, Block, Hooks, Result
 from fusevm.chain.environment import ZERO_ADDRESS
-from fusevm.chain.statetest import block_from, problem, quantity, state_from
 from fusevm.cli.abi import Signature
 from fusevm.cli.inputs import BadInput, parse_json, read_code
 from fusevm.evm.forks import fork_named
+from fusevm.lab.official.statetest import block_from, problem, quantity, state_from
 from fusevm.values import to_address, to_bytes
 
 CODE_ADDRESS = bytes.fromhex("c0de" * 10)

@@ -14,9 +14,9 @@ from rich.table import Table
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput, parse_json, read_code
 from fusevm.evm.forks import LATEST
-from fusevm.fuse.patterns import FusionType, fusions
-from fusevm.fuse.schedule import build_schedule
-from fusevm.fuse.select import Stream, choose, streams_of
+from fusevm.lab.fusions import Stream, choose, streams_of
+from fusevm.schedule.build import build_schedule
+from fusevm.schedule.fusions import FusionType, fusions
 
 
 def fusions_command(
@@ -71,7 +71,7 @@ def _codes(source: str) -> list[bytes]:
 
 
 def _counted(codes: list[bytes]) -> list[dict[str, Any]]:
-    from fusevm.native.build import library
+    from fusevm.native.emit.build import library
 
     found: Counter[tuple[str, ...]] = Counter()
     for code in codes:
@@ -91,6 +91,6 @@ def _counted(codes: list[bytes]) -> list[dict[str, Any]]:
 
 
 def _streams(codes: list[bytes]) -> list[Stream]:
-    from fusevm.native.build import library
+    from fusevm.native.emit.build import library
 
     return [stream for code in codes for stream in streams_of(code, LATEST, library().handlers.native)]

@@ -14,7 +14,7 @@ from fusevm.cli.inputs import fork_or_exit, quit_with
 from fusevm.evm.forks import Fork
 
 if TYPE_CHECKING:
-    from fusevm.fuzz.campaign import Plan, Tally
+    from fusevm.lab.fuzz.campaign import Plan, Tally
 
 
 def fuzz(
@@ -30,7 +30,7 @@ def fuzz(
     as_json: Annotated[bool, typer.Option("--json", help="the figures and the failing programs as data")] = False,
 ) -> None:
     """Run random programs on several engines and compare status, gas, refund, output, logs and state."""
-    from fusevm.fuzz.campaign import Plan, run_campaign
+    from fusevm.lab.fuzz.campaign import Plan, run_campaign
 
     engines = (*(tier or ["reference"]), *(peer or []))
     if len(engines) < 2:
@@ -52,8 +52,8 @@ def fuzz(
 
 def _forks(engines: tuple[str, ...], names: list[str] | None) -> tuple[Fork, ...]:
     """Those asked for, or all that every engine knows."""
-    from fusevm.peers.engines import engine_named
-    from fusevm.peers.work import PeerMissing, UnknownEngine
+    from fusevm.lab.peers.engines import engine_named
+    from fusevm.lab.peers.work import PeerMissing, UnknownEngine
 
     wanted = [fork_or_exit(name) for name in names] if names else list(Fork)
     known = wanted

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from fusevm.cli.inputs import code_or_exit, fork_or_exit, quit_with
-from fusevm.fold.program import fold_program
-from fusevm.fold.stages import EVERYTHING, Stage
-from fusevm.fold.stats import Stats
 from fusevm.ir.block import Block, Mode, Program
+from fusevm.ir.fold.program import fold_program
+from fusevm.ir.fold.stages import EVERYTHING, Stage
+from fusevm.ir.fold.stats import Stats
 from fusevm.ir.measure import Measurement, measure
+from fusevm.ir.ordering import Schedule, schedule
 from fusevm.ir.program import lift_program
-from fusevm.ir.schedule import Schedule, schedule
 from fusevm.ir.text import block_text
 
 

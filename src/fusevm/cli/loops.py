@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fusevm.cli.inputs import code_or_exit, fork_or_exit
-from fusevm.fuse.loops import LoopMetadata, found_loops
+from fusevm.schedule.loops.plan import LoopMetadata, found_loops
 
 
 def loops(

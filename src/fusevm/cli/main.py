@@ -11,10 +11,10 @@ import typer
 
 import fusevm
 from fusevm.chain.outcome import EngineLimit
-from fusevm.chain.statetest import MalformedTest
 from fusevm.chain.transaction import Rejected
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.forks import UnknownFork
+from fusevm.lab.official.statetest import MalformedTest
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
 

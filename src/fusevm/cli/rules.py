@@ -16,9 +16,9 @@ from rich.text import Text
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.forks import Fork
-from fusevm.fold.pattern import Rule
-from fusevm.fold.prove import FULL, Proof, prove_all
-from fusevm.fold.rules import FAMILIES, RULES
+from fusevm.rules.families import FAMILIES, RULES
+from fusevm.rules.pattern import Rule
+from fusevm.rules.prove import FULL, Proof, prove_all
 
 COLOURS = {"proved": "green", "axiom": "cyan", "refuted": "bold red", "undecided": "bold yellow"}
 

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fusevm.chain.result import Result
 from fusevm.cli import options
 from fusevm.cli.execution import Request, prepare
-from fusevm.result import Result
 
 
 def run(

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput, code_or_exit, fork_or_exit
-from fusevm.fuse.schedule import Handlers, Unit, build_schedule
-from fusevm.fuse.sections import Token, sections_of
+from fusevm.schedule.build import Handlers, Unit, build_schedule
+from fusevm.schedule.sections import Token, sections_of
 
 
 def schedule(
@@ -48,7 +48,7 @@ def schedule(
 
 
 def _handlers(no_fuse: bool, only: list[str]) -> Handlers:
-    from fusevm.native.build import library
+    from fusevm.native.emit.build import library
 
     handlers = library().handlers
     if no_fuse:

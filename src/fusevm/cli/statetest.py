@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fusevm.chain.outcome import Disagreement, EngineLimit, Executor
-from fusevm.chain.statetest import Case, MalformedTest, Verdict, cases_in, run_case
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput, parse_json
 from fusevm.evm.forks import Fork, fork_named
+from fusevm.lab.official.statetest import Case, MalformedTest, Verdict, cases_in, run_case
 from fusevm.tiers import executor_for
 
 SHOWN_FAILURES = 50

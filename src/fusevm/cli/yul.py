@@ -22,11 +22,11 @@ from fusevm.cli.yul_inputs import (
 )
 from fusevm.cli.yul_optimize import optimize
 from fusevm.codegen.yul import CompiledObject, compile_object, library_names
-from fusevm.codegen.yul_assembly import ADDRESS_BYTES
-from fusevm.yul.analysis import check as check_source
-from fusevm.yul.ast import Object
-from fusevm.yul.errors import YulError
-from fusevm.yul.printer import print_object
+from fusevm.evm.assembler import ADDRESS_BYTES
+from fusevm.yul.syntax.ast import Object
+from fusevm.yul.syntax.checks import check as check_source
+from fusevm.yul.syntax.errors import YulError
+from fusevm.yul.syntax.printer import print_object
 
 app = typer.Typer(help="Check, format, run, compile and optimise Yul.", no_args_is_help=True)
 app.command()(optimize)

@@ -10,10 +10,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from fusevm.cli.inputs import BadInput, fork_or_exit, parse_hex, quit_with
-from fusevm.yul.analysis import check as check_source
-from fusevm.yul.ast import Object
-from fusevm.yul.dialect import Dialect, dialect_for
-from fusevm.yul.errors import YulError
+from fusevm.yul.syntax.ast import Object
+from fusevm.yul.syntax.checks import check as check_source
+from fusevm.yul.syntax.dialect import Dialect, dialect_for
+from fusevm.yul.syntax.errors import YulError
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="a file of Yul, or - for standard input")]
 Evm = Annotated[str, typer.Option("--evm", help="the fork whose builtins exist")]

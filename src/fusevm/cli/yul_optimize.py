@@ -14,13 +14,13 @@ from rich.text import Text
 
 from fusevm.cli.inputs import quit_with
 from fusevm.cli.yul_inputs import Evm, File, Json, checked, dialect_or_exit
-from fusevm.yul.ast import Block, Object
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.metrics import code_size, estimated_gas
-from fusevm.yul.printer import print_block, print_object
+from fusevm.yul.analysis.metrics import code_size, estimated_gas
+from fusevm.yul.optimise import StepEvent
+from fusevm.yul.optimise import optimize as optimized
 from fusevm.yul.sequence import SequenceError, read_sequences
-from fusevm.yul.suite import StepEvent
-from fusevm.yul.suite import optimize as optimized
+from fusevm.yul.syntax.ast import Block, Object
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.printer import print_block, print_object
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 

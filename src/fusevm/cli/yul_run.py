@@ -9,13 +9,13 @@ from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.codegen.yul import compile_object
-from fusevm.yul.ast import Object
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.errors import YulError
-from fusevm.yul.interpreter import interpret
-from fusevm.yul.interpreter_evm import run_message
-from fusevm.yul.interpreter_fake import LIMITS, FakeWorld
-from fusevm.yul.interpreter_host import End, LimitReached, Limits
+from fusevm.yul.run.evm import run_message
+from fusevm.yul.run.host import End, LimitReached, Limits
+from fusevm.yul.run.imagined import LIMITS, FakeWorld
+from fusevm.yul.run.interpreter import interpret
+from fusevm.yul.syntax.ast import Object
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.errors import YulError
 
 GAS = 30_000_000
 CALLER, ADDRESS = bytes(19) + b"\xca", bytes(19) + b"\xc0"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fusevm.codegen.yul_assembly import ADDRESS_BYTES, STOP, Piece, Surroundings, assemble
-from fusevm.codegen.yul_generate import generate
+from fusevm.evm.assembler import ADDRESS_BYTES, STOP, Piece, Surroundings, assemble
 from fusevm.evm.keccak import keccak256
-from fusevm.yul.ast import Data, Literal, Object
-from fusevm.yul.depth import room_to_recurse
-from fusevm.yul.dialect import Dialect, dialect_for
-from fusevm.yul.errors import ErrorKind, YulError
-from fusevm.yul.walk import calls_of
+from fusevm.yul.generate import generate
+from fusevm.yul.syntax.ast import Data, Literal, Object
+from fusevm.yul.syntax.depth import room_to_recurse
+from fusevm.yul.syntax.dialect import Dialect, dialect_for
+from fusevm.yul.syntax.errors import ErrorKind, YulError
+from fusevm.yul.syntax.walk import calls_of
 
 METADATA = ".metadata"  # data of this name stands at the end of the code and cannot be referred to
 

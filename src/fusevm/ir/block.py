@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fusevm.evm.cfg import Cfg
+from fusevm.analysis.cfg import Cfg
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import Effect
 from fusevm.ir.values import TRAITS, Value

@@ -6,8 +6,8 @@ every way in is known, and everything a copy goes to inside what was copied is a
 
 from __future__ import annotations
 
+from fusevm.analysis.graphs import Loop, natural_loops
 from fusevm.evm import bytecode
-from fusevm.evm.loops import Loop, natural_loops
 
 COPY = 1 << 24  # above every program counter
 LARGEST_LOOP = 400  # opcodes

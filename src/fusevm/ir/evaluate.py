@@ -20,7 +20,7 @@ from fusevm.evm.keccak import keccak256
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.block import Block, Mode, Program
 from fusevm.ir.copies import pc_of
-from fusevm.ir.schedule import Operand, Schedule, Slot, Step, schedule
+from fusevm.ir.ordering import Operand, Schedule, Slot, Step, schedule
 from fusevm.ir.values import CONST, PHI, SPILL, TRAITS, Value
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import INSTRUCTIONS, table_of

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from fusevm.evm.cfg import control_flow
+from fusevm.analysis.cfg import control_flow
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.fold.program import fold_flow
-from fusevm.fold.stages import Stage
-from fusevm.fold.stats import Stats
 from fusevm.ir.block import Mode, Program
 from fusevm.ir.builder import Builder
 from fusevm.ir.flow import flow_of
+from fusevm.ir.fold.program import fold_flow
+from fusevm.ir.fold.stages import Stage
+from fusevm.ir.fold.stats import Stats
+from fusevm.ir.ordering import schedule
 from fusevm.ir.program import build_program
-from fusevm.ir.schedule import schedule
 from fusevm.ir.values import SPILL
 
 # Each row adds a stage to the one above it. Loads need FOLD, CSE and FWD; stores FOLD and DSE.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from fusevm.evm.cfg import Cfg, control_flow
+from fusevm.analysis.cfg import Cfg, control_flow
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import ACCESS, MSIZE, OUTSIDE, Effect, Opcode
 from fusevm.ir.block import CONTINUES, Block, Edge, Mode, Program, Terminator

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fusevm.ir.block import Block, Program
 from fusevm.ir.copies import name_of
 from fusevm.ir.names import TEXT_OF
-from fusevm.ir.schedule import Operand, Schedule, Slot, Step, schedule
+from fusevm.ir.ordering import Operand, Schedule, Slot, Step, schedule
 from fusevm.ir.values import CONST, PHI, SPILL, UNSPILL, Value
 
 

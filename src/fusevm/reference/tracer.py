@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from fusevm.chain.result import Result
 from fusevm.reference.hooks import Hooks, Step
-from fusevm.result import Result
 
 
 def eip3155_step(step: Step, *, returndata: bool = True) -> dict[str, Any]:

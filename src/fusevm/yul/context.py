@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fusevm.yul.ast import Block
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.names import NameDispenser
-from fusevm.yul.walk import count_nodes
+from fusevm.yul.syntax.ast import Block
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.names import NameDispenser
+from fusevm.yul.syntax.walk import count_nodes
 
 
 class TooDeep(NamedTuple):

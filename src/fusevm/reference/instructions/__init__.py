@@ -16,7 +16,8 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import opcodes_of
 from fusevm.reference.frame import Frame
-from fusevm.reference.instructions import calls, control, environment, memory, stack, storage, words
+from fusevm.reference.instructions import arithmetic as words
+from fusevm.reference.instructions import calls, control, environment, memory, stack, storage
 
 Instruction = Callable[[Frame], Frame | None]
 

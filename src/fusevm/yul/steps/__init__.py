@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fusevm.yul.ast import Block
 from fusevm.yul.context import Context
+from fusevm.yul.syntax.ast import Block
 
 
 @dataclass(frozen=True, slots=True)

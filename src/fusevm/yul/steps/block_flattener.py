@@ -7,9 +7,9 @@ Why: scopes only grow, and other steps see longer runs of statements.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, FunctionDefinition, Statement
 from fusevm.yul.context import Context
-from fusevm.yul.walk import Modifier
+from fusevm.yul.syntax.ast import Block, FunctionDefinition, Statement
+from fusevm.yul.syntax.walk import Modifier
 
 
 def run(context: Context, block: Block) -> None:

@@ -7,10 +7,10 @@ Why: UnusedPruner keeps a function as long as anybody mentions it, be it only it
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, FunctionDefinition
-from fusevm.yul.callgraph import MAIN, call_graph
+from fusevm.yul.analysis.callgraph import MAIN, call_graph
 from fusevm.yul.context import Context
 from fusevm.yul.steps import function_grouper
+from fusevm.yul.syntax.ast import Block, FunctionDefinition
 
 
 def run(context: Context, block: Block) -> None:

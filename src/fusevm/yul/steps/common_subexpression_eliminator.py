@@ -11,13 +11,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TypeAlias
 
-from fusevm.yul.ast import Block, Expression, FunctionCall, FunctionDefinition, Identifier, Literal
+from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
+from fusevm.yul.analysis.effects import IMMOVABLE, EffectTable, program_effects
+from fusevm.yul.analysis.equality import ExpressionKeys
 from fusevm.yul.context import Context
-from fusevm.yul.dataflow import DataFlowAnalyzer
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.effects import IMMOVABLE, EffectTable, program_effects
-from fusevm.yul.equality import ExpressionKeys
-from fusevm.yul.names import name_hash
+from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, FunctionDefinition, Identifier, Literal
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.names import name_hash
 
 
 def run(context: Context, block: Block) -> None:

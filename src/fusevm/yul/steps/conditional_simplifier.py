@@ -8,11 +8,11 @@ Why: the data flow then knows the value. ConditionalUnsimplifier takes it back.
 
 from __future__ import annotations
 
-from fusevm.yul import literals
-from fusevm.yul.ast import Assignment, Block, Identifier, If, Statement, Switch
+from fusevm.yul.analysis.controlflow import Exit, TerminationFinder, function_flows
 from fusevm.yul.context import Context
-from fusevm.yul.controlflow import Exit, TerminationFinder, function_flows
-from fusevm.yul.walk import Rewriter
+from fusevm.yul.syntax import literals
+from fusevm.yul.syntax.ast import Assignment, Block, Identifier, If, Statement, Switch
+from fusevm.yul.syntax.walk import Rewriter
 
 
 def run(context: Context, block: Block) -> None:

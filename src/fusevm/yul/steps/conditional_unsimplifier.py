@@ -7,10 +7,10 @@ Why: the assignments only told the data flow something; executing them is waste.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Assignment, Block, Identifier, If, Literal, Statement, Switch
+from fusevm.yul.analysis.controlflow import Exit, TerminationFinder, function_flows
 from fusevm.yul.context import Context
-from fusevm.yul.controlflow import Exit, TerminationFinder, function_flows
-from fusevm.yul.walk import Modifier, rewrite_pairs
+from fusevm.yul.syntax.ast import Assignment, Block, Identifier, If, Literal, Statement, Switch
+from fusevm.yul.syntax.walk import Modifier, rewrite_pairs
 
 
 def run(context: Context, block: Block) -> None:

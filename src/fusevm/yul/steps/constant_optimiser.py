@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fusevm.evm.forks import Fork
-from fusevm.yul import literals
-from fusevm.yul.ast import Block, Expression, FunctionCall, Identifier, Literal, LiteralKind
+from fusevm.yul.analysis.metrics import GasMeter, byte_length
 from fusevm.yul.context import Context
-from fusevm.yul.metrics import GasMeter, byte_length
-from fusevm.yul.walk import Modifier, copy_expression
+from fusevm.yul.syntax import literals
+from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier, Literal, LiteralKind
+from fusevm.yul.syntax.walk import Modifier, copy_expression
 
 _SMALLEST = 0x10000
 _BUDGET = 10_000  # splits tried for one constant

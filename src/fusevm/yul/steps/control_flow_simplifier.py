@@ -8,7 +8,9 @@ Why: fewer jumps, and the joins other steps are careful about disappear.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import (
+from fusevm.yul.analysis.controlflow import Exit, TerminationFinder
+from fusevm.yul.context import Context
+from fusevm.yul.syntax.ast import (
     Block,
     Break,
     Continue,
@@ -24,9 +26,7 @@ from fusevm.yul.ast import (
     Statement,
     Switch,
 )
-from fusevm.yul.context import Context
-from fusevm.yul.controlflow import Exit, TerminationFinder
-from fusevm.yul.walk import Rewriter
+from fusevm.yul.syntax.walk import Rewriter
 
 
 def run(context: Context, block: Block) -> None:

@@ -7,10 +7,10 @@ Why: inlining and constant conditions leave such code behind.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, FunctionDefinition
+from fusevm.yul.analysis.controlflow import TerminationFinder, function_flows
 from fusevm.yul.context import Context
-from fusevm.yul.controlflow import TerminationFinder, function_flows
-from fusevm.yul.walk import Modifier
+from fusevm.yul.syntax.ast import Block, FunctionDefinition
+from fusevm.yul.syntax.walk import Modifier
 
 
 def run(context: Context, block: Block) -> None:

@@ -7,11 +7,11 @@ Why: with unique names nobody has to think of scopes any more: a name alone says
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, ForLoop, FunctionDefinition, VariableDeclaration
 from fusevm.yul.context import Context
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.names import NameDispenser
-from fusevm.yul.walk import Copier
+from fusevm.yul.syntax.ast import Block, ForLoop, FunctionDefinition, VariableDeclaration
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.names import NameDispenser
+from fusevm.yul.syntax.walk import Copier
 
 
 def run(context: Context, block: Block) -> None:

@@ -7,12 +7,12 @@ Why: a store is dear, and this one changes nothing.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, ExpressionStatement
+from fusevm.yul.analysis.dataflow import StoreAnalyzer, simple_store
+from fusevm.yul.analysis.effects import EffectTable, program_effects
 from fusevm.yul.context import Context
-from fusevm.yul.dataflow import StoreAnalyzer, simple_store
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.effects import EffectTable, program_effects
 from fusevm.yul.steps.statement_remover import remove_statements
+from fusevm.yul.syntax.ast import Block, ExpressionStatement
+from fusevm.yul.syntax.dialect import Dialect
 
 
 def run(context: Context, block: Block) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusevm.yul.ast import Block, FunctionCall, FunctionDefinition, Identifier
+from fusevm.yul.analysis.equality import function_key
 from fusevm.yul.context import Context
-from fusevm.yul.equality import function_key
-from fusevm.yul.walk import nodes
+from fusevm.yul.syntax.ast import Block, FunctionCall, FunctionDefinition, Identifier
+from fusevm.yul.syntax.walk import nodes
 
 
 def run(context: Context, block: Block) -> None:

@@ -8,12 +8,12 @@ Why: it makes no statements, so it works inside expressions.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Assignment, Block, Expression, FunctionCall, FunctionDefinition, Identifier
+from fusevm.yul.analysis.effects import builtin_effects, is_movable
+from fusevm.yul.analysis.metrics import code_cost
 from fusevm.yul.context import Context
-from fusevm.yul.effects import builtin_effects, is_movable
-from fusevm.yul.metrics import code_cost
-from fusevm.yul.substitution import substituted
-from fusevm.yul.walk import Modifier, count_variables, functions_of, nodes
+from fusevm.yul.syntax.ast import Assignment, Block, Expression, FunctionCall, FunctionDefinition, Identifier
+from fusevm.yul.syntax.substitution import substituted
+from fusevm.yul.syntax.walk import Modifier, count_variables, functions_of, nodes
 
 
 def run(context: Context, block: Block) -> None:

@@ -8,10 +8,10 @@ Why: fewer variables on the stack.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, Expression, FunctionCall, Identifier, Statement, VariableDeclaration
 from fusevm.yul.context import Context
 from fusevm.yul.steps import function_grouper
-from fusevm.yul.walk import Modifier, count_variables, remove_empty_blocks
+from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier, Statement, VariableDeclaration
+from fusevm.yul.syntax.walk import Modifier, count_variables, remove_empty_blocks
 
 
 def run(context: Context, block: Block) -> None:

@@ -13,17 +13,17 @@ from __future__ import annotations
 from functools import cache
 
 from fusevm.evm.forks import Fork
-from fusevm.fold.pattern import Const, Kind, Meta, Node, Rule, Tree, is_constant
-from fusevm.fold.rules import by_root, yul_rules
-from fusevm.yul import literals
-from fusevm.yul.accesses import ACCESSES
-from fusevm.yul.ast import Block, Expression, FunctionCall, Identifier, Literal, LiteralKind, Location
+from fusevm.rules.families import by_root, yul_rules
+from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree, is_constant
+from fusevm.yul.analysis.accesses import ACCESSES
+from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
+from fusevm.yul.analysis.effects import builtin_effects
+from fusevm.yul.analysis.equality import leaf_key
 from fusevm.yul.context import Context
-from fusevm.yul.dataflow import DataFlowAnalyzer
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.effects import builtin_effects
-from fusevm.yul.equality import leaf_key
-from fusevm.yul.walk import copy_expression
+from fusevm.yul.syntax import literals
+from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier, Literal, LiteralKind, Location
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.walk import copy_expression
 
 
 def run(context: Context, block: Block) -> None:

@@ -8,7 +8,8 @@ Why: a flat sequence is easier to reorder, to inline into and to compare.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import (
+from fusevm.yul.context import Context
+from fusevm.yul.syntax.ast import (
     Block,
     Expression,
     ForLoop,
@@ -20,8 +21,7 @@ from fusevm.yul.ast import (
     TypedName,
     VariableDeclaration,
 )
-from fusevm.yul.context import Context
-from fusevm.yul.walk import Rewriter
+from fusevm.yul.syntax.walk import Rewriter
 
 
 def run(context: Context, block: Block) -> None:

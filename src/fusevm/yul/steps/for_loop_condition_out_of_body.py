@@ -8,10 +8,10 @@ Why: shorter, and ControlFlowSimplifier and others read a condition more easily 
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, Break, Expression, ForLoop, FunctionCall, Identifier, If, Literal
+from fusevm.yul.analysis.effects import EffectTable, builtin_effects, is_movable
 from fusevm.yul.context import Context
-from fusevm.yul.effects import EffectTable, builtin_effects, is_movable
-from fusevm.yul.walk import Modifier
+from fusevm.yul.syntax.ast import Block, Break, Expression, ForLoop, FunctionCall, Identifier, If, Literal
+from fusevm.yul.syntax.walk import Modifier
 
 
 def run(context: Context, block: Block) -> None:

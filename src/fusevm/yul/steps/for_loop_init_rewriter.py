@@ -8,9 +8,9 @@ Why: the odd scope of the init block is gone, and nobody has to think of it any 
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, ForLoop, Statement
 from fusevm.yul.context import Context
-from fusevm.yul.walk import Rewriter
+from fusevm.yul.syntax.ast import Block, ForLoop, Statement
+from fusevm.yul.syntax.walk import Rewriter
 
 
 def run(context: Context, block: Block) -> None:

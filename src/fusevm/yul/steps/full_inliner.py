@@ -9,8 +9,12 @@ Why: a call costs jumps, and constants that meet the body let other steps shrink
 
 from __future__ import annotations
 
-from fusevm.yul import literals
-from fusevm.yul.ast import (
+from fusevm.yul.analysis.callgraph import MAIN, CallGraph, call_graph
+from fusevm.yul.analysis.metrics import code_size
+from fusevm.yul.analysis.ssa import ssa_values
+from fusevm.yul.context import Context
+from fusevm.yul.syntax import literals
+from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
     Expression,
@@ -24,12 +28,8 @@ from fusevm.yul.ast import (
     TypedName,
     VariableDeclaration,
 )
-from fusevm.yul.callgraph import MAIN, CallGraph, call_graph
-from fusevm.yul.context import Context
-from fusevm.yul.metrics import code_size
-from fusevm.yul.names import NameDispenser
-from fusevm.yul.ssa import ssa_values
-from fusevm.yul.walk import RenamingCopier, Rewriter, calls_of, count_calls, nodes
+from fusevm.yul.syntax.names import NameDispenser
+from fusevm.yul.syntax.walk import RenamingCopier, Rewriter, calls_of, count_calls, nodes
 
 _TINY = 1
 _BIG_CALLER = 45

@@ -7,8 +7,8 @@ Why: everyone knows then where the functions begin.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, FunctionDefinition, Statement
 from fusevm.yul.context import Context
+from fusevm.yul.syntax.ast import Block, FunctionDefinition, Statement
 
 
 def run(context: Context, block: Block) -> None:

@@ -7,9 +7,9 @@ Why: a function can't mention variables of another, so its place means nothing; 
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, FunctionDefinition, Statement
 from fusevm.yul.context import Context
-from fusevm.yul.walk import Modifier
+from fusevm.yul.syntax.ast import Block, FunctionDefinition, Statement
+from fusevm.yul.syntax.walk import Modifier
 
 
 def run(context: Context, block: Block) -> None:

@@ -11,11 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fusevm.yul.ast import Block, FunctionCall, FunctionDefinition, Identifier, Literal, Statement, VariableDeclaration
-from fusevm.yul.callgraph import call_graph
+from fusevm.yul.analysis.callgraph import call_graph
 from fusevm.yul.context import Context
-from fusevm.yul.names import by_hash
-from fusevm.yul.walk import Modifier, RenamingCopier, declared_names, functions_of
+from fusevm.yul.syntax.ast import (
+    Block,
+    FunctionCall,
+    FunctionDefinition,
+    Identifier,
+    Literal,
+    Statement,
+    VariableDeclaration,
+)
+from fusevm.yul.syntax.names import by_hash
+from fusevm.yul.syntax.walk import Modifier, RenamingCopier, declared_names, functions_of
 
 
 def run(context: Context, block: Block) -> None:

@@ -7,10 +7,10 @@ Why: steps that look at the text only (StructuralSimplifier, FunctionSpecializer
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, Expression, Identifier, Literal
+from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
+from fusevm.yul.analysis.effects import builtin_effects
 from fusevm.yul.context import Context
-from fusevm.yul.dataflow import DataFlowAnalyzer
-from fusevm.yul.effects import builtin_effects
+from fusevm.yul.syntax.ast import Block, Expression, Identifier, Literal
 
 
 def run(context: Context, block: Block) -> None:

@@ -9,13 +9,13 @@ Why: loads and hashes are dear.
 from __future__ import annotations
 
 from fusevm.evm.keccak import keccak256
-from fusevm.yul import literals
-from fusevm.yul.ast import Block, Expression, FunctionCall, Identifier, Literal
+from fusevm.yul.analysis.contents import KnownPlaces
+from fusevm.yul.analysis.dataflow import StoreAnalyzer
+from fusevm.yul.analysis.effects import program_effects, uses_msize
+from fusevm.yul.analysis.metrics import GasMeter
 from fusevm.yul.context import Context
-from fusevm.yul.dataflow import StoreAnalyzer
-from fusevm.yul.effects import program_effects, uses_msize
-from fusevm.yul.known import KnownPlaces
-from fusevm.yul.metrics import GasMeter
+from fusevm.yul.syntax import literals
+from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier, Literal
 
 _WORD = 32
 

@@ -8,11 +8,11 @@ Why: once instead of every round.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, ForLoop, FunctionCall, Identifier, Statement, VariableDeclaration
+from fusevm.yul.analysis.effects import effects_below, effects_of, is_movable_out_of, program_effects, uses_msize
+from fusevm.yul.analysis.ssa import ssa_values
 from fusevm.yul.context import Context
-from fusevm.yul.effects import effects_below, effects_of, is_movable_out_of, program_effects, uses_msize
-from fusevm.yul.ssa import ssa_values
-from fusevm.yul.walk import Rewriter, nodes
+from fusevm.yul.syntax.ast import Block, ForLoop, FunctionCall, Identifier, Statement, VariableDeclaration
+from fusevm.yul.syntax.walk import Rewriter, nodes
 
 
 def run(context: Context, block: Block) -> None:

@@ -7,9 +7,9 @@ Why: targets that run functions rather than blocks. (solc had it for WebAssembly
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, FunctionDefinition
 from fusevm.yul.context import Context
 from fusevm.yul.steps.name_displacer import displace
+from fusevm.yul.syntax.ast import Block, FunctionDefinition
 
 NAME = "main"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fusevm.yul.ast import Block, FunctionDefinition, TypedName
-from fusevm.yul.names import NameDispenser
 from fusevm.yul.steps.name_simplifier import Renamer
+from fusevm.yul.syntax.ast import Block, FunctionDefinition, TypedName
+from fusevm.yul.syntax.names import NameDispenser
 
 
 def displace(dispenser: NameDispenser, block: Block, names: Collection[str]) -> dict[str, str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from fusevm.yul.ast import (
+from fusevm.yul.context import Context
+from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
     Expression,
@@ -19,9 +20,8 @@ from fusevm.yul.ast import (
     TypedName,
     VariableDeclaration,
 )
-from fusevm.yul.context import Context
-from fusevm.yul.names import NameDispenser, by_hash
-from fusevm.yul.walk import Modifier, declared_names
+from fusevm.yul.syntax.names import NameDispenser, by_hash
+from fusevm.yul.syntax.walk import Modifier, declared_names
 
 # One after the other, each applied to what the last one left.
 _REPLACEMENTS = tuple(

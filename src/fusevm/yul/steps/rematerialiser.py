@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fusevm.yul.ast import Block, Expression, FunctionCall, Identifier
+from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
+from fusevm.yul.analysis.effects import builtin_effects
+from fusevm.yul.analysis.metrics import code_cost
 from fusevm.yul.context import Context
-from fusevm.yul.dataflow import DataFlowAnalyzer
-from fusevm.yul.effects import builtin_effects
-from fusevm.yul.metrics import code_cost
-from fusevm.yul.walk import copy_expression, count_variables
+from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier
+from fusevm.yul.syntax.walk import copy_expression, count_variables
 
 
 def run(context: Context, block: Block) -> None:

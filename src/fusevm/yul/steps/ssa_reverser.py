@@ -7,9 +7,9 @@ Why: CommonSubexpressionEliminator then mentions a instead of a_1, and UnusedPru
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Assignment, Block, Identifier, Statement, VariableDeclaration
 from fusevm.yul.context import Context
-from fusevm.yul.walk import Modifier, nodes, rewrite_pairs
+from fusevm.yul.syntax.ast import Assignment, Block, Identifier, Statement, VariableDeclaration
+from fusevm.yul.syntax.walk import Modifier, nodes, rewrite_pairs
 
 
 def run(context: Context, block: Block) -> None:

@@ -8,7 +8,8 @@ Why: variables that never change can be moved, compared and replaced freely.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import (
+from fusevm.yul.context import Context
+from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
     Expression,
@@ -20,9 +21,8 @@ from fusevm.yul.ast import (
     TypedName,
     VariableDeclaration,
 )
-from fusevm.yul.context import Context
-from fusevm.yul.names import NameDispenser, by_hash
-from fusevm.yul.walk import AssignedNames, Modifier, Rewriter, assigned_names
+from fusevm.yul.syntax.names import NameDispenser, by_hash
+from fusevm.yul.syntax.walk import AssignedNames, Modifier, Rewriter, assigned_names
 
 
 def run(context: Context, block: Block) -> None:

@@ -9,17 +9,17 @@ Why: the EVM reaches only 16 slots down its stack; StackLimitEvader's memory is 
 from __future__ import annotations
 
 from fusevm.evm.forks import Fork
-from fusevm.yul.ast import Assignment, Block, Expression, Identifier, VariableDeclaration
+from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
+from fusevm.yul.analysis.effects import builtin_effects
+from fusevm.yul.analysis.metrics import code_cost
 from fusevm.yul.context import Context, StackReport, TooDeep
-from fusevm.yul.dataflow import DataFlowAnalyzer
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.effects import builtin_effects
-from fusevm.yul.metrics import code_cost
-from fusevm.yul.printer import print_block
-from fusevm.yul.stack_layout import stack_too_deep
+from fusevm.yul.stack.layout import stack_too_deep
 from fusevm.yul.steps.rematerialiser import rematerialise
 from fusevm.yul.steps.unused_pruner import prune_variables
-from fusevm.yul.walk import functions_of
+from fusevm.yul.syntax.ast import Assignment, Block, Expression, Identifier, VariableDeclaration
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.printer import print_block
+from fusevm.yul.syntax.walk import functions_of
 
 MOST_ROUNDS = 16
 
@@ -51,7 +51,7 @@ def _report(dialect: Dialect, block: Block) -> StackReport:
 
 def _simple_report(dialect: Dialect, block: Block) -> dict[str, list[TooDeep]]:
     """By a generator that gives every variable its slot: quicker to ask, and sooner too deep."""
-    from fusevm.codegen.yul_generate import unreachable_variables
+    from fusevm.yul.generate import unreachable_variables
 
     found = unreachable_variables(block, dialect)
     return {function: [TooDeep(1, [name]) for name in names] for function, names in found.items()}

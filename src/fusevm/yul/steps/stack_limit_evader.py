@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from fusevm.yul import literals
-from fusevm.yul.ast import (
+from fusevm.yul.analysis.callgraph import CallGraph, call_graph
+from fusevm.yul.context import Context
+from fusevm.yul.steps.stack_compressor import stack_report
+from fusevm.yul.syntax import literals
+from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
     Expression,
@@ -26,10 +29,7 @@ from fusevm.yul.ast import (
     TypedName,
     VariableDeclaration,
 )
-from fusevm.yul.callgraph import CallGraph, call_graph
-from fusevm.yul.context import Context
-from fusevm.yul.steps.stack_compressor import stack_report
-from fusevm.yul.walk import Rewriter, calls_of, functions_of
+from fusevm.yul.syntax.walk import Rewriter, calls_of, functions_of
 
 _REACH = 16
 _WORD = 32

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from fusevm.yul.ast import Block
-from fusevm.yul.walk import Modifier
+from fusevm.yul.syntax.ast import Block
+from fusevm.yul.syntax.walk import Modifier
 
 
 def remove_statements(block: Block, marked: Set[int]) -> None:

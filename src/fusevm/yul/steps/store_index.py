@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fusevm.yul.knowledge import Offset
+from fusevm.yul.analysis.distances import Offset
 
 _WORD = 32
 _MASK = (1 << 256) - 1

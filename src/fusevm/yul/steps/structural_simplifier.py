@@ -8,9 +8,9 @@ Why: inlining and specialising decide many branches.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import Block, ForLoop, If, Literal, Statement, Switch
 from fusevm.yul.context import Context
-from fusevm.yul.walk import Rewriter
+from fusevm.yul.syntax.ast import Block, ForLoop, If, Literal, Statement, Switch
+from fusevm.yul.syntax.walk import Rewriter
 
 
 def run(context: Context, block: Block) -> None:

@@ -8,7 +8,12 @@ Why: completes SSATransform, which leaves an assignment behind at every step.
 
 from __future__ import annotations
 
-from fusevm.yul.ast import (
+from fusevm.yul.analysis.controlflow import flow_of_call, function_flows
+from fusevm.yul.analysis.effects import builtin_effects, is_movable
+from fusevm.yul.context import Context
+from fusevm.yul.steps.statement_remover import remove_statements
+from fusevm.yul.steps.unused_stores import StoreWalker
+from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
     Expression,
@@ -18,11 +23,6 @@ from fusevm.yul.ast import (
     Leave,
     VariableDeclaration,
 )
-from fusevm.yul.context import Context
-from fusevm.yul.controlflow import flow_of_call, function_flows
-from fusevm.yul.effects import builtin_effects, is_movable
-from fusevm.yul.steps.statement_remover import remove_statements
-from fusevm.yul.steps.unused_stores import StoreWalker
 
 
 def run(context: Context, block: Block) -> None:

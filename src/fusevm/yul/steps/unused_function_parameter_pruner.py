@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from fusevm.yul.ast import (
+from fusevm.yul.analysis.metrics import code_size
+from fusevm.yul.context import Context
+from fusevm.yul.steps.name_displacer import displace
+from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
     ExpressionStatement,
@@ -20,11 +23,8 @@ from fusevm.yul.ast import (
     Statement,
     TypedName,
 )
-from fusevm.yul.context import Context
-from fusevm.yul.metrics import code_size
-from fusevm.yul.names import NameDispenser
-from fusevm.yul.steps.name_displacer import displace
-from fusevm.yul.walk import count_variables
+from fusevm.yul.syntax.names import NameDispenser
+from fusevm.yul.syntax.walk import count_variables
 
 
 def run(context: Context, block: Block) -> None:

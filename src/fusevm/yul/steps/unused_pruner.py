@@ -10,13 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fusevm.yul.ast import Block, ExpressionStatement, FunctionDefinition, Statement, VariableDeclaration
+from fusevm.yul.analysis.effects import (
+    EffectTable,
+    builtin_effects,
+    effects_of,
+    is_removable,
+    program_effects,
+    uses_msize,
+)
 from fusevm.yul.context import Context
-from fusevm.yul.dialect import Dialect
-from fusevm.yul.effects import EffectTable, builtin_effects, effects_of, is_removable, program_effects, uses_msize
 from fusevm.yul.steps import function_grouper
 from fusevm.yul.steps.control_flow_simplifier import discard
-from fusevm.yul.walk import Modifier, count_names, remove_empty_blocks
+from fusevm.yul.syntax.ast import Block, ExpressionStatement, FunctionDefinition, Statement, VariableDeclaration
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.walk import Modifier, count_names, remove_empty_blocks
 
 
 def run(context: Context, block: Block) -> None:

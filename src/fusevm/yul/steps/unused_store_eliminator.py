@@ -9,8 +9,23 @@ Why: stores are dear; inlined code sets up memory that later turns out not to be
 
 from __future__ import annotations
 
-from fusevm.yul.accesses import ACCESSES, Access, Place
-from fusevm.yul.ast import (
+from fusevm.yul.analysis.accesses import ACCESSES, Access, Place
+from fusevm.yul.analysis.controlflow import flow_of_call, function_flows
+from fusevm.yul.analysis.distances import KnowledgeBase, Offset
+from fusevm.yul.analysis.effects import (
+    READS_MEMORY,
+    READS_STORAGE,
+    WRITES_MEMORY,
+    WRITES_STORAGE,
+    program_effects,
+    uses_msize,
+)
+from fusevm.yul.analysis.ssa import fixed_values
+from fusevm.yul.context import Context
+from fusevm.yul.steps.statement_remover import remove_statements
+from fusevm.yul.steps.store_index import MemoryIndex, Operation, StorageIndex
+from fusevm.yul.steps.unused_stores import StoreWalker
+from fusevm.yul.syntax.ast import (
     Block,
     Expression,
     ExpressionStatement,
@@ -20,22 +35,7 @@ from fusevm.yul.ast import (
     Identifier,
     Leave,
 )
-from fusevm.yul.context import Context
-from fusevm.yul.controlflow import flow_of_call, function_flows
-from fusevm.yul.effects import (
-    READS_MEMORY,
-    READS_STORAGE,
-    WRITES_MEMORY,
-    WRITES_STORAGE,
-    program_effects,
-    uses_msize,
-)
-from fusevm.yul.knowledge import KnowledgeBase, Offset
-from fusevm.yul.ssa import fixed_values
-from fusevm.yul.steps.statement_remover import remove_statements
-from fusevm.yul.steps.store_index import MemoryIndex, Operation, StorageIndex
-from fusevm.yul.steps.unused_stores import StoreWalker
-from fusevm.yul.walk import declared_names
+from fusevm.yul.syntax.walk import declared_names
 
 _REMOVABLE = frozenset({"sstore", "mstore", "mstore8", "calldatacopy", "codecopy", "extcodecopy"})
 

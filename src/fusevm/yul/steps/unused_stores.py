@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from fusevm.yul.ast import Block, Break, Continue, ForLoop, FunctionDefinition, If, Switch
-from fusevm.yul.walk import Modifier
+from fusevm.yul.syntax.ast import Block, Break, Continue, ForLoop, FunctionDefinition, If, Switch
+from fusevm.yul.syntax.walk import Modifier
 
 _DEEP = 6  # loops nested so deep are walked once: time would double with every level
 

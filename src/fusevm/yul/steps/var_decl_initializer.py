@@ -7,10 +7,10 @@ Why: other steps need not think of declarations without value.
 
 from __future__ import annotations
 
-from fusevm.yul import literals
-from fusevm.yul.ast import Block, Statement, VariableDeclaration
 from fusevm.yul.context import Context
-from fusevm.yul.walk import Rewriter
+from fusevm.yul.syntax import literals
+from fusevm.yul.syntax.ast import Block, Statement, VariableDeclaration
+from fusevm.yul.syntax.walk import Rewriter
 
 
 def run(context: Context, block: Block) -> None:

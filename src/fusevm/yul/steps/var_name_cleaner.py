@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-from fusevm.yul.ast import Block, FunctionDefinition, TypedName, VariableDeclaration
 from fusevm.yul.context import Context
-from fusevm.yul.dialect import Dialect
 from fusevm.yul.steps.name_simplifier import Renamer
+from fusevm.yul.syntax.ast import Block, FunctionDefinition, TypedName, VariableDeclaration
+from fusevm.yul.syntax.dialect import Dialect
 
 _SUFFIX = re.compile(r"(_+[0-9]+)+$")
 

@@ -1,1 +1,0 @@
-"""The schedule: code decoded once into handlers and operands, with sequences fused."""

@@ -1,1 +1,0 @@
-"""Random programs, and the search for two engines that disagree on one."""

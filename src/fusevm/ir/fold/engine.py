@@ -1,0 +1,402 @@
+"""The fold engine: `emit` is the only way an instruction comes into being, and it passes
+
+    FOLD (rules) → CSE (an equal one is there) → FWD (loads) or DSE (stores) → append
+
+A rule's answer is NEXTFOLD (try the next), RETRYFOLD (an instruction to fold again), LEFTFOLD, RIGHTFOLD or another
+operand, or a constant; the least specific one of each opcode says where it goes then (`Then`: CSEFOLD, EMITFOLD and
+their kin). Guards are answered DROPFOLD, FAILFOLD or, by a condition, either (`guards.cond`). `raw` passes it all by.
+"""
+
+from __future__ import annotations
+
+from fusevm.evm import bytecode
+from fusevm.evm.forks import LATEST, Fork, rules_of
+from fusevm.evm.opcodes import ACCESS, GAS, MSIZE, STORAGE, TRANSIENT
+from fusevm.ir.block import Block, Mode, Terminator
+from fusevm.ir.builder import Builder, NeverReached
+from fusevm.ir.fold import forward, guards, stores
+from fusevm.ir.fold.facts import World
+from fusevm.ir.fold.guards import Verdict
+from fusevm.ir.fold.stages import DISPATCH, EVERYTHING, Stage, Then
+from fusevm.ir.fold.stats import Stats
+from fusevm.ir.lift import lift_block
+from fusevm.ir.values import (
+    COMMUTATIVE,
+    CONST,
+    PREPAYABLE,
+    READS_MEMORY,
+    TOUCHES_MEMORY,
+    TRAITS,
+    WRITES_MEMORY,
+    Value,
+    traits_of,
+)
+from fusevm.rules.compiled import Folding, keys_of, table_of
+from fusevm.rules.matching import Match
+from fusevm.rules.pattern import Meta, Node, Tree, is_constant
+
+CHAIN_STEPS = 64  # how far CSE looks back along a chain
+RETRIES = 48  # how often one instruction is folded again
+_ACCESS = ACCESS.value
+_OBSERVERS = GAS.value | MSIZE.value
+_STORAGE, _TRANSIENT, _MSIZE = STORAGE.value, TRANSIENT.value, MSIZE.value
+
+
+def fuel_for(instructions: int) -> int:
+    """The budget of rule applications for so many instructions."""
+    return 1_000 + 16 * instructions
+
+
+class Engine(Builder):
+    def __init__(
+        self,
+        fork: Fork = LATEST,
+        mode: Mode = Mode.EXECUTION,
+        stages: Stage = EVERYTHING,
+        dests: frozenset[int] | None = None,
+        keeps_growth: bool = True,
+    ) -> None:
+        self.fork, self.mode, self.stages, self.dests = fork, mode, stages, dests
+        self.keeps_growth = keeps_growth  # somebody looks at MSIZE
+        self.folds = bool(stages & Stage.FOLD)
+        self.shares = bool(stages & Stage.CSE)
+        self.forwards = self.folds and self.shares and bool(stages & Stage.FWD)
+        self.unmakes = self.folds and bool(stages & Stage.DSE)
+        self.guards_growth = mode is Mode.EXECUTION and self.folds
+        self.table = table_of(fork, mode is Mode.EXECUTION)
+        self.stats = Stats()
+        self.clock = 0
+        self.fuel = 1 << 62  # rule applications left; spent, instructions pass without FOLD
+        self.world = World()
+        self.constant_guard: Value | None = None  # the block's check of memory up to a constant
+        self.dead: set[int] = set()
+        super().__init__()
+
+    # -- blocks -----------------------------------------------------------------------------------------------------
+
+    def begin(self, block: Block) -> None:
+        super().begin(block)
+        self.constant_guard = None
+        self.know(block)
+
+    def know(self, block: Block) -> None:
+        """What is known as the block begins: nothing, when it stands alone."""
+        self.chains = {}
+        self.world = World()
+
+    def is_available(self, value: Value) -> bool:
+        """Whether the value is computed on every way here."""
+        return True
+
+    def finish_block(self) -> None:
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Takes unmade stores out of the block."""
+        if self.dead:
+            self.block.instructions = [value for value in self.block.instructions if value.id not in self.dead]
+            self.dead.clear()
+
+    def kill(self, store: Value) -> None:
+        if store.id not in self.dead:
+            self.dead.add(store.id)
+            self.stats.stores_dropped += 1
+
+    def end(self, terminator: Terminator) -> None:
+        """The block's end through the engine: guards decided, stores nobody will read unmade."""
+        if self.folds:
+            terminator = self.decided(terminator)
+        self.block.terminator = terminator
+        ends = TRAITS[terminator.op].opcode if terminator.op != "FALL" else None
+        if ends is not None and ends.ends and terminator.op != "JUMP" and self.unmakes:
+            stores.kill_unread(self, terminator.op, terminator.args)
+
+    def decided(self, terminator: Terminator) -> Terminator:
+        if terminator.op == "JUMPI":
+            target, condition = terminator.args
+            verdict = guards.holds(condition)
+            if verdict is Verdict.FAIL:
+                terminator = Terminator("FALL", (), terminator.falls)
+            elif verdict is Verdict.DROP:
+                terminator = Terminator("JUMP", (target,))
+            if verdict is not Verdict.KEEP:
+                self.stats.guards_decided += 1
+        if terminator.op == "JUMP":
+            verdict = guards.valid(self, terminator.args[0])
+            if verdict is Verdict.FAIL:
+                return Terminator("INVALID")
+            if verdict is Verdict.KEEP and self.needs_valid(terminator):
+                self.raw("VALID", terminator.args)
+        return terminator
+
+    def needs_valid(self, terminator: Terminator) -> bool:
+        return self.dests is not None
+
+    # -- emission ---------------------------------------------------------------------------------------------------
+
+    def emit(self, op: str, args: tuple[Value, ...] = (), pc: int = 0) -> Value | None:
+        self.stats.emitted += 1
+        match DISPATCH[op]:
+            case Then.CSE:
+                return self.pure(op, args, pc)
+            case Then.READ:
+                return self.read(op, args, pc)
+            case Then.FWD if self.forwards:
+                return self.load(op, args, pc)
+            case Then.DSE if self.unmakes and self.store(op, args):
+                return None
+            case Then.EXP:
+                return self.exp(args, pc)
+        return self.effect(op, args, pc)
+
+    def pure(self, op: str, args: tuple[Value, ...], pc: int = 0) -> Value:
+        if self.folds and self.fuel > 0:
+            folded = self.fold(op, args)
+            if isinstance(folded, Value):
+                return folded
+            op, args = folded
+            if not TRAITS[op].pure:  # a rule led from a pure instruction to one that reads the world
+                return self.read(op, args, pc)
+        return self.share(op, args, 0) or self.append(op, args, pc)
+
+    def append(self, op: str, args: tuple[Value, ...], pc: int = 0) -> Value:
+        """Where a pure instruction finally goes; a program's engine may choose an earlier block."""
+        return self.raw(op, args, pc)
+
+    def read(self, op: str, args: tuple[Value, ...], pc: int) -> Value:
+        """Reads the world and leaves it as it is, but for warming what it reads: as good as pure until it changes."""
+        if self.folds and self.fuel > 0:
+            folded = self.fold(op, args)
+            if isinstance(folded, Value):
+                return folded
+            op, args = folded
+        traits = TRAITS[op]
+        epoch = self.world.epoch(traits.reads & ~_ACCESS)
+        if not traits.observes:
+            shared = self.share(op, args, epoch)
+            if shared is not None:
+                return shared
+        value = self.effect(op, args, pc)
+        value.epoch = epoch
+        return value
+
+    def share(self, op: str, args: tuple[Value, ...], epoch: int) -> Value | None:
+        """CSE along the chain of the opcode. An equal instruction cannot be older than its operands."""
+        if not self.shares:
+            return None
+        oldest = max([arg.id for arg in args], default=-1)
+        candidate, steps = self.chains.get(op), CHAIN_STEPS
+        while candidate is not None and candidate.id > oldest and steps:
+            if candidate.args == args and candidate.epoch == epoch and self.is_available(candidate):
+                self.stats.shared += 1
+                return candidate
+            candidate, steps = candidate.prev, steps - 1
+        return None
+
+    # -- FOLD -------------------------------------------------------------------------------------------------------
+
+    def fold(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]]:
+        """The value that stands for the instruction, or the instruction no rule changes any more."""
+        for _ in range(RETRIES):
+            args = self.ordered(op, args)
+            if op not in self.table.roots:
+                break
+            result = self.match(op, args)
+            if result is None:
+                break
+            if isinstance(result, Value):
+                return result
+            op, args = result
+        return op, args
+
+    @staticmethod
+    def ordered(op: str, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The younger operand to the left; literals are older than everything."""
+        if op in COMMUTATIVE and args[0].id < args[1].id:
+            return (args[1], args[0], *args[2:])
+        return args
+
+    def match(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]] | None:
+        buckets = self.table.buckets
+        for key in keys_of(op, args):
+            for folding in buckets.get(key, ()):
+                found = folding.match(*args)
+                if found is not None and (folding.grows <= 0 or self.pays(folding, args)):
+                    self.fuel -= 1
+                    self.stats.folded += 1
+                    self.stats.rules[folding.rule.name] += 1
+                    return self.apply(folding.rule.result, found)
+        return None
+
+    @staticmethod
+    def pays(folding: Folding, args: tuple[Value, ...]) -> bool:
+        """A result of several instructions is worth it where the ones it replaces have no other use."""
+        for path in folding.inner:
+            value = args[path[0]]
+            for place in path[1:]:
+                value = value.args[place]
+            if value.uses > (1 if len(path) > 1 else 0):
+                return False
+        return True
+
+    def apply(self, result: Tree, found: Match[Value]) -> Value | tuple[str, tuple[Value, ...]]:
+        """The outermost instruction is retried, those inside it are emitted."""
+        if is_constant(result):
+            return self.const(found.rule.number(result, found.constants))
+        if isinstance(result, Meta):
+            return found.values[result.name]
+        assert isinstance(result, Node)
+        return result.op, tuple([self.built(arg, found) for arg in result.args])
+
+    def built(self, result: Tree, found: Match[Value]) -> Value:
+        built = self.apply(result, found)
+        if isinstance(built, Value):
+            return built
+        op, args = built
+        return (
+            self.pure(op, args) if TRAITS[op].pure else self.paid_exp(args) if op == "EXP" else self.read(op, args, 0)
+        )
+
+    # -- EXP: a price by the exponent, and a power ------------------------------------------------------------------
+
+    def exp(self, args: tuple[Value, ...], pc: int) -> Value:
+        """The power folds like any pure value; its price by the size of the exponent has to be paid all the same."""
+        if not self.folds:
+            return self.effect("EXP", args, pc)
+        exponent = args[1]
+        if exponent.op == CONST:
+            if self.mode is Mode.EXECUTION:
+                self.charge(rules_of(self.fork).exp_byte * ((exponent.number.bit_length() + 7) // 8))
+            return self.paid_exp(args, pc)
+        folded = self.fold("EXP", args) if self.fuel > 0 else ("EXP", args)
+        if not isinstance(folded, Value):
+            op, args = folded
+            if op == "EXP":
+                shared = self.share("EXP", args, 0)
+                if shared is None and args[1] is exponent:
+                    return self.effect("EXP", args, pc)
+                folded = shared or self.paid_exp(args, pc)
+            else:
+                folded = self.pure(op, args, pc)
+        if self.mode is Mode.EXECUTION:
+            self.effect("EXPGAS", (exponent,), pc)
+        return folded
+
+    def paid_exp(self, args: tuple[Value, ...], pc: int = 0) -> Value:
+        folded = self.fold("EXP", args)
+        if isinstance(folded, Value):
+            return folded
+        op, args = folded
+        if op != "EXP":
+            return self.pure(op, args, pc)
+        shared = self.share("EXP", args, 0)
+        if shared is not None:
+            return shared
+        value = self.raw("EXP", args, pc)
+        value.raw = self.mode is Mode.EXECUTION
+        return value
+
+    # -- FWD and DSE ------------------------------------------------------------------------------------------------
+
+    def load(self, op: str, args: tuple[Value, ...], pc: int) -> Value:
+        if op == "MLOAD":
+            known = forward.load_memory(self, args[0])
+        elif op == "KECCAK256":
+            known = forward.hash_memory(self, args)
+        else:
+            known = forward.load_slot(self, op, args[0])
+        if known is None:
+            return self.effect(op, args, pc)
+        self.stats.forwarded += 1
+        if op in PREPAYABLE and self.guards_growth:
+            self.prepay(op, args)
+        return known
+
+    def store(self, op: str, args: tuple[Value, ...]) -> bool:
+        """Whether the store need not be made."""
+        if op in ("MSTORE", "MSTORE8"):
+            if stores.stores_nothing_new(self, op, args):
+                self.stats.stores_dropped += 1
+                if self.guards_growth:
+                    self.prepay(op, args)
+                return True
+            stores.kill_overwritten(self, op, args)
+            return False
+        if op == "SSTORE" and self.mode is Mode.EXECUTION:
+            return False  # its cost and its refund are seen
+        if stores.slot_holds(self, op, args):
+            self.stats.stores_dropped += 1
+            return True
+        stores.kill_overwritten_slot(self, op, args)
+        return False
+
+    # -- everything that touches the world --------------------------------------------------------------------------
+
+    def effect(self, op: str, args: tuple[Value, ...], pc: int) -> Value:
+        """Appends the instruction, in execution mode with its checks before it, and remembers what it did."""
+        paid = self.guards_growth and op in PREPAYABLE and op != "EXP" and self.prepay(op, args)
+        value = self.raw(op, args, pc)
+        value.raw = paid
+        self.note(value)
+        return value
+
+    def prepay(self, op: str, args: tuple[Value, ...]) -> bool:
+        """Puts the checks of a memory access before it and its price into the section, if the price is known."""
+        operand, price, unit = PREPAYABLE[op]
+        size = args[operand]
+        if price:
+            if size.op != CONST:
+                return False
+            if size.number >= guards.BEYOND_ALL_GAS:
+                raise NeverReached
+            self.charge(price * -(-size.number // unit))
+        for offset, length in TOUCHES_MEMORY[op]:
+            self.guard(args[offset], self.const(-length) if length < 0 else args[length])
+        return True
+
+    def guard(self, offset: Value, size: Value) -> None:
+        self.stats.checks += 1
+        verdict = guards.reach(self, offset, size)
+        if verdict is Verdict.FAIL:
+            raise NeverReached
+        if verdict is Verdict.KEEP:
+            self.note(self.raw("REACH", (offset, size)))
+        elif verdict is Verdict.DROP:
+            self.stats.checks_dropped += 1
+
+    def note(self, value: Value) -> None:
+        world, op, traits = self.world, value.op, traits_of(value)
+        touched = traits.reads | traits.writes
+        if traits.writes:
+            self.clock += 1
+            world.write(traits.writes, self.clock)
+        if traits.reads & _OBSERVERS:
+            world.observer = value.id
+            self.constant_guard = None
+        if op in READS_MEMORY or op in WRITES_MEMORY or traits.reads & _MSIZE:
+            world.remember_memory(value)
+            if not value.raw:
+                self.note_growth(value)
+        if touched & _STORAGE:
+            world.remember(world.storage, value)
+        if touched & _TRANSIENT:
+            world.remember(world.transient, value)
+
+    def note_growth(self, value: Value) -> None:
+        for offset, length in TOUCHES_MEMORY.get(value.op, ()):
+            start, size = value.args[offset], -length if length < 0 else value.args[length].number
+            if start.op == CONST and (length < 0 or value.args[length].op == CONST) and size:
+                self.world.reach = max(self.world.reach, -(-(start.number + size) // 32) * 32)
+
+
+def fold_block(
+    source: bytecode.Block,
+    fork: Fork = LATEST,
+    mode: Mode = Mode.EXECUTION,
+    stages: Stage = EVERYTHING,
+    dests: frozenset[int] | None = None,
+) -> tuple[Block, Stats]:
+    """One basic block, lifted through the engine on its own."""
+    engine = Engine(fork, mode, stages, dests)
+    engine.fuel = fuel_for(len(source.instructions))
+    return lift_block(source, fork, engine), engine.stats

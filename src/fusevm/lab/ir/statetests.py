@@ -1,0 +1,66 @@
+"""Ethereum's state tests with every frame run from the IR, folded in execution mode: gas must be exact.
+
+python -m fusevm.lab.ir.statetests ../shared/fixtures/state_tests.tar.xz [--every 10] [--peel] [--plain]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from fusevm.evm.forks import Fork
+from fusevm.ir.block import Program
+from fusevm.ir.evaluate import BrokenPromise, IrTier
+from fusevm.ir.fold.program import fold_program
+from fusevm.ir.program import lift_program
+from fusevm.lab.official.statetest import Case, Verdict, cases_in, run_case
+
+
+def cases(archive: Path) -> Iterator[Case]:
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            content = tar.extractfile(member) if member.name.endswith(".json") else None
+            if content is not None:
+                yield from cases_in(json.load(content))
+
+
+def judged(case: Case, tier: IrTier) -> Verdict:
+    try:
+        return run_case(case, tier)
+    except (BrokenPromise, KeyError, AssertionError) as broken:
+        return Verdict(False, f"breaks a promise: {broken!r}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fusevm.lab.ir.statetests")
+    parser.add_argument("archive", type=Path)
+    parser.add_argument("--every", type=int, default=1, help="only every so many cases")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--plain", action="store_true", help="lifted, not folded")
+    parser.add_argument("--peel", action="store_true", help="with the first turn of loops peeled off")
+    chosen = parser.parse_args()
+
+    def make(code: bytes, fork: Fork) -> Program:
+        if chosen.plain:
+            return lift_program(code, fork, chosen.peel)
+        return fold_program(code, fork, peel=chosen.peel)[0]
+
+    tier, began, passed, failed = IrTier(make), time.perf_counter(), 0, 0
+    for number, case in enumerate(cases(chosen.archive)):
+        if number % chosen.every != chosen.first:
+            continue
+        verdict = judged(case, tier)
+        passed, failed = passed + verdict.passed, failed + (not verdict.passed)
+        if not verdict.passed:
+            print(f"FAILED {case.name}: {verdict.reason[:300]}", flush=True)
+    print(f"{passed} passed, {failed} failed, {time.perf_counter() - began:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""fusevm itself, by tier."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from fusevm.api import EVM
+from fusevm.chain.result import Result
+from fusevm.chain.transaction import Rejected, Transaction
+from fusevm.evm.forks import Fork
+from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work
+from fusevm.reference.hooks import Hooks
+
+
+class Tier:
+    def __init__(self, tier: str, hooks: Hooks | None = None) -> None:
+        self.name = tier
+        self.hooks = hooks
+        EVM(tier=tier).call(bytes(20))  # whatever must be loaded, or built, is so before any clock starts
+
+    def supports(self, fork: Fork) -> bool:
+        return True
+
+    def fit(self, work: Work) -> Work:
+        return work
+
+    def excuse(self, work: Work) -> str | None:
+        return None
+
+    def run(self, work: Work) -> Observation:
+        evm = EVM(work.fork, self.name, block=work.block, state=work.state(), hooks=self.hooks)
+        try:
+            result = _transact(evm, work.transaction)
+        except Rejected as rejected:
+            return Observation("rejected", accounts=evm.state.accounts, reason=str(rejected))
+        return Observation(
+            result.status.value,
+            result.gas_used,
+            result.gas_refunded,
+            result.output,
+            list(result.logs),
+            evm.state.accounts,
+            reason=result.error or "",
+        )
+
+    def stopwatch(self, work: Work) -> Stopwatch:
+        """Only `EVM.call` is timed. It runs inside `EVM.snapshot`, which undoes it afterwards, off the clock."""
+        evm = EVM(work.fork, self.name, block=work.block, state=work.state(), hooks=self.hooks)
+        tx = work.transaction
+        assert tx.to is not None
+        to, data, value, caller, gas = tx.to, tx.data, tx.value, tx.sender, tx.gas_limit
+
+        def measure() -> Timing:
+            with evm.snapshot():
+                start = perf_counter()
+                result = evm.call(to, data, value=value, caller=caller, gas=gas)
+                seconds = perf_counter() - start
+            return Timing(seconds, result.status.value, result.gas_used, result.gas_refunded, result.output)
+
+        return measure
+
+
+def _transact(evm: EVM, tx: Transaction) -> Result:
+    return evm.transact(
+        tx.sender,
+        tx.to,
+        tx.data,
+        value=tx.value,
+        gas=tx.gas_limit,
+        nonce=tx.nonce,
+        gas_price=tx.gas_price,
+        max_fee=tx.max_fee,
+        max_priority_fee=tx.max_priority_fee,
+        access_list=tx.access_list,
+        blob_hashes=tx.blob_hashes,
+        max_blob_fee=tx.max_blob_fee,
+        authorizations=tx.authorizations,
+    )

@@ -1,0 +1,124 @@
+"""Schedules kept on disk: those of large contracts, so that the next process need not build them again.
+
+On disk a handler is a number and a jump's target an entry; loading puts addresses in their places, natively.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import struct
+import time
+import zlib
+from array import array
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fusevm.evm.forks import Fork
+from fusevm.native.cache.folder import keep_newest, read, usable_folder, write
+from fusevm.native.lang import exported, load, ptr, store, u8, u64
+from fusevm.schedule.build import HANDLER, PLACE, Handlers, Schedule, build_schedule
+
+if TYPE_CHECKING:
+    from fusevm.native.emit.build import Library
+
+LARGE = 2048  # bytes of code; smaller ones are built faster than read
+MOST_BYTES = 1 << 28
+CHECKSUM = 8  # letters of a name
+LISTED = 5.0  # seconds that the list of files is good for
+_HEADER = struct.Struct("<QQ")  # words, jumps
+
+
+@exported
+def relocate(words: ptr, kinds: ptr, count: u64, handlers: ptr, base: u64) -> None:
+    """Handler numbers become addresses, entries become places behind the schedule's base."""
+    number: u64 = 0
+    while number < count:
+        kind = load(u8, kinds, number)
+        if kind != 0:
+            word = load(u64, words, number * 8)
+            if kind == HANDLER:
+                store(words, number * 8, load(u64, handlers, word * 8))
+            else:
+                store(words, number * 8, base + word * 8)
+        number += 1
+
+
+def _checksum(code: bytes) -> str:
+    return f"{zlib.adler32(code):08x}"
+
+
+class ScheduleStore:
+    """Builds schedules, or takes them from disk."""
+
+    def __init__(self, library: Library, handlers: Handlers) -> None:
+        self._library = library
+        self._handlers = handlers
+        self._sequences = list(handlers.addresses)
+        self._table = array("Q", handlers.addresses.values())
+        self._numbers = {address: number for number, address in enumerate(self._table)}
+        self._fingerprint = f"{library.fingerprint} {self._sequences} {handlers.loops}"
+        self._names: set[str] = set()  # how the names of files begin
+        self._listed = -LISTED  # when that was
+
+    def get(self, code: bytes, fork: Fork) -> Schedule:
+        return self.kept(code, fork) or self._built(code, fork)
+
+    @property
+    def _folder(self) -> Path | None:
+        return usable_folder("schedules")
+
+    def _may_be_kept(self, code: bytes) -> bool:
+        """A quick look: the digest of unseen code takes longer than running it may pay for."""
+        now = time.monotonic()
+        if now > self._listed + LISTED:
+            folder = self._folder
+            names = os.listdir(folder) if folder is not None else []
+            self._listed, self._names = now, {name[:CHECKSUM] for name in names}
+        return _checksum(code) in self._names
+
+    def kept(self, code: bytes, fork: Fork) -> Schedule | None:
+        """The schedule if it is on disk."""
+        if len(code) < LARGE or not self._may_be_kept(code):
+            return None
+        path = self._path(code, fork)
+        content = None if path is None else read(path)
+        return None if content is None else self._unpacked(content, code)
+
+    def _built(self, code: bytes, fork: Fork) -> Schedule:
+        schedule = build_schedule(code, fork, self._handlers)
+        path = self._path(code, fork)
+        if path is not None:
+            write(path, self._packed(schedule))
+            self._names.add(_checksum(code))
+            keep_newest(path.parent, MOST_BYTES)
+        return schedule
+
+    def _path(self, code: bytes, fork: Fork) -> Path | None:
+        if len(code) < LARGE or self._folder is None:
+            return None
+        digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
+        return self._folder / f"{_checksum(code)}{digest[:40]}.schedule"
+
+    def _packed(self, schedule: Schedule) -> bytes:
+        words, kinds = array("Q", schedule.words), schedule.kinds
+        for index, kind in enumerate(kinds):
+            if kind == HANDLER:
+                words[index] = self._numbers[words[index]]
+            elif kind == PLACE:
+                words[index] = (words[index] - schedule.base) // 8
+        header = _HEADER.pack(len(words), len(schedule.jumps))
+        return header + words.tobytes() + schedule.jumps.tobytes() + bytes(kinds)
+
+    def _unpacked(self, content: bytes, code: bytes) -> Schedule:
+        count, jump_count = _HEADER.unpack_from(content)
+        words, jumps = array("Q"), array("I")
+        at = _HEADER.size
+        words.frombytes(content[at : at + 8 * count])
+        at += 8 * count
+        jumps.frombytes(content[at : at + 4 * jump_count])
+        kinds = content[at + 4 * jump_count :]
+        base = words.buffer_info()[0]
+        self._library.relocate(base, ctypes.c_char_p(kinds), count, self._table.buffer_info()[0], base)
+        return Schedule(words, jumps, code, [], kinds)

@@ -1,1 +1,0 @@
-"""Arithmetic of precompiled contracts as native code: each family is compiled when a contract first needs it."""

@@ -1,0 +1,154 @@
+"""All handlers in one piece of object code: built once, kept in the user's cache folder, loaded in milliseconds."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from functools import cache
+
+from llvmlite import ir
+
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.words import MEANINGS
+from fusevm.native.cache import schedules
+from fusevm.native.cache.folder import cached
+from fusevm.native.cache.ready import ready_made
+from fusevm.native.cache.sources import digest_of_sources
+from fusevm.native.emit import handlers as made
+from fusevm.native.emit.jit import Loaded, object_code, target
+from fusevm.native.host import plain
+from fusevm.native.lang import PTR, Callee, Native
+from fusevm.native.layout import Frame
+from fusevm.native.runtime import calls, outside
+from fusevm.native.runtime import storage as runtime
+from fusevm.schedule.build import Handlers
+from fusevm.schedule.fusions import fused_sequences
+from fusevm.schedule.loops.sequences import loop_sequences
+
+
+def single_sequences() -> list[tuple[str, ...]]:
+    """One handler for every opcode native code can do, and for the schedule's own."""
+    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *made.ENGINE_WORDS]
+    names += [name for name in made.SPECIAL if name != "PC"]
+    names += [op for op in BY_NAME if op.startswith(("DUP", "SWAP"))]
+    return [(name,) for name in dict.fromkeys(names)]
+
+
+def all_sequences() -> list[tuple[str, ...]]:
+    return list(dict.fromkeys([*single_sequences(), *fused_sequences(), *loop_sequences()]))
+
+
+def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
+    module = ir.Module("fusevm")
+    for sequence in sequences:
+        made.HandlerBuilder(module, sequence).derive()
+    for function in (
+        runtime.revert_to,
+        runtime.known_slot,
+        calls.call,
+        calls.run,
+        outside.forget_all,
+        outside.forget_schedules,
+        outside.warm_address,
+        outside.put_balance,
+        outside.put_nonce,
+        schedules.relocate,
+        plain.write_block,
+    ):
+        assert isinstance(function, Native)
+        function.define(module)
+    _define_enter(module)
+    return module
+
+
+def _define_enter(module: ir.Module) -> None:
+    """From C's calling convention into the first handler: the frame's ip, sp and gas become registers."""
+    function = ir.Function(module, ir.FunctionType(made.I64, [PTR]), "enter")
+    build = ir.IRBuilder(function.append_basic_block())
+    frame = function.args[0]
+    fields = Frame
+    values = []
+    for name, kind in (("ip", PTR), ("sp", PTR), ("gas", made.I64)):
+        place = build.gep(frame, [ir.Constant(made.I64, fields.offset(name))], source_etype=made.I8)
+        values.append(build.load(place, typ=kind, align=8))
+    ip, sp, gas = values
+    target = build.load(ip, typ=PTR, align=8)
+    following = build.gep(ip, [ir.Constant(made.I64, 8)], source_etype=made.I8)
+    build.ret(build.call(Callee(target, made.HANDLER), [following, sp, gas, frame], cconv=made.CONVENTION))
+
+
+class Library:
+    """The loaded code: where each handler is, and the functions Python calls."""
+
+    def __init__(self, code: bytes, sequences: list[tuple[str, ...]], fingerprint: str) -> None:
+        import ctypes
+
+        self.fingerprint = fingerprint
+        self.loaded = Loaded(code)
+        address = self.loaded.address
+        self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
+        self.enter = address("enter")
+        self.call = self.loaded.function(
+            "fusevm_call", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p
+        )
+        self.run = self.loaded.function("fusevm_run", ctypes.c_uint64, ctypes.c_void_p)
+        self.revert_to = self.loaded.function("fusevm_revert_to", None, ctypes.c_void_p, ctypes.c_uint64)
+        self.relocate = self.loaded.function(
+            "fusevm_relocate", None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64
+        )
+        self.warm_address = self.loaded.function(
+            "fusevm_warm_address", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p
+        )
+        self.put_balance = self.loaded.function(
+            "fusevm_put_balance", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p
+        )
+        self.write_block = self.loaded.function(
+            "fusevm_write_block", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64
+        )
+        self.put_nonce = self.loaded.function(
+            "fusevm_put_nonce", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64
+        )
+        self.known_slot = self.loaded.function(
+            "fusevm_known_slot", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p
+        )
+        self.forget_all = self.loaded.function("fusevm_forget_all", None, ctypes.c_void_p)
+        self.forget_schedules = self.loaded.function("fusevm_forget_schedules", None, ctypes.c_void_p)
+
+
+@cache
+def library() -> Library:
+    """The handlers of this version on this processor: from the cache folder, or built into it."""
+    sequences = all_sequences()
+    fingerprint = _fingerprint(sequences)
+    made = cached(f"handlers-{fingerprint}.o", lambda: ready_made(digest_of_handlers(sequences)) or _build(sequences))
+    return Library(made, sequences, fingerprint)
+
+
+def _build(sequences: list[tuple[str, ...]]) -> bytes:
+    started = time.perf_counter()
+    shown = sys.stderr.isatty()
+    if shown:
+        print(f"fusevm: building {len(sequences)} native handlers, once … ", end="", file=sys.stderr, flush=True)
+    code = build_handlers(sequences)
+    if shown:
+        print(f"{time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+    return code
+
+
+def build_handlers(sequences: list[tuple[str, ...]]) -> bytes:
+    return object_code(build_module(sequences))
+
+
+def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
+    """All that the object code depends on: LLVM, the processor, and the sources that generate it."""
+    import llvmlite
+
+    parts = [llvmlite.__version__, *target(), digest_of_handlers(sequences)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def digest_of_handlers(sequences: list[tuple[str, ...]]) -> str:
+    import fusevm
+
+    return digest_of_sources(["native.emit.build"], fusevm.__version__, sequences)

@@ -1,0 +1,178 @@
+"""Handlers of control flow: sections, jumps, loops, and the ways a frame ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from fusevm.native.emit.state import I8, I32, I64, I256, Handler, Opcode
+from fusevm.native.lang import PTR
+from fusevm.native.layout import STACK_ALIGN, Status
+from fusevm.native.runtime import loop_counts as loops
+from fusevm.native.runtime import storage as runtime
+
+
+def _truth(handler: Handler, value: Any) -> Any:
+    return handler.build.icmp_unsigned("!=", value.value, ir.Constant(I256, 0))
+
+
+def section(handler: Handler) -> None:
+    """Gas of the section and the stack's bounds: 32 bits of gas, 16 of words needed, 16 of room."""
+    build = handler.build
+    packed = handler.next_operand(I64)
+    cost = build.and_(packed, ir.Constant(I64, 0xFFFFFFFF))
+    needs = build.and_(build.lshr(packed, ir.Constant(I64, 32)), ir.Constant(I64, 0xFFFF))
+    span = build.lshr(packed, ir.Constant(I64, 48))
+    low = build.and_(build.ptrtoint(handler.sp, I64), ir.Constant(I64, STACK_ALIGN - 1))
+    height = build.lshr(low, ir.Constant(I64, 5))
+    above = build.sub(height, needs)
+    handler.fail_if(build.icmp_unsigned(">", above, span), Status.STACK)
+    _take(handler, cost)
+
+
+def gas_section(handler: Handler) -> None:
+    _take(handler, handler.next_operand(I64))
+
+
+def _take(handler: Handler, cost: Any) -> None:
+    """Charges a section; a slice that is used up goes back to Python, which hands out another."""
+    build = handler.build
+    left = build.sub(handler.gas, cost)
+    short = build.icmp_signed("<", left, ir.Constant(I64, 0))
+    refill, following = handler.function.append_basic_block("refill"), handler.function.append_basic_block("ok")
+    branch = build.cbranch(short, refill, following)
+    branch.set_weights([1, 2000])
+    build.position_at_end(refill)
+    again = build.gep(handler.ip, [ir.Constant(I64, -8)], source_etype=I8)  # this handler, once more
+    handler.set_field("ip", again)
+    handler.set_field("sp", handler.sp)
+    handler.set_field("gas", handler.gas)
+    build.ret(ir.Constant(I64, Status.REFILL))
+    build.position_at_end(following)
+    handler.gas = left
+
+
+def jump_static(handler: Handler) -> None:
+    target = handler.next_operand(PTR)
+    handler.write_back()
+    handler.go_on(target)
+
+
+def jumpi_static(handler: Handler) -> None:
+    build = handler.build
+    target = handler.next_operand(PTR)
+    condition = _truth(handler, handler.pop())
+    handler.write_back()
+    taken, passed = handler.function.append_basic_block("taken"), handler.function.append_basic_block("passed")
+    build.cbranch(condition, taken, passed)
+    build.position_at_end(taken)
+    handler.go_on(target)
+    build.position_at_end(passed)
+    handler.go_on(handler.next_ip())
+
+
+def loop_entry(handler: Handler) -> None:
+    """To the loop's copy if all of it can be paid now, else on to the plain loop."""
+    build = handler.build
+    handler.write_back()
+    left = handler.call(loops.enter_loop, handler.frame, handler.gas, handler.sp, handler.ip)
+    copy = build.gep(handler.ip, [ir.Constant(I64, loops.TARGET)], source_etype=I8)
+    handler.operand += loops.TARGET // 8 + 1
+    plain, paid = handler.function.append_basic_block("plain"), handler.function.append_basic_block("paid")
+    build.cbranch(build.icmp_signed("<", left, ir.Constant(I64, 0)), plain, paid)
+    build.position_at_end(plain)
+    handler.go_on(handler.next_ip())
+    build.position_at_end(paid)
+    handler.gas = left
+    handler.go_on(build.load(copy, typ=PTR, align=8))
+
+
+def loop_exit(handler: Handler) -> None:
+    """Once more round, or out: two places to go to."""
+    build = handler.build
+    again, out = handler.next_operand(PTR), handler.next_operand(PTR)
+    condition = _truth(handler, handler.pop())
+    handler.write_back()
+    taken, passed = handler.function.append_basic_block("again"), handler.function.append_basic_block("out")
+    build.cbranch(condition, taken, passed)
+    build.position_at_end(passed)
+    handler.go_on(out)
+    build.position_at_end(taken)
+    handler.go_on(again)
+
+
+def loop_leave(handler: Handler) -> None:
+    """An early exit: what was paid for iterations that will not run comes back."""
+    handler.write_back()
+    handler.gas = handler.call(loops.leave_loop, handler.frame, handler.gas, handler.sp, handler.ip)
+    handler.operand += loops.TARGET // 8  # as an entry's, without where to go
+
+
+def _dynamic_target(handler: Handler, target: Any) -> Any:
+    build = handler.build
+    low = build.trunc(target.value, I64)
+    wide = build.icmp_unsigned(">=", target.value, build.zext(handler.field("code_size"), I256))
+    handler.fail_if(wide, Status.INVALID_JUMP)
+    table = handler.field("jumps", PTR)
+    place = build.gep(table, [build.shl(low, ir.Constant(I64, 2))], source_etype=I8)
+    number = build.zext(build.load(place, typ=I32, align=4), I64)
+    handler.fail_if(build.icmp_unsigned("<", number, ir.Constant(I64, 2)), Status.INVALID_JUMP)  # or not yet written
+    offset = build.shl(number, ir.Constant(I64, 3))
+    return build.gep(handler.field("schedule", PTR), [offset], source_etype=I8)
+
+
+def jump(handler: Handler) -> None:
+    place = _dynamic_target(handler, handler.pop())  # may fail: the stack must still be as this handler found it
+    handler.write_back()
+    handler.go_on(place)
+
+
+def jumpi(handler: Handler) -> None:
+    build = handler.build
+    target, condition = handler.pop(), _truth(handler, handler.pop())
+    handler.write_back()
+    taken, passed = handler.function.append_basic_block("taken"), handler.function.append_basic_block("passed")
+    build.cbranch(condition, taken, passed)
+    build.position_at_end(passed)
+    handler.go_on(handler.next_ip())
+    build.position_at_end(taken)
+    handler.go_on(_dynamic_target(handler, target))
+
+
+def stop(handler: Handler) -> None:
+    handler.set_field("gas", handler.gas)
+    handler.build.ret(ir.Constant(I64, Status.STOP))
+
+
+def _end_with_output(handler: Handler, status: int) -> None:
+    offset, size = handler.pop(), handler.pop()
+    handler.charged(handler.call(runtime.set_output, handler.frame, handler.gas, offset.value, size.value))
+    handler.set_field("ip", handler.function.args[0])  # a creation may fail now, and then this is where
+    handler.set_field("gas", handler.gas)
+    handler.build.ret(ir.Constant(I64, status))
+
+
+def _fail(handler: Handler, status: int) -> None:
+    handler.remember_entry()
+    handler.build.ret(ir.Constant(I64, status))
+
+
+CONTROL: dict[str, Opcode] = {
+    "SECTION": section,
+    "GASSECTION": gas_section,
+    "JUMP@": jump_static,
+    "JUMPI@": jumpi_static,
+    "BACKWARD_LOOP_ENTRY": loop_entry,
+    "BACKWARD_LOOP_EXIT": loop_exit,
+    "FORWARD_LOOP_ENTRY": loop_entry,
+    "FORWARD_LOOP_EXIT": loop_exit,
+    "LOOP_LEAVE": loop_leave,
+    "JUMP": jump,
+    "JUMPI": jumpi,
+    "STOP": stop,
+    "RETURN": lambda handler: _end_with_output(handler, Status.RETURN),
+    "REVERT": lambda handler: _end_with_output(handler, Status.REVERT),
+    "INVALID": lambda handler: _fail(handler, Status.INVALID_OPCODE),
+    "BADJUMP": lambda handler: _fail(handler, Status.INVALID_JUMP),
+}

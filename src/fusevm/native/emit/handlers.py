@@ -1,0 +1,125 @@
+"""Handlers: native code for a sequence of opcodes, derived from what each opcode means.
+
+A sequence is run over a virtual stack. Words it takes from the run-time stack are read when first needed; at the end
+those slots whose content changed are written, and the next handler is called by a tail call. Nobody writes the handler
+of ADD, or of DUP2 MSTORE PUSH: both are derived here.
+
+An opcode in a sequence may have an operand, which stands behind the handler's address in the schedule:
+
+    PUSH     a word that fits 64 bits          PUSHW       four words, the lowest first
+    JUMP@    where to go on                    JUMPI@      where to go on if the condition holds
+    SECTION  gas, and stack bounds, of what    GASSECTION  gas of what follows
+             follows
+    PC, SYNC, PROBE, CALL and its kin: the program counter. Of loops: as in `loops`, then where to go on.
+
+The vocabulary is in `handler_state`; opcodes that are more than their meaning are in `handler_memory`,
+`handler_control` and `handler_outside`, or below if they only concern the stack.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.words import MEANINGS
+from fusevm.native.emit.control import CONTROL
+from fusevm.native.emit.memory import MEMORY
+from fusevm.native.emit.outside import OUTSIDE
+from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I64, I256, Handler, Opcode, symbol_of
+from fusevm.native.runtime import storage as runtime
+
+__all__ = [
+    "CONVENTION",
+    "ENGINE_WORDS",
+    "FRAME_SIZES",
+    "FRAME_WORDS",
+    "HANDLER",
+    "I8",
+    "I64",
+    "SPECIAL",
+    "HandlerBuilder",
+    "symbol_of",
+]
+
+# What the frame and the engine know, by opcode.
+FRAME_WORDS = {"ADDRESS": "address", "CALLER": "caller", "CALLVALUE": "value"}
+FRAME_SIZES = {
+    "CALLDATASIZE": "data_size",
+    "CODESIZE": "code_size",
+    "RETURNDATASIZE": "returned_size",
+    "MSIZE": "memory_size",
+}
+ENGINE_WORDS = {
+    "ORIGIN": "origin",
+    "GASPRICE": "gas_price",
+    "COINBASE": "coinbase",
+    "TIMESTAMP": "timestamp",
+    "NUMBER": "number",
+    "PREVRANDAO": "prev_randao",
+    "GASLIMIT": "gas_limit",
+    "CHAINID": "chain_id",
+    "BASEFEE": "base_fee",
+    "BLOBBASEFEE": "blob_base_fee",
+}
+
+
+class HandlerBuilder(Handler):
+    """Derives the handler of one sequence into a module."""
+
+    def derive(self) -> ir.Function:
+        for name in self.sequence:
+            self._opcode(name)
+            if self.build.block.is_terminated:
+                return self.function
+        self.write_back()
+        self.go_on(self.next_ip())
+        return self.function
+
+    def _opcode(self, name: str) -> None:
+        if name in MEANINGS:
+            self._pure(name)
+        elif name.startswith("DUP"):
+            depth = int(name[3:])
+            self.reach(depth)
+            self.virtual.append(self.virtual[-depth])
+        elif name.startswith("SWAP"):
+            depth = int(name[4:]) + 1
+            self.reach(depth)
+            self.virtual[-1], self.virtual[-depth] = self.virtual[-depth], self.virtual[-1]
+        elif name in FRAME_WORDS:
+            self.push(self.field(FRAME_WORDS[name], I256))
+        elif name in FRAME_SIZES:
+            self.push(self.build.zext(self.field(FRAME_SIZES[name]), I256))
+        elif name in ENGINE_WORDS:
+            self.push(self.engine_field(ENGINE_WORDS[name], I256))
+        else:
+            SPECIAL[name](self)
+
+    def _pure(self, name: str) -> None:
+        operands = [self.pop() for _ in range(BY_NAME[name].pops)]
+        if name == "EXP":
+            self.charged(self.call(runtime.exponent_gas, self.frame, self.gas, operands[1].value))
+        self.push(self.meanings[name](*operands))
+
+
+def pop(handler: Handler) -> None:
+    handler.reach(1)
+    handler.virtual.pop()
+
+
+def push(handler: Handler) -> None:
+    handler.push(handler.build.zext(handler.next_operand(I64), I256))
+
+
+def push_wide(handler: Handler) -> None:
+    address = handler.build.gep(handler.ip, [ir.Constant(I64, 8 * handler.operand)], source_etype=I8)
+    handler.operand += 4
+    handler.push(handler.build.load(address, typ=I256, align=8))
+
+
+def gas(handler: Handler) -> None:
+    handler.push(handler.build.zext(handler.build.add(handler.gas, handler.field("reserve")), I256))
+
+
+STACK: dict[str, Opcode] = {"POP": pop, "PUSH": push, "PC": push, "PUSHW": push_wide, "GAS": gas}
+SPECIAL = STACK | MEMORY | CONTROL | OUTSIDE

@@ -1,0 +1,92 @@
+"""Handlers of opcodes on memory, hashes of it, storage, and data that is copied into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from fusevm.native.emit.state import I8, I64, I256, Handler, Opcode
+from fusevm.native.lang import PTR
+from fusevm.native.layout import WORD
+from fusevm.native.runtime import storage as runtime
+
+
+def _memory_pointer(handler: Handler, offset: Any, size: int) -> Any:
+    """Where in memory an access of one byte or one word goes, memory grown if need be."""
+    build = handler.build
+    low = build.trunc(offset.value, I64)
+    high = build.trunc(build.lshr(offset.value, ir.Constant(I256, 64)), ir.IntType(192))
+    limit = handler.field("load_limit") if size == WORD else handler.field("memory_size")
+    fits = build.and_(
+        build.icmp_unsigned("==", high, ir.Constant(ir.IntType(192), 0)),
+        build.icmp_unsigned("<", low, limit),
+    )
+    before = build.block
+    slow, after = handler.function.append_basic_block("grow"), handler.function.append_basic_block("there")
+    branch = build.cbranch(fits, after, slow)
+    branch.set_weights([2000, 1])
+    build.position_at_end(slow)
+    old_gas = handler.gas
+    start = handler.call(runtime.clamp, offset.value)
+    handler.charged(handler.call(runtime.grow, handler.frame, handler.gas, start, ir.Constant(I64, size)))
+    grown = build.block
+    build.branch(after)
+    build.position_at_end(after)
+    gas = build.phi(I64)
+    gas.add_incoming(old_gas, before)
+    gas.add_incoming(handler.gas, grown)
+    handler.gas = gas
+    return build.gep(handler.field("memory", PTR), [low], source_etype=I8)
+
+
+def mload(handler: Handler) -> None:
+    pointer = _memory_pointer(handler, handler.pop(), WORD)
+    handler.push(handler.build.bswap(handler.build.load(pointer, typ=I256, align=1)))
+
+
+def mstore(handler: Handler) -> None:
+    offset, value = handler.pop(), handler.pop()
+    pointer = _memory_pointer(handler, offset, WORD)
+    handler.build.store(handler.build.bswap(value.value), pointer, align=1)
+
+
+def mstore8(handler: Handler) -> None:
+    offset, value = handler.pop(), handler.pop()
+    pointer = _memory_pointer(handler, offset, 1)
+    handler.build.store(handler.build.trunc(value.value, I8), pointer, align=1)
+
+
+def calldataload(handler: Handler) -> None:
+    data, size = handler.field("data", PTR), handler.field("data_size")
+    handler.push(handler.call(runtime.read_data, data, size, handler.pop().value))
+
+
+def keccak256(handler: Handler) -> None:
+    offset, size = handler.pop(), handler.pop()
+    handler.answering(runtime.hash_memory, offset.value, size.value)
+
+
+def calldatacopy(handler: Handler) -> None:
+    handler.acting(runtime.copy_padded, 3, handler.field("data", PTR), handler.field("data_size"))
+
+
+def codecopy(handler: Handler) -> None:
+    handler.acting(runtime.copy_padded, 3, handler.field("code", PTR), handler.field("code_size"))
+
+
+MEMORY: dict[str, Opcode] = {
+    "MLOAD": mload,
+    "MSTORE": mstore,
+    "MSTORE8": mstore8,
+    "CALLDATALOAD": calldataload,
+    "KECCAK256": keccak256,
+    "SLOAD": lambda handler: handler.answering(runtime.storage_load, handler.pop().value),
+    "SSTORE": lambda handler: handler.acting(runtime.storage_store, 2),
+    "TLOAD": lambda handler: handler.answering(runtime.transient_load, handler.pop().value),
+    "TSTORE": lambda handler: handler.acting(runtime.transient_store, 2),
+    "CALLDATACOPY": calldatacopy,
+    "CODECOPY": codecopy,
+    "RETURNDATACOPY": lambda handler: handler.acting(runtime.copy_returned, 3),
+    "MCOPY": lambda handler: handler.acting(runtime.copy_memory, 3),
+}

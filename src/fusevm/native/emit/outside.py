@@ -1,0 +1,78 @@
+"""Handlers of what lies outside the frame: calls, logs, other accounts, and instructions that Python does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from fusevm.native.emit.state import I64, I256, Handler, Opcode
+from fusevm.native.layout import Status
+from fusevm.native.runtime import calls, creations, destruction, frames, outside
+
+
+def _python(handler: Handler, status: int) -> None:
+    """Python does the instruction, or looks at the frame; the pc is the operand."""
+    pc = handler.next_operand(I64)
+    handler.write_back()
+    handler.set_field("pc", pc)
+    handler.leave(status)
+
+
+def _log(handler: Handler, topics: int) -> None:
+    handler.reach(2)
+    offset, size = handler.resolve(handler.virtual[-1]), handler.resolve(handler.virtual[-2])
+    handler.charged(handler.call(outside.pay_log, handler.frame, handler.gas, offset.value, size.value))
+    handler.write_back()
+    left = handler.call(outside.write_log, handler.frame, handler.gas, handler.sp, ir.Constant(I64, topics))
+    handler.charged(left)
+    handler.sp = handler.slot_address(topics + 2)
+
+
+def blockhash(handler: Handler) -> None:
+    scratch = handler.scratch()
+    done = handler.call(outside.block_hash, handler.frame, handler.pop().value, scratch)
+    handler.fail_if(handler.build.icmp_unsigned("!=", done, ir.Constant(I64, frames.DONE)), Status.ERROR)
+    handler.push(handler.build.load(scratch, typ=I256, align=8))
+
+
+def _call_out(handler: Handler, begin: Any, kind: int, done_status: int = Status.CALLING) -> None:
+    """CALL, CREATE and the like: done natively, or by Python."""
+    build = handler.build
+    pc = handler.next_operand(I64)
+    number = ir.Constant(I64, kind)
+    answer = handler.call(begin, handler.frame, handler.gas, handler.sp, number, handler.next_ip())
+    done = build.icmp_unsigned("==", answer, ir.Constant(I64, frames.DONE))
+    with build.if_then(done, likely=True):
+        build.ret(ir.Constant(I64, done_status))
+    ask = build.icmp_unsigned("==", answer, ir.Constant(I64, frames.ASK_PYTHON))
+    with build.if_then(ask):
+        handler.set_field("pc", pc)
+        handler.leave(Status.SYNC)
+    handler.fail_unpaid(answer)
+
+
+OUTSIDE: dict[str, Opcode] = {
+    "SYNC": lambda handler: _python(handler, Status.SYNC),
+    "MORE": lambda handler: _python(handler, Status.MORE),
+    "PROBE": lambda handler: _python(handler, Status.PROBE),
+    "BLOCKHASH": blockhash,
+    "BALANCE": lambda handler: handler.answering(outside.read_balance, handler.pop().value),
+    "SELFBALANCE": lambda handler: handler.answering(outside.read_own_balance),
+    "EXTCODESIZE": lambda handler: handler.answering(outside.read_code_size, handler.pop().value),
+    "EXTCODEHASH": lambda handler: handler.answering(outside.read_code_hash, handler.pop().value),
+    "EXTCODECOPY": lambda handler: handler.acting(outside.copy_code, 4),
+    "BLOBHASH": lambda handler: handler.push(handler.call(outside.blob_hash, handler.frame, handler.pop().value)),
+    "CALL": lambda handler: _call_out(handler, calls.begin_call, calls.CALL),
+    "CALLCODE": lambda handler: _call_out(handler, calls.begin_call, calls.CALLCODE),
+    "DELEGATECALL": lambda handler: _call_out(handler, calls.begin_call, calls.DELEGATECALL),
+    "STATICCALL": lambda handler: _call_out(handler, calls.begin_call, calls.STATICCALL),
+    "CREATE": lambda handler: _call_out(handler, creations.begin_creation, 0),
+    "CREATE2": lambda handler: _call_out(handler, creations.begin_creation, 1),
+    "SELFDESTRUCT": lambda handler: _call_out(handler, destruction.self_destruct, 0, Status.STOP),
+    "LOG0": lambda handler: _log(handler, 0),
+    "LOG1": lambda handler: _log(handler, 1),
+    "LOG2": lambda handler: _log(handler, 2),
+    "LOG3": lambda handler: _log(handler, 3),
+    "LOG4": lambda handler: _log(handler, 4),
+}

@@ -1,0 +1,215 @@
+"""A handler while it is derived: its registers, its virtual stack, the frame, and the ways on and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from fusevm.evm.words import meanings_in
+from fusevm.native.emit.llvm_words import LlvmWords, V
+from fusevm.native.lang import PTR, Callee, Native
+from fusevm.native.layout import WORD, Engine, Frame, Status
+from fusevm.native.runtime import storage as runtime
+
+I8, I32, I64, I256 = (ir.IntType(bits) for bits in (8, 32, 64, 256))
+CONVENTION = "preserve_nonecc"
+HANDLER = ir.FunctionType(I64, [PTR, PTR, I64, PTR])  # ip, sp, gas, frame -> status
+
+
+def symbol_of(sequence: tuple[str, ...]) -> str:
+    return "h_" + "_".join(name.replace("@", "AT") for name in sequence)
+
+
+class Handler:
+    """A handler in the making: what `handler_memory`, `handler_control` and `handler_outside` say opcodes with."""
+
+    def __init__(self, module: ir.Module, sequence: tuple[str, ...]) -> None:
+        self.module = module
+        self.sequence = sequence
+        self.function = ir.Function(module, HANDLER, symbol_of(sequence))
+        self.function.calling_convention = CONVENTION
+        self.function.attributes.add("nounwind")
+        self.build = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.ip, self.sp, self.gas, self.frame = self.function.args
+        self.words = LlvmWords(self.build, module)
+        self.meanings = meanings_in(self.words)
+        self.virtual: list[Any] = []  # the stack above what has not been touched, top last: V or a slot's number
+        self.taken = 0  # how many words of the run-time stack have been taken into `virtual`
+        self.loaded: dict[int, Any] = {}
+        self.operand = 0  # how many have been read
+        self.failures: dict[int, Any] = {}  # by status the block that returns it
+        self._scratch: Any = None
+        self.before: dict[str, Any] = {}  # fields of the frame as this handler began
+
+    # -- the virtual stack
+
+    def _slot(self, depth: int) -> Any:
+        """The run-time stack's word at a depth below the entry's top, 1 being the top; read once."""
+        if depth not in self.loaded:
+            self.loaded[depth] = V(self.words, self.build.load(self.slot_address(depth), typ=I256, align=8))
+        return self.loaded[depth]
+
+    def slot_address(self, depth: int) -> Any:
+        return self.build.gep(self.sp, [ir.Constant(I64, -WORD * depth)], source_etype=I8)
+
+    def reach(self, count: int) -> None:
+        """Takes run-time words into the virtual stack until it has that many."""
+        while len(self.virtual) < count:
+            self.taken += 1
+            self.virtual.insert(0, self.taken)
+
+    def pop(self) -> Any:
+        self.reach(1)
+        return self.resolve(self.virtual.pop())
+
+    def resolve(self, entry: Any) -> Any:
+        return self._slot(entry) if isinstance(entry, int) else entry
+
+    def push(self, value: Any) -> None:
+        self.virtual.append(value if isinstance(value, V) else V(self.words, value))
+
+    def write_back(self) -> None:
+        """Stores every slot whose content changed; a slot's own value is never written to it."""
+        base = self.taken
+        values = [self.resolve(entry) for entry in self.virtual]
+        for position, (entry, value) in enumerate(zip(self.virtual, values, strict=True)):
+            depth = base - position
+            if entry != depth or not isinstance(entry, int):
+                self.build.store(value.value, self.slot_address(depth), align=8)
+        self.sp = self.slot_address(base - len(self.virtual)) if base != len(self.virtual) else self.sp
+        self.virtual, self.taken, self.loaded = [], 0, {}
+
+    # -- control
+
+    def next_operand(self, kind: Any) -> Any:
+        address = self.build.gep(self.ip, [ir.Constant(I64, 8 * self.operand)], source_etype=I8)
+        self.operand += 1
+        return self.build.load(address, typ=kind, align=8)
+
+    def next_ip(self) -> Any:
+        if not self.operand:
+            return self.ip
+        return self.build.gep(self.ip, [ir.Constant(I64, 8 * self.operand)], source_etype=I8)
+
+    def go_on(self, ip: Any) -> None:
+        """Tail-calls the handler at ip."""
+        target = self.build.load(ip, typ=PTR, align=8)
+        following = self.build.gep(ip, [ir.Constant(I64, 8)], source_etype=I8)
+        arguments = [following, self.sp, self.gas, self.frame]
+        result = self.build.call(Callee(target, HANDLER), arguments, cconv=CONVENTION, tail="musttail")
+        self.build.ret(result)
+
+    def leave(self, status: int) -> None:
+        """Back to Python, with the registers in the frame."""
+        self.set_field("ip", self.next_ip())
+        self.set_field("sp", self.sp)
+        self.set_field("gas", self.gas)
+        self.build.ret(ir.Constant(I64, status))
+
+    def fail_if(self, condition: Any, status: int) -> None:
+        """A cold branch to an exceptional halt. The frame is undone, so only what tells why is kept."""
+        if status not in self.failures:
+            block = self.function.append_basic_block("fail")
+            with self.build.goto_block(block):
+                self.remember_entry()
+                self.build.ret(ir.Constant(I64, status))
+            self.failures[status] = block
+        following = self.function.append_basic_block("ok")
+        branch = self.build.cbranch(condition, self.failures[status], following)
+        branch.set_weights([1, 2000])
+        self.build.position_at_end(following)
+
+    # -- the frame
+
+    def _field_address(self, struct: Any, base: Any, name: str) -> Any:
+        return self.build.gep(base, [ir.Constant(I64, struct.offset(name))], source_etype=I8)
+
+    def field(self, name: str, kind: Any = I64) -> Any:
+        return self.build.load(self._field_address(Frame, self.frame, name), typ=kind, align=8)
+
+    def set_field(self, name: str, value: Any) -> None:
+        self.build.store(value, self._field_address(Frame, self.frame, name), align=8)
+
+    def engine_field(self, name: str, kind: Any = I64) -> Any:
+        return self.build.load(self._field_address(Engine, self.field("engine", PTR), name), typ=kind, align=8)
+
+    # -- functions of the runtime
+
+    def call(self, function: Any, *arguments: Any) -> Any:
+        assert isinstance(function, Native)
+        return self.build.call(function.define(self.module), list(arguments))
+
+    def scratch(self) -> Any:
+        """A word of machine stack for a runtime function to answer in."""
+        if self._scratch is None:
+            with self.build.goto_entry_block():
+                self._scratch = self.build.alloca(I256)
+        return self._scratch
+
+    def charged(self, gas: Any) -> None:
+        """Goes on with the gas a runtime function left, or fails as it says."""
+        failed = self.build.icmp_signed("<", gas, ir.Constant(I64, 0))
+        bad, following = self.function.append_basic_block("bad"), self.function.append_basic_block("ok")
+        branch = self.build.cbranch(failed, bad, following)
+        branch.set_weights([1, 2000])
+        self.build.position_at_end(bad)
+        self.fail_unpaid(gas)
+        self.build.position_at_end(following)
+        self.gas = gas
+
+    def answering(self, function: Any, *arguments: Any) -> None:
+        """Calls a runtime function that charges gas and answers one word."""
+        scratch = self.scratch()
+        self.charged(self.call(function, self.frame, self.gas, *arguments, scratch))
+        self.push(self.build.load(scratch, typ=I256, align=8))
+
+    def acting(self, function: Any, count: int, *more: Any) -> None:
+        """Calls a runtime function that charges gas and answers nothing."""
+        operands = [self.pop().value for _ in range(count)]
+        self.charged(self.call(function, self.frame, self.gas, *operands, *more))
+
+    def fail_unpaid(self, why: Any) -> None:
+        """What was paid before in this handler, for memory too, is given back: it is part of the replay."""
+        self.remember_entry()
+        for name in ("reserve", "memory_size"):
+            if name not in self.before:
+                entry = self.function.entry_basic_block
+                with self.build.goto_block(entry):
+                    self.build.position_at_start(entry)
+                    self.before[name] = self.field(name)
+            self.set_field(name, self.before[name])
+        self.build.ret(self.build.call(_status_of(self.module), [why]))
+
+    def remember_entry(self) -> None:
+        """Registers as they were when this handler began: where a failed sequence can be replayed from."""
+        ip, sp, gas, _ = self.function.args
+        self.set_field("ip", ip)
+        self.set_field("sp", sp)
+        self.set_field("gas", gas)
+
+
+Opcode = Callable[[Handler], None]  # what derives the code of an opcode
+
+
+def _status_of(module: ir.Module) -> ir.Function:
+    """From a runtime function's failure to a status."""
+    found = module.globals.get("status_of")
+    if found is not None:
+        return found
+    function = ir.Function(module, ir.FunctionType(I64, [I64]), "status_of")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    build = ir.IRBuilder(function.append_basic_block())
+    result: Any = ir.Constant(I64, Status.ERROR)
+    for failure, status in (
+        (runtime.FAILED, Status.OUT_OF_GAS),
+        (runtime.CAPPED, Status.CAP),
+        (runtime.STATIC, Status.STATIC_WRITE),
+        (runtime.BOUNDS, Status.RETURNDATA),
+    ):
+        same = build.icmp_unsigned("==", function.args[0], ir.Constant(I64, failure))
+        result = build.select(same, ir.Constant(I64, status), result)
+    build.ret(result)
+    return function

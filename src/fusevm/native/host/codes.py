@@ -1,0 +1,275 @@
+"""What is known of code that ran before: its schedule, and what frames and accounts with that code have in common."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Container
+from typing import TYPE_CHECKING, NamedTuple
+
+from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
+from fusevm.evm.bytecode import JUMPDEST
+from fusevm.evm.forks import LATEST, Fork, rules_of
+from fusevm.native.cache.schedules import ScheduleStore
+from fusevm.native.host.plain import PlainScheduler
+from fusevm.native.host.tables import NativeLimit, Tables
+from fusevm.native.host.views import words
+from fusevm.native.layout import ACCOUNT_DELEGATED, ACCOUNT_HASHED, ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
+from fusevm.schedule.build import Handlers, Schedule, Unit, address_of, build_schedule
+
+if TYPE_CHECKING:
+    from fusevm.native.emit.build import Library
+
+PREPARING = 0.6e-6  # seconds a byte: half of what a fused schedule takes, for it will be the better one from then on
+FUSED_MOST = 1 << 17  # bytes of code; what is longer runs on a plain schedule: fusing it would take 0.2 s or more
+FUSED_IN_CALL = 1 << 17  # bytes of code that one call may fuse
+FUSED_IN_HASTE = 49_152  # bytes of code likewise, where a time limit is set: 0.1 s
+KEPT = 1 << 26  # bytes of schedules that are kept, with their code
+INIT_KEPT = 1 << 26  # bytes of init code's schedules likewise
+INIT_MOST = 1 << 28  # bytes of those that run at once
+_ACCOUNT_CODE = struct.Struct(words(Account, "code_hash", "delegate"))
+NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
+NO_CODE = EMPTY_CODE_HASH[::-1].ljust(_ACCOUNT_CODE.size, b"\0")
+_FRAME_REST = struct.Struct(words(Frame, "ip", "depth"))
+_ZERO = bytes(WORD)
+_JUMPDEST = bytes([JUMPDEST])
+ENTRY = 1024  # bytes that an entry takes beside its content
+
+Running = Callable[[], Container[int]]  # says where the tables of jumps of frames are
+
+
+class CodeFacts(NamedTuple):
+    """What an account's native copy says of its code."""
+
+    flags: int
+    fields: bytes  # from `code_hash` on
+
+
+class Codes:
+    """Schedules and what follows from them. Native frames and accounts hold addresses into these."""
+
+    def __init__(
+        self, tables: Tables, native: Library, store: ScheduleStore, handlers: Handlers, *, probes: bool, tiered: bool
+    ) -> None:
+        self._tables = tables
+        self._native = native
+        self._store = store
+        self.handlers = handlers
+        self._plain = PlainScheduler(native.write_block, handlers, tables)
+        self._probes = probes
+        self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
+        self.fork = LATEST
+        self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
+        self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
+        self.facts: dict[bytes, CodeFacts] = {}
+        self.size = 0
+        self._init_codes: dict[bytes, Schedule] = {}  # of the present fork; native code remembers where they are
+        self._init_size = 0
+        self.in_use: set[tuple[bytes, Fork]] = set()  # code that this call runs plainly
+        self._spent: dict[tuple[bytes, Fork], float] = {}  # seconds that took
+        self._retired: list[Schedule] = []  # frames may still hold addresses into these
+        self._held: list[list[bytes]] = []  # code whose address native code may hold
+        self._fused = 0  # bytes of code fused in this call
+        self.has_time_limit: Callable[[], bool] = lambda: False
+        self.untidy = False  # whether there is something to do before the next call
+
+    def bind(self, fork: Fork) -> None:
+        """Only between calls."""
+        if fork != self.fork:
+            self._forget_init_codes()
+        self.fork = fork
+        self.first_frames.clear()
+        self.facts.clear()
+
+    def make_room(self) -> None:
+        """Only between calls, where it is `untidy`."""
+        self.untidy = False
+        if self.size > KEPT or self._plain.is_crowded:
+            self._forget()
+        self._retired, self._held, self._fused = [], [], 0
+        if not self.tiered:  # what ran plainly for the last call's sake
+            for key in self.in_use:
+                if len(key[0]) <= FUSED_MOST:
+                    self.schedules.pop(key, None)
+            self.in_use.clear()
+
+    def use(self, store: ScheduleStore, handlers: Handlers) -> None:
+        """Other handlers from now on. Only between calls."""
+        self._store, self.handlers = store, handlers
+        self._plain = PlainScheduler(self._native.write_block, handlers, self._tables)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.schedules.clear()
+        self.first_frames.clear()
+        self.facts.clear()
+        self._spent.clear()
+        self.size = 0
+        self._forget_init_codes()
+        self._plain.forget()
+
+    def schedule(self, code: bytes, *, on_disk: bool = True) -> Schedule:
+        key = (code, self.fork)
+        schedule = self.schedules.get(key)
+        if schedule is None:
+            schedule = self.schedules[key] = self._made(code, on_disk=on_disk)
+            self.size += schedule.size + ENTRY
+            self.untidy = True
+        if schedule.plain:
+            self.in_use.add(key)
+        return schedule
+
+    def _made(self, code: bytes, *, on_disk: bool) -> Schedule:
+        fork = self.fork
+        if self._probes:
+            return build_schedule(code, fork, self.handlers, probes=True)
+        worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
+        if worth and self._may_fuse(code):
+            self._fused += len(code)
+            return self._store.get(code, fork) if on_disk else build_schedule(code, fork, self.handlers)
+        kept = self._store.kept(code, fork) if on_disk else None
+        return kept or self._plain.schedule(code, fork)
+
+    def _may_fuse(self, code: bytes) -> bool:
+        """Preparing code is work that no gas pays for: there is a budget of it for each call."""
+        return self._fused + len(code) <= (FUSED_IN_HASTE if self.has_time_limit() else FUSED_IN_CALL)
+
+    def _forget_idle(self, running: Container[int]) -> None:
+        """In the middle of a call: drops the schedules that no frame runs."""
+        self.untidy = True
+        self._held.append(list(self.facts))  # accounts may hold the addresses of these codes
+        self.schedules = {key: each for key, each in self.schedules.items() if each.jumps_base in running}
+        self.size = sum(each.size + ENTRY for each in self.schedules.values())
+        self.first_frames.clear()
+        self.facts.clear()
+        self._spent.clear()
+        self.in_use.intersection_update(self.schedules)
+
+    def is_worth_fusing(self, code: bytes, seconds: float) -> bool:
+        """Whether code that has run plainly for so long should get a fused schedule."""
+        return seconds >= PREPARING * len(code)
+
+    def tally(self, seconds: float) -> None:
+        """A call is over that took so long: what it ran plainly may now be worth preparing."""
+        for key in self.in_use:
+            self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
+            if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
+                self.schedules.pop(key, None)
+        self.in_use.clear()
+
+    def prepared(self, code: bytes, jumps: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
+        """For a frame that runs long on a plain schedule: base, jumps and place of a better one, if it stands at a
+        JUMPDEST."""
+        key = (code, self.fork)
+        plain = self.schedules.get(key)
+        if plain is None or not plain.plain or plain.jumps_base != jumps or not self._may_fuse(code):
+            return None
+        first, pc, opens = self._plain.origin(at)
+        if first != at or not opens or code[pc : pc + 1] != _JUMPDEST:
+            return None
+        self._retired.append(self.schedules.pop(key))
+        self.untidy = True
+        self.in_use.discard(key)
+        self._spent[key] = PREPARING * len(code)
+        better = self.schedule(code, on_disk=on_disk)
+        return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
+
+    def schedule_with(self, code: bytes, jumps: int) -> Schedule:
+        """The one of this code whose table of jumps is there."""
+        for retired in self._retired:
+            if retired.jumps_base == jumps:
+                return retired
+        return self.schedule(code)
+
+    def init_code(self, code: bytes, running: Running) -> Schedule:
+        """The schedule of init code, which native code will remember; `running` says where those in use are."""
+        schedule = self._init_codes.get(code)
+        if schedule is None:
+            if self._init_size > INIT_KEPT:
+                self._forget_init_codes(running())
+            if self._probes:
+                schedule = build_schedule(code, self.fork, self.handlers, probes=True)
+            else:
+                schedule = self._plain.schedule(code, self.fork)
+            self._init_codes[code] = schedule
+            self._init_size += schedule.size + ENTRY
+            self.untidy = True
+        return schedule
+
+    def _forget_init_codes(self, running: Container[int] = ()) -> None:
+        """But for those at these places."""
+        if not self._init_codes:
+            return
+        self._tables.init_codes.clear()
+        self._init_codes = {code: each for code, each in self._init_codes.items() if each.jumps_base in running}
+        self._init_size = sum(each.size + ENTRY for each in self._init_codes.values())
+        if self._init_size > INIT_MOST:
+            raise NativeLimit(f"more than {INIT_MOST >> 20} MiB of schedules of init code running at once")
+
+    def units(self, schedule: Schedule, at: int) -> list[Unit]:
+        """What stands in a schedule, around one of its words at least: made on demand, to tell where a frame failed."""
+        code = schedule.code
+        if schedule.plain:
+            schedule.units = self._plain.section(code, self.fork, at)
+        elif not schedule.units:
+            again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
+            schedule.units, schedule.fused_loops = again.units, again.fused_loops
+            self.size += 20 * len(code)
+        return schedule.units
+
+    def first_frame(self, code: bytes) -> bytes:
+        """What goes with the code in a call's first frame."""
+        rest = self.first_frames.get(code)
+        if rest is None:
+            rest = self.frame_rest(code, 0, 0, (0, 0, 0), in_python=0, serial=0)
+            if not self.schedule(code).plain:
+                self.first_frames[code] = rest
+        return rest
+
+    def frame_rest(
+        self, code: bytes, depth: int, start: int, marks: tuple[int, int, int], *, in_python: int, serial: int
+    ) -> bytes:
+        """A frame's fields from `ip` on, its memory beginning where `start` says."""
+        schedule, tables = self.schedule(code), self._tables
+        return _FRAME_REST.pack(
+            schedule.entry, tables.stacks.address + depth * STACK_ALIGN,
+            tables.memory.address + start, 0, 0,  # memory
+            schedule.base, schedule.jumps_base, schedule.code_base, len(code),
+            0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
+            *marks, in_python, serial, 0, 0, tables.address, depth,
+        )  # fmt: skip
+
+    def facts_of(self, code: bytes) -> CodeFacts:
+        """Without a schedule and without a hash, which take longer to make than looking at an account may cost."""
+        facts = self.facts.get(code)
+        if facts is None:
+            delegate = delegate_in(code) if rules_of(self.fork).delegation else None
+            flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
+            facts = self.facts[code] = CodeFacts(flags, code_fields(code, delegate))
+            self.size += ENTRY + len(code)
+            self.untidy = True
+        return facts
+
+    def note_hash(self, code: bytes, code_hash: bytes) -> None:
+        flags, fields = self.facts_of(code)
+        self.facts[code] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:])
+
+    def places(self, code: bytes, running: Running, forget: Callable[[], None]) -> bytes:
+        """Where code and schedule are, for code that is about to run. `forget` is called if schedules were dropped."""
+        if self.size > KEPT and (code, self.fork) not in self.schedules:
+            self._forget_idle(running())
+            forget()
+        schedule = self.schedule(code)
+        places = _PLACES.pack(schedule.code_base, len(code), schedule.base, schedule.jumps_base, schedule.entry)
+        if not schedule.plain:
+            flags, fields = self.facts_of(code)
+            self.facts[code] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :])
+        return places
+
+
+_PLACES = struct.Struct(words(Account, "code", "entry"))
+
+
+def code_fields(code: bytes, delegate: bytes | None = None) -> bytes:
+    """An account's fields for its code, without hash and schedule; with the account it delegates to (EIP-7702)."""
+    target = _ZERO if delegate is None else delegate[::-1].ljust(WORD, b"\0")
+    return _ACCOUNT_CODE.pack(_ZERO, address_of(code), len(code), 0, 0, 0, target)

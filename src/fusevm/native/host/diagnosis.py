@@ -1,0 +1,99 @@
+"""Why a frame halted: native code only knows that it did, so the last few instructions are replayed.
+
+A handler that fails leaves its entry state in the frame. The reference tier runs on from there and says which
+instruction failed, and why. Nothing between two handlers is longer than one section, so this is quick.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from fusevm.chain.state import State
+from fusevm.evm.bytecode import instructions
+from fusevm.evm.halts import ExceptionalHalt
+from fusevm.native.host.precompiles import run_precompile
+from fusevm.native.layout import STACK_ALIGN, WORD
+from fusevm.reference.brief import drive_briefly
+from fusevm.reference.frame import Frame
+from fusevm.reference.instructions import Entry, refuse, table_of
+from fusevm.reference.interpreter import run
+from fusevm.reference.trampoline import resume
+from fusevm.schedule.build import Schedule, Unit
+from fusevm.schedule.sections import Section
+
+PLENTY = 1 << 64  # of gas
+MOST_JUMPS = 20_000  # of a call that is replayed, and of its own calls; past that, words alone must tell
+
+
+def diagnose(
+    frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: ExceptionalHalt, state: State
+) -> ExceptionalHalt:
+    """The halt as the reference tier would put it; sets the frame's pc. The caller undoes what it does to the state.
+
+    The unit is the handler that failed; state, stack and memory are as it found them.
+    """
+    frame.pc = unit.tokens[0].pc + 1
+    twin = _twin(frame, view, unit.tokens[0].pc, state)
+    if unit.sequence == ("BADJUMP",):  # all is paid for, hops as well: replay from where the target was pushed
+        twin.gas = PLENTY
+        if unit.tokens[0].name != "JUMP@":
+            twin.stack.append(1)  # a condition that held
+    elif unit.tokens[0].name not in ("SECTION", "GASSECTION"):  # the section's gas was taken: give back what is ahead
+        twin.gas += _gas_ahead(frame, unit, schedule)
+    table = table_of(frame.context.fork)
+    try:
+        while (called := run(twin, table)) is not twin:  # a block's bounds are checked before the calls in it
+            if not drive_briefly(called, MOST_JUMPS, run_precompile):
+                _fail_for_words(twin, table)
+                break
+            resume(twin, called)
+        # it has not failed, so what native code said stands
+    except ExceptionalHalt as found:
+        frame.pc = twin.pc
+        return found
+    return halt
+
+
+def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:
+    """Goes on behind a call, counting words only, to the instruction that finds too few of them, or too many."""
+    height = len(twin.stack) + 1
+    for each in instructions(twin.message.code, twin.context.fork, twin.pc):
+        if each.op is None or each.op.name == "JUMPDEST":
+            return
+        entry = table[each.op.byte]
+        if not entry.needs <= height <= entry.room:
+            twin.pc, twin.stack = each.pc + 1, [0] * height
+            refuse(twin, 0, entry.needs)
+        height += each.op.pushes - each.op.pops
+
+
+def _twin(frame: Frame, view: Any, pc: int, state: State) -> Frame:
+    """The frame as the failed handler found it, at one of its instructions and on memory of its own."""
+    twin = Frame(frame.message, state, frame.context)
+    twin.static = frame.static
+    twin.pc = pc
+    twin.gas = view.gas + view.reserve
+    base = view.sp - view.sp % STACK_ALIGN
+    raw = ctypes.string_at(base, view.sp - base)
+    twin.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
+    twin.memory = bytearray(ctypes.string_at(view.memory, view.memory_size))
+    twin.returndata = ctypes.string_at(view.returned, view.returned_size)
+    return twin
+
+
+def section_of(unit: Unit, schedule: Schedule) -> Section:
+    """The section a unit stands in; a bad jump's own place, behind all sections, counts to the last."""
+    units = schedule.units[: schedule.units.index(unit) + 1]
+    return next(each.section for each in reversed(units) if each.section is not None)
+
+
+def _gas_ahead(frame: Frame, unit: Unit, schedule: Schedule) -> int:
+    """What the section costs from the unit's first instruction on."""
+    section = section_of(unit, schedule)
+    behind = 0
+    for each in instructions(schedule.code, frame.context.fork, section.pc):
+        if each.pc >= unit.tokens[0].pc:
+            break
+        behind += each.op.gas_at(frame.context.fork) if each.op else 0
+    return section.gas - behind

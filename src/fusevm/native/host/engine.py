@@ -1,0 +1,469 @@
+"""Running messages on native code: frames on a trampoline, Python for whatever native code does not do itself.
+
+Native code runs a frame until it ends, needs Python for an instruction (SYNC), or has used up its slice of gas. An
+instruction done by Python is the reference tier's own, on a frame whose memory is the native one; so the two tiers
+cannot differ in what they share.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.outcome import Outcome, Status
+from fusevm.chain.state import State
+from fusevm.evm.forks import Fork
+from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.evm.opcodes import BY_BYTE
+from fusevm.native.cache.schedules import ScheduleStore
+from fusevm.native.emit.build import Library, library
+from fusevm.native.host.codes import Codes
+from fusevm.native.host.failures import Halts
+from fusevm.native.host.logs import NativeLogs
+from fusevm.native.host.memory import NativeMemory
+from fusevm.native.host.precompiles import run_precompile
+from fusevm.native.host.tables import FRAME_SIZE, SLOT_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
+from fusevm.native.host.views import words
+from fusevm.native.host.world import World
+from fusevm.native.host.writeback import PendingStorage
+from fusevm.native.layout import WORD
+from fusevm.native.layout import Frame as FrameLayout
+from fusevm.native.layout import Status as Native
+from fusevm.reference.frame import Frame
+from fusevm.reference.hooks import Hooks
+from fusevm.reference.instructions import INSTRUCTIONS
+from fusevm.reference.interpreter import execute as execute_reference
+from fusevm.reference.trampoline import begin, end, outcome_of, resume
+from fusevm.schedule.build import Handlers, address_of
+
+SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
+
+CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
+
+Probe = Callable[[int, Any], None]  # depth and native frame
+
+_REVERT = Native.REVERT
+_SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
+_ZERO = bytes(WORD)
+_GIVEN = struct.Struct("<QQQQQ20s12x20s12x32s")  # layout.Call
+_ENDED = struct.Struct("<8Q")  # the first fields of layout.Engine
+_FRAME_HEAD = struct.Struct(words(FrameLayout, "gas", "value"))
+_RULES = (
+    "access_sets", "cold_sload", "cold_account", "warm_access", "net_sstore", "sstore_sentry",
+    "sstore_reset", "sstore_noop", "sstore_clear_refund", "exp_byte", "all_but_64th",
+    "create_nonce", "initcode_word", "max_initcode_size", "max_code_size", "rejects_ef_code",
+    "selfdestruct_refund", "selfdestruct_only_new",
+)  # fmt: skip
+_NO_LIMIT = (1 << 64) - 1
+
+
+class NativeEngine:
+    """One thread's arenas, tables and schedules."""
+
+    def __init__(
+        self,
+        native: Library,
+        handlers: Handlers,
+        *,
+        caps: Caps | None = None,
+        probes: bool = False,
+        tiered: bool = False,
+    ) -> None:
+        self.native = native
+        self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
+        self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered)
+        self.world = World(tables, self.codes, native)
+        self.codes.has_time_limit = lambda: self.world.context.deadline is not None
+        self.halts = Halts(tables, self.codes, self.world)
+        self.probe: Probe | None = None  # looks at every section's start, where there are probes
+        self.frames: list[Frame] = []  # those Python knows, by depth
+        self.serials: list[int] = []
+        self.message: Message
+        self.context: Context | None = None
+        self._timed, self._started = -1, 0.0  # the call that is timed, and since when
+        self._described: object = None
+        self._block_version = -1
+        self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
+
+    @property
+    def busy(self) -> bool:
+        return self.world.busy
+
+    @property
+    def handlers(self) -> Handlers:
+        return self.codes.handlers
+
+    # -- a call from outside
+
+    def execute(self, message: Message, state: State, context: Context) -> Outcome:
+        """Runs a message; on the reference tier, from the start, where native code cannot hold what it needs."""
+        if state.pending is not None:
+            state.settle()
+        entries = len(state.journal)
+        try:
+            return self._execute(message, state, context)
+        except NativeLimit:
+            self.codes.untidy = True
+            state.undo_to_length(entries)
+            return execute_reference(message, state, context)
+
+    def _execute(self, message: Message, state: State, context: Context) -> Outcome:
+        if context is not self.context or context.block.version != self._block_version:
+            self._bind(context)
+        if not message.code or (message.code_address in self.world.precompiles and message.runs_precompile):
+            frame = Frame(message, state, context)  # there is nothing to run
+            begin(frame, run_precompile)
+            end(frame)
+            return outcome_of(frame)
+        if not message.value or message.creates:
+            return self._execute_code(message, state, context)
+        mark = state.mark()
+        state.transfer(message.caller, message.address, message.value)
+        outcome = self._execute_code(message, state, context)
+        if outcome.status is not _SUCCESS:
+            state.revert(mark)
+        return outcome
+
+    def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
+        codes = self.codes
+        if codes.untidy:
+            codes.make_room()
+        world, shared = self.world, self.tables.shared
+        self.message = message
+        self.frames.clear()
+        self.serials.clear()
+        try:
+            world.begin(message.address, state)
+            if message.creates:
+                self.native.forget_all(self.tables.address)
+                outcome = self._drive(Frame(message, state, context), None)
+            else:  # Python makes a frame of its own only if it is needed
+                status = self._call(message, state)
+                if status <= _REVERT:
+                    gas_left, offset, size, *changes = _ENDED.unpack_from(shared)
+                    output = self.tables.memory.read(offset, size) if size else b""
+                    self._write_back(state, *changes)
+                    return Outcome(_REVERTED if status == _REVERT else _SUCCESS, gas_left, output)
+                outcome = self._drive(None, status)
+            slots, *changes = _ENDED.unpack_from(shared)[3:]
+            self._write_back(state, slots if outcome.status is _SUCCESS else 0, *changes)
+            return outcome
+        finally:
+            world.end(state)
+
+    def _call(self, message: Message, state: State) -> int:
+        gas, data, code, address = message.gas, message.data, message.code, message.address
+        now = gas if gas < SLICE else SLICE
+        blank = self.world.is_blank(state.account(address))
+        value = message.value.to_bytes(WORD, "little") if message.value else _ZERO
+        given = _GIVEN.pack(now, gas - now, len(data), message.static, blank, address, message.caller, value)
+        rest = self.codes.first_frames.get(code) or self.codes.first_frame(code)
+        status: int = self.native.call(self.tables.address, given, data, rest)
+        return status
+
+    def _bind(self, context: Context) -> None:
+        """Tells native code about the block and the transaction, unless it knows already."""
+        block = context.block
+        described = (
+            block.version, context.fork, context.origin, context.gas_price, context.blob_hashes, context.memory_limit
+        )  # fmt: skip
+        if described != self._described:
+            self._described = self.context = None  # until all of it is told
+            self._describe(context, block)
+            self._described = described
+        self.world.bind(context)
+        self.context, self._block_version = context, block.version
+
+    def _describe(self, context: Context, block: Block) -> None:
+        self.codes.bind(context.fork)
+        shared = self.tables.shared
+        self.tables.limit_memory(context.memory_limit)
+        for name in _RULES:
+            rule = getattr(context.rules, name)
+            setattr(shared, name, _NO_LIMIT if rule is None else int(rule))
+        hashes = [each[::-1].ljust(WORD, b"\0") for each in context.blob_hashes]
+        self._blob_hashes = b"".join(hashes)  # held while native code reads it
+        shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
+        for name, value in (
+            ("origin", int.from_bytes(context.origin, "big")),
+            ("gas_price", context.gas_price),
+            ("coinbase", int.from_bytes(block.coinbase, "big")),
+            ("timestamp", block.timestamp),
+            ("number", block.number),
+            ("prev_randao", block.prev_randao if context.fork >= Fork.PARIS else block.difficulty),
+            ("gas_limit", block.gas_limit),
+            ("chain_id", block.chain_id),
+            ("base_fee", block.base_fee),
+            ("blob_base_fee", context.blob_base_fee),
+        ):
+            getattr(shared, name)[:] = value.to_bytes(WORD, "little")
+
+    def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int, heavy: int) -> None:
+        """Leaves what changed natively to the state: storage, logs, refund, accounts."""
+        if slots:
+            state.pending = PendingStorage(self.tables.slots.read(0, slots * SLOT_SIZE), self.world.addresses)
+        if refund:
+            state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
+        if logs:
+            state.add_logs(NativeLogs(self.tables.logs.read(0, logs)))
+        if accounts or self.world.changed:
+            self.world.settle()
+        if heavy:
+            self.native.forget_all(self.tables.address)
+            self.tables.give_back()
+
+    # -- frames
+
+    def _drive(self, entering: Frame | None, status: int | None) -> Outcome:
+        """The reference tier's trampoline, with native code running the frames, and making some itself.
+
+        Starts with a frame to enter, or with the status native code has just come back with.
+        """
+        frames = self.frames
+        while True:
+            if entering is not None:
+                frame, entering = entering, None
+                frames.append(frame)
+                self.serials.append(0)
+                if not begin(frame, run_precompile):
+                    self._enter(frame)
+                    continue
+            else:
+                try:
+                    event = self._run(status)
+                except ExceptionalHalt as halt:
+                    event = frames[-1]
+                    event.error = halt
+                status = None
+                if event is not frames[-1]:
+                    entering = event
+                    continue
+                frame = event
+            frames.pop()
+            self.serials.pop()
+            failed = frame.error is not None
+            end(frame)
+            self.world.learn()
+            if frame.error is not None and not failed and not frames:  # its code cannot be kept
+                unit = self.halts.place(frame, self.tables.views[0], 1)
+                frame.pc = unit.tokens[-1].pc + 1 if unit else 0
+            self.tables.shared.epoch += 1
+            if not frames:
+                return outcome_of(frame)
+            resume(frames[-1], frame)
+            self._give_back(frames[-1], returned=True)
+
+    def _run(self, status: int | None) -> Frame:
+        """Runs until a frame Python knows ends (it is returned) or calls (the callee's frame is)."""
+        run, address = self.native.run, self.tables.address
+        while True:
+            if status is None:
+                status = run(address)
+            depth = self.tables.depth()
+            view = self.tables.views[depth]
+            if depth + 1 != len(self.frames) or view.serial != self.serials[depth]:
+                self._materialise(depth)
+            frame = self.frames[depth]
+            if status == Native.SYNC:
+                event = self._sync(frame, view)
+                if event is not None:
+                    return event
+            elif status == Native.REFILL:
+                self._refill(frame, view)
+            elif status == Native.PROBE and self.probe is not None:
+                self.probe(depth, view)
+            elif status <= Native.REVERT:
+                frame.gas = view.gas + view.reserve
+                frame.reverted = status == Native.REVERT
+                if status != Native.STOP and view.output_size:
+                    offset = view.output_offset
+                    frame.output = frame.read(offset, view.output_size)
+                return frame
+            else:
+                raise self.halts.halt(frame, view, status)
+            status = None
+
+    def _enter(self, frame: Frame) -> None:
+        """Makes the native frame of one that Python began."""
+        message, tables = frame.message, self.tables
+        depth, shared, gas, data = message.depth, tables.shared, message.gas, message.data
+        start = 0
+        if depth:
+            parent = tables.views[depth - 1]
+            start = parent.memory + parent.memory_size - tables.memory.address
+        frame.memory = NativeMemory(tables.memory, start, tables.views[depth])  # type: ignore[assignment]
+        shared.serial = self.serials[depth] = shared.serial + 1
+        marks = shared.journal_count, shared.log_size, shared.refund
+        now = min(gas, SLICE)
+        blank = self.world.is_blank(self.world.state.account(message.address))
+        head = _FRAME_HEAD.pack(
+            now, gas - now, address_of(data) if data else 0, len(data), self.world.number(message.address),
+            message.static, blank, message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
+        )  # fmt: skip
+        self.codes.schedule(message.code, on_disk=not message.creates)
+        rest = self.codes.frame_rest(message.code, depth, start, marks, in_python=1, serial=shared.serial)
+        tables.frames.write(depth * FRAME_SIZE, head + rest)
+        shared.frame = tables.frames.address + depth * FRAME_SIZE
+        self.world.undo_to(*marks)
+        shared.epoch += 1
+
+    def _materialise(self, depth: int) -> None:
+        """Brings the frames Python knows up to date with those native code began and ended."""
+        self.world.learn()
+        frames, serials, views = self.frames, self.serials, self.tables.views
+        known = 0
+        while known < min(len(frames), depth + 1) and serials[known] == views[known].serial:
+            known += 1
+        del frames[known:], serials[known:]
+        for at in range(known, depth + 1):
+            view = views[at]
+            message = self._message_of(view) if at else self.message
+            frame = Frame(message, self.world.state, self.world.context)
+            frame.memory = NativeMemory(self.tables.memory, view.memory - self.tables.memory.address, view)  # type: ignore[assignment]
+            frame.mark = self.world.state.mark()
+            marks = view.journal_mark, view.log_mark, view.refund_mark
+            self.world.undo_to(*marks)
+            view.in_python = 1
+            frames.append(frame)
+            serials.append(view.serial)
+        for at in range(max(known - 1, 0), depth):  # these are in calls that native code began
+            frame, view = frames[at], views[at]
+            frame.gas = view.gas + view.reserve
+            frame.stack = []
+            frame.return_range = (view.call_offset, view.call_size)
+
+    def _message_of(self, view: Any) -> Message:
+        """The message of a frame that native code began."""
+        return Message(
+            caller=bytes(view.caller)[19::-1],
+            address=bytes(view.address)[19::-1],
+            code=ctypes.string_at(view.code, view.code_size),
+            data=ctypes.string_at(view.data, view.data_size),
+            value=int.from_bytes(view.value, "little"),
+            depth=view.depth,
+            static=bool(view.static),
+            creates=bool(view.creates),
+            code_address=self.world.addresses[view.code_account],
+        )
+
+    def _sync(self, frame: Frame, view: Any) -> Frame | None:
+        """Does one instruction in Python, on the native stack and memory."""
+        op = BY_BYTE[frame.code[view.pc]]
+        frame.pc = view.pc + 1
+        frame.gas = view.gas + view.reserve
+        view.sp -= WORD * op.pops
+        raw = ctypes.string_at(view.sp, WORD * op.pops)
+        frame.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
+        self.world.look_at_clock()
+        self.world.learn()
+        event = INSTRUCTIONS[op.name](frame)
+        self.tables.shared.epoch += 1
+        if event is None:
+            self._give_back(frame, returned=op.name in CALLS)
+        return event
+
+    def _give_back(self, frame: Frame, *, returned: bool) -> None:
+        """What Python left on its side goes to native code: results, gas, return data."""
+        depth = frame.message.depth
+        view = self.tables.views[depth]
+        if frame.stack:
+            raw = b"".join([word.to_bytes(WORD, "little") for word in frame.stack])
+            ctypes.memmove(view.sp, raw, len(raw))
+            view.sp += len(raw)
+            frame.stack = []
+        now = min(frame.gas, SLICE)
+        view.gas, view.reserve = now, frame.gas - now
+        if returned:
+            view.returned, view.returned_size = address_of(frame.returndata), len(frame.returndata)
+        self.tables.shared.frame = self.tables.frames.address + depth * FRAME_SIZE
+
+    def _refill(self, frame: Frame, view: Any) -> None:
+        """Hands out the next slice of gas: the moment to look at the clock."""
+        if not view.reserve:
+            raise self.halts.explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
+        self.world.look_at_clock()
+        more = min(view.reserve, SLICE)
+        view.gas += more
+        view.reserve -= more
+        if self.codes.tiered:
+            self._go_faster(frame.message, view)
+
+    def _go_faster(self, message: Message, view: Any) -> None:
+        """What runs long on a plain schedule goes on with a better one, where it can."""
+        now = time.perf_counter()
+        if self._timed != self.world.calls:
+            self._timed, self._started = self.world.calls, now
+        if not self.codes.is_worth_fusing(message.code, now - self._started):
+            return
+        at = (view.ip - view.schedule) // 8
+        better = self.codes.prepared(message.code, view.jumps, at, on_disk=not message.creates)
+        if better is not None:
+            view.schedule, view.jumps, view.ip = better
+
+
+_engines = threading.local()
+
+
+def engine(*, fuse: bool = True, tiered: bool = False) -> NativeEngine:
+    """This thread's engine: with fused sequences or without, at once or where it is worth while."""
+    name = ("tiered" if tiered else "fused") if fuse else "unfused"
+    found: NativeEngine | None = getattr(_engines, name, None)
+    if found is None:
+        native = library()
+        found = NativeEngine(native, native.handlers if fuse else native.handlers.only(frozenset()), tiered=tiered)
+        setattr(_engines, name, found)
+    while found.busy:
+        found.spare = found.spare or NativeEngine(found.native, found.handlers, tiered=tiered)
+        found = found.spare
+    return found
+
+
+def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
+    """As the reference tier, natively. What is watched by hooks runs in the reference tier."""
+    if hooks is not None:
+        return execute_reference(message, state, context, hooks)
+    return _execute_surely(engine(), message, state, context)
+
+
+def _execute_surely(fused: NativeEngine, message: Message, state: State, context: Context) -> Outcome:
+    """Where the place of a failure could not be told, an engine that fuses no loops can tell."""
+    outcome = fused.execute(message, state, context)
+    if outcome.failure is not None and fused.halts.unsure:
+        fused.halts.unsure = False
+        return engine(fuse=False).execute(message, state, context)
+    return outcome
+
+
+def execute_tiered(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
+    """As `execute`, except that code is prepared for speed only once it has run for as long as that takes."""
+    if hooks is not None:
+        return execute_reference(message, state, context, hooks)
+    try:
+        tiered, started = engine(tiered=True), time.perf_counter()
+    except NativeUnavailable as error:
+        _warn_once(f"fusevm: the native tier cannot run here ({error}); using the reference tier")
+        return execute_reference(message, state, context)
+    try:
+        return _execute_surely(tiered, message, state, context)
+    finally:
+        if tiered.codes.in_use:
+            tiered.codes.tally(time.perf_counter() - started)
+
+
+@cache
+def _warn_once(text: str) -> None:
+    warnings.warn(text, stacklevel=6)
+
+
+def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
+    """As `execute`, one handler an opcode: to measure what fusion brings, and to test it."""
+    if hooks is not None:
+        return execute_reference(message, state, context, hooks)
+    return engine(fuse=False).execute(message, state, context)

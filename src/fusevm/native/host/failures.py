@@ -1,0 +1,68 @@
+"""What a failure of native code means: an exceptional halt, why and where; or that the engine's limits are reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.native.host.codes import Codes
+from fusevm.native.host.diagnosis import diagnose
+from fusevm.native.host.replay import ReplayState
+from fusevm.native.host.tables import NativeLimit, Tables
+from fusevm.native.host.world import World
+from fusevm.native.layout import Status
+from fusevm.reference.frame import Frame
+from fusevm.schedule.build import Unit
+
+REASONS = {
+    Status.OUT_OF_GAS: HaltReason.OUT_OF_GAS,
+    Status.STACK: HaltReason.STACK_UNDERFLOW,
+    Status.INVALID_JUMP: HaltReason.INVALID_JUMP,
+    Status.INVALID_OPCODE: HaltReason.INVALID_OPCODE,
+    Status.STATIC_WRITE: HaltReason.STATIC_WRITE,
+    Status.RETURNDATA: HaltReason.RETURNDATA_OUT_OF_BOUNDS,
+}
+
+
+class Halts:
+    """Explains failures of one engine's frames."""
+
+    def __init__(self, tables: Tables, codes: Codes, world: World) -> None:
+        self._tables = tables
+        self._codes = codes
+        self._world = world
+        self.unsure = False  # whether a failure's place could not be told
+
+    def halt(self, frame: Frame, view: Any, status: int) -> BaseException:
+        """What to raise for a status native code failed with."""
+        if self._world.error is not None:
+            return self._world.error
+        if status in REASONS:
+            return self.explained(frame, view, 1, ExceptionalHalt(REASONS[status]))
+        return NativeLimit(f"over one of the native engine's limits: {self._tables.caps}")
+
+    def explained(self, frame: Frame, view: Any, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
+        """The halt of a call's first frame, with reason and place; of others nobody can see them."""
+        if frame.message.depth:
+            return halt
+        unit = self.place(frame, view, behind)
+        if unit is None:
+            return halt
+        schedule, state = self._codes.schedule_with(frame.message.code, view.jumps), frame.state
+        if schedule.fused_loops:
+            self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
+            return halt
+        self._world.learn()
+        mark, ledger = state.mark(), state.ledger
+        state.ledger = None  # what the replay does is undone by the state's own journal
+        try:
+            return diagnose(frame, view, unit, schedule, halt, ReplayState(state, self._world.slot_at))
+        finally:
+            state.revert(mark)
+            state.ledger = ledger
+
+    def place(self, frame: Frame, view: Any, behind: int) -> Unit | None:
+        """What stands in the schedule where a frame came back, or so many words before."""
+        at = (view.ip - view.schedule) // 8 - behind
+        schedule = self._codes.schedule_with(frame.message.code, view.jumps)
+        return next((unit for unit in self._codes.units(schedule, at) if unit.at == at), None)

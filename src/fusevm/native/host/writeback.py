@@ -1,0 +1,28 @@
+"""What native code leaves for Python: changed storage, kept raw until somebody looks, and logs likewise."""
+
+from __future__ import annotations
+
+import struct
+
+from fusevm.chain.state import State
+from fusevm.native.host.views import words
+from fusevm.native.layout import SLOT_DIRTY, TRANSIENT, Slot
+
+_SLOT = struct.Struct(words(Slot))
+
+
+class PendingStorage:
+    """The table of touched slots as it stood when a call ended."""
+
+    __slots__ = ("_addresses", "_raw")
+
+    def __init__(self, raw: bytes, addresses: list[bytes]) -> None:
+        self._raw = raw
+        self._addresses = addresses
+
+    def apply(self, state: State) -> None:
+        """Writes the storage that changed."""
+        for _, _, account, flags, raw_key, value, _ in _SLOT.iter_unpack(self._raw):
+            if flags & SLOT_DIRTY and not account & TRANSIENT:
+                key = int.from_bytes(raw_key, "little")
+                state.set_storage(self._addresses[account], key, int.from_bytes(value, "little"))

@@ -1,0 +1,164 @@
+"""Statements of the subset, translated, and with them whole functions."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from typing import Any
+
+from llvmlite import ir
+
+from fusevm.native.lang.intrinsics import Intrinsics
+from fusevm.native.lang.types import Function, Typed, ir_type, is_literal
+
+
+class Translator(Intrinsics):
+    """Emits the body of one function."""
+
+    def __init__(self, source: Function, function: ir.Function, parameters: list[tuple[str, Any]], result: Any) -> None:
+        super().__init__(source, function)
+        self.result = result
+        self.loops: list[tuple[Any, Any]] = []  # where `continue` and `break` lead, the innermost last
+        self.tree = ast.parse(textwrap.dedent(inspect.getsource(source.function))).body[0]
+        for (name, kind), argument in zip(parameters, function.args, strict=True):
+            argument.name = name
+            self._declare(name, argument, kind if isinstance(kind, type) else None)
+
+    def translate(self) -> None:
+        assert isinstance(self.tree, ast.FunctionDef)
+        self._statements(self.tree.body)
+        if not self.build.block.is_terminated:
+            if self.result is None:
+                self.build.ret_void()
+            else:
+                self.build.unreachable()
+
+    def _statements(self, nodes: list[ast.stmt]) -> None:
+        for node in nodes:
+            if self.build.block.is_terminated:
+                return
+            getattr(self, f"_do_{type(node).__name__.lower()}", self._unknown)(node)
+
+    def _unknown(self, node: ast.AST) -> None:
+        raise self._fail(node, f"{type(node).__name__} is not in the subset")
+
+    def _do_pass(self, node: ast.Pass) -> None:
+        pass
+
+    def _do_expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # a docstring
+            self._value(node.value)
+
+    def _do_return(self, node: ast.Return) -> None:
+        if node.value is None:
+            self.build.ret_void()
+        else:
+            self.build.ret(self._of_type(node.value, ir_type(self.result)))
+
+    def _do_break(self, node: ast.Break) -> None:
+        self.build.branch(self.loops[-1][1])
+
+    def _do_continue(self, node: ast.Continue) -> None:
+        self.build.branch(self.loops[-1][0])
+
+    def _do_annassign(self, node: ast.AnnAssign) -> None:
+        assert isinstance(node.target, ast.Name)
+        kind = self._constant(node.annotation)
+        assert node.value is not None
+        value = self._of_type(node.value, ir_type(kind))
+        self._assign_name(node.target.id, Typed(value, kind if isinstance(kind, type) else None))
+
+    def _do_assign(self, node: ast.Assign) -> None:
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and target.id in self.locals:
+            value = Typed(self._of_type(node.value, self.locals[target.id][0].allocated_type))
+        elif isinstance(target, ast.Attribute):
+            address, kind = self._field(target)
+            self.build.store(self._of_type(node.value, ir_type(kind)), address, align=8)
+            return
+        elif isinstance(target, ast.Subscript):
+            address, kind = self._element(target)
+            self.build.store(self._of_type(node.value, ir_type(kind)), address)
+            return
+        else:
+            value = self._typed(node.value)
+            if is_literal(value.value):
+                raise self._fail(node, "a literal needs a declared type")
+        assert isinstance(target, ast.Name)
+        self._assign_name(target.id, value)
+
+    def _assign_name(self, name: str, value: Typed) -> None:
+        if name in self.locals:
+            self.build.store(value.value, self.locals[name][0])
+        else:
+            self._declare(name, value.value, value.kind)
+
+    def _do_augassign(self, node: ast.AugAssign) -> None:
+        reading = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
+        self._do_assign(ast.copy_location(ast.Assign([node.target], reading), node))
+
+    def _do_if(self, node: ast.If) -> None:
+        condition = self._truth(node.test)
+        if isinstance(condition, bool):  # decided while translating
+            self._statements(node.body if condition else node.orelse)
+            return
+        then, after = self.function.append_basic_block("then"), self.function.append_basic_block("after")
+        other = self.function.append_basic_block("else") if node.orelse else after
+        branch = self.build.cbranch(condition, then, other)
+        if _is_unlikely(node.test):
+            branch.set_weights([1, 2000])
+        for block, body in ((then, node.body), (other, node.orelse)):
+            if block is after:
+                continue
+            self.build.position_at_end(block)
+            self._statements(body)
+            if not self.build.block.is_terminated:
+                self.build.branch(after)
+        self.build.position_at_end(after)
+
+    def _do_while(self, node: ast.While) -> None:
+        head, body, after = (self.function.append_basic_block(name) for name in ("while", "body", "after"))
+        self.build.branch(head)
+        self.build.position_at_end(head)
+        condition = self._truth(node.test)
+        if isinstance(condition, bool):
+            self.build.branch(body if condition else after)
+        else:
+            self.build.cbranch(condition, body, after)
+        self.build.position_at_end(body)
+        self.loops.append((head, after))
+        self._statements(node.body)
+        self.loops.pop()
+        if not self.build.block.is_terminated:
+            self.build.branch(head)
+        self.build.position_at_end(after)
+
+    def _do_for(self, node: ast.For) -> None:
+        assert isinstance(node.target, ast.Name)
+        assert isinstance(node.iter, ast.Call)
+        bounds = [self._value(argument) for argument in node.iter.args]
+        if self._constant(node.iter.func) is not range or not all(is_literal(bound) for bound in bounds):
+            raise self._fail(node, "`for` runs over a range known while translating")
+        after = self.function.append_basic_block("after")
+        for index in range(*bounds):
+            following = self.function.append_basic_block("for")
+            self.unrolled[node.target.id] = index
+            self.loops.append((following, after))
+            self._statements(node.body)
+            self.loops.pop()
+            if not self.build.block.is_terminated:
+                self.build.branch(following)
+            self.build.position_at_end(following)
+        self.build.branch(after)
+        self.build.position_at_end(after)
+
+
+def _loaded(target: Any) -> Any:
+    """The same place, to read from."""
+    twin = ast.parse(ast.unparse(target), mode="eval").body
+    return ast.copy_location(twin, target)
+
+
+def _is_unlikely(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "unlikely"

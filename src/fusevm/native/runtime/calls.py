@@ -1,0 +1,380 @@
+"""Native code for calls: child frames made, ended and run one after another. In the subset of `lang`.
+
+What native code does not do itself (calls that create an account before EIP-161, or touch an empty one) goes to Python,
+which does the instruction as the reference tier does.
+"""
+
+from __future__ import annotations
+
+from fusevm.native.host.plain import land, write_on
+from fusevm.native.lang import (
+    bswap,
+    call_pointer,
+    copy,
+    exported,
+    inlined,
+    load,
+    native,
+    ptr,
+    slt,
+    store,
+    u64,
+    u256,
+)
+from fusevm.native.layout import (
+    ACCOUNT_BLANK,
+    ACCOUNT_DELEGATED,
+    ACCOUNT_PLAIN,
+    ACCOUNT_PRECOMPILE,
+    ACCOUNT_TRACELESS,
+    ACCOUNT_WARM,
+    Account,
+    Call,
+    Engine,
+    Frame,
+    Status,
+)
+from fusevm.native.runtime.creations import end_creation
+from fusevm.native.runtime.frames import (
+    ASK_PYTHON,
+    CALL_VALUE,
+    DEPTH_LIMIT,
+    DONE,
+    FRAME_REST,
+    FRAME_SIZE,
+    answer,
+    child_of,
+)
+from fusevm.native.runtime.outside import (
+    ADDRESS_MASK,
+    NEW_ACCOUNT,
+    find_account,
+    forget_all,
+    is_alive,
+    is_creatable,
+    may_visit,
+    set_balance,
+    warm,
+)
+from fusevm.native.runtime.storage import (
+    BROKEN,
+    CAPPED,
+    FAILED,
+    STATIC,
+    STIPEND,
+    charge,
+    clamp,
+    forget,
+    grow,
+    revert_to,
+    word_count,
+)
+
+IDENTITY = 4
+STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, INVALID_JUMP, RETURNDATA, CALLING, MORE = (
+    Status.STOP,
+    Status.RETURN,
+    Status.REVERT,
+    Status.SYNC,
+    Status.REFILL,
+    Status.OUT_OF_GAS,
+    Status.INVALID_JUMP,
+    Status.RETURNDATA,
+    Status.CALLING,
+    Status.MORE,
+)
+CALL, DELEGATECALL, STATICCALL, CALLCODE = 0, 1, 2, 3
+
+
+@native
+def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
+    """CALL and the like: a child frame, the answer where no code runs, or ASK_PYTHON before anything is changed."""
+    engine = Engine(frame.engine)
+    args: ptr = top - 64
+    value = u256(0)
+    if kind == CALL or kind == CALLCODE:  # noqa: SIM109
+        args = top - 96
+        value = load(u256, args)
+    if value != 0 and kind == CALL and frame.static != 0:
+        return STATIC
+    address = load(u256, top - 64) & ADDRESS_MASK
+    allowed = may_visit(frame, gas, address)
+    if allowed != DONE:
+        return allowed
+    account = Account(find_account(engine, address))
+    if account == 0:
+        return BROKEN
+    runner = account  # whose code runs
+    if (account.flags & ACCOUNT_DELEGATED) != 0:
+        allowed = may_visit(frame, gas, account.delegate)
+        if allowed != DONE:
+            return allowed
+        runner = Account(find_account(engine, account.delegate))
+        if runner == 0:
+            return BROKEN
+    if must_ask(frame, gas, account, runner, value, kind) != 0:
+        return ASK_PYTHON
+    mark = engine.journal_count
+    gas = pay_call(frame, gas, args, account, runner, value, kind)
+    if slt(gas, 0):
+        revert_to(engine, mark)  # whoever looks for the reason must find the accounts as they were
+        return gas
+    available = gas + frame.reserve
+    given = available - (available >> 6)
+    requested = load(u256, top - 32)
+    if requested < u256(given):
+        given = u64(requested)
+    if engine.all_but_64th == 0:
+        given = u64(requested)
+        if requested > u256(available):
+            revert_to(engine, mark)
+            return FAILED
+    frame.ip = ip
+    frame.sp = args - 128
+    frame.returned_size = 0
+    frame.call_offset = start_of(args - 96)
+    frame.call_size = clamp(load(u256, args - 128))
+    stipend: u64 = 0
+    if value != 0:
+        stipend = STIPEND
+        own = Account(find_account(engine, frame.address))
+        if own == 0:
+            return BROKEN
+        if own.balance < value:
+            return answer(frame, gas + stipend, 0)
+    if frame.depth >= DEPTH_LIMIT:
+        return answer(frame, gas + stipend, 0)
+    if (account.flags & ACCOUNT_PRECOMPILE) != 0:
+        return call_precompile(frame, gas, given, account, start_of(args - 32), clamp(load(u256, args - 64)))
+    mark = engine.journal_count
+    if value != 0 and kind == CALL and move(engine, frame.address, account, value) == 0:
+        return CAPPED
+    if (runner.flags & ACCOUNT_PLAIN) == 0:
+        return answer(frame, gas + stipend, 1)
+    if u64(runner.schedule) == 0 and call_pointer(u64, engine.load_code, runner) != 0:
+        return BROKEN
+    child = Frame(child_of(frame, gas, given, mark))
+    child.gas += stipend
+    child.data = frame.memory + start_of(args - 32)
+    child.data_size = clamp(load(u256, args - 64))
+    set_up(frame, child, account, runner, value, kind)
+    engine.frame = child
+    return DONE
+
+
+@inlined
+def start_of(operands: ptr) -> u64:
+    """The offset of a range of memory whose offset and size stand there; zero where the range is empty."""
+    if load(u256, operands - 32) == 0:
+        return 0
+    return clamp(load(u256, operands))
+
+
+@native
+def must_ask(frame: Frame, gas: u64, account: Account, runner: Account, value: u256, kind: u64) -> u64:
+    """Whether Python must do the call: it creates or touches an account, or runs what native code cannot."""
+    if (kind == CALL or kind == STATICCALL) and (account.flags & ACCOUNT_TRACELESS) == 0:  # noqa: SIM109
+        return 1
+    if (account.flags & ACCOUNT_DELEGATED) != 0 and (runner.flags & ACCOUNT_PLAIN) == 0 and runner.code_size != 0:
+        return 1  # a delegation, run as code
+    if (account.flags & ACCOUNT_PRECOMPILE) != 0 and account.code_size != 0:
+        return 1
+    if value == 0:
+        return 0
+    if (account.flags & ACCOUNT_PRECOMPILE) != 0:
+        return 1
+    if gas < CALL_VALUE and frame.reserve != 0:  # stipends must not keep a slice alive: it is time for the clock
+        return 1
+    if kind != CALL:
+        return 0
+    if is_alive(account) == 0 and is_creatable(Engine(frame.engine), account) == 0:
+        return 1
+    return u64(account.balance + value < value)
+
+
+@native
+def pay_call(frame: Frame, gas: u64, args: ptr, account: Account, runner: Account, value: u256, kind: u64) -> u64:
+    """What a call costs beside its static gas and the gas it hands on."""
+    engine = Engine(frame.engine)
+    gas = grow(frame, gas, clamp(load(u256, args - 32)), clamp(load(u256, args - 64)))
+    if slt(gas, 0):
+        return gas
+    gas = grow(frame, gas, clamp(load(u256, args - 96)), clamp(load(u256, args - 128)))
+    if slt(gas, 0):
+        return gas
+    if (account.flags & ACCOUNT_WARM) == 0:
+        gas = charge(frame, gas, engine.cold_account - engine.warm_access)
+        if slt(gas, 0):
+            return gas
+        if warm(engine, account) == 0:
+            return CAPPED
+    if value != 0:
+        price: u64 = CALL_VALUE
+        if kind == CALL and is_alive(account) == 0:
+            price = CALL_VALUE + NEW_ACCOUNT
+        gas = charge(frame, gas, price)
+        if slt(gas, 0):
+            return gas
+    if (account.flags & ACCOUNT_DELEGATED) == 0:
+        return gas
+    if (runner.flags & ACCOUNT_WARM) != 0:
+        return charge(frame, gas, engine.warm_access)
+    gas = charge(frame, gas, engine.cold_account)
+    if not slt(gas, 0) and warm(engine, runner) == 0:
+        return CAPPED
+    return gas
+
+
+@native
+def move(engine: Engine, sender: u256, account: Account, value: u256) -> u64:
+    """Moves value to an account; whether there was room to remember how to undo it."""
+    own = Account(find_account(engine, sender))
+    if own == account:
+        return 1
+    if set_balance(engine, own, own.balance - value) == 0:
+        return 0
+    return set_balance(engine, account, account.balance + value)
+
+
+@inlined
+def set_up(frame: Frame, child: Frame, account: Account, runner: Account, value: u256, kind: u64) -> None:
+    """Who a child frame is, and what it runs."""
+    child.schedule = runner.schedule
+    child.ip = runner.entry
+    child.jumps = runner.jumps
+    child.code = runner.code
+    child.code_size = runner.code_size
+    child.static = frame.static
+    child.creates = 0
+    child.value = value
+    child.caller = frame.address
+    if kind == DELEGATECALL or kind == CALLCODE:  # noqa: SIM109
+        child.address = frame.address
+        child.account = frame.account
+        child.blank = frame.blank
+        if kind == DELEGATECALL:
+            child.caller = frame.caller
+            child.value = frame.value
+    else:
+        child.address = account.address
+        child.account = account.number
+        child.blank = account.flags & ACCOUNT_BLANK
+        if kind == STATICCALL:
+            child.static = 1
+    child.code_account = account.number
+
+
+@native
+def call_precompile(frame: Frame, gas: u64, given: u64, account: Account, in_offset: u64, in_size: u64) -> u64:
+    """Runs a precompiled contract: the identity here, the others in Python."""
+    engine = Engine(frame.engine)
+    data: ptr = frame.memory + in_offset
+    if account.address == IDENTITY:
+        price = word_count(in_size) * 3 + 15
+        engine.answer_size = in_size
+        engine.answer_gas = given - price
+        if price > given:
+            engine.answer_size = FAILED
+        else:
+            copy(engine.output, data, in_size)
+    else:
+        engine.asked_data = data
+        engine.asked_size = in_size
+        engine.asked_gas = given
+        if call_pointer(u64, engine.run_precompile, account) != 0:
+            return BROKEN
+    size = engine.answer_size
+    if size == FAILED:
+        return answer(frame, charge(frame, gas, given), 0)
+    gas = charge(frame, gas, given - engine.answer_gas)
+    frame.returned = engine.output
+    frame.returned_size = size
+    if size > frame.call_size:
+        size = frame.call_size
+    copy(frame.memory + frame.call_offset, engine.output, size)
+    return answer(frame, gas, 1)
+
+
+@native
+def end_call(engine: Engine, child: Frame, status: u64) -> None:
+    """Hands gas, output and success of a finished child to its parent."""
+    parent = Frame(child - FRAME_SIZE)
+    if status == STOP:
+        child.output_size = 0
+    if status > REVERT:
+        child.gas = 0
+        child.reserve = 0
+        child.output_size = 0
+    if status >= REVERT:
+        revert_to(engine, child.journal_mark)
+        engine.log_size = child.log_mark
+        engine.refund = child.refund_mark
+    parent.gas += child.gas
+    parent.reserve += child.reserve
+    size = child.output_size
+    parent.returned = engine.output
+    parent.returned_size = size
+    if size != 0:
+        source = child.memory + child.output_offset
+        copy(engine.output, source, size)
+        if size > parent.call_size:
+            size = parent.call_size
+        copy(parent.memory + parent.call_offset, source, size)
+    store(parent.sp, 0, u256(u64(status <= RETURN)))
+    parent.sp = parent.sp + 32
+    engine.frame = parent
+
+
+@exported
+def run(engine: Engine) -> u64:
+    """Runs frames until one that Python knows ends, or Python is needed."""
+    while True:
+        frame = Frame(engine.frame)
+        status = call_pointer(u64, engine.enter, frame)
+        if status == CALLING:
+            continue
+        if status == INVALID_JUMP and frame.schedule == engine.plain_words:
+            status = land(engine, frame)
+        elif status == MORE:
+            status = write_on(engine, frame)
+        if status == CALLING:
+            continue
+        if status == REFILL and frame.reserve == 0 and frame.depth != 0:
+            status = OUT_OF_GAS
+        if frame.in_python != 0 or frame.depth == 0 or status == SYNC or status == REFILL or status > RETURNDATA:  # noqa: SIM109
+            return status
+        if frame.creates == 0:
+            end_call(engine, frame, status)
+        else:
+            status = end_creation(engine, frame, status)
+            if status > RETURNDATA:
+                return status
+
+
+@exported
+def call(engine: Engine, given: Call, data: ptr, rest: ptr) -> u64:
+    """A call from outside: makes the first frame, from what Python gives and from what goes with the code; runs it."""
+    forget_all(engine)
+    frame = Frame(engine.frames)
+    frame.gas = given.gas
+    frame.reserve = given.reserve
+    frame.data = data
+    frame.data_size = given.data_size
+    frame.account = 0
+    frame.static = given.static
+    frame.blank = given.blank
+    frame.address = bswap(given.address) >> 96
+    frame.caller = bswap(given.caller) >> 96
+    frame.value = given.value
+    copy(frame + FRAME_REST, rest, FRAME_SIZE - FRAME_REST)
+    engine.frame = frame
+    status = run(engine)
+    engine.gas_left = frame.gas + frame.reserve
+    engine.output_offset = frame.output_offset
+    engine.output_size = frame.output_size
+    if status == STOP:
+        engine.output_size = 0
+    if status == REVERT:
+        revert_to(engine, 0)  # Python must be told of balances, as they were
+        forget(engine)
+    return status

@@ -1,0 +1,80 @@
+"""Native code for SELFDESTRUCT. In the subset of `lang`.
+
+Python does it where an account is created before EIP-161, an empty one is touched, or Python made the account itself.
+"""
+
+from __future__ import annotations
+
+from fusevm.native.lang import load, native, ptr, slt, u64, u256
+from fusevm.native.layout import (
+    ACCOUNT_CREATED,
+    ACCOUNT_DESTROYED,
+    ACCOUNT_DOOMED,
+    ACCOUNT_ENTRY,
+    ACCOUNT_NEW,
+    ACCOUNT_WARM,
+    Account,
+    Engine,
+    Frame,
+    Undo,
+)
+from fusevm.native.runtime.frames import ASK_PYTHON, DONE
+from fusevm.native.runtime.outside import (
+    ADDRESS_MASK,
+    NEW_ACCOUNT,
+    find_account,
+    is_alive,
+    is_creatable,
+    may_visit,
+    set_balance,
+    warm,
+)
+from fusevm.native.runtime.storage import BROKEN, CAPPED, STATIC, account_entry, charge, journal_full, mark_dirty
+
+
+@native
+def self_destruct(frame: Frame, gas: u64, top: ptr, _kind: u64, _ip: ptr) -> u64:
+    """DONE where the frame ends, its gas written; or why not."""
+    engine = Engine(frame.engine)
+    if frame.static != 0:
+        return STATIC
+    address = load(u256, top - 32) & ADDRESS_MASK
+    allowed = may_visit(frame, gas, address)
+    if allowed != DONE:
+        return allowed
+    heir = Account(find_account(engine, address))
+    own = Account(find_account(engine, frame.address))
+    if heir == 0 or own == 0:
+        return BROKEN
+    balance = own.balance
+    if is_alive(heir) == 0 and is_creatable(engine, heir) == 0:
+        return ASK_PYTHON
+    if (own.flags & ACCOUNT_NEW) != 0 or heir.balance + balance < balance:
+        return ASK_PYTHON
+    price: u64 = 0
+    cold = u64(engine.access_sets != 0 and (heir.flags & ACCOUNT_WARM) == 0)
+    if cold != 0:
+        price = engine.cold_account
+    if balance != 0 and is_alive(heir) == 0:
+        price += NEW_ACCOUNT
+    gas = charge(frame, gas, price)
+    if slt(gas, 0):
+        return gas
+    if cold != 0 and warm(engine, heir) == 0:
+        return CAPPED
+    destroys = u64(engine.selfdestruct_only_new == 0 or (own.flags & ACCOUNT_CREATED) != 0)
+    if destroys != 0 and (own.flags & (ACCOUNT_DESTROYED | ACCOUNT_DOOMED)) == 0:
+        if journal_full(engine) != 0:
+            return CAPPED
+        engine.refund += engine.selfdestruct_refund
+        entry = Undo(account_entry(engine, own, ACCOUNT_ENTRY))
+        entry.flags = own.flags
+        own.flags = own.flags | ACCOUNT_DESTROYED
+        mark_dirty(engine, own)
+    if balance != 0 and (heir != own or destroys != 0):  # what it sends to itself is lost
+        if heir != own and set_balance(engine, heir, heir.balance + balance) == 0:
+            return CAPPED
+        if set_balance(engine, own, u256(0)) == 0:
+            return CAPPED
+    frame.gas = gas
+    return DONE

@@ -1,0 +1,330 @@
+"""What the tables of rules are written with: a line a rule, its operand orders, and the vocabulary of conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from fusevm.rules.pattern import (
+    ADD,
+    ADDMOD,
+    ADDRESS,
+    AND,
+    BALANCE,
+    BITS,
+    BYTE,
+    BYTES,
+    CALLER,
+    CLZ,
+    COINBASE,
+    DIV,
+    ENGINE,
+    EQ,
+    EXP,
+    EXTCODEHASH,
+    EXTCODESIZE,
+    GT,
+    ISZERO,
+    LAST,
+    LT,
+    MAX,
+    MOD,
+    MUL,
+    MULMOD,
+    NATIVE,
+    NOT,
+    OR,
+    ORIGIN,
+    SAR,
+    SDIV,
+    SELFBALANCE,
+    SGT,
+    SHL,
+    SHR,
+    SIGN,
+    SIGNEXTEND,
+    SLT,
+    SMAX,
+    SMOD,
+    SUB,
+    TOP,
+    XOR,
+    YUL,
+    A,
+    B,
+    C,
+    Const,
+    Meta,
+    Node,
+    Operand,
+    P,
+    Q,
+    Rule,
+    Tree,
+    Use,
+    V,
+    X,
+    Y,
+    Z,
+    is_constant,
+    text,
+    tree,
+)
+
+__all__ = [
+    "ADD",
+    "ADDMOD",
+    "ADDRESS",
+    "AND",
+    "BALANCE",
+    "BITS",
+    "BYTE",
+    "BYTES",
+    "CALLER",
+    "CLZ",
+    "COINBASE",
+    "DIV",
+    "ENGINE",
+    "EQ",
+    "EXP",
+    "EXTCODEHASH",
+    "EXTCODESIZE",
+    "GT",
+    "ISZERO",
+    "LAST",
+    "LT",
+    "MAX",
+    "MOD",
+    "MUL",
+    "MULMOD",
+    "NATIVE",
+    "NOT",
+    "OR",
+    "ORIGIN",
+    "SAR",
+    "SDIV",
+    "SELFBALANCE",
+    "SGT",
+    "SHL",
+    "SHR",
+    "SIGN",
+    "SIGNEXTEND",
+    "SLT",
+    "SMAX",
+    "SMOD",
+    "SUB",
+    "TOP",
+    "XOR",
+    "YUL",
+    "A",
+    "B",
+    "C",
+    "Const",
+    "Node",
+    "P",
+    "Q",
+    "Rule",
+    "Tree",
+    "Use",
+    "V",
+    "X",
+    "Y",
+    "Z",
+    "anew",
+    "apart",
+    "both",
+    "covers",
+    "family",
+    "log2",
+    "low_bytes",
+    "low_mask",
+    "low_sign",
+    "minimum",
+    "mirrored",
+    "multiple_of_8",
+    "non_zero",
+    "orders",
+    "power_of_two",
+    "product_fits",
+    "rule",
+    "shift_fits",
+    "sum_below",
+    "sum_reaches",
+    "tree",
+    "yul",
+]  # fmt: skip
+
+COMMUTATIVE = frozenset({"ADD", "MUL", "AND", "OR", "XOR", "EQ", "ADDMOD", "MULMOD"})  # in their first two operands
+
+
+def rule(
+    name: str,
+    pattern: Node,
+    result: Operand,
+    *when: Tree,
+    solc: int | None = None,
+    use: Use | None = None,
+    axiom: str | None = None,
+) -> Rule:
+    """One equation, for the engine, and for the exact Yul mode too where solc has it."""
+    if use is None:
+        use = ENGINE if solc is None else ENGINE | YUL
+    return Rule(name, pattern, tree(result), when, use, solc, axiom)
+
+
+def yul(name: str, pattern: Node, result: Operand, *when: Tree, solc: int) -> Rule:
+    """A rule of solc's that the engine covers in another way, or goes against its direction."""
+    return rule(name, pattern, result, *when, solc=solc, use=YUL)
+
+
+def mirrored(name: str, pattern: Node, result: Operand, *when: Tree, solc: tuple[int, ...] = ()) -> list[Rule]:
+    """The rule, and the same with the outermost operands exchanged."""
+    return _numbered(name, [pattern, _swapped(pattern)], tree(result), when, solc)
+
+
+def orders(name: str, pattern: Node, result: Operand, *when: Tree, solc: tuple[int, ...] = ()) -> list[Rule]:
+    """The rule with the operands of every commutative opcode in either order, the outermost exchanged last."""
+    variants = [each for each in _orders(pattern) if isinstance(each, Node)]
+    return _numbered(name, variants, tree(result), when, solc)
+
+
+def family(name: str, *parts: Rule | Iterable[Rule]) -> tuple[Rule, ...]:
+    flat = [each for part in parts for each in ([part] if isinstance(part, Rule) else part)]
+    return tuple(replace(each, family=name) for each in flat)
+
+
+def _numbered(
+    name: str, patterns: list[Node], result: Tree, when: tuple[Tree, ...], solc: tuple[int, ...]
+) -> list[Rule]:
+    rules: list[Rule] = []
+    seen: set[str] = set()
+    ranks = iter(solc)
+    for pattern in patterns:
+        shape = _shape(pattern)
+        if shape in seen:
+            continue
+        seen.add(shape)
+        rank = next(ranks, None)
+        use = (Use(0) if _constant_left(pattern) else ENGINE) | (YUL if rank is not None else Use(0))
+        if use:
+            number = len(rules) + 1
+            rules.append(Rule(name if number == 1 else f"{name}.{number}", pattern, result, when, use, rank))
+    return rules
+
+
+def _swapped(node: Node) -> Node:
+    left, right, *rest = node.args
+    return Node(node.op, (right, left, *rest))
+
+
+def _orders(root: Tree) -> Iterator[Tree]:
+    if not isinstance(root, Node):
+        yield root
+        return
+    operands: list[tuple[Tree, ...]] = [()]
+    for arg in root.args:
+        operands = [(*before, each) for before in operands for each in _orders(arg)]
+    made = [Node(root.op, args) for args in operands]
+    yield from made
+    if root.op in COMMUTATIVE:
+        yield from (_swapped(each) for each in made)
+
+
+def _shape(pattern: Node) -> str:
+    """The pattern's text with its metavariables named by first occurrence: equal shapes match the same terms."""
+    names: dict[str, str] = {}
+
+    def renamed(root: Tree) -> Tree:
+        if isinstance(root, Meta):
+            return Meta(names.setdefault(root.name, f"{root.kind.name}{len(names)}"), root.kind)
+        return Node(root.op, tuple(renamed(arg) for arg in root.args)) if isinstance(root, Node) else root
+
+    return text(renamed(pattern))
+
+
+def _constant_left(root: Tree) -> bool:
+    """Whether a constant stands where the engine's canonical order never leaves one."""
+    if not isinstance(root, Node):
+        return False
+    here = root.op in COMMUTATIVE and is_constant(root.args[0]) and not is_constant(root.args[1])
+    return here or any(_constant_left(arg) for arg in root.args)
+
+
+# -- the vocabulary of conditions and computed constants -------------------------------------------------------------
+
+
+def _named(node: Node, label: str) -> Node:
+    return replace(node, label=label)
+
+
+def anew(a: Tree) -> Node:
+    """The constant computed, not copied: solc then spells the literal afresh, which shows in Yul texts."""
+    return _named(OR(a, 0), text(a))
+
+
+def non_zero(a: Tree) -> Node:
+    return _named(ISZERO(ISZERO(a)), f"{text(a, nested=True)} ≠ 0")
+
+
+def both(left: Tree, right: Tree) -> Node:
+    """For truths, which are zero or one."""
+    return _named(AND(left, right), f"({text(left)} and {text(right)})")
+
+
+def power_of_two(a: Tree) -> Node:
+    return _named(LT(a & (a - 1), ISZERO(ISZERO(a))), f"{text(a)} = 2^k")
+
+
+def low_mask(a: Tree) -> Node:
+    return _named(ISZERO(a & (a + 1)), f"{text(a)} = 2^k-1")
+
+
+def covers(a: Tree, b: Tree) -> Node:
+    """Every bit of b is in a."""
+    return _named(ISZERO(b & ~a), f"{text(b, nested=True)} ⊆ {text(a, nested=True)}")
+
+
+def apart(a: Tree, b: Tree) -> Node:
+    return _named(ISZERO(a & b), f"{text(a, nested=True)} & {text(b, nested=True)} = 0")
+
+
+def multiple_of_8(a: Tree) -> Node:
+    return _named(ISZERO(a & 7), f"8 divides {text(a)}")
+
+
+def sum_below(a: Tree, b: Tree, bound: Tree) -> Node:
+    """For a small bound: neither operand nor their sum reaches it, so the sum does not wrap either."""
+    return _named(LT(a, bound) & LT(b, bound) & LT(a + b, bound), f"{text(a)} + {text(b)} < {text(bound)}")
+
+
+def sum_reaches(a: Tree, b: Tree, bound: Tree) -> Node:
+    return _named(ISZERO(sum_below(a, b, bound)), f"{text(a)} + {text(b)} ≥ {text(bound)}")
+
+
+def log2(a: Tree) -> Node:
+    """Of a power of two."""
+    return _named(TOP - CLZ(a), f"log2 {text(a)}")
+
+
+def minimum(a: Tree, b: Tree) -> Node:
+    """b, or a where that is less: the difference is taken in by a mask of all ones or none."""
+    return _named(b ^ ((a ^ b) & -LT(a, b)), f"min({text(a)}, {text(b)})")
+
+
+def product_fits(a: Tree, b: Tree) -> Node:
+    return _named(ISZERO(ISZERO(a)) & (b <= MAX // a), f"{text(a)} · {text(b)} fits")
+
+
+def shift_fits(count: Tree, a: Tree) -> Node:
+    """a << count loses no bits."""
+    return _named(LT(count, BITS) & EQ(SHR(count, SHL(count, a)), a), f"{text(a)} << {text(count)} fits")
+
+
+def low_bytes(k: Tree) -> Node:
+    """The mask of what SIGNEXTEND(k, _) reads, k less than the number of bytes."""
+    return _named(SHR(BITS - 8 - (k << 3), MAX), f"low({text(k)})")
+
+
+def low_sign(k: Tree) -> Node:
+    """The bit that SIGNEXTEND(k, _) copies, k less than the number of bytes."""
+    return _named(SHL((k << 3) + 7, tree(1)), f"sign({text(k)})")

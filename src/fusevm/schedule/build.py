@@ -1,0 +1,255 @@
+"""The schedule native code runs: a flat array of handler addresses and operands, with sequences fused.
+
+Every block opens with a SECTION, which charges its gas and checks the stack's bounds once. Static jumps hold the
+address of the entry they go to. The longest sequence that has a handler wins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections import deque
+from collections.abc import Mapping
+from itertools import islice, repeat
+from typing import NamedTuple
+
+from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.forks import Fork
+from fusevm.schedule.loops.place import CONTROLS, PAID, Layout, with_loops
+from fusevm.schedule.sections import OUTWARD, Section, Token, sections_of, token_of
+from fusevm.schedule.threading import threaded
+
+STACK_LIMIT = 1024
+HANDLER, PLACE = 1, 2  # kinds of words that are addresses
+ASKING = frozenset(("SYNC", "PROBE", *OUTWARD))  # their operand is the pc, for Python
+LIMB_MASK = (1 << 64) - 1
+NUMBER, WIDE, TARGET, PC, CONTROL = range(5)  # what stands behind a handler's address for one of its tokens
+OPERANDS = {"PUSH": NUMBER, "SECTION": NUMBER, "GASSECTION": NUMBER, "PUSHW": WIDE, "JUMP@": TARGET, "JUMPI@": TARGET}
+OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(CONTROLS, CONTROL)
+
+
+class Branch:
+    """What can be matched behind the names that lead here."""
+
+    __slots__ = ("address", "behind", "operands", "sequence")
+
+    def __init__(self, sequence: tuple[str, ...]) -> None:
+        self.sequence = sequence
+        self.address = 0  # of the handler of just this sequence, if there is one
+        self.operands = [(n, OPERANDS[name]) for n, name in enumerate(sequence) if name in OPERANDS]
+        self.behind: dict[str, Branch] = {}
+
+
+Trie = dict[str, Branch]
+
+
+class Unit(NamedTuple):
+    """One handler in the schedule: where it stands, and the instructions it does."""
+
+    at: int
+    sequence: tuple[str, ...]
+    tokens: tuple[Token, ...]
+    section: Section | None
+
+    @property
+    def steps(self) -> int:
+        return sum(token.steps for token in self.tokens)
+
+
+class Schedule:
+    """What native code runs, and where its jumps may land."""
+
+    __slots__ = (
+        "base", "code", "code_base", "entry", "fused_loops", "jumps", "jumps_base", "kinds", "plain", "units", "words",
+    )  # fmt: skip
+
+    def __init__(
+        self, words: array[int], jumps: array[int], code: bytes, units: list[Unit], kinds: bytes | bytearray
+    ) -> None:
+        self.words = words
+        self.kinds = kinds  # what each word is: a number, HANDLER or PLACE
+        self.jumps = jumps
+        self.code = code
+        self.units = units
+        self.fused_loops = False  # whether there are any; known together with the units
+        self.plain = False  # made in a hurry: one handler an opcode
+        self.base = words.buffer_info()[0]
+        self.entry = self.base + 16
+        self.jumps_base = jumps.buffer_info()[0]
+        self.code_base = address_of(code)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, its code included."""
+        return 8 * len(self.words) + 4 * len(self.jumps) + len(self.kinds) + len(self.code)
+
+
+def address_of(data: bytes) -> int:
+    """Where the bytes are; good for as long as somebody holds them."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
+class Handlers:
+    """The handlers there are, by sequence, arranged for finding the longest."""
+
+    def __init__(self, addresses: Mapping[tuple[str, ...], int], *, loops: bool = True) -> None:
+        self.addresses = dict(addresses)
+        self.loops = loops  # whether loops are fused where these are used
+        self.native = frozenset(sequence[0] for sequence in addresses if len(sequence) == 1)
+        self.trie: Trie = {}
+        for sequence, address in addresses.items():
+            node = self.trie
+            for length, name in enumerate(sequence, 1):
+                branch = node.setdefault(name, Branch(sequence[:length]))
+                node = branch.behind
+            branch.address = address
+
+    def only(self, wanted: frozenset[tuple[str, ...]], *, loops: bool = False) -> Handlers:
+        """Single opcodes and the wanted sequences."""
+        kept = {each: at for each, at in self.addresses.items() if len(each) == 1 or each in wanted}
+        return Handlers(kept, loops=loops)
+
+
+def build_schedule(
+    code: bytes, fork: Fork, handlers: Handlers, *, keep_units: bool = False, probes: bool = False, loops: bool = True
+) -> Schedule:
+    """Lays out the schedule. `keep_units` remembers what stands where; `probes` stops at every section's start.
+
+    A fused loop has no sections to stop at, so there are none beside probes.
+    """
+    trie = handlers.trie
+    words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
+    jumps = array("I", bytes(4 * (len(code) + 1)))
+    fixups: list[tuple[int, Token]] = []
+    handled: list[int] = []  # where handlers stand
+    units: list[Unit] = []
+    dests = jumpdests(code)
+    sections = threaded(sections_of(code, fork, handlers.native, dests), dests)
+    if loops and handlers.loops and not probes:
+        layout = with_loops(sections, dests, len(code))
+    else:
+        layout = Layout(sections, {}, [], [])
+    labels: dict[int, int] = {}
+    pass_on = 0 if keep_units or probes else handlers.addresses.get(("SECTION", "JUMP@"), 0)
+    numbered = enumerate(layout.sections)
+    for index, section in numbered:
+        if pass_on and section.row > 1 and (alike := _alike(layout, index)) > 1:  # as below, but all of them at once
+            at, cost = len(words), section.gas // section.row
+            charges = range(section.gas, section.gas - alike * cost, -cost)
+            words += [word for gas in charges for word in (pass_on, gas | STACK_LIMIT << 48, 0)]
+            jumps[section.pc : section.pc + alike] = array("I", range(at, len(words), 3))
+            handled += range(at, len(words), 3)
+            fixups += zip(range(at + 2, len(words), 3), repeat(section.tokens[0]), strict=False)
+            deque(islice(numbered, alike - 1), maxlen=0)
+            continue
+        if index in layout.labels:
+            labels |= dict.fromkeys(layout.labels[index], len(words))
+        # The plain code comes before copies of it, and a loop's entry before its header: who is first is jumped to.
+        if section.needs != -1 and section.pc in dests and not jumps[section.pc]:
+            jumps[section.pc] = len(words)
+        tokens = with_header(section)
+        if probes:
+            tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
+        at, count = 0, len(tokens)
+        stops = fewest(tokens, trie) if section.needs == PAID else ()  # what loops run is worth a longer look
+        while at < count:
+            node, best, ahead = trie, None, at
+            stop = stops[at] if stops else count
+            while ahead < stop:
+                branch = node.get(tokens[ahead][0])
+                if branch is None:
+                    break
+                ahead += 1
+                if branch.address:
+                    best, end = branch, ahead
+                node = branch.behind
+            if best is None:
+                raise KeyError(f"no handler for {tokens[at].name}")
+            if keep_units:
+                units.append(Unit(len(words), best.sequence, tuple(tokens[at:end]), None if at else section))
+            handled.append(len(words))
+            words.append(best.address)
+            for position, operand in best.operands:
+                token = tokens[at + position]
+                if operand == NUMBER:
+                    words.append(token[1])
+                elif operand == TARGET:
+                    fixups.append((len(words), token))
+                    words.append(0)
+                elif operand == WIDE:
+                    value = token[1]
+                    words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
+                elif operand == PC:
+                    words.append(token.pc)
+                else:
+                    control = layout.controls[token.operand]
+                    words += control.words
+                    fixups += [
+                        (len(words) + n, token._replace(operand=target)) for n, target in enumerate(control.targets)
+                    ]
+                    words += [0] * len(control.targets)
+            at = end
+    for index, token in fixups:
+        if token.operand < 0:
+            place = labels[~token.operand]
+        else:
+            place = jumps[token.operand] if token.operand < len(code) else 0
+        if not place:  # fails when it is taken, at a place of its own that tells which jump it was
+            place = len(words)
+            handled.append(place)
+            words.append(handlers.addresses[("BADJUMP",)])
+            if keep_units:
+                units.append(Unit(place, ("BADJUMP",), (token,), None))
+        words[index] = place
+    packed = array("Q", words)
+    base = packed.buffer_info()[0]
+    kinds = bytearray(len(words))
+    for index in handled:
+        kinds[index] = HANDLER
+    for index, _ in fixups:
+        kinds[index] = PLACE
+        packed[index] = base + 8 * packed[index]
+    schedule = Schedule(packed, jumps, code, units, kinds)
+    schedule.fused_loops = any(loop.fused for loop in layout.loops)
+    return schedule
+
+
+def _alike(layout: Layout, index: int) -> int:
+    """How many JUMPDESTs of a row can be laid out together. Hostile code can be nothing else, so it must be quick."""
+    sections, labels, tokens = layout.sections, layout.labels, layout.sections[index].tokens
+    count = 0
+    while sections[index + count].tokens is tokens and index + count not in labels:
+        count += 1
+    return count
+
+
+def fewest(tokens: list[Token], trie: Trie) -> list[int]:
+    """Where the sequence that begins at each token ends, so that the fewest handlers do all of them."""
+    count = len(tokens)
+    stops, handlers = [0] * count, [0] * (count + 1)
+    for at in reversed(range(count)):
+        node, ahead, least = trie, at, count + 1
+        while ahead < count and (branch := node.get(tokens[ahead].name)) is not None:
+            ahead += 1
+            if branch.address and handlers[ahead] < least:
+                least, stops[at] = handlers[ahead], ahead
+            node = branch.behind
+        handlers[at] = least + 1
+    return stops
+
+
+def with_header(section: Section) -> list[Token]:
+    """The section's tokens behind the one that charges for them."""
+    pc, gas, needs, grows, tokens, steps, row = section
+    if needs < 0:
+        if not gas or needs == PAID:
+            return tokens
+        return [token_of(("GASSECTION", gas, pc, 0)), *tokens]
+    room = STACK_LIMIT - grows - needs
+    if room < 0:  # more than the stack can ever hold: no height will do
+        packed = gas | STACK_LIMIT + 1 << 32
+    else:
+        packed = gas | needs << 32 | room << 48
+    if row:  # the way on is the row's, the steps are this one's
+        tokens = [tokens[0]._replace(pc=pc, steps=steps)]
+    return [token_of(("SECTION", packed, pc, 0)), *tokens]

@@ -1,0 +1,447 @@
+"""Loop fusion (seed 001): which loops there are, how often they will run, and whether they may be charged at once.
+
+A loop is legal for bulk charging if nobody can see the gas counter while it runs: no gas observer inside, a number of
+iterations that follows from a counter, a bound and a step, and, where it can be left early, a bound on everything else
+it may be charged for. What is found is told in `LoopMetadata`; what is not fused says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME, Effect
+from fusevm.schedule.loops.find import regions_of
+from fusevm.schedule.loops.shape import Shape
+from fusevm.schedule.loops.walk import (
+    MASK,
+    MIRRORED,
+    NOWHERE,
+    UNKNOWN,
+    Access,
+    Comparison,
+    Edge,
+    Linear,
+    Node,
+    Refused,
+    State,
+    Value,
+    Walk,
+    blocks_of,
+    joined,
+    slot,
+)
+from fusevm.schedule.sections import Section, sections_of
+
+SIGN = 1 << 255
+MOST_STEP = 1 << 62
+BUDGET = 400  # tokens looked at in a small code; an eighth of its bytes more in a large one
+LOOP_BUDGET = 400  # of these for one loop: what is longer has little to gain
+MOST_LOOPS = 256  # headers looked at in one code
+MOST_GAS = 1 << 31  # per iteration
+WORD_BOUND = 1 << 16  # memory below this is a bounded cost
+COLD = 2_600  # the most that a first access adds
+EXP_BYTES = 32 * 50
+WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
+
+
+@dataclass(frozen=True)
+class LoopMetadata:
+    """What is known of a loop. Pcs are those of block starts; gas is the static part."""
+
+    loop_id: int  # loops are numbered by the pc of their header
+    header: int
+    kind: str  # while, do-while, break (tested in the middle), endless (no exit seen), or uncounted
+    parent_loop_id: int | None = None
+    start_value: int | None = None  # where the code just before the loop pushes it
+    end_value: int | None = None  # None: a stack slot that the loop does not change
+    increment: int | None = None  # signed
+    comparison: str | None = None  # the loop goes on while counter COMPARISON end holds
+    body: tuple[int, ...] = ()  # the blocks of an iteration
+    exit_pc: int | None = None
+    early_exits: tuple[int, ...] = ()
+    gas_per_iteration: int = 0
+    gas_to_test: int = 0  # what the last, failing test costs
+    min_stack: int = 0
+    max_stack: int = 0
+    walks: tuple[str, ...] = ()  # array accesses: "memory +32", "storage +1"
+    independent: bool = False  # no iteration needs another's result
+    fused: bool = False
+    unrolled: int = 0  # ways into it that are unrolled
+    reason: str = ""  # why it is not fused
+
+
+class Counted(NamedTuple):
+    """counter + addend COMPARISON bound + bound_addend, asked once an iteration."""
+
+    slot: int
+    addend: int
+    step: int  # signed
+    relation: str
+    bound_slot: int  # 0: the bound is a literal, in bound_addend
+    bound_addend: int
+    node: int  # whose exit it is
+    way: int  # which of the node's edges leaves
+
+
+@dataclass
+class LoopPlan:
+    """A fused loop: what its entry must compute, and what its copy is made of."""
+
+    meta: LoopMetadata
+    nodes: list[Node]
+    members: list[int]  # nodes of an iteration in the order they run
+    spine: dict[int, int]  # nodes that every iteration passes once, and the gas from the header up to their end
+    counted: Counted
+    gas: int
+    gas_to_test: int
+    needs: int
+    grows: int
+    slack: int = 0  # per iteration: the most that can be charged beside the static gas, where it can be left early
+    slack_once: int = 0
+    early: list[tuple[int, int]] = field(default_factory=list)  # (node, edge) of exits that give gas back
+
+
+def trips(relation: str, x: int, bound: int, step: int) -> int | None:
+    """How often x, x + step, … passes the test before it first fails; None where that is not worked out."""
+    if relation[0] == "S":
+        relation, x, bound = relation[1:], x ^ SIGN, bound ^ SIGN
+    if relation[0] == "G":
+        relation, x, bound, step = "L" + relation[1], x ^ MASK, bound ^ MASK, -step
+    if relation == "EQ":
+        return int(x == bound)
+    if relation == "NE":
+        distance = (bound - x if step > 0 else x - bound) & MASK
+        return None if distance % abs(step) else distance // abs(step)
+    if x > bound or (x == bound and relation == "LT"):
+        return 0
+    if step > 0:
+        count = (bound - x - (relation == "LT")) // step + 1
+        return count if x + count * step <= MASK else None
+    count = x // -step + 1
+    last = x + count * step & MASK
+    return count if last > bound or (last == bound and relation == "LT") else None
+
+
+def loop_plans(
+    sections: list[Section], dests: Set[int], code_size: int
+) -> tuple[list[LoopMetadata], dict[int, LoopPlan]]:
+    """All loops with a static backward jump, and the plans of those that can be fused, by header."""
+    headers = {
+        last.operand
+        for section in sections
+        if section.tokens
+        and (last := section.tokens[-1]).name in ("JUMP@", "JUMPI@")
+        and last.operand <= last.pc
+        and last.operand in dests
+    }
+    most = BUDGET + code_size // 4
+    if headers and len(sections) > most:
+        sections = _reached(sections)
+    if not headers or len(sections) > most:  # nothing but jumps and JUMPDESTs
+        return [], {}
+    blocks = blocks_of(sections)
+    found: list[LoopMetadata] = []
+    plans: dict[int, LoopPlan] = {}
+    budget = BUDGET + code_size // 8
+    regions = sorted(regions_of(blocks, dests, headers))[:MOST_LOOPS]
+    numbers = {header: number for number, (header, _) in enumerate(regions)}
+    for header, inside in sorted(
+        regions, key=lambda region: (len(region[1]), region[0])
+    ):  # the budget is for inner loops
+        share = min(budget, LOOP_BUDGET)
+        walk = Walk(header, blocks, inside, dests, share)
+        meta, plan = _examined(walk, numbers[header])
+        budget -= share - max(walk.budget, 0)
+        if meta is None or (not walk.latches and header not in headers):  # perhaps no loop at all
+            continue
+        if plan is not None:
+            plans[header] = plan
+        found.append(meta)
+    found = _nested(sorted(found, key=lambda meta: meta.header))
+    for meta in found:
+        if meta.header in plans:
+            plans[meta.header].meta = meta
+    return found, plans
+
+
+def _reached(sections: list[Section]) -> list[Section]:
+    """Without those JUMPDESTs inside of a row that nothing in the code names."""
+    named = {token.operand for section in sections for token in section.tokens}
+    before = [None, *[section.tokens for section in sections]]
+    return [
+        section
+        for section, ahead in zip(sections, before, strict=False)
+        if not section.row or section.tokens is not ahead or section.pc in named
+    ]
+
+
+def found_loops(code: bytes, fork: Fork) -> list[LoopMetadata]:
+    """What loop fusion makes of a piece of code."""
+    from fusevm.schedule.loops.place import with_loops
+    from fusevm.schedule.threading import threaded
+
+    dests = jumpdests(code)
+    native = frozenset(BY_NAME)  # every opcode has a handler
+    return with_loops(threaded(sections_of(code, fork, native, dests), dests), dests, len(code)).loops
+
+
+def _nested(found: list[LoopMetadata]) -> list[LoopMetadata]:
+    """The parent is the smallest other loop whose blocks hold the header."""
+    by_size = sorted(found, key=lambda meta: len(meta.body))
+    result = []
+    for meta in found:
+        around = [
+            each
+            for each in by_size
+            if each is not meta and meta.header in each.body and len(each.body) > len(meta.body)
+        ]
+        result.append(replace(meta, parent_loop_id=around[0].loop_id) if around else meta)
+    return result
+
+
+def _examined(walk: Walk, number: int) -> tuple[LoopMetadata | None, LoopPlan | None]:
+    meta = LoopMetadata(number, walk.header, "uncounted")
+    try:
+        walk.run()
+    except Refused as refusal:
+        return replace(meta, body=_pcs(walk.nodes), reason=str(refusal)), None
+    if not walk.latches:
+        return None, None  # a call of a function that stands before its caller
+    shape = Shape(walk)
+    meta = replace(meta, body=_pcs([walk.nodes[each] for each in shape.members]))
+    try:
+        return _planned(shape, meta)
+    except Refused as refusal:
+        return replace(meta, reason=str(refusal), kind=shape.kind), None
+
+
+def _pcs(nodes: list[Node]) -> tuple[int, ...]:
+    return tuple(sorted({node.block.pc for node in nodes}))
+
+
+def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan | None]:
+    nodes = shape.nodes
+    latch: State | None = None
+    for number in shape.latches:
+        after = nodes[number].after
+        latch = after if latch is None else joined(latch, after)
+        if latch is None or latch.height:
+            raise Refused("the stack's height changes from one iteration to the next")
+    assert latch is not None
+    meta = _described(shape, meta, latch)
+    for number in shape.members:
+        if nodes[number].block.observed:
+            raise Refused(f"{nodes[number].block.observed} looks at the gas counter, or may leave to Python")
+        if any(edge.pc == UNKNOWN for edge in nodes[number].edges):
+            raise Refused("a jump inside goes where nobody knows")
+    counted = next((each for each in (_counted(shape, latch, *leaving) for leaving in shape.exits) if each), None)
+    if counted is None:
+        shape.kind = meta.kind if meta.kind == "endless" else "uncounted"
+        raise Refused(meta.reason or _why_uncounted(shape, latch))
+    exit_edge = nodes[counted.node].edges[counted.way]
+    to_test = shape.spine[counted.node]
+    early = [leaving for leaving in shape.exits if leaving != (counted.node, counted.way)]
+    early = [(number, way) for number, way in early if not _halts(shape, nodes[number].edges[way])]
+    needs = max(node.block.needs - node.before.height for node in (nodes[each] for each in shape.spine))
+    grows = max(node.block.grows + node.before.height for node in (nodes[each] for each in shape.spine))
+    bottom = nodes[counted.node].number in shape.latches
+    meta = replace(
+        meta,
+        kind="do-while" if bottom else "break" if counted.node else "while",
+        end_value=counted.bound_addend if not counted.bound_slot else None,
+        increment=counted.step,
+        comparison=counted.relation,
+        exit_pc=exit_edge.pc,
+        early_exits=tuple(nodes[number].edges[way].pc for number, way in early),
+        gas_per_iteration=shape.gas,
+        gas_to_test=to_test,
+        min_stack=max(needs, 0),
+        max_stack=max(grows, 0),
+    )
+    shape.kind = meta.kind
+    needs = max(needs, counted.slot, counted.bound_slot)
+    plan = LoopPlan(meta, nodes, shape.members, shape.spine, counted, shape.gas, to_test, max(needs, 0), max(grows, 0))
+    if shape.gas > MOST_GAS:
+        return replace(meta, reason="an iteration costs more than a section may"), None
+    if early:
+        try:
+            plan.slack, plan.slack_once = _slack(shape)
+            if plan.slack > MOST_GAS:
+                raise Refused("it can be left early, and may cost more than a section")
+        except Refused as refusal:
+            return replace(meta, reason=str(refusal)), None
+        plan.early = early
+        for number, _ in early:
+            if not leaving_depths(plan, number):
+                return replace(meta, reason="an early exit has lost sight of the counter or the bound"), None
+    meta = plan.meta = replace(meta, fused=True)
+    return meta, plan
+
+
+def _described(shape: Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
+    """Arrays walked over, and whether iterations are independent of each other."""
+    steps = {number: step for number in range(1, latch.taken + 1) if (step := _step_of(latch, number))}
+    changed = [number for number in range(1, latch.taken + 1) if latch.at(number) != slot(number)]
+    walks: list[str] = []
+    independent = all(number in steps for number in changed)
+    for number in shape.members:
+        for access in shape.nodes[number].accesses:
+            stride = _stride(access.address, steps)
+            op = BY_NAME[access.name]
+            place = "storage" if access.name in ("SLOAD", "SSTORE") else "memory"
+            if stride and (access.name in ("SLOAD", "SSTORE", "MLOAD", "MSTORE", "MSTORE8")):
+                walks.append(f"{place} {stride:+d} ({access.name} at 0x{access.pc:x})")
+            if op.writes & (WRITES | Effect.OUTSIDE) or op.observes_gas:
+                independent &= access.name == "SSTORE" and bool(stride)
+            elif op.writes & Effect.MEMORY:
+                independent &= access.name == "MSTORE" and bool(stride) and abs(stride or 0) >= 32
+            elif op.reads & Effect.MEMORY and _writes_memory(shape):
+                independent &= access.name == "MLOAD" and bool(stride) and abs(stride or 0) >= 32
+    kind = "endless" if not shape.exits else meta.kind
+    shape.kind = kind
+    return replace(meta, kind=kind, walks=tuple(dict.fromkeys(walks)), independent=independent)
+
+
+def _writes_memory(shape: Shape) -> bool:
+    return any(
+        bool(BY_NAME[access.name].writes & Effect.MEMORY)
+        for number in shape.members
+        for access in shape.nodes[number].accesses
+    )
+
+
+def _step_of(latch: State, number: int) -> int:
+    """By how much a slot changes each time round; zero if it does not, or not by a constant."""
+    value = latch.at(number)
+    if isinstance(value, Linear) and value.terms == ((number, 1),):
+        return signed(value.constant)
+    return 0
+
+
+def _stride(address: Value, steps: Mapping[int, int]) -> int:
+    if not isinstance(address, Linear):
+        return 0
+    return signed(sum(steps.get(number, 0) * coefficient for number, coefficient in address.terms) & MASK)
+
+
+def signed(word: int) -> int:
+    return word - (1 << 256) if word >= SIGN else word
+
+
+def _counted(shape: Shape, latch: State, number: int, way: int) -> Counted | None:
+    """The exit as a test of a counter against an invariant bound, or None."""
+    if number not in shape.spine or len(shape.nodes[number].edges) != 2:
+        return None
+    going_on, leaving = shape.nodes[number].edges[1 - way], shape.nodes[number].edges[way]
+    if going_on.node not in shape.staying or leaving.pc == NOWHERE:
+        return None
+    test = _as_comparison(going_on.when)
+    if test is None:
+        return None
+    for relation, one, other in (
+        (test.relation, test.left, test.right),
+        (MIRRORED[test.relation], test.right, test.left),
+    ):
+        if not isinstance(one, Linear) or len(one.terms) != 1 or one.terms[0][1] != 1:
+            continue
+        counter, addend = one.terms[0][0], signed(one.constant)
+        step = _step_of(latch, counter)
+        if not step or abs(step) >= MOST_STEP or abs(addend) >= MOST_STEP:
+            continue
+        if isinstance(other, int):
+            return Counted(counter, addend, step, relation, 0, other, number, way)
+        if isinstance(other, Linear) and len(other.terms) == 1 and other.terms[0][1] == 1:
+            bound = other.terms[0][0]
+            if latch.at(bound) == slot(bound) and abs(signed(other.constant)) < MOST_STEP:
+                return Counted(counter, addend, step, relation, bound, signed(other.constant), number, way)
+    return None
+
+
+def _as_comparison(condition: Value) -> Comparison | None:
+    """`x` and `x - y` as conditions ask whether something is not zero, or not equal."""
+    if isinstance(condition, Comparison):
+        if condition.right == 0 and isinstance(condition.left, Linear) and len(condition.left.terms) == 2:
+            split = _as_comparison(condition.left)
+            if split is not None and condition.relation in ("EQ", "NE"):
+                return split._replace(relation=condition.relation)
+        return condition
+    if not isinstance(condition, Linear):
+        return None
+    if len(condition.terms) == 2:
+        plus = [number for number, coefficient in condition.terms if coefficient == 1]
+        minus = [number for number, coefficient in condition.terms if coefficient == MASK]
+        if len(plus) == len(minus) == 1:
+            return Comparison("NE", Linear(condition.constant, ((plus[0], 1),)), slot(minus[0]))
+    return Comparison("NE", condition, 0)
+
+
+def _why_uncounted(shape: Shape, latch: State) -> str:
+    if not shape.exits:
+        return "nothing leaves it but a halt"
+    if not any(_step_of(latch, number) for number in range(1, latch.taken + 1)):
+        return "no stack slot changes by a constant each time round"
+    return "no exit compares a counter with a literal or an unchanging stack slot"
+
+
+def _halts(shape: Shape, edge: Edge) -> bool:
+    """Whether an exit takes all gas anyway."""
+    block = shape.blocks.get(edge.pc)
+    if block is None:  # a jump to nowhere
+        return True
+    tokens = block.tokens
+    return bool(tokens) and tokens[-1].name == "INVALID"
+
+
+def _slack(shape: Shape) -> tuple[int, int]:
+    """The most an iteration can be charged beside its static gas, and the most that is charged once."""
+    if shape.inner:
+        raise Refused("it can be left early, and holds a loop of its own")
+    nodes = [shape.nodes[number] for number in shape.members]
+    each = sum(node.block.gas for node in nodes if node.number not in shape.spine)
+    once = 0
+    for access in (access for node in nodes for access in node.accesses):
+        op = BY_NAME[access.name]
+        if access.name == "EXP":
+            each += EXP_BYTES
+        elif access.name in ("MLOAD", "MSTORE", "MSTORE8", "KECCAK256"):
+            size = access.size if access.name == "KECCAK256" else 32
+            if not _bounded(access.address) or not _bounded(size):
+                raise Refused(f"it can be left early, and what {access.name} may cost has no bound")
+            assert isinstance(access.address, int)
+            assert isinstance(size, int)
+            words = (access.address + size + 31) // 32
+            once = max(once, words * 3 + words * words // 512)
+            each += 6 * ((size + 31) // 32) if access.name == "KECCAK256" else 0
+        elif op.dynamic and not op.writes & Effect.MSIZE:
+            each += COLD
+        elif op.dynamic:
+            raise Refused(f"it can be left early, and what {access.name} may cost has no bound")
+    return each, once
+
+
+def _bounded(value: Value) -> bool:
+    return isinstance(value, int) and value < WORD_BOUND
+
+
+def leaving_depths(plan: LoopPlan, number: int) -> tuple[int, int, int] | None:
+    """Where an exiting node leaves the counter and the bound (depths), and how far the counter has moved by then."""
+    after, counted = plan.nodes[number].after, plan.counted
+    bound = 0
+    if counted.bound_slot:
+        found = after.depth_of(slot(counted.bound_slot))
+        if found is None:
+            return None
+        bound = found
+    for moved in (0, counted.step):
+        value = Linear(moved & MASK, ((counted.slot, 1),))
+        depth = after.depth_of(value)
+        if depth is not None:
+            return depth, bound, moved
+    return None
+
+
+__all__ = ["Access", "Counted", "LoopMetadata", "LoopPlan", "leaving_depths", "loop_plans", "signed", "trips"]

@@ -1,0 +1,142 @@
+"""Small loops whose start, bound and step are literals, written out: no test, no jump, constants where the counter was.
+
+The gas of all iterations is one section's, exactly, so only loops with the one counted exit are unrolled.
+"""
+
+from __future__ import annotations
+
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.schedule.loops.plan import LoopPlan, trips
+from fusevm.schedule.loops.walk import EMPTY, Block, Node, Refused, State, Walk
+from fusevm.schedule.sections import FOLDED, PUSHES, SMALL, Section, Token
+
+MOST_TRIPS = 16
+MOST_TOKENS = 128
+MASK = (1 << 256) - 1
+
+
+def unrolled(plan: LoopPlan, before: Section) -> Section | None:
+    """The loop as it runs behind this section, or None if its start is not known there or it is too long."""
+    if len(plan.spine) != len(plan.members) or any(_other_exits(plan, number) for number in plan.members):
+        return None
+    if any(BY_NAME[token.name].halts for token in before.tokens[:-1] if token.name in BY_NAME):
+        return None
+    stack = _stack_behind(before)
+    count = _trips(plan, stack)
+    if count is None or count > MOST_TRIPS:
+        return None
+    tokens = [token for number in plan.members for token in _body(plan, number)]
+    last = plan.members.index(plan.counted.node) + 1
+    ending = [token for number in plan.members[:last] for token in _body(plan, number)]
+    if len(tokens) * count + len(ending) > MOST_TOKENS:
+        return None
+    folder = _Folder(stack)
+    for token in tokens * count + ending:
+        folder.take(token)
+    gas = plan.gas * count + plan.gas_to_test
+    return Section(plan.meta.header, gas, plan.needs, plan.grows, folder.tokens)
+
+
+def _other_exits(plan: LoopPlan, number: int) -> bool:
+    members = frozenset(plan.members)
+    return any(
+        edge.node not in members and (number, way) != (plan.counted.node, plan.counted.way)
+        for way, edge in enumerate(plan.nodes[number].edges)
+    )
+
+
+def start_of(plan: LoopPlan, before: Section) -> int | None:
+    """The counter's first value where this section pushes it."""
+    return _at(_stack_behind(before), plan.counted.slot) if before.tokens else None
+
+
+def _stack_behind(section: Section) -> list[int | None]:
+    """What a section is known to leave on top of the stack, whatever it found."""
+    tokens = section.tokens[:-1] if section.tokens[-1].name == "JUMP@" else section.tokens
+    node = Node(0, Block(section.pc, tokens, 0, 0, 0, -1, ""), EMPTY)
+    try:
+        Walk(section.pc, {}, frozenset(), frozenset(), len(tokens)).step(node)
+    except Refused:  # it ends in Python, and what that leaves nobody knows
+        return []
+    after: State = node.after
+    return [word if isinstance(word, int) else None for word in after.words]
+
+
+def _trips(plan: LoopPlan, stack: list[int | None]) -> int | None:
+    counted = plan.counted
+    start = _at(stack, counted.slot)
+    bound = _at(stack, counted.bound_slot) if counted.bound_slot else 0
+    if start is None or bound is None:
+        return None
+    return trips(counted.relation, start + counted.addend & MASK, bound + counted.bound_addend & MASK, counted.step)
+
+
+def _at(stack: list[int | None], depth: int) -> int | None:
+    return stack[-depth] if depth <= len(stack) else None
+
+
+def _body(plan: LoopPlan, number: int) -> list[Token]:
+    """A block's tokens without its jump: where it goes is known."""
+    node = plan.nodes[number]
+    tokens = list(node.block.tokens)
+    last = tokens[-1] if tokens else None
+    if last is not None and last.name == "JUMP@":
+        tokens.pop()
+    elif last is not None and (last.name == "JUMPI@" or node.returns):
+        tokens[-1] = Token("POP", 0, last.pc, last.steps)
+    return tokens
+
+
+class _Folder:
+    """Writes tokens anew, with what is known of the stack."""
+
+    def __init__(self, stack: list[int | None]) -> None:
+        self.stack = list(stack)
+        self.tokens: list[Token] = []
+
+    def take(self, token: Token) -> None:
+        name, stack, tokens = token.name, self.stack, self.tokens
+        if name in PUSHES:
+            self._push(token.operand, token)
+        elif name[:3] == "DUP":
+            self._reach(int(name[3:]))
+            value = stack[-int(name[3:])]
+            if value is None:
+                stack.append(None)
+                tokens.append(token)
+            else:
+                self._push(value, token)
+        elif name[:4] == "SWAP":
+            depth = int(name[4:]) + 1
+            self._reach(depth)
+            stack[-1], stack[-depth] = stack[-depth], stack[-1]
+            tokens.append(token)
+        elif name == "POP" and tokens and tokens[-1].name in PUSHES:
+            stack.pop()
+            tokens.pop()
+        else:
+            self._operate(token)
+
+    def _push(self, value: int, token: Token) -> None:
+        self.stack.append(value)
+        self.tokens.append(Token("PUSH" if value < SMALL else "PUSHW", value, token.pc, token.steps))
+
+    def _operate(self, token: Token) -> None:
+        op = BY_NAME[token.name]
+        self._reach(op.pops)
+        operands = [self.stack.pop() for _ in range(op.pops)]
+        if token.name in FOLDED and None not in operands:
+            value = FOLDED[token.name](*operands)
+            pushed = self.tokens[-op.pops :] if len(self.tokens) >= op.pops else []
+            if pushed and all(each.name in PUSHES for each in pushed):
+                del self.tokens[-op.pops :]
+                self._push(value, token)
+                return
+            self.stack.append(value)
+        elif op.pushes:
+            self.stack.append(None)
+        self.tokens.append(token)
+
+    def _reach(self, count: int) -> None:
+        while len(self.stack) < count:
+            self.stack.insert(0, None)

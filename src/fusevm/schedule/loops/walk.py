@@ -1,0 +1,412 @@
+"""One iteration of a loop, run over symbols: what each stack slot becomes, and where control can go.
+
+A word is a number, a `Linear` form over the slots the iteration found on the stack, a `Comparison` of two of them, or
+None where nothing is known. Return addresses are numbers, so calls inside a loop are followed to their return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from functools import cache, partial
+from typing import NamedTuple
+
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.words import INTEGER_MEANINGS
+from fusevm.schedule.sections import FOLDED, OUTWARD, Section, Token
+
+MASK = (1 << 256) - 1
+MOST_NODES = 96  # a loop of more blocks than this is not looked at
+MOST_VISITS = 12  # of one block, because words differed: what is known can only become less, so few are needed
+
+NEGATED = {"LT": "GE", "GT": "LE", "SLT": "SGE", "SGT": "SLE", "EQ": "NE"}
+NEGATED |= {after: before for before, after in NEGATED.items()}
+MIRRORED = {"LT": "GT", "LE": "GE", "SLT": "SGT", "SLE": "SGE", "EQ": "EQ", "NE": "NE"}
+MIRRORED |= {after: before for before, after in MIRRORED.items()}
+COMPARES = frozenset(("LT", "GT", "SLT", "SGT", "EQ"))
+UNKNOWN, NOWHERE = -1, -3  # where a jump goes that nobody can follow, and one to what is no JUMPDEST
+
+
+OBSERVERS = frozenset(("SYNC", *OUTWARD, *(name for name, op in BY_NAME.items() if op.observes_gas)))
+
+
+class Linear(NamedTuple):
+    """constant + the sum of coefficient · slot; slot 1 is the top of the stack where the iteration begins."""
+
+    constant: int
+    terms: tuple[tuple[int, int], ...]  # (slot, coefficient), by slot
+
+
+class Comparison(NamedTuple):
+    relation: str
+    left: Value
+    right: Value
+
+
+Value = int | Linear | Comparison | None
+
+
+@cache
+def slot(number: int) -> Linear:
+    return Linear(0, ((number, 1),))
+
+
+def add(x: Value, y: Value, sign: int = 1) -> Value:
+    """x + sign · y."""
+    if isinstance(x, int) and isinstance(y, int):
+        return x + sign * y & MASK
+    if isinstance(x, int):
+        x = Linear(x, ())
+    if isinstance(y, int):
+        y = Linear(y, ())
+    if not isinstance(x, Linear) or not isinstance(y, Linear):
+        return None
+    constant = x.constant + sign * y.constant & MASK
+    if not y.terms:
+        return Linear(constant, x.terms)
+    sums = dict(x.terms)
+    for number, coefficient in y.terms:
+        sums[number] = sums.get(number, 0) + sign * coefficient & MASK
+    terms = tuple(sorted((number, coefficient) for number, coefficient in sums.items() if coefficient))
+    return Linear(constant, terms) if terms else constant
+
+
+def scale(x: Value, factor: Value) -> Value:
+    if isinstance(x, int) and not isinstance(factor, int):
+        x, factor = factor, x
+    if not isinstance(factor, int):
+        return None
+    if isinstance(x, int):
+        return x * factor & MASK
+    if not isinstance(x, Linear) or not factor:
+        return None
+    terms = tuple((number, coefficient * factor & MASK) for number, coefficient in x.terms)
+    return Linear(x.constant * factor & MASK, tuple(each for each in terms if each[1]))
+
+
+def negate(value: Value) -> Value:
+    """ISZERO."""
+    if isinstance(value, int):
+        return int(not value)
+    if isinstance(value, Comparison):
+        return Comparison(NEGATED[value.relation], value.left, value.right)
+    return Comparison("EQ", value, 0) if isinstance(value, Linear) else None
+
+
+class Access(NamedTuple):
+    """A use of memory or storage in the body, with its address as far as it is known."""
+
+    name: str
+    address: Value
+    size: Value
+    value: Value  # what is stored
+    pc: int
+
+
+class State(NamedTuple):
+    """The stack: `words`, top last, above what is untouched; `taken` of them came from below the iteration's start."""
+
+    taken: int
+    words: tuple[Value, ...]
+
+    @property
+    def height(self) -> int:
+        return len(self.words) - self.taken
+
+    def at(self, number: int) -> Value:
+        """What now stands where slot `number` was."""
+        if number > self.taken:
+            return slot(number)
+        return self.words[self.taken - number] if self.taken - number < len(self.words) else None
+
+    def depth_of(self, value: Value) -> int | None:
+        """How deep below the top a word of this value is; 1 is the top."""
+        for depth, word in enumerate(reversed(self.words), 1):
+            if word == value:
+                return depth
+        if isinstance(value, Linear) and not value.constant and len(value.terms) == 1:
+            ((number, coefficient),) = value.terms
+            if coefficient == 1 and number > self.taken:
+                return number + self.height
+        return None
+
+
+EMPTY = State(0, ())
+
+
+def joined(one: State, other: State) -> State | None:
+    """What both agree on; None where their heights differ."""
+    if one == other:
+        return one
+    if one.height != other.height:
+        return None
+    taken = max(one.taken, other.taken)
+    words = [
+        left if left == right else None
+        for left, right in zip(_reaching(one, taken), _reaching(other, taken), strict=True)
+    ]
+    return State(taken, tuple(words))
+
+
+def _reaching(state: State, taken: int) -> list[Value]:
+    return [*(slot(number) for number in range(taken, state.taken, -1)), *state.words]
+
+
+class Block(NamedTuple):
+    pc: int
+    tokens: list[Token]
+    gas: int
+    needs: int
+    grows: int
+    falls: int  # the pc behind it
+    observed: str  # what in it looks at the gas counter, or leaves to Python; empty if nothing does
+
+
+class Edge(NamedTuple):
+    """One way out of a block."""
+
+    pc: int  # where it goes, or UNKNOWN, or NOWHERE
+    node: int  # number of the node it goes to, -1 where it leaves the loop
+    when: Value  # it is taken where this is not zero; 1 where always
+
+
+class Node:
+    """A block as met with certain return addresses on the stack."""
+
+    __slots__ = ("accesses", "after", "before", "block", "edges", "number", "returns", "visits")
+
+    def __init__(self, number: int, block: Block, before: State) -> None:
+        self.number = number
+        self.block = block
+        self.before = before
+        self.after = before
+        self.edges: list[Edge] = []
+        self.accesses: list[Access] = []
+        self.returns = False  # its JUMP goes where a word on the stack says
+        self.visits = 0
+
+
+class Refused(Exception):
+    """Why a loop is not fused."""
+
+
+def blocks_of(sections: list[Section]) -> dict[int, Block]:
+    """Blocks by pc, the sections of each joined."""
+    blocks: dict[int, Block] = {}
+    opening: list[Section] = []
+    for index, section in enumerate(sections):
+        opening.append(section)
+        following = sections[index + 1] if index + 1 < len(sections) else None
+        if following is not None and following.needs < 0:
+            continue
+        first = opening[0]
+        falls = -1 if following is None else following.pc
+        looks = _observer(first)
+        if len(opening) == 1:
+            blocks[first.pc] = Block(first.pc, first.tokens, first.gas, first.needs, first.grows, falls, looks)
+        else:
+            tokens = [token for part in opening for token in part.tokens]
+            gas = sum(part.gas for part in opening)
+            looks = looks or "a very long block"
+            blocks[first.pc] = Block(first.pc, tokens, gas, first.needs, first.grows, falls, looks)
+        opening = []
+    return blocks
+
+
+def _observer(section: Section) -> str:
+    """Whoever looks at the gas counter, or may leave to Python, ends a section; even where the block ends there too."""
+    name = section.tokens[-1].name if section.tokens else ""
+    return name if name in OBSERVERS else ""
+
+
+class Walk:
+    """All nodes an iteration can pass from a header, by the return addresses it holds."""
+
+    def __init__(
+        self, header: int, blocks: Mapping[int, Block], inside: Set[int], dests: Set[int], budget: int
+    ) -> None:
+        self.header = header
+        self.blocks = blocks
+        self.inside = inside  # what may lie on a cycle through the header; callees are followed beside it
+        self.dests = dests
+        self.budget = budget
+        self.nodes: list[Node] = []
+        self.by_key: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.latches: list[tuple[int, State]] = []
+        self.unknown: set[int] = set()  # nodes whose jump goes nobody knows where
+
+    def run(self) -> None:
+        self._reach(self.header, EMPTY)
+        work = {0}
+        while work:
+            number = min(
+                work, key=lambda each: self.nodes[each].block.pc
+            )  # what stands first, so that paths meet early
+            work.discard(number)
+            node = self.nodes[number]
+            node.visits += 1
+            if node.visits > MOST_VISITS:
+                raise Refused("too many different paths")
+            self.step(node)
+            node.edges, fresh = self._edges(node)
+            work.update(fresh)
+        self.latches = [
+            (node.number, node.after) for node in self.nodes for edge in node.edges if edge.pc == self.header
+        ]
+
+    def _reach(self, pc: int, state: State) -> tuple[int, bool]:
+        """The node of a block in this state, and whether it must be looked at (again)."""
+        key = (pc, tuple([word for word in state.words if type(word) is int and word in self.dests]))
+        number = self.by_key.get(key, -1)
+        if number < 0:
+            if len(self.nodes) >= MOST_NODES:
+                raise Refused(f"more than {MOST_NODES} blocks")
+            number = self.by_key[key] = len(self.nodes)
+            self.nodes.append(Node(number, self.blocks[pc], state))
+            return number, True
+        node = self.nodes[number]
+        both = joined(node.before, state)
+        if both is None:
+            raise Refused("the stack's height differs between paths")
+        changed = both != node.before
+        node.before = both
+        return number, changed
+
+    def _edges(self, node: Node) -> tuple[list[Edge], list[int]]:
+        last = node.block.tokens[-1] if node.block.tokens else None
+        name = last.name if last else ""
+        falls = node.block.falls
+        node.returns = False
+        if name == "JUMP@" and last:
+            ways: list[tuple[int, Value]] = [(self._landing(last.operand), 1)]
+        elif name == "JUMPI@" and last:
+            condition = node.accesses.pop().address
+            ways = [(self._landing(last.operand), condition), (falls, negate(condition))]
+        elif name == "JUMP":
+            target = node.accesses.pop().address
+            node.returns = isinstance(target, int) and target in self.dests
+            ways = [(target, 1)] if node.returns and isinstance(target, int) else [(UNKNOWN, 1)]
+        elif name == "JUMPI":
+            del node.accesses[-1]
+            ways = [(UNKNOWN, None), (falls, None)]
+        elif last and (name == "INVALID" or BY_NAME[name].ends if name in BY_NAME else False):
+            ways = []
+        else:
+            ways = [(falls, 1)]
+        edges, fresh = [], []
+        for pc, when in ways:
+            number = -1
+            if pc == self.header:
+                number = 0
+            elif pc in self.blocks and self._stays(pc, node.after):
+                number, changed = self._reach(pc, node.after)
+                if changed:
+                    fresh.append(number)
+            edges.append(Edge(pc, number, when))
+        return edges, fresh
+
+    def _landing(self, target: int) -> int:
+        return target if target in self.dests else NOWHERE
+
+    def _stays(self, pc: int, state: State) -> bool:
+        if pc in self.inside:
+            return True
+        return any(isinstance(word, int) and word in self.dests and word in self.inside for word in state.words)
+
+    def step(self, node: Node) -> None:
+        """Runs a block's tokens over symbols. Conditions and targets of its jump are left as the last access."""
+        taken, words = node.before.taken, list(node.before.words)
+        accesses: list[Access] = []
+        self.budget -= len(node.block.tokens)
+        if self.budget < 0:
+            raise Refused("the budget for looking at loops is spent")
+
+        for name, operand, pc, _ in node.block.tokens:
+            kind, count, touches, pushes, meaning = KINDS[name]
+            if len(words) < count:
+                reached = taken + count - len(words)
+                words[:0] = [slot(number) for number in range(reached, taken, -1)]
+                taken = reached
+            if kind == PUSHING:
+                words.append(operand)
+            elif kind == DUPLICATING:
+                words.append(words[-count])
+            elif kind == SWAPPING:
+                words[-1], words[-count] = words[-count], words[-1]
+            elif kind == JUMPING:
+                if count:
+                    accesses.append(Access(name, words.pop(), None, None, pc))
+                if count == 2:
+                    words.pop()
+            elif kind == OTHER:
+                if meaning is not None:
+                    words[-count:] = [meaning(*words[: -count - 1 : -1])]
+                    continue
+                if touches:
+                    address, size = words[-1] if count else None, words[-2] if count > 1 else None
+                    accesses.append(Access(name, address, size, size, pc))
+                if count:
+                    del words[-count:]
+                if pushes:
+                    words.append(None)
+            else:
+                raise Refused("an instruction that Python does")
+        node.after = State(taken, tuple(words))
+        node.accesses = accesses
+
+
+def _meaning(name: str) -> Callable[..., Value] | None:
+    """What a pure opcode makes of its operands, the top of the stack first."""
+    if name in FOLDED:
+        return KNOWN.get(name) or partial(_compared if name in COMPARES else _of_numbers, name)
+    return None
+
+
+def _shifted(shift: Value, word: Value) -> Value:
+    if not isinstance(shift, int):
+        return None
+    return scale(word, 1 << min(shift, 256))
+
+
+def _of_numbers(name: str, *operands: Value) -> Value:
+    for each in operands:
+        if not isinstance(each, int):
+            return None
+    return INTEGER_MEANINGS[name](*operands)
+
+
+def _compared(name: str, left: Value, right: Value) -> Value:
+    if left is None or right is None:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        return INTEGER_MEANINGS[name](left, right)
+    return Comparison(name, left, right)
+
+
+KNOWN: dict[str, Callable[..., Value]] = {
+    "ADD": add,
+    "SUB": partial(add, sign=-1),
+    "ISZERO": negate,
+    "MUL": scale,
+    "SHL": _shifted,
+}
+PUSHING, DUPLICATING, SWAPPING, JUMPING, OTHER, ASKING = range(6)
+
+
+class Kind(NamedTuple):
+    """What a token does."""
+
+    kind: int
+    needs: int  # words
+    touches: bool = False  # anything beside the stack
+    pushes: bool = False
+    meaning: Callable[..., Value] | None = None
+
+
+KINDS = {
+    name: Kind(OTHER, op.pops, bool(op.dynamic or op.reads or op.writes), bool(op.pushes), _meaning(name))
+    for name, op in BY_NAME.items()
+}
+KINDS |= {f"DUP{n}": Kind(DUPLICATING, n) for n in range(1, 17)}
+KINDS |= {f"SWAP{n}": Kind(SWAPPING, n + 1) for n in range(1, 17)}
+KINDS |= {"PUSH": Kind(PUSHING, 0), "PUSHW": Kind(PUSHING, 0), "SYNC": Kind(ASKING, 0)}
+KINDS |= {"JUMP@": Kind(JUMPING, 0), "JUMPI@": Kind(JUMPING, 1), "JUMP": Kind(JUMPING, 1), "JUMPI": Kind(JUMPING, 2)}

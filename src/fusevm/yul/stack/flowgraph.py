@@ -1,0 +1,358 @@
+"""Yul code as a graph of basic blocks over stack slots: what a generator that lays out whole stacks works on.
+
+An operation takes its inputs from the top of the stack and leaves its outputs there. Blocks end in a jump, a branch, a
+return from the function, or nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from fusevm.yul.analysis.callgraph import call_graph
+from fusevm.yul.analysis.controlflow import ControlFlow, function_flows
+from fusevm.yul.syntax.ast import (
+    Assignment,
+    Block,
+    Break,
+    Continue,
+    Expression,
+    ExpressionStatement,
+    ForLoop,
+    FunctionCall,
+    FunctionDefinition,
+    Identifier,
+    If,
+    Leave,
+    Literal,
+    Statement,
+    Switch,
+    VariableDeclaration,
+)
+from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.walk import functions_of
+
+
+class SlotKind(Enum):
+    VARIABLE = "variable"
+    LITERAL = "literal"
+    TEMPORARY = "temporary"  # the result of a call
+    CALL_LABEL = "where a called function returns to"
+    RETURN_LABEL = "where this function returns to"
+    JUNK = "anything"
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A value on the stack. Equal values are the same object."""
+
+    kind: SlotKind
+    name: str = ""
+    value: int = 0  # of a literal
+
+    @property
+    def is_free(self) -> bool:
+        """It can be made out of nothing."""
+        return self.kind in _FREE
+
+
+_FREE = frozenset({SlotKind.LITERAL, SlotKind.CALL_LABEL, SlotKind.JUNK})
+JUNK = Slot(SlotKind.JUNK)
+Stack = list[Slot]
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """A call, or a comparison with a case's label, or values that are given to variables (neither of the two)."""
+
+    input: Stack
+    output: Stack
+    is_recursive: bool = False
+    call: FunctionCall | None = None
+    compares: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class BasicBlock:
+    """`targets` has one block for a jump and two for a branch: where the condition is zero, and where it isn't."""
+
+    operations: list[Operation] = field(default_factory=list)
+    targets: list[BasicBlock] = field(default_factory=list)
+    entries: list[BasicBlock] = field(default_factory=list)
+    condition: Slot | None = None
+    jumps_back: bool = False
+    returns: bool = False  # from the function; otherwise a block without targets ends the program
+    allows_junk: bool = False
+
+    @property
+    def forward_targets(self) -> list[BasicBlock]:
+        return [] if self.jumps_back else self.targets
+
+
+@dataclass(slots=True)
+class FlowGraph:
+    """One function, or the main code."""
+
+    name: str
+    entry: BasicBlock
+    parameters: Stack
+    exit_stack: Stack  # what has to be there when the function returns; its return label comes last
+    can_continue: bool
+
+
+def flow_graphs(dialect: Dialect, block: Block) -> Iterator[FlowGraph]:
+    """The main code, then every function. Names must be unique."""
+    flows = function_flows(dialect, block)
+    graph = call_graph(block)
+    functions = list(functions_of(block))
+    component = {name: number for number, part in enumerate(graph.components()) for name in part}
+    cycles: dict[int, set[str]] = {}  # by component, its functions that may be active twice
+    for each in graph.recursive():
+        cycles.setdefault(component[each], set()).add(each)
+    returns = {each.name: len(each.returns) for each in functions}
+    for function in (None, *functions):
+        name = "" if function is None else function.name
+        builder = _Builder(dialect, flows, returns, cycles.get(component[name], set()))
+        yield builder.main(block) if function is None else builder.function(function, flows[name])
+
+
+class _Builder:
+    def __init__(
+        self, dialect: Dialect, flows: dict[str, ControlFlow], returns: dict[str, int], recursive: set[str]
+    ) -> None:
+        self.dialect = dialect
+        self.flows = flows
+        self.returns = returns
+        self.recursive = recursive  # the functions whose calls may come back to this one
+        self.slots: dict[object, Slot] = {}
+        self.current = BasicBlock()
+        self.loops: list[tuple[BasicBlock, BasicBlock]] = []  # where `break` and `continue` go
+        self.ghosts = 0
+
+    def main(self, block: Block) -> FlowGraph:
+        entry = self.current
+        self.block(block)
+        _finish(entry)
+        return FlowGraph("", entry, [], [], True)
+
+    def function(self, function: FunctionDefinition, flow: ControlFlow) -> FlowGraph:
+        entry = self.current
+        parameters = [self.variable(each.name) for each in function.parameters]
+        exit_stack = [self.variable(each.name) for each in function.returns]
+        exit_stack.append(Slot(SlotKind.RETURN_LABEL, function.name))
+        self.block(function.body)
+        self.current.returns = True
+        _finish(entry)
+        return FlowGraph(function.name, entry, parameters, exit_stack, flow.can_continue)
+
+    # -- slots --------------------------------------------------------------------------------------------------------
+
+    def slot(self, key: object, kind: SlotKind, name: str = "", value: int = 0) -> Slot:
+        found = self.slots.get(key)
+        if found is None:
+            found = self.slots[key] = Slot(kind, name, value)
+        return found
+
+    def variable(self, name: str) -> Slot:
+        return self.slot(name, SlotKind.VARIABLE, name)
+
+    def literal(self, value: int) -> Slot:
+        return self.slot(value, SlotKind.LITERAL, value=value)
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
+
+    def jump(self, target: BasicBlock, back: bool = False) -> None:
+        self.current.targets = [target]
+        self.current.jumps_back = back
+        target.entries.append(self.current)
+        self.current = target
+
+    def branch(self, condition: Slot, non_zero: BasicBlock, zero: BasicBlock) -> None:
+        self.current.condition = condition
+        self.current.targets = [zero, non_zero]
+        non_zero.entries.append(self.current)
+        zero.entries.append(self.current)
+
+    def operate(self, inputs: Stack, outputs: Stack) -> None:
+        self.current.operations.append(Operation(inputs, outputs))
+
+    # -- code ---------------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        for statement in block.statements:
+            self.statement(statement)
+
+    def statement(self, statement: Statement) -> None:
+        match statement:
+            case ExpressionStatement(expression):
+                self.values(expression)
+            case VariableDeclaration(variables, value):
+                zeros = [self.literal(0)] * len(variables)
+                inputs = zeros if value is None else self.values(value)
+                self.operate(inputs, [self.variable(each.name) for each in variables])
+            case Assignment(targets, value):
+                inputs = self.values(value)
+                self.operate(inputs, [self.variable(each.name) for each in targets])
+            case If(condition, body):
+                inside, after = BasicBlock(), BasicBlock()
+                self.branch(self.value(condition), inside, after)
+                self.current = inside
+                self.block(body)
+                self.jump(after)
+            case Switch():
+                self.switch(statement)
+            case ForLoop():
+                self.loop(statement)
+            case Block():
+                self.block(statement)
+            case Break():
+                self.jump(self.loops[-1][0])
+                self.current = BasicBlock()
+            case Continue():
+                self.jump(self.loops[-1][1])
+                self.current = BasicBlock()
+            case Leave():
+                self.current.returns = True
+                self.current = BasicBlock()
+
+    def switch(self, switch: Switch) -> None:
+        """The value is kept in a variable of its own and compared with each case."""
+        self.ghosts += 1
+        ghost = self.slot(("ghost", self.ghosts), SlotKind.VARIABLE, f"GHOST[{self.ghosts - 1}]")
+        self.operate([self.value(switch.expression)], [ghost])
+        after = BasicBlock()
+        for case in switch.cases:
+            rest = after
+            if case.value is not None:
+                inside = BasicBlock()
+                rest = after if case is switch.cases[-1] else BasicBlock()
+                equal = Slot(SlotKind.TEMPORARY)
+                inputs = [ghost, self.literal(case.value.value)]
+                self.current.operations.append(Operation(inputs, [equal], compares=True))
+                self.branch(equal, inside, rest)
+                self.current = inside
+            self.block(case.body)
+            self.jump(after)
+            self.current = rest
+        self.current = after
+
+    def loop(self, loop: ForLoop) -> None:
+        self.block(loop.pre)
+        body, post, after = BasicBlock(), BasicBlock(), BasicBlock()
+        self.loops.append((after, post))
+        if isinstance(loop.condition, Literal):
+            if loop.condition.value:
+                self.jump(body)
+                self.block(loop.body)
+                self.jump(post)
+                self.block(loop.post)
+                self.jump(body, back=True)
+            else:
+                self.jump(after)
+        else:
+            test = BasicBlock()
+            self.jump(test)
+            self.branch(self.value(loop.condition), body, after)
+            self.current = body
+            self.block(loop.body)
+            self.jump(post)
+            self.block(loop.post)
+            self.jump(test, back=True)
+        self.loops.pop()
+        self.current = after
+
+    def value(self, expression: Expression) -> Slot:
+        (slot,) = self.values(expression)
+        return slot
+
+    def values(self, expression: Expression) -> Stack:
+        """Where the expression's values are, after the operations that make them."""
+        if isinstance(expression, Identifier):
+            return [self.variable(expression.name)]
+        if isinstance(expression, Literal):
+            return [self.literal(expression.value)]
+        return self.call(expression)
+
+    def call(self, call: FunctionCall) -> Stack:
+        name = call.function.name
+        builtin = self.dialect.builtin(name)
+        inputs: Stack = []
+        if builtin is None and self.flows[name].can_continue:
+            inputs.append(Slot(SlotKind.CALL_LABEL))
+        for index in range(len(call.arguments) - 1, -1, -1):
+            if builtin is None or builtin.literal_kind(index) is None:
+                inputs.append(self.value(call.arguments[index]))
+        count = self.returns[name] if builtin is None else builtin.returns
+        outputs = [Slot(SlotKind.TEMPORARY) for _ in range(count)]
+        is_recursive = builtin is None and name in self.recursive
+        self.current.operations.append(Operation(inputs, outputs, is_recursive, call))
+        continues = self.flows[name].can_continue if builtin is None else builtin.can_continue
+        if not continues:
+            self.current = BasicBlock()
+        return outputs
+
+
+# -- after building ---------------------------------------------------------------------------------------------------
+
+
+def reachable(entry: BasicBlock) -> list[BasicBlock]:
+    """Breadth first."""
+    found = {id(entry): entry}
+    queue = [entry]
+    for block in queue:
+        for target in block.targets:
+            if id(target) not in found:
+                found[id(target)] = target
+                queue.append(target)
+    return queue
+
+
+def _finish(entry: BasicBlock) -> None:
+    """Forget entries from blocks nobody reaches, and find where junk may be left on the stack."""
+    blocks = reachable(entry)
+    known = {id(block) for block in blocks}
+    for block in blocks:
+        block.entries = [each for each in block.entries if id(each) in known]
+    _mark_junk(entry, blocks)
+
+
+def _mark_junk(entry: BasicBlock, blocks: list[BasicBlock]) -> None:
+    """Junk is allowed from a block on that nobody leaves for one visited before, if it never leads to a return."""
+    needs_clean = {id(block) for block in blocks if block.returns}
+    work = [block for block in blocks if block.returns]
+    while work:
+        for before in work.pop().entries:
+            if id(before) not in needs_clean:
+                needs_clean.add(id(before))
+                work.append(before)
+    for block in [*_behind_bridges(entry), *(block for block in blocks if not block.targets)]:
+        block.allows_junk = id(block) not in needs_clean
+
+
+def _behind_bridges(entry: BasicBlock) -> Iterator[BasicBlock]:
+    """The blocks that a bridge of the undirected graph leads to. (Tarjan's, without recursion.)"""
+    order: dict[int, int] = {id(entry): 0}
+    low: dict[int, int] = {id(entry): 0}
+    work: list[tuple[BasicBlock, BasicBlock | None, Iterator[BasicBlock]]] = [(entry, None, iter(_around(entry)))]
+    while work:
+        block, parent, around = work[-1]
+        for other in around:
+            if other is parent:
+                continue
+            if id(other) in order:
+                low[id(block)] = min(low[id(block)], order[id(other)])
+            else:
+                order[id(other)] = low[id(other)] = len(order)
+                work.append((other, block, iter(_around(other))))
+                break
+        else:
+            work.pop()
+            if parent is not None:
+                low[id(parent)] = min(low[id(parent)], low[id(block)])
+                if low[id(block)] > order[id(parent)]:
+                    yield block if any(target is block for target in parent.targets) else parent
+
+
+def _around(block: BasicBlock) -> list[BasicBlock]:
+    return [*block.targets, *block.entries]
