@@ -14,6 +14,7 @@ test: lint types unit
 lint: $(READY)
 	$(BIN)/ruff check src tests examples bench
 	$(BIN)/ruff format --check src tests examples bench
+	$(BIN)/lint-imports --no-logo
 
 types: $(READY)
 	$(BIN)/mypy
@@ -33,7 +34,7 @@ conformance: $(READY)
 
 # With handlers for common processors, so that nobody's first call waits for LLVM.
 wheel: $(READY)
-	$(BIN)/python -m fusevm.native.cache.ready
+	$(BIN)/python -m fusevm.native.emit.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 # Pins everything in use, for `make lock` after a change of dependencies.

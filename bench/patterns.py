@@ -15,9 +15,9 @@ from time import perf_counter
 
 from fusevm import EVM
 from fusevm.lab.peers.bench import BenchFile, bench_files, geometric_mean
-from fusevm.native.cache.schedules import ScheduleStore
 from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.schedule.fusions import SEED, fused_sequences
 from fusevm.schedule.loops.sequences import loop_sequences
 

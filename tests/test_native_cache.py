@@ -18,9 +18,9 @@ from fusevm.evm.forks import LATEST
 from fusevm.native.cache import folder as cache
 from fusevm.native.cache import ready
 from fusevm.native.cache.folder import MAGIC, cache_folder, cached, read, write
-from fusevm.native.cache.schedules import ScheduleStore
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit.build import library
+from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.schedule.build import PLACE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -272,7 +272,7 @@ def test_every_module_that_the_handlers_are_made_from_is_part_of_their_key(monke
 MAKES = """
 import sys
 from pathlib import Path
-from fusevm.native.cache.ready import make
+from fusevm.native.emit.ready import make
 make(sys.argv[1], Path(sys.argv[2]))
 """
 USES = """

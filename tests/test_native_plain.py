@@ -17,8 +17,9 @@ from fusevm.evm.forks import LATEST, Fork
 from fusevm.native.emit.build import library
 from fusevm.native.host import codes
 from fusevm.native.host.engine import SLICE, engine
-from fusevm.native.host.plain import ORIGIN_SIZE, PlainSchedule, PlainScheduler
+from fusevm.native.host.plain import PlainSchedule, PlainScheduler
 from fusevm.native.host.tables import Tables
+from fusevm.native.runtime.plain import ORIGIN_SIZE
 from nativeprograms import Case, agreed, agreed_at_every_gas
 from programs import HERE, NOBODY, OTHER, call, deployer
 

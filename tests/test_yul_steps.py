@@ -9,8 +9,8 @@ from importlib import import_module
 import pytest
 
 from fusevm.yul.context import Context
-from fusevm.yul.generate import unreachable_variables
 from fusevm.yul.optimise import optimize
+from fusevm.yul.stack.reach import unreachable_variables
 from fusevm.yul.steps import BY_LETTER, BY_NAME, STEPS
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.steps.name_displacer import displace

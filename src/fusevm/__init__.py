@@ -16,8 +16,7 @@ from fusevm.evm.halts import HaltReason
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
-
-__version__ = "0.1.0"
+from fusevm.version import __version__
 
 __all__ = [
     "EVM",
@@ -41,4 +40,5 @@ __all__ = [
     "UnknownFork",
     "UnknownTier",
     "WrongThread",
+    "__version__",
 ]

@@ -1,8 +1,8 @@
 """Code for one block of Yul, whichever way fits on the stack.
 
 In this order, until one reaches every variable:
-1. the plain generator (`yul_stack.py`), in which a variable stays where it was declared;
-2. the generator by layouts (`yul_layout.py`), which moves them;
+1. the plain generator (`stack/plain.py`), in which a variable stays where it was declared;
+2. the generator by layouts (`stack/by_layouts.py`), which moves them;
 3. both again with nested calls split into variables of their own, which undoes what joining and inlining made too deep;
 4. both again with variables in memory (StackLimitEvader), where the code has a memoryguard.
 """
@@ -14,12 +14,13 @@ from collections.abc import Iterator, Mapping
 from fusevm.evm.assembler import Assembly
 from fusevm.yul.context import Context
 from fusevm.yul.stack.by_layouts import generate as by_layouts
-from fusevm.yul.stack.plain import Generator, TooDeep
+from fusevm.yul.stack.reach import by_function, plainly, unreachable_variables
 from fusevm.yul.steps import circular_references_pruner
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.steps.expression_splitter import Splitter
+from fusevm.yul.steps.stack_limit_evader import evade
 from fusevm.yul.syntax.ast import Block, Expression, Literal
-from fusevm.yul.syntax.dialect import Dialect, dialect_for
+from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.errors import ErrorKind, YulError
 from fusevm.yul.syntax.walk import calls_of, functions_of
 
@@ -44,43 +45,20 @@ def _describe(unreachable: Mapping[str, list[str]]) -> Iterator[str]:
             yield f"stack too deep in {where}: too many parameters and return variables"
 
 
-def _by_function(reports: list[TooDeep]) -> dict[str, list[str]]:
-    found: dict[str, dict[str, None]] = {}
-    for report in reports:
-        variables = found.setdefault(report.function, {})
-        if report.variable:
-            variables[report.variable] = None
-    return {function: list(variables) for function, variables in found.items()}
-
-
-def unreachable_variables(block: Block, dialect: Dialect | None = None) -> dict[str, list[str]]:
-    """Function name ('' for the main code) to the variables out of reach, in the order in which they are found.
-
-    The list is empty for a function whose parameters and return variables are too many to be put in order.
-    """
-    return _by_function(_plainly(block, dialect or dialect_for()).too_deep)
-
-
-def _plainly(block: Block, dialect: Dialect) -> Generator:
-    generator = Generator(dialect, Assembly(dialect.fork))
-    generator.program(block)
-    return generator
-
-
 def generate(code: Block, dialect: Dialect) -> Assembly:
     """The code of a block, or StackTooDeep."""
-    plain = _plainly(code, dialect)
+    plain = plainly(code, dialect)
     if not plain.too_deep and plain.assembly.highest <= _TALL:
         return plain.assembly
     for variant in _variants(disambiguated(dialect, code), dialect):
-        found = _plainly(variant, dialect)
+        found = plainly(variant, dialect)
         if not found.too_deep and found.assembly.highest <= _TALL:
             return found.assembly
         laid_out = by_layouts(variant, dialect)
         if laid_out is not None and laid_out.highest <= _TALL:
             return laid_out
     if plain.too_deep:
-        raise StackTooDeep(_by_function(plain.too_deep))
+        raise StackTooDeep(by_function(plain.too_deep))
     return plain.assembly
 
 
@@ -128,8 +106,6 @@ class _CallSplitter(Splitter):
 
 def _with_memory(code: Block, dialect: Dialect) -> Block:
     """A copy in which StackLimitEvader has moved what the plain generator cannot reach to memory, as far as it can."""
-    from fusevm.yul.steps.stack_limit_evader import evade
-
     copy = disambiguated(dialect, code)
     evade(Context.for_block(dialect, copy), copy, unreachable_variables(copy, dialect))
     return copy

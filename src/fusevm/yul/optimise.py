@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from fusevm.yul.analysis.metrics import code_size, parser_depth
 from fusevm.yul.context import Context
+from fusevm.yul.generate import fits
 from fusevm.yul.sequence import (
     DEFAULT_CLEANUP,
     DEFAULT_SEQUENCE,
@@ -136,7 +137,6 @@ class _Suite:
 
     def compiles(self, block: Block) -> bool:
         """Its text can be parsed again, and it fits on the stack."""
-        from fusevm.yul.generate import fits
 
         return parser_depth(block) < MAX_PARSER_DEPTH and fits(block, self.dialect)
 

@@ -15,6 +15,7 @@ from fusevm.evm.opcodes import ACCESS, GAS, MSIZE, STORAGE, TRANSIENT
 from fusevm.ir.block import Block, Mode, Terminator
 from fusevm.ir.builder import Builder, NeverReached
 from fusevm.ir.fold import forward, guards, stores
+from fusevm.ir.fold.compiled import Folding, keys_of, table_of
 from fusevm.ir.fold.facts import World
 from fusevm.ir.fold.guards import Verdict
 from fusevm.ir.fold.stages import DISPATCH, EVERYTHING, Stage, Then
@@ -31,7 +32,6 @@ from fusevm.ir.values import (
     Value,
     traits_of,
 )
-from fusevm.rules.compiled import Folding, keys_of, table_of
 from fusevm.rules.matching import Match
 from fusevm.rules.pattern import Meta, Node, Tree, is_constant
 

@@ -11,20 +11,19 @@ from llvmlite import ir
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import MEANINGS
-from fusevm.native.cache import schedules
 from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit import handlers as made
-from fusevm.native.emit.jit import Loaded, object_code, target
-from fusevm.native.host import plain
+from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import Frame
-from fusevm.native.runtime import calls, outside
-from fusevm.native.runtime import storage as runtime
+from fusevm.native.processor import target
+from fusevm.native.runtime import calls, outside, plain, relocation, storage
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences
 from fusevm.schedule.loops.sequences import loop_sequences
+from fusevm.version import __version__
 
 
 def single_sequences() -> list[tuple[str, ...]]:
@@ -44,8 +43,8 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     for sequence in sequences:
         made.HandlerBuilder(module, sequence).derive()
     for function in (
-        runtime.revert_to,
-        runtime.known_slot,
+        storage.revert_to,
+        storage.known_slot,
         calls.call,
         calls.run,
         outside.forget_all,
@@ -53,7 +52,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
         outside.warm_address,
         outside.put_balance,
         outside.put_nonce,
-        schedules.relocate,
+        relocation.relocate,
         plain.write_block,
     ):
         assert isinstance(function, Native)
@@ -149,6 +148,4 @@ def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
 
 
 def digest_of_handlers(sequences: list[tuple[str, ...]]) -> str:
-    import fusevm
-
-    return digest_of_sources(["native.emit.build"], fusevm.__version__, sequences)
+    return digest_of_sources(["native.emit.build"], __version__, sequences)

@@ -10,7 +10,7 @@ from fusevm.native.emit.state import I8, I32, I64, I256, Handler, Opcode
 from fusevm.native.lang import PTR
 from fusevm.native.layout import STACK_ALIGN, Status
 from fusevm.native.runtime import loop_counts as loops
-from fusevm.native.runtime import storage as runtime
+from fusevm.native.runtime import memory
 
 
 def _truth(handler: Handler, value: Any) -> Any:
@@ -147,7 +147,7 @@ def stop(handler: Handler) -> None:
 
 def _end_with_output(handler: Handler, status: int) -> None:
     offset, size = handler.pop(), handler.pop()
-    handler.charged(handler.call(runtime.set_output, handler.frame, handler.gas, offset.value, size.value))
+    handler.charged(handler.call(memory.set_output, handler.frame, handler.gas, offset.value, size.value))
     handler.set_field("ip", handler.function.args[0])  # a creation may fail now, and then this is where
     handler.set_field("gas", handler.gas)
     handler.build.ret(ir.Constant(I64, status))

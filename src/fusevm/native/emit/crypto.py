@@ -14,8 +14,10 @@ from fusevm.evm.precompiles.contract import Pause
 from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
 from fusevm.native.cache.sources import digest_of_sources
-from fusevm.native.emit.jit import Loaded, object_code, target
+from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import Native
+from fusevm.native.processor import target
+from fusevm.version import __version__
 
 _MOMENT = 0.02  # seconds
 
@@ -74,7 +76,5 @@ def build(family: str) -> bytes:
 
 @cache
 def digest_of_family(family: str) -> str:
-    import fusevm
-
     modules = [f"native.runtime.crypto.{place}" for place in FAMILIES[family]]
-    return digest_of_sources(["native.emit.crypto", *modules], fusevm.__version__, family)
+    return digest_of_sources(["native.emit.crypto", *modules], __version__, family)

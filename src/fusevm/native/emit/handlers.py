@@ -26,7 +26,7 @@ from fusevm.native.emit.control import CONTROL
 from fusevm.native.emit.memory import MEMORY
 from fusevm.native.emit.outside import OUTSIDE
 from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I64, I256, Handler, Opcode, symbol_of
-from fusevm.native.runtime import storage as runtime
+from fusevm.native.runtime import memory
 
 __all__ = [
     "CONVENTION",
@@ -98,7 +98,7 @@ class HandlerBuilder(Handler):
     def _pure(self, name: str) -> None:
         operands = [self.pop() for _ in range(BY_NAME[name].pops)]
         if name == "EXP":
-            self.charged(self.call(runtime.exponent_gas, self.frame, self.gas, operands[1].value))
+            self.charged(self.call(memory.exponent_gas, self.frame, self.gas, operands[1].value))
         self.push(self.meanings[name](*operands))
 
 

@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any
 
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-
-@functools.cache
-def _initialise() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()  # x86_divide is written in assembly
-
-
-_chosen: list[tuple[str, str]] = []
-
-
-def host() -> tuple[str, str]:
-    """The processor's name and features: code made for one pair need not run on another."""
-    _initialise()
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-
-
-def triple() -> str:
-    return str(llvm.get_default_triple())
-
-
-def build_for(name: str, features: str) -> None:
-    """From now on code is made for another processor than this one. Before anything else is imported."""
-    _chosen[:] = [(name, features)]
-
-
-def target() -> tuple[str, str]:
-    """The processor code is made for."""
-    return _chosen[0] if _chosen else host()
+from fusevm.native.processor import initialise, target
 
 
 def target_machine(speed: int = 2) -> Any:
-    _initialise()
+    initialise()
     name, features = target()
     architecture = llvm.Target.from_default_triple()
     # No vectors, only limbs: a word stored by four machine words and loaded again as one vector before the stores have
@@ -76,7 +47,7 @@ class Loaded:
     """Object code in memory, executable for as long as this lives."""
 
     def __init__(self, code: bytes) -> None:
-        _initialise()
+        initialise()
         self.code = code
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))

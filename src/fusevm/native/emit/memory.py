@@ -9,7 +9,7 @@ from llvmlite import ir
 from fusevm.native.emit.state import I8, I64, I256, Handler, Opcode
 from fusevm.native.lang import PTR
 from fusevm.native.layout import WORD
-from fusevm.native.runtime import storage as runtime
+from fusevm.native.runtime import memory, storage
 
 
 def _memory_pointer(handler: Handler, offset: Any, size: int) -> Any:
@@ -28,8 +28,8 @@ def _memory_pointer(handler: Handler, offset: Any, size: int) -> Any:
     branch.set_weights([2000, 1])
     build.position_at_end(slow)
     old_gas = handler.gas
-    start = handler.call(runtime.clamp, offset.value)
-    handler.charged(handler.call(runtime.grow, handler.frame, handler.gas, start, ir.Constant(I64, size)))
+    start = handler.call(memory.clamp, offset.value)
+    handler.charged(handler.call(memory.grow, handler.frame, handler.gas, start, ir.Constant(I64, size)))
     grown = build.block
     build.branch(after)
     build.position_at_end(after)
@@ -59,20 +59,20 @@ def mstore8(handler: Handler) -> None:
 
 def calldataload(handler: Handler) -> None:
     data, size = handler.field("data", PTR), handler.field("data_size")
-    handler.push(handler.call(runtime.read_data, data, size, handler.pop().value))
+    handler.push(handler.call(memory.read_data, data, size, handler.pop().value))
 
 
 def keccak256(handler: Handler) -> None:
     offset, size = handler.pop(), handler.pop()
-    handler.answering(runtime.hash_memory, offset.value, size.value)
+    handler.answering(memory.hash_memory, offset.value, size.value)
 
 
 def calldatacopy(handler: Handler) -> None:
-    handler.acting(runtime.copy_padded, 3, handler.field("data", PTR), handler.field("data_size"))
+    handler.acting(memory.copy_padded, 3, handler.field("data", PTR), handler.field("data_size"))
 
 
 def codecopy(handler: Handler) -> None:
-    handler.acting(runtime.copy_padded, 3, handler.field("code", PTR), handler.field("code_size"))
+    handler.acting(memory.copy_padded, 3, handler.field("code", PTR), handler.field("code_size"))
 
 
 MEMORY: dict[str, Opcode] = {
@@ -81,12 +81,12 @@ MEMORY: dict[str, Opcode] = {
     "MSTORE8": mstore8,
     "CALLDATALOAD": calldataload,
     "KECCAK256": keccak256,
-    "SLOAD": lambda handler: handler.answering(runtime.storage_load, handler.pop().value),
-    "SSTORE": lambda handler: handler.acting(runtime.storage_store, 2),
-    "TLOAD": lambda handler: handler.answering(runtime.transient_load, handler.pop().value),
-    "TSTORE": lambda handler: handler.acting(runtime.transient_store, 2),
+    "SLOAD": lambda handler: handler.answering(storage.storage_load, handler.pop().value),
+    "SSTORE": lambda handler: handler.acting(storage.storage_store, 2),
+    "TLOAD": lambda handler: handler.answering(storage.transient_load, handler.pop().value),
+    "TSTORE": lambda handler: handler.acting(storage.transient_store, 2),
     "CALLDATACOPY": calldatacopy,
     "CODECOPY": codecopy,
-    "RETURNDATACOPY": lambda handler: handler.acting(runtime.copy_returned, 3),
-    "MCOPY": lambda handler: handler.acting(runtime.copy_memory, 3),
+    "RETURNDATACOPY": lambda handler: handler.acting(memory.copy_returned, 3),
+    "MCOPY": lambda handler: handler.acting(memory.copy_memory, 3),
 }

@@ -11,7 +11,7 @@ from fusevm.evm.words import meanings_in
 from fusevm.native.emit.llvm_words import LlvmWords, V
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import WORD, Engine, Frame, Status
-from fusevm.native.runtime import storage as runtime
+from fusevm.native.runtime import memory
 
 I8, I32, I64, I256 = (ir.IntType(bits) for bits in (8, 32, 64, 256))
 CONVENTION = "preserve_nonecc"
@@ -204,10 +204,10 @@ def _status_of(module: ir.Module) -> ir.Function:
     build = ir.IRBuilder(function.append_basic_block())
     result: Any = ir.Constant(I64, Status.ERROR)
     for failure, status in (
-        (runtime.FAILED, Status.OUT_OF_GAS),
-        (runtime.CAPPED, Status.CAP),
-        (runtime.STATIC, Status.STATIC_WRITE),
-        (runtime.BOUNDS, Status.RETURNDATA),
+        (memory.FAILED, Status.OUT_OF_GAS),
+        (memory.CAPPED, Status.CAP),
+        (memory.STATIC, Status.STATIC_WRITE),
+        (memory.BOUNDS, Status.RETURNDATA),
     ):
         same = build.icmp_unsigned("==", function.args[0], ir.Constant(I64, failure))
         result = build.select(same, ir.Constant(I64, status), result)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import LATEST, Fork, rules_of
-from fusevm.native.cache.schedules import ScheduleStore
+from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.plain import PlainScheduler
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import words

@@ -22,10 +22,10 @@ from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
-from fusevm.native.cache.schedules import ScheduleStore
 from fusevm.native.emit.build import Library, library
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.failures import Halts
+from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
 from fusevm.native.host.precompiles import run_precompile

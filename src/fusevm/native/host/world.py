@@ -42,7 +42,7 @@ from fusevm.native.layout import (
     Slot,
 )
 from fusevm.native.runtime.creations import MAX_NONCE
-from fusevm.native.runtime.storage import FAILED
+from fusevm.native.runtime.memory import FAILED
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 _ACCOUNT = struct.Struct(words(Account, "number", "balance") + f"{len(NO_ACCOUNT)}s")

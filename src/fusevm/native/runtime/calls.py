@@ -6,7 +6,6 @@ which does the instruction as the reference tier does.
 
 from __future__ import annotations
 
-from fusevm.native.host.plain import land, write_on
 from fusevm.native.lang import (
     bswap,
     call_pointer,
@@ -45,6 +44,7 @@ from fusevm.native.runtime.frames import (
     answer,
     child_of,
 )
+from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow, word_count
 from fusevm.native.runtime.outside import (
     ADDRESS_MASK,
     NEW_ACCOUNT,
@@ -56,19 +56,8 @@ from fusevm.native.runtime.outside import (
     set_balance,
     warm,
 )
-from fusevm.native.runtime.storage import (
-    BROKEN,
-    CAPPED,
-    FAILED,
-    STATIC,
-    STIPEND,
-    charge,
-    clamp,
-    forget,
-    grow,
-    revert_to,
-    word_count,
-)
+from fusevm.native.runtime.plain import land, write_on
+from fusevm.native.runtime.storage import STIPEND, forget, revert_to
 
 IDENTITY = 4
 STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, INVALID_JUMP, RETURNDATA, CALLING, MORE = (

@@ -29,22 +29,9 @@ from fusevm.native.layout import (
 )
 from fusevm.native.runtime.frames import ASK_PYTHON, DEPTH_LIMIT, DONE, FRAME_SIZE, answer, child_of
 from fusevm.native.runtime.keccak import keccak256_word
+from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow, word_count
 from fusevm.native.runtime.outside import ADDRESS_MASK, EMPTY_CODE_HASH, find_account, set_balance, set_nonce, warm
-from fusevm.native.runtime.storage import (
-    BROKEN,
-    CAPPED,
-    FAILED,
-    STATIC,
-    account_entry,
-    charge,
-    clamp,
-    folded,
-    grow,
-    journal_full,
-    mark_dirty,
-    revert_to,
-    word_count,
-)
+from fusevm.native.runtime.storage import account_entry, folded, journal_full, mark_dirty, revert_to
 
 MAX_NONCE = (1 << 64) - 1
 HASH_WORD = 6

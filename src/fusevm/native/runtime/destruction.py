@@ -19,6 +19,7 @@ from fusevm.native.layout import (
     Undo,
 )
 from fusevm.native.runtime.frames import ASK_PYTHON, DONE
+from fusevm.native.runtime.memory import BROKEN, CAPPED, STATIC, charge
 from fusevm.native.runtime.outside import (
     ADDRESS_MASK,
     NEW_ACCOUNT,
@@ -29,7 +30,7 @@ from fusevm.native.runtime.outside import (
     set_balance,
     warm,
 )
-from fusevm.native.runtime.storage import BROKEN, CAPPED, STATIC, account_entry, charge, journal_full, mark_dirty
+from fusevm.native.runtime.storage import account_entry, journal_full, mark_dirty
 
 
 @native

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import platform
 
-from fusevm.native.emit.jit import target
 from fusevm.native.lang import (
     clz,
     ctz,
@@ -27,6 +26,7 @@ from fusevm.native.lang import (
     unlikely,
     x86_divide,
 )
+from fusevm.native.processor import target
 
 LIMB = 0xFFFF_FFFF_FFFF_FFFF
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from fusevm.native.lang import inlined, load, native, ptr, select, slt, u64, u256
 from fusevm.native.layout import STACK_ALIGN, Frame
-from fusevm.native.runtime.storage import FAILED, charge
+from fusevm.native.runtime.memory import FAILED, charge
 
 LESS, EQUAL, DIFFERENT = 0, 2, 3
 MIRRORED, SIGNED = 4, 8

@@ -38,23 +38,8 @@ from fusevm.native.layout import (
 )
 from fusevm.native.runtime.frames import DONE
 from fusevm.native.runtime.index import Index, clear, first_in, link
-from fusevm.native.runtime.storage import (
-    BROKEN,
-    CAPPED,
-    FAILED,
-    MANY,
-    STATIC,
-    account_entry,
-    charge,
-    clamp,
-    copy_padded,
-    forget,
-    grow,
-    hash_key,
-    journal_full,
-    mark_dirty,
-    revert_to,
-)
+from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, copy_padded, grow
+from fusevm.native.runtime.storage import MANY, account_entry, forget, hash_key, journal_full, mark_dirty, revert_to
 
 ACCOUNT_SIZE = Account.byte_size()
 BLOCK_HASH_SIZE = BlockHash.byte_size()

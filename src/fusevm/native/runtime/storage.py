@@ -1,25 +1,16 @@
-"""The native runtime: memory growth, copies, storage with its journal. Written in the subset of `lang`.
-
-Functions that can run out of gas take the gas and return what is left; OUT_OF_GAS, as a negative number, says there
-was not enough. Gas is handed out in slices, so what is short may still be in the frame's reserve.
-"""
+"""Storage, transient storage and the journal that undoes what a frame changed. In the subset of `lang`."""
 
 from __future__ import annotations
 
 from fusevm.native.lang import (
-    bswap,
     call_pointer,
-    clz,
-    copy,
     exported,
-    fill,
     inlined,
     load,
     native,
     ptr,
     slt,
     store,
-    u8,
     u64,
     u128,
     u256,
@@ -34,7 +25,6 @@ from fusevm.native.layout import (
     ACCOUNT_WARM,
     BALANCE_ENTRY,
     CREATION_ENTRY,
-    FRAME_MEMORY,
     NONCE_ENTRY,
     SLOT_DIRTY,
     SLOT_WARM,
@@ -46,207 +36,14 @@ from fusevm.native.layout import (
     Undo,
 )
 from fusevm.native.runtime.index import Index, clear, first_in, link
-from fusevm.native.runtime.keccak import keccak256_word
+from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge
 
-FAILED = (1 << 64) - 1  # less than zero as a signed number: out of gas
-CAPPED = (1 << 64) - 2  # one of the engine's own limits
-BROKEN = (1 << 64) - 3  # a callback failed
-STATIC = (1 << 64) - 4  # a write in a static call
-BOUNDS = (1 << 64) - 5  # past the end of return data
-
-HUGE = 1 << 42  # no offset or size from here on can be paid for, not even with all of 64 bits of gas
 SLOT_SIZE = Slot.byte_size()
 UNDO_SIZE = Undo.byte_size()
 SSTORE_SET = 20_000
 SLOTS_AT_HAND = 1 << 14
-HASHED_IN_SLICE = 1 << 19  # words: 0.04 s
 MANY = 1 << 15  # entries of a table from which on it is heavy
 STIPEND = 2_300
-
-
-@inlined
-def charge(frame: Frame, gas: u64, amount: u64) -> u64:
-    """The gas left, from the reserve if need be."""
-    if unlikely(gas < amount):
-        missing = amount - gas
-        if missing > frame.reserve:
-            return FAILED
-        frame.reserve -= missing
-        return 0
-    return gas - amount
-
-
-@inlined
-def hasten(frame: Frame, gas: u64, words: u64) -> u64:
-    """Ends the slice, its gas going back to the reserve, once much was hashed: that takes longer than its gas."""
-    engine = Engine(frame.engine)
-    engine.hashed += words
-    if unlikely(engine.hashed > HASHED_IN_SLICE):
-        engine.hashed = 0
-        frame.reserve += gas
-        return 0
-    return gas
-
-
-@inlined
-def clamp(word: u256) -> u64:
-    """An offset or size as 64 bits; what does not fit is huge in any case."""
-    if unlikely((word >> 64) != 0):
-        return HUGE
-    low = u64(word)
-    if unlikely(low > HUGE):
-        return HUGE
-    return low
-
-
-@inlined
-def memory_cost(words: u64) -> u128:
-    return u128(words) * 3 + ((u128(words) * u128(words)) >> 9)
-
-
-@native
-def grow(frame: Frame, gas: u64, offset: u64, size: u64) -> u64:
-    """Pays for memory up to offset + size and clears what is new."""
-    if size == 0:
-        return gas
-    end = offset + size
-    if end <= frame.memory_size:
-        return gas
-    if end >= HUGE:
-        return FAILED
-    words = (end + 31) >> 5
-    cost = memory_cost(words) - memory_cost(frame.memory_size >> 5)
-    if (cost >> 64) != 0:
-        return FAILED
-    gas = charge(frame, gas, u64(cost))
-    if slt(gas, 0):
-        return gas
-    engine = Engine(frame.engine)
-    new_size = words << 5
-    if u64(frame.memory) + new_size > u64(engine.memory_light):
-        if new_size > FRAME_MEMORY or u64(frame.memory) + new_size > u64(engine.memory_end):
-            return CAPPED
-        engine.heavy = 1
-    fill(frame.memory + frame.memory_size, 0, new_size - frame.memory_size)
-    frame.memory_size = new_size
-    frame.load_limit = new_size - 31
-    return gas
-
-
-@inlined
-def word_count(size: u64) -> u64:
-    return (size + 31) >> 5
-
-
-@native
-def hash_memory(frame: Frame, gas: u64, offset: u256, size: u256, out: ptr) -> u64:
-    """KECCAK256, its dynamic gas included."""
-    length = clamp(size)
-    start = clamp(offset)
-    gas = charge(frame, gas, word_count(length) * 6)
-    if slt(gas, 0):
-        return gas
-    gas = grow(frame, gas, start, length)
-    if slt(gas, 0):
-        return gas
-    if length == 0:
-        start = 0
-    store(out, 0, keccak256_word(frame.memory + start, length))
-    return hasten(frame, gas, word_count(length))
-
-
-@native
-def copy_padded(frame: Frame, gas: u64, to: u256, start: u256, size: u256, source: ptr, available: u64) -> u64:
-    """CALLDATACOPY and CODECOPY: zeros past the source's end."""
-    length = clamp(size)
-    target = clamp(to)
-    gas = charge(frame, gas, word_count(length) * 3)
-    if slt(gas, 0):
-        return gas
-    gas = grow(frame, gas, target, length)
-    if slt(gas, 0):
-        return gas
-    if length == 0:
-        return gas
-    begin = clamp(start)
-    if begin > available:
-        begin = available
-    there = available - begin
-    if there > length:
-        there = length
-    copy(frame.memory + target, source + begin, there)
-    fill(frame.memory + target + there, 0, length - there)
-    return gas
-
-
-@native
-def copy_returned(frame: Frame, gas: u64, to: u256, start: u256, size: u256) -> u64:
-    """RETURNDATACOPY: reading past the end halts."""
-    if clamp(start) + clamp(size) > frame.returned_size:
-        return BOUNDS
-    return copy_padded(frame, gas, to, start, size, frame.returned, frame.returned_size)
-
-
-@native
-def copy_memory(frame: Frame, gas: u64, to: u256, start: u256, size: u256) -> u64:
-    """MCOPY."""
-    length = clamp(size)
-    target = clamp(to)
-    begin = clamp(start)
-    gas = charge(frame, gas, word_count(length) * 3)
-    if slt(gas, 0):
-        return gas
-    furthest = target
-    if begin > target:
-        furthest = begin
-    gas = grow(frame, gas, furthest, length)
-    if slt(gas, 0):
-        return gas
-    if length != 0:
-        copy(frame.memory + target, frame.memory + begin, length)
-    return gas
-
-
-@native
-def read_data(source: ptr, available: u64, offset: u256) -> u256:
-    """CALLDATALOAD: 32 bytes, zeros past the end."""
-    start = clamp(offset)
-    if start + 32 <= available:
-        return bswap(load(u256, source, start))
-    if start >= available:
-        return u256(0)
-    result: u256 = 0
-    position: u64 = 0
-    while position < 32:
-        byte: u64 = 0
-        if start + position < available:
-            byte = u64(load(u8, source, start + position))
-        result = (result << 8) | u256(byte)
-        position += 1
-    return result
-
-
-@inlined
-def set_output(frame: Frame, gas: u64, offset: u256, size: u256) -> u64:
-    """RETURN and REVERT: what part of memory is handed back."""
-    length = clamp(size)
-    start = clamp(offset)
-    if length == 0:
-        start = 0
-    gas = grow(frame, gas, start, length)
-    frame.output_offset = start
-    frame.output_size = length
-    return gas
-
-
-@inlined
-def exponent_gas(frame: Frame, gas: u64, exponent: u256) -> u64:
-    engine = Engine(frame.engine)
-    size = (u64(263) - u64(clz(exponent))) >> 3
-    return charge(frame, gas, engine.exp_byte * size)
-
-
-# -- storage --------------------------------------------------------------------------------------------------------
 
 
 @inlined

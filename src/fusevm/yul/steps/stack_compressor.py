@@ -14,6 +14,7 @@ from fusevm.yul.analysis.effects import builtin_effects
 from fusevm.yul.analysis.metrics import code_cost
 from fusevm.yul.context import Context, StackReport, TooDeep
 from fusevm.yul.stack.layout import stack_too_deep
+from fusevm.yul.stack.reach import unreachable_variables
 from fusevm.yul.steps.rematerialiser import rematerialise
 from fusevm.yul.steps.unused_pruner import prune_variables
 from fusevm.yul.syntax.ast import Assignment, Block, Expression, Identifier, VariableDeclaration
@@ -51,8 +52,6 @@ def _report(dialect: Dialect, block: Block) -> StackReport:
 
 def _simple_report(dialect: Dialect, block: Block) -> dict[str, list[TooDeep]]:
     """By a generator that gives every variable its slot: quicker to ask, and sooner too deep."""
-    from fusevm.yul.generate import unreachable_variables
-
     found = unreachable_variables(block, dialect)
     return {function: [TooDeep(1, [name]) for name in names] for function, names in found.items()}
 

@@ -10,10 +10,10 @@ from fusevm.evm.forks import LATEST
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.block import Mode
+from fusevm.ir.fold.compiled import ANY_LEFT, ANY_RIGHT, TERMS, Table, key_of, keys_of, table_of
 from fusevm.ir.fold.engine import Engine
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.values import NUMBER_OF, Value
-from fusevm.rules.compiled import ANY_LEFT, ANY_RIGHT, TERMS, Table, key_of, keys_of, table_of
 from fusevm.rules.families import engine_rules
 from fusevm.rules.matching import match
 from irtools import fold_steps, folded

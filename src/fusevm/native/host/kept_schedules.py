@@ -13,36 +13,17 @@ import time
 import zlib
 from array import array
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fusevm.evm.forks import Fork
 from fusevm.native.cache.folder import keep_newest, read, usable_folder, write
-from fusevm.native.lang import exported, load, ptr, store, u8, u64
+from fusevm.native.emit.build import Library
 from fusevm.schedule.build import HANDLER, PLACE, Handlers, Schedule, build_schedule
-
-if TYPE_CHECKING:
-    from fusevm.native.emit.build import Library
 
 LARGE = 2048  # bytes of code; smaller ones are built faster than read
 MOST_BYTES = 1 << 28
 CHECKSUM = 8  # letters of a name
 LISTED = 5.0  # seconds that the list of files is good for
 _HEADER = struct.Struct("<QQ")  # words, jumps
-
-
-@exported
-def relocate(words: ptr, kinds: ptr, count: u64, handlers: ptr, base: u64) -> None:
-    """Handler numbers become addresses, entries become places behind the schedule's base."""
-    number: u64 = 0
-    while number < count:
-        kind = load(u8, kinds, number)
-        if kind != 0:
-            word = load(u64, words, number * 8)
-            if kind == HANDLER:
-                store(words, number * 8, load(u64, handlers, word * 8))
-            else:
-                store(words, number * 8, base + word * 8)
-        number += 1
 
 
 def _checksum(code: bytes) -> str:

@@ -14,10 +14,10 @@ from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.native.cache.schedules import ScheduleStore
 from fusevm.native.emit.build import library
 from fusevm.native.host import engine as native_engine
 from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.schedule.build import Unit, build_schedule
 from fusevm.schedule.fusions import SEED, FusionType, fused_sequences, fusions
