@@ -18,6 +18,7 @@ from fusevm.evm.assembler import Assembly
 from fusevm.evm.forks import LATEST
 from fusevm.lab.yul.generate import random_program
 from fusevm.yul import generate as yul_generate
+from fusevm.yul import optimise
 from fusevm.yul.generate import StackTooDeep, fits, generate
 from fusevm.yul.optimise import optimize
 from fusevm.yul.run.evm import run_message
@@ -445,7 +446,7 @@ def test_a_text_that_would_not_compile_is_optimised_less(monkeypatch: pytest.Mon
         tried.append(print_block(code))
         return "function" in tried[-1]
 
-    monkeypatch.setattr(yul_generate, "fits", only_plain)
+    monkeypatch.setattr(optimise, "fits", only_plain)
     result = print_object(optimize(program))
     assert "function f(x) -> y" in result
     assert result != best
