@@ -43,7 +43,7 @@ def make():
     return object_code(module)
 
 loaded = Loaded(cached("answer.o", make))
-print(loaded.function("answer", ctypes.c_uint64)())
+print(ctypes.CFUNCTYPE(ctypes.c_uint64)(loaded.address("answer"))())
 """
 
 

@@ -308,9 +308,8 @@ def compiled() -> Loaded:
 
 @pytest.fixture
 def run(compiled: Loaded) -> Any:
-    def call(function: Any, *arguments: int) -> int:
-        types = [ctypes.c_uint64] * len(arguments)
-        return int(compiled.function(function.symbol, ctypes.c_uint64, *types)(*arguments))
+    def call(function: Any, *arguments: int) -> int | None:
+        return compiled.exported(function)(*arguments)
 
     return call
 
@@ -554,7 +553,7 @@ def declares_no_truth(a: u64) -> u64:
         (unknown_field, 3, "no field 'z': p.z"),
         (unknown_call, 3, "len cannot be called here"),
         (runs_over_a_list, 3, "`for` runs over a range known while translating"),
-        (not_a_number, 3, "Point is no number"),
+        (not_a_number, 3, "Point is not a number"),
         (no_table, 3, "FUNCTIONS is neither local(...) nor a Table"),
         (chooses_between_literals, 3, "1 and 2 are both literals: one needs a type"),
         (chooses_between_truths, 3, "True and False are both literals: one needs a type"),

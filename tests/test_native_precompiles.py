@@ -24,7 +24,7 @@ from fusevm.native.emit import crypto as library
 from fusevm.native.emit.jit import compile_module
 from fusevm.native.host import modexp as modular
 from fusevm.native.host import precompiles as contracts
-from fusevm.native.host import world
+from fusevm.native.host import questions
 from fusevm.native.host.precompiles import NATIVE
 from fusevm.native.lang import exported, load, ptr, store, u64, u256
 from fusevm.native.runtime.crypto.bn254_field import fp_inverse
@@ -106,7 +106,7 @@ def test_native_inverses_are_inverses() -> None:
     inverses.define(module)  # type: ignore[attr-defined]
     room = ctypes.create_string_buffer(b"".join(each.to_bytes(32, "little") for each in numbers), 32 * len(numbers))
     loaded = compile_module(module)
-    loaded.function("fusevm_inverses", None, ctypes.c_char_p, ctypes.c_uint64)(room, len(numbers))
+    loaded.exported(inverses)(room, len(numbers))
     for at, number in enumerate(numbers):  # x = a·2^256, and the answer a^-1·2^256
         inverse = int.from_bytes(room.raw[32 * at : 32 * at + 32], "little")
         assert inverse == pow(number, -1, P) * (1 << 512) % P, number
@@ -378,7 +378,9 @@ def test_a_contract_reads_no_further_than_it_says(contract: Precompile) -> None:
 def test_no_more_of_a_long_input_is_copied_than_the_contract_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     copied = []
     string_at = ctypes.string_at
-    monkeypatch.setattr(world.ctypes, "string_at", lambda place, size: copied.append(size) or string_at(place, size))
+    monkeypatch.setattr(
+        questions.ctypes, "string_at", lambda place, size: copied.append(size) or string_at(place, size)
+    )
     for name, most in (("ecrecover", 128), ("bn254_add", 128), ("blake2f", 214), ("bls12_g1add", 257), ("modexp", 128)):
         evm = EVM(tier="native")
         target = BY_NAME[name].address

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 
 import pytest
@@ -69,7 +69,7 @@ def apply(code: Loaded, symbol: str, rows: list[Row]) -> list[int]:
     columns = [packed(column) for column in zip(*rows, strict=True)]
     results = ctypes.create_string_buffer(32 * len(rows))
     pointers = [ctypes.c_void_p] * (len(columns) + 1)
-    code.function(symbol, None, *pointers, ctypes.c_uint64)(*columns, results, len(rows))
+    ctypes.CFUNCTYPE(None, *pointers, ctypes.c_uint64)(code.address(symbol))(*columns, results, len(rows))
     raw = results.raw
     return [int.from_bytes(raw[at : at + 32], "little") for at in range(0, len(raw), 32)]
 
@@ -255,9 +255,9 @@ def hashes() -> Loaded:
     return compile_module(module)
 
 
-def native_hash(code: Loaded, data: bytes, symbol: str = "fusevm_keccak256") -> bytes:
+def native_hash(code: Loaded, data: bytes, function: Callable[..., None] = keccak256) -> bytes:
     out = ctypes.create_string_buffer(32)
-    code.function(symbol, None, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p)(data, len(data), out)
+    code.exported(function)(data, len(data), out)
     return out.raw
 
 
@@ -272,7 +272,7 @@ def test_keccak_agrees_with_pycryptodome(hashes: Loaded, sizes: Iterable[int]) -
 def test_keccak_reads_from_any_alignment(hashes: Loaded) -> None:
     data = bytes(range(200))
     room = ctypes.create_string_buffer(data, len(data))
-    call = hashes.function("fusevm_keccak256", None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)
+    call = hashes.exported(keccak256)
     for start in range(8):
         out = ctypes.create_string_buffer(32)
         call(ctypes.addressof(room) + start, 150, out)
@@ -280,4 +280,4 @@ def test_keccak_reads_from_any_alignment(hashes: Loaded) -> None:
 
 
 def test_keccak_as_a_word_has_the_first_byte_highest(hashes: Loaded) -> None:
-    assert native_hash(hashes, b"abc", "fusevm_hash_to_word") == native_hash(hashes, b"abc")[::-1]
+    assert native_hash(hashes, b"abc", hash_to_word) == native_hash(hashes, b"abc")[::-1]

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fusevm.native.lang import Struct, ptr, u64, u256
+from fusevm.native.lang.types import Pointer, Word
+
+if TYPE_CHECKING:
+    rule = int
+    question = int
+else:
+    rule = Word(64)  # a rule of the fork, of the same name in `evm.forks.Rules`
+    question = Pointer()  # a function of Python that native code calls with an address; it answers a status
 
 STACK_WORDS = 1024
 STACK_ALIGN = 1 << 16  # a frame's stack starts at a multiple of this: its height is in the pointer's low bits
@@ -137,13 +147,13 @@ class Engine(Struct):
     kept_codes: ptr  # the code of contracts made in this call
     kept_size: u64
     kept_limit: u64
-    run_precompile: ptr  # asks Python to: (account) -> status
-    load_account: ptr  # asks Python for an account: (account) -> status
-    load_block_hash: ptr
-    load_slot: ptr  # asks Python for a slot: (slot) -> status
-    load_code: ptr  # asks Python for the schedule of an account's code: (account) -> status
-    load_init_code: ptr  # asks Python for the schedule of init code: (init code) -> status
-    hash_code: ptr  # asks Python for the hash of an account's code: (account) -> status
+    run_precompile: question  # of an account
+    load_account: question  # of an account
+    load_block_hash: question  # of a BlockHash
+    load_slot: question  # of a slot
+    load_code: question  # of an account: the schedule of its code
+    load_init_code: question  # of init code: its schedule
+    hash_code: question  # of an account: the hash of its code
     memory_end: ptr  # where the arena ends
     hashed: u64  # words since the clock was looked at
     memory_light: ptr  # a call that goes no further leaves no pages to give back
@@ -152,24 +162,24 @@ class Engine(Struct):
     secret_2: u64
     secret_3: u64
     # rules of the fork
-    access_sets: u64
-    cold_sload: u64
-    cold_account: u64
-    warm_access: u64
-    net_sstore: u64
-    sstore_sentry: u64
-    sstore_reset: u64
-    sstore_noop: u64
-    sstore_clear_refund: u64
-    exp_byte: u64
-    all_but_64th: u64
-    create_nonce: u64
-    initcode_word: u64
-    max_initcode_size: u64
-    max_code_size: u64
-    rejects_ef_code: u64
-    selfdestruct_refund: u64
-    selfdestruct_only_new: u64
+    access_sets: rule
+    cold_sload: rule
+    cold_account: rule
+    warm_access: rule
+    net_sstore: rule
+    sstore_sentry: rule
+    sstore_reset: rule
+    sstore_noop: rule
+    sstore_clear_refund: rule
+    exp_byte: rule
+    all_but_64th: rule
+    create_nonce: rule
+    initcode_word: rule
+    max_initcode_size: rule
+    max_code_size: rule
+    rejects_ef_code: rule
+    selfdestruct_refund: rule
+    selfdestruct_only_new: rule
     # the block and the transaction
     origin: u256
     gas_price: u256
@@ -181,6 +191,11 @@ class Engine(Struct):
     chain_id: u256
     base_fee: u256
     blob_base_fee: u256
+
+
+RULES = Engine.names(rule)
+QUESTIONS = Engine.names(question)
+SURROUNDINGS = Engine.names(u256)  # of the block and the transaction
 
 
 class Slot(Struct):

@@ -25,6 +25,21 @@ from fusevm.schedule.fusions import fused_sequences
 from fusevm.schedule.loops.sequences import loop_sequences
 from fusevm.version import __version__
 
+# The functions that Python calls.
+EXPORTED = (
+    calls.call,
+    calls.run,
+    storage.revert_to,
+    storage.known_slot,
+    outside.forget_all,
+    outside.forget_schedules,
+    outside.warm_address,
+    outside.put_balance,
+    outside.put_nonce,
+    relocation.relocate,
+    plain.write_block,
+)
+
 
 def single_sequences() -> list[tuple[str, ...]]:
     """One handler for every opcode native code can do, and for the schedule's own."""
@@ -42,19 +57,7 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     module = ir.Module("fusevm")
     for sequence in sequences:
         made.HandlerBuilder(module, sequence).derive()
-    for function in (
-        storage.revert_to,
-        storage.known_slot,
-        calls.call,
-        calls.run,
-        outside.forget_all,
-        outside.forget_schedules,
-        outside.warm_address,
-        outside.put_balance,
-        outside.put_nonce,
-        relocation.relocate,
-        plain.write_block,
-    ):
+    for function in EXPORTED:
         assert isinstance(function, Native)
         function.define(module)
     _define_enter(module)
@@ -81,38 +84,22 @@ class Library:
     """The loaded code: where each handler is, and the functions Python calls."""
 
     def __init__(self, code: bytes, sequences: list[tuple[str, ...]], fingerprint: str) -> None:
-        import ctypes
-
         self.fingerprint = fingerprint
         self.loaded = Loaded(code)
-        address = self.loaded.address
+        address, exported = self.loaded.address, self.loaded.exported
         self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
         self.enter = address("enter")
-        self.call = self.loaded.function(
-            "fusevm_call", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p
-        )
-        self.run = self.loaded.function("fusevm_run", ctypes.c_uint64, ctypes.c_void_p)
-        self.revert_to = self.loaded.function("fusevm_revert_to", None, ctypes.c_void_p, ctypes.c_uint64)
-        self.relocate = self.loaded.function(
-            "fusevm_relocate", None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64
-        )
-        self.warm_address = self.loaded.function(
-            "fusevm_warm_address", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p
-        )
-        self.put_balance = self.loaded.function(
-            "fusevm_put_balance", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p
-        )
-        self.write_block = self.loaded.function(
-            "fusevm_write_block", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64
-        )
-        self.put_nonce = self.loaded.function(
-            "fusevm_put_nonce", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64
-        )
-        self.known_slot = self.loaded.function(
-            "fusevm_known_slot", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p
-        )
-        self.forget_all = self.loaded.function("fusevm_forget_all", None, ctypes.c_void_p)
-        self.forget_schedules = self.loaded.function("fusevm_forget_schedules", None, ctypes.c_void_p)
+        self.call = exported(calls.call)
+        self.run = exported(calls.run)
+        self.revert_to = exported(storage.revert_to)
+        self.known_slot = exported(storage.known_slot)
+        self.forget_all = exported(outside.forget_all)
+        self.forget_schedules = exported(outside.forget_schedules)
+        self.warm_address = exported(outside.warm_address)
+        self.put_balance = exported(outside.put_balance)
+        self.put_nonce = exported(outside.put_nonce)
+        self.relocate = exported(relocation.relocate)
+        self.write_block = exported(plain.write_block)
 
 
 @cache

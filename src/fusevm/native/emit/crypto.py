@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
@@ -41,6 +42,13 @@ FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 @cache
+def functions(family: str) -> dict[str, Callable[..., int]]:
+    """What Python calls of a family, by name."""
+    loaded = library(family)
+    return {name: loaded.exported(function) for name, function in _sources(family).items()}
+
+
+@cache
 def library(family: str) -> Loaded:
     import llvmlite
 
@@ -66,12 +74,18 @@ def prepare(family: str, pause: Pause) -> None:
 
 def build(family: str) -> bytes:
     module = ir.Module(family)
-    for place, names in FAMILIES[family].items():
-        for name in names:
-            function = getattr(import_module(f"fusevm.native.runtime.crypto.{place}"), name)
-            assert isinstance(function, Native)
-            function.define(module)
+    for function in _sources(family).values():
+        assert isinstance(function, Native)
+        function.define(module)
     return object_code(module)
+
+
+def _sources(family: str) -> dict[str, Callable[..., int]]:
+    return {
+        name: getattr(import_module(f"fusevm.native.runtime.crypto.{place}"), name)
+        for place, names in FAMILIES[family].items()
+        for name in names
+    }
 
 
 @cache

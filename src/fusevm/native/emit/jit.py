@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from llvmlite import binding as llvm
 from llvmlite import ir
 
+from fusevm.native.lang import Native
+from fusevm.native.lang.foreign import prototype_of
 from fusevm.native.processor import initialise, target
 
+R = TypeVar("R", int, None)
 
-def target_machine(speed: int = 2) -> Any:
+
+def target_machine(speed: int = 2) -> llvm.TargetMachine:
     initialise()
     name, features = target()
     architecture = llvm.Target.from_default_triple()
@@ -22,7 +26,7 @@ def target_machine(speed: int = 2) -> Any:
     return architecture.create_target_machine(cpu=name, features=scalar, opt=speed, reloc="pic", codemodel="small")
 
 
-def optimised(module: ir.Module, speed: int = 2) -> tuple[Any, Any]:
+def optimised(module: ir.Module, speed: int = 2) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     """The module as LLVM's own, verified and optimised, and the machine it is meant for."""
     machine = target_machine(speed)
     module.triple = llvm.get_default_triple()
@@ -54,15 +58,17 @@ class Loaded:
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """Where a function is; native functions of Python name `f` are called `fusevm_f`."""
+        """Where a function is."""
         found = int(self._engine.get_function_address(name))
         if not found:
             raise KeyError(f"no native function {name!r}")
         return found
 
-    def function(self, name: str, result: Any, *arguments: Any) -> Any:
-        """A function as ctypes calls it; it must not outlive this."""
-        return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+    def exported(self, function: Callable[..., R]) -> Callable[..., R]:
+        """A function of the subset as Python calls it; it must not outlive this."""
+        if not isinstance(function, Native) or not function.export:
+            raise TypeError(f"{function!r} is not exported: mark it with @exported")
+        return prototype_of(function)(self.address(function.symbol))
 
 
 def compile_module(module: ir.Module, *, speed: int = 2) -> Loaded:

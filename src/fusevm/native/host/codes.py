@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +11,7 @@ from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.plain import PlainScheduler
 from fusevm.native.host.tables import NativeLimit, Tables
-from fusevm.native.host.views import words
+from fusevm.native.host.views import packed
 from fusevm.native.layout import ACCOUNT_DELEGATED, ACCOUNT_HASHED, ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
 from fusevm.schedule.build import Handlers, Schedule, Unit, address_of, build_schedule
 
@@ -26,10 +25,16 @@ FUSED_IN_HASTE = 49_152  # bytes of code likewise, where a time limit is set: 0.
 KEPT = 1 << 26  # bytes of schedules that are kept, with their code
 INIT_KEPT = 1 << 26  # bytes of init code's schedules likewise
 INIT_MOST = 1 << 28  # bytes of those that run at once
-_ACCOUNT_CODE = struct.Struct(words(Account, "code_hash", "delegate"))
+_ACCOUNT_CODE = packed(Account, "code_hash code code_size schedule jumps entry delegate")
 NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
 NO_CODE = EMPTY_CODE_HASH[::-1].ljust(_ACCOUNT_CODE.size, b"\0")
-_FRAME_REST = struct.Struct(words(Frame, "ip", "depth"))
+_FRAME_REST = packed(
+    Frame,
+    "ip sp memory memory_size load_limit schedule jumps code code_size returned returned_size "
+    "output_offset output_size pc call_offset call_size journal_mark log_mark refund_mark "
+    "in_python serial code_account creates engine depth",
+)
+_PLACES = packed(Account, "code code_size schedule jumps entry")
 _ZERO = bytes(WORD)
 _JUMPDEST = bytes([JUMPDEST])
 ENTRY = 1024  # bytes that an entry takes beside its content
@@ -264,9 +269,6 @@ class Codes:
             flags, fields = self.facts_of(code)
             self.facts[code] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :])
         return places
-
-
-_PLACES = struct.Struct(words(Account, "code", "entry"))
 
 
 def code_fields(code: bytes, delegate: bytes | None = None) -> bytes:

@@ -7,13 +7,13 @@ instruction failed, and why. Nothing between two handlers is longer than one sec
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 from fusevm.chain.state import State
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.halts import ExceptionalHalt
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.layout import STACK_ALIGN, WORD
+from fusevm.native.layout import Frame as NativeFrame
 from fusevm.reference.brief import drive_briefly
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import Entry, refuse, table_of
@@ -27,7 +27,7 @@ MOST_JUMPS = 20_000  # of a call that is replayed, and of its own calls; past th
 
 
 def diagnose(
-    frame: Frame, view: Any, unit: Unit, schedule: Schedule, halt: ExceptionalHalt, state: State
+    frame: Frame, view: NativeFrame, unit: Unit, schedule: Schedule, halt: ExceptionalHalt, state: State
 ) -> ExceptionalHalt:
     """The halt as the reference tier would put it; sets the frame's pc. The caller undoes what it does to the state.
 
@@ -68,7 +68,7 @@ def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:
         height += each.op.pushes - each.op.pops
 
 
-def _twin(frame: Frame, view: Any, pc: int, state: State) -> Frame:
+def _twin(frame: Frame, view: NativeFrame, pc: int, state: State) -> Frame:
     """The frame as the failed handler found it, at one of its instructions and on memory of its own."""
     twin = Frame(frame.message, state, frame.context)
     twin.static = frame.static

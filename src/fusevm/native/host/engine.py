@@ -8,18 +8,15 @@ cannot differ in what they share.
 from __future__ import annotations
 
 import ctypes
-import struct
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
-from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
-from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import Library, library
@@ -29,12 +26,14 @@ from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
 from fusevm.native.host.precompiles import run_precompile
+from fusevm.native.host.questions import Questions
+from fusevm.native.host.surroundings import describe
 from fusevm.native.host.tables import FRAME_SIZE, SLOT_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
-from fusevm.native.host.views import words
+from fusevm.native.host.views import packed, packed_whole
 from fusevm.native.host.world import World
 from fusevm.native.host.writeback import PendingStorage
-from fusevm.native.layout import WORD
-from fusevm.native.layout import Frame as FrameLayout
+from fusevm.native.layout import WORD, Call, Engine
+from fusevm.native.layout import Frame as NativeFrame
 from fusevm.native.layout import Status as Native
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
@@ -47,21 +46,14 @@ SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s 
 
 CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
 
-Probe = Callable[[int, Any], None]  # depth and native frame
+Probe = Callable[[int, NativeFrame], None]  # depth and native frame
 
 _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
 _ZERO = bytes(WORD)
-_GIVEN = struct.Struct("<QQQQQ20s12x20s12x32s")  # layout.Call
-_ENDED = struct.Struct("<8Q")  # the first fields of layout.Engine
-_FRAME_HEAD = struct.Struct(words(FrameLayout, "gas", "value"))
-_RULES = (
-    "access_sets", "cold_sload", "cold_account", "warm_access", "net_sstore", "sstore_sentry",
-    "sstore_reset", "sstore_noop", "sstore_clear_refund", "exp_byte", "all_but_64th",
-    "create_nonce", "initcode_word", "max_initcode_size", "max_code_size", "rejects_ef_code",
-    "selfdestruct_refund", "selfdestruct_only_new",
-)  # fmt: skip
-_NO_LIMIT = (1 << 64) - 1
+_GIVEN = packed_whole(Call, "gas reserve data_size static blank address caller value")
+_ENDED = packed(Engine, "gas_left output_offset output_size slot_count log_size refund dirty_count heavy")
+_FRAME_HEAD = packed(NativeFrame, "gas reserve data data_size account static blank address caller value")
 
 
 class NativeEngine:
@@ -79,7 +71,8 @@ class NativeEngine:
         self.native = native
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
         self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered)
-        self.world = World(tables, self.codes, native)
+        self.world = World(tables, native)
+        self._questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halts = Halts(tables, self.codes, self.world)
         self.probe: Probe | None = None  # looks at every section's start, where there are probes
@@ -135,7 +128,7 @@ class NativeEngine:
         codes = self.codes
         if codes.untidy:
             codes.make_room()
-        world, shared = self.world, self.tables.shared
+        world, engine = self.world, self.tables.engine
         self.message = message
         self.frames.clear()
         self.serials.clear()
@@ -147,12 +140,12 @@ class NativeEngine:
             else:  # Python makes a frame of its own only if it is needed
                 status = self._call(message, state)
                 if status <= _REVERT:
-                    gas_left, offset, size, *changes = _ENDED.unpack_from(shared)
+                    gas_left, offset, size, *changes = _ENDED.unpack_from(engine)
                     output = self.tables.memory.read(offset, size) if size else b""
                     self._write_back(state, *changes)
                     return Outcome(_REVERTED if status == _REVERT else _SUCCESS, gas_left, output)
                 outcome = self._drive(None, status)
-            slots, *changes = _ENDED.unpack_from(shared)[3:]
+            slots, *changes = _ENDED.unpack_from(engine)[3:]
             self._write_back(state, slots if outcome.status is _SUCCESS else 0, *changes)
             return outcome
         finally:
@@ -165,8 +158,7 @@ class NativeEngine:
         value = message.value.to_bytes(WORD, "little") if message.value else _ZERO
         given = _GIVEN.pack(now, gas - now, len(data), message.static, blank, address, message.caller, value)
         rest = self.codes.first_frames.get(code) or self.codes.first_frame(code)
-        status: int = self.native.call(self.tables.address, given, data, rest)
-        return status
+        return self.native.call(self.tables.address, given, data, rest)
 
     def _bind(self, context: Context) -> None:
         """Tells native code about the block and the transaction, unless it knows already."""
@@ -176,34 +168,19 @@ class NativeEngine:
         )  # fmt: skip
         if described != self._described:
             self._described = self.context = None  # until all of it is told
-            self._describe(context, block)
+            self._describe(context)
             self._described = described
         self.world.bind(context)
         self.context, self._block_version = context, block.version
 
-    def _describe(self, context: Context, block: Block) -> None:
+    def _describe(self, context: Context) -> None:
         self.codes.bind(context.fork)
         shared = self.tables.shared
         self.tables.limit_memory(context.memory_limit)
-        for name in _RULES:
-            rule = getattr(context.rules, name)
-            setattr(shared, name, _NO_LIMIT if rule is None else int(rule))
+        describe(context, shared)
         hashes = [each[::-1].ljust(WORD, b"\0") for each in context.blob_hashes]
         self._blob_hashes = b"".join(hashes)  # held while native code reads it
         shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
-        for name, value in (
-            ("origin", int.from_bytes(context.origin, "big")),
-            ("gas_price", context.gas_price),
-            ("coinbase", int.from_bytes(block.coinbase, "big")),
-            ("timestamp", block.timestamp),
-            ("number", block.number),
-            ("prev_randao", block.prev_randao if context.fork >= Fork.PARIS else block.difficulty),
-            ("gas_limit", block.gas_limit),
-            ("chain_id", block.chain_id),
-            ("base_fee", block.base_fee),
-            ("blob_base_fee", context.blob_base_fee),
-        ):
-            getattr(shared, name)[:] = value.to_bytes(WORD, "little")
 
     def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int, heavy: int) -> None:
         """Leaves what changed natively to the state: storage, logs, refund, accounts."""
@@ -339,21 +316,21 @@ class NativeEngine:
             frame.stack = []
             frame.return_range = (view.call_offset, view.call_size)
 
-    def _message_of(self, view: Any) -> Message:
+    def _message_of(self, view: NativeFrame) -> Message:
         """The message of a frame that native code began."""
         return Message(
-            caller=bytes(view.caller)[19::-1],
-            address=bytes(view.address)[19::-1],
+            caller=view.caller.to_bytes(20, "big"),
+            address=view.address.to_bytes(20, "big"),
             code=ctypes.string_at(view.code, view.code_size),
             data=ctypes.string_at(view.data, view.data_size),
-            value=int.from_bytes(view.value, "little"),
+            value=view.value,
             depth=view.depth,
             static=bool(view.static),
             creates=bool(view.creates),
             code_address=self.world.addresses[view.code_account],
         )
 
-    def _sync(self, frame: Frame, view: Any) -> Frame | None:
+    def _sync(self, frame: Frame, view: NativeFrame) -> Frame | None:
         """Does one instruction in Python, on the native stack and memory."""
         op = BY_BYTE[frame.code[view.pc]]
         frame.pc = view.pc + 1
@@ -384,7 +361,7 @@ class NativeEngine:
             view.returned, view.returned_size = address_of(frame.returndata), len(frame.returndata)
         self.tables.shared.frame = self.tables.frames.address + depth * FRAME_SIZE
 
-    def _refill(self, frame: Frame, view: Any) -> None:
+    def _refill(self, frame: Frame, view: NativeFrame) -> None:
         """Hands out the next slice of gas: the moment to look at the clock."""
         if not view.reserve:
             raise self.halts.explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
@@ -395,7 +372,7 @@ class NativeEngine:
         if self.codes.tiered:
             self._go_faster(frame.message, view)
 
-    def _go_faster(self, message: Message, view: Any) -> None:
+    def _go_faster(self, message: Message, view: NativeFrame) -> None:
         """What runs long on a plain schedule goes on with a better one, where it can."""
         now = time.perf_counter()
         if self._timed != self.world.calls:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.diagnosis import diagnose
 from fusevm.native.host.replay import ReplayState
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.world import World
+from fusevm.native.layout import Frame as NativeFrame
 from fusevm.native.layout import Status
 from fusevm.reference.frame import Frame
 from fusevm.schedule.build import Unit
@@ -33,7 +32,7 @@ class Halts:
         self._world = world
         self.unsure = False  # whether a failure's place could not be told
 
-    def halt(self, frame: Frame, view: Any, status: int) -> BaseException:
+    def halt(self, frame: Frame, view: NativeFrame, status: int) -> BaseException:
         """What to raise for a status native code failed with."""
         if self._world.error is not None:
             return self._world.error
@@ -41,7 +40,7 @@ class Halts:
             return self.explained(frame, view, 1, ExceptionalHalt(REASONS[status]))
         return NativeLimit(f"over one of the native engine's limits: {self._tables.caps}")
 
-    def explained(self, frame: Frame, view: Any, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
+    def explained(self, frame: Frame, view: NativeFrame, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
         """The halt of a call's first frame, with reason and place; of others nobody can see them."""
         if frame.message.depth:
             return halt
@@ -61,7 +60,7 @@ class Halts:
             state.revert(mark)
             state.ledger = ledger
 
-    def place(self, frame: Frame, view: Any, behind: int) -> Unit | None:
+    def place(self, frame: Frame, view: NativeFrame, behind: int) -> Unit | None:
         """What stands in the schedule where a frame came back, or so many words before."""
         at = (view.ip - view.schedule) // 8 - behind
         schedule = self._codes.schedule_with(frame.message.code, view.jumps)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Disagreement, Outcome
@@ -20,8 +19,9 @@ from fusevm.evm.halts import ExceptionalHalt
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
-from fusevm.native.host.views import view_of
+from fusevm.native.host.views import view_at
 from fusevm.native.layout import SLOT_DIRTY, STACK_ALIGN, TRANSIENT, WORD, Slot
+from fusevm.native.layout import Frame as NativeFrame
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import refuse, table_of
@@ -127,7 +127,7 @@ class Lockstep:
             self._equal(f"code of 0x{address.hex()}", ours.code, theirs.code)
         return outcome
 
-    def probe(self, depth: int, view: Any) -> None:
+    def probe(self, depth: int, view: NativeFrame) -> None:
         """Native code stands at a section's start."""
         stepper = self.stepper
         assert stepper is not None
@@ -163,13 +163,13 @@ class Lockstep:
     def _compare_slots(self, reference: State, place: tuple[int, int]) -> None:
         engine = self.engine
         for number in range(engine.tables.shared.slot_count):
-            slot = view_of(Slot).from_address(engine.tables.slots.address + number * Slot.byte_size())
+            slot = view_at(Slot, engine.tables.slots.address + number * Slot.byte_size())
             if slot.flags & SLOT_DIRTY or slot.account & TRANSIENT:
-                address, key = engine.world.addresses[slot.account & ~TRANSIENT], int.from_bytes(slot.key, "little")
+                address, key = engine.world.addresses[slot.account & ~TRANSIENT], slot.key
                 expected = reference.storage(address, key)
                 if slot.account & TRANSIENT:
                     expected = reference.transient_storage(address, key)
-                self._equal(f"slot {key:#x}", int.from_bytes(slot.value, "little"), expected, place)
+                self._equal(f"slot {key:#x}", slot.value, expected, place)
 
     def _equal(self, what: str, native: object, reference: object, place: tuple[int, int] | None = None) -> None:
         if native != reference:

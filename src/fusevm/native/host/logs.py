@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from typing import overload
 
 from fusevm.chain.state import Log
+from fusevm.native.host.views import packed_whole
 from fusevm.native.layout import WORD, LogHeader
 
-_HEADER = LogHeader.byte_size()
+_HEADER = packed_whole(LogHeader, "address topics size")
 
 
 class NativeLogs(Sequence[Log]):
@@ -52,8 +52,8 @@ def _decode(raw: bytes) -> Iterator[Log]:
     at = 0
     while at < len(raw):
         address = raw[at : at + WORD][19::-1]
-        count, size = struct.unpack_from("<QQ", raw, at + WORD)
-        at += _HEADER
+        _, count, size = _HEADER.unpack_from(raw, at)
+        at += _HEADER.size
         topics = tuple(int.from_bytes(raw[at + i * WORD : at + (i + 1) * WORD], "little") for i in range(count))
         at += count * WORD
         yield Log(address, topics, raw[at : at + size])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.tables import NativeLimit
-from fusevm.native.layout import FRAME_MEMORY
+from fusevm.native.layout import FRAME_MEMORY, Frame
 
 
 class NativeMemory:
@@ -14,13 +12,13 @@ class NativeMemory:
 
     __slots__ = ("_arena", "_start", "_view")
 
-    def __init__(self, arena: Arena, start: int, view: Any) -> None:
+    def __init__(self, arena: Arena, start: int, view: Frame) -> None:
         self._arena = arena
         self._start = start
         self._view = view
 
     def __len__(self) -> int:
-        return int(self._view.memory_size)
+        return self._view.memory_size
 
     def __getitem__(self, part: slice) -> bytes:
         return self._arena.read(self._start + part.start, min(part.stop, len(self)) - part.start)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Iterator
-from functools import cache
-from typing import Any
 
 from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles.contract import Pause, no_pause, padded
 from fusevm.evm.precompiles.modexp import HEADER, SMALL, lengths, small_power
-from fusevm.native.emit.crypto import library
+from fusevm.native.emit.crypto import functions
+from fusevm.native.host.views import packed_whole
 from fusevm.native.runtime.crypto.modexp import LIMB, WINDOW, Power
 from fusevm.native.runtime.crypto.modexp_brief import LONG_EXPONENT, MOST_LIMBS
 
@@ -21,7 +19,7 @@ _WINDOW_PART = 100_000  # bytes of an exponent, where the modulus is one limb or
 _SMALL_SIZE = 2  # bytes of a modulus below SMALL
 _SMALL_EXPONENT = 64
 _LARGE = 768  # limbs from which a byte of the exponent would take longer than that
-_POWER = struct.Struct(f"<{len(Power._fields)}Q")
+_POWER = packed_whole(Power, "limbs reciprocal modulus table product result exponent size done window started")
 
 
 def modexp(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
@@ -34,7 +32,7 @@ def modexp(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
         pass
     elif longest <= LIMB * MOST_LIMBS and exponent_size * (longest * longest // 2 + 64) <= _PART:
         out = ctypes.create_string_buffer(modulus_size)
-        _functions()["brief"](given, *sizes, out)
+        functions("modexp")["modexp_brief"](given, *sizes, out)
         return out.raw
     base, exponent = given[:base_size], given[base_size : base_size + exponent_size]
     modulus = int.from_bytes(given[base_size + exponent_size :], "big")
@@ -53,33 +51,17 @@ def power(base: bytes, exponent: bytes, modulus: int, pause: Pause = no_pause) -
     return Exponentiation(base, exponent, modulus, pause).run() % modulus
 
 
-@cache
-def _functions() -> dict[str, Any]:
-    loaded, pointer, text, number = library("modexp"), ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64
-    signatures = {
-        "multiply": (None, pointer, pointer, pointer, number, number, number),
-        "reduce": (None, pointer, pointer, number, number, number, number),
-        "reciprocal": (number, pointer, number),
-        "prepare": (None, pointer),
-        "advance": (number, pointer, number),
-        "limb": (None, text, text, number, text, text),
-        "pair": (None, text, text, number, text, text),
-        "brief": (None, text, number, number, number, text),
-    }
-    return {name: loaded.function(f"fusevm_modexp_{name}", *kinds) for name, kinds in signatures.items()}
-
-
 def _window_power(base: int, exponent: bytes, modulus: int, pause: Pause) -> int:
     """Where the modulus has one limb or two."""
     one = modulus.bit_length() <= _LIMB_BITS
-    native, size = (_functions()["limb"], LIMB) if one else (_functions()["pair"], 2 * LIMB)
+    name, size = ("modexp_limb", LIMB) if one else ("modexp_pair", 2 * LIMB)
     normal = modulus << 8 * size - modulus.bit_length()
     result = ctypes.create_string_buffer((1).to_bytes(size, "little"), size)
     base_limbs, modulus_limbs = (number.to_bytes(size, "little") for number in (base % normal, normal))
     for start in range(0, len(exponent), _WINDOW_PART):
         pause()
         part = exponent[start : start + _WINDOW_PART]
-        native(base_limbs, part, len(part), modulus_limbs, result)
+        functions("modexp")[name](base_limbs, part, len(part), modulus_limbs, result)
     return int.from_bytes(result.raw, "little") % modulus
 
 
@@ -87,7 +69,7 @@ class Exponentiation:
     """One power modulo a multiple m·2^s of the modulus whose top bit is set, with the memory it works in."""
 
     def __init__(self, base: bytes, exponent: bytes, modulus: int, pause: Pause) -> None:
-        self.native = _functions()
+        self.native = functions("modexp")
         self.pause = pause
         self.exponent = exponent
         self.limbs = limbs = -(-modulus.bit_length() // _LIMB_BITS)
@@ -108,7 +90,7 @@ class Exponentiation:
         ctypes.memmove(self.modulus, normal.to_bytes(size, "little"), size)
         ctypes.memmove(self.product, base[::-1], len(base))
         ctypes.memmove(self.product + self.room, exponent, len(exponent))
-        self.reciprocal = self.native["reciprocal"](self.modulus, limbs)
+        self.reciprocal = self.native["modexp_reciprocal"](self.modulus, limbs)
 
     def run(self) -> int:
         """The power, below the multiple of the modulus."""
@@ -124,9 +106,9 @@ class Exponentiation:
         places = self.modulus, self.table, self.product, self.result, self.product + self.room
         state = self.limbs, self.reciprocal, *places, len(self.exponent), 0, self.window, 0
         ctypes.memmove(self.power, _POWER.pack(*state), _POWER.size)
-        self.native["prepare"](self.power)
+        self.native["modexp_prepare"](self.power)
         products = 2 * self.limbs**2 * (8 + 8 // self.window)
-        while self.native["advance"](self.power, _PART // products + 1):
+        while self.native["modexp_advance"](self.power, _PART // products + 1):
             self.pause()
 
     def _run_by_rows(self) -> None:
@@ -142,13 +124,15 @@ class Exponentiation:
         """The result becomes the product, modulo."""
         ctypes.memset(self.product, 0, self.room)
         for start, stop in self._rows(self.limbs):
-            self.native["multiply"](self.product, left, right, self.limbs, start, stop)
+            self.native["modexp_multiply"](self.product, left, right, self.limbs, start, stop)
         self._reduce(self.limbs)
         ctypes.memmove(self.result, self.product, self.size)
 
     def _reduce(self, rows: int) -> None:
         for start, stop in self._rows(rows):
-            self.native["reduce"](self.product, self.modulus, self.limbs, self.reciprocal, rows - start, rows - stop)
+            self.native["modexp_reduce"](
+                self.product, self.modulus, self.limbs, self.reciprocal, rows - start, rows - stop
+            )
 
     def _rows(self, count: int) -> Iterator[tuple[int, int]]:
         """So many at a time, with pauses."""

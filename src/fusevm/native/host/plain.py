@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from array import array
 from collections.abc import Callable, Iterator
 
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import Fork
 from fusevm.native.host.tables import NativeLimit, Tables
-from fusevm.native.host.views import words as words_of
+from fusevm.native.host.views import packed_whole
+from fusevm.native.layout import PlainOp
 from fusevm.native.runtime.plain import HEADER, JUMPS, ORIGIN_SIZE, SHORT, Origin, PlainCode
 from fusevm.schedule.build import Handlers, Schedule, Unit, address_of
 from fusevm.schedule.sections import (
@@ -29,6 +29,9 @@ from fusevm.schedule.sections import (
     kinds_of,
 )
 
+_PLAIN_CODE = packed_whole(PlainCode, "code size ops scanned")
+_ORIGIN = packed_whole(Origin, "at pc opens")
+_OP = packed_whole(PlainOp, "handler gas pops delta immediate role ending")
 MUCH_WORDS = 1 << 20
 MOST_WORDS = 1 << 23
 
@@ -57,9 +60,6 @@ class PlainSchedule(Schedule):
         return len(self._table) + len(self.code)
 
 
-_PLAIN_CODE = struct.Struct(words_of(PlainCode))
-
-
 class PlainScheduler:
     """Makes plain schedules, in the arena of one engine."""
 
@@ -67,13 +67,13 @@ class PlainScheduler:
         self._write = write
         self._handlers = handlers
         self._tables = tables
-        self._ops: dict[Fork, array[int]] = {}
+        self._ops: dict[Fork, bytes] = {}
 
     def schedule(self, code: bytes, fork: Fork) -> PlainSchedule:
         ops = self._ops.get(fork)
         if ops is None:
             ops = self._ops[fork] = plain_ops(fork, self._handlers)
-        schedule = PlainSchedule(code, ops.buffer_info()[0], self._tables.plain_words.address)
+        schedule = PlainSchedule(code, address_of(ops), self._tables.plain_words.address)
         schedule.entry = schedule.base + 8 * self.block(schedule, 0)
         return schedule
 
@@ -123,9 +123,6 @@ class PlainScheduler:
         return [head._replace(section=head.section._replace(gas=gas)), *others]
 
 
-_ORIGIN = struct.Struct(words_of(Origin))
-
-
 def plain_form(kind: Kind) -> tuple[str, int]:
     """The handler's name, if there is one, and how many words stand behind its address."""
     if kind.role == ROLE_PUSH:
@@ -139,23 +136,24 @@ def plain_form(kind: Kind) -> tuple[str, int]:
     return kind.name, int(kind.name in OUTWARD)
 
 
-def plain_ops(fork: Fork, handlers: Handlers) -> array[int]:
+def plain_ops(fork: Fork, handlers: Handlers) -> bytes:
     """What native code must know of each byte."""
     at = handlers.addresses
-    table: list[int] = []
+    table: list[bytes] = []
     for kind in kinds_of(fork, handlers.native):
         if kind is None:
-            table += (at["INVALID",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS)
+            table.append(_OP.pack(at["INVALID",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS))
             continue
         name, _ = plain_form(kind)
         role = ROLE_ASK if kind.name in OUTWARD else kind.role  # they may ask Python
         ending = JUMPS if kind.ending == ENDS_BLOCK and kind.name != "JUMPI" else kind.ending
         handler = at[name,] if name else 0
-        table += (handler, kind.gas, kind.pops, kind.delta & (1 << 64) - 1, kind.immediate, role, ending)
-    table += (at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS)
+        delta = kind.delta & (1 << 64) - 1
+        table.append(_OP.pack(handler, kind.gas, kind.pops, delta, kind.immediate, role, ending))
+    table.append(_OP.pack(at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS))
     for name in ("SECTION", "GASSECTION", "JUMP@", "MORE"):
-        table += (at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON)
-    return array("Q", table)
+        table.append(_OP.pack(at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON))
+    return b"".join(table)
 
 
 def plain_sections(

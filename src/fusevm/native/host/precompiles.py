@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from functools import cache
 
 from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import Precompile, blake2f, bn254
 from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, Run, no_pause, padded
-from fusevm.native.emit.crypto import library, prepare
+from fusevm.native.emit.crypto import functions, prepare
 from fusevm.reference import apart
 
 _PAIRS = 32  # of a pairing, between two pauses: 6 ms
@@ -56,26 +55,15 @@ def modexp(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     return _modular()(data, fork, pause)
 
 
-@cache
-def _bn254() -> tuple[Callable[..., int], ...]:
-    loaded, text, number = library("bn254"), ctypes.c_char_p, ctypes.c_uint64
-    return (
-        loaded.function("fusevm_bn254_add", number, text, text),
-        loaded.function("fusevm_bn254_mul", number, text, text),
-        loaded.function("fusevm_bn254_miller", number, text, number, text, text, number),
-        loaded.function("fusevm_bn254_is_one", number, text),
-    )
-
-
 def bn254_add(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     out = ctypes.create_string_buffer(64)
-    _require_valid(_bn254()[0](padded(data, 0, 128), out))
+    _require_valid(functions("bn254")["bn254_add"](padded(data, 0, 128), out))
     return out.raw
 
 
 def bn254_mul(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     out = ctypes.create_string_buffer(64)
-    _require_valid(_bn254()[1](padded(data, 0, 96), out))
+    _require_valid(functions("bn254")["bn254_mul"](padded(data, 0, 96), out))
     return out.raw
 
 
@@ -83,7 +71,8 @@ def bn254_pairing(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     from fusevm.native.runtime.crypto.bn254_pairing import PAIR, PAIR_SIZE
     from fusevm.native.runtime.crypto.bn254_tower import FP12
 
-    _, _, miller, is_one = _bn254()
+    native = functions("bn254")
+    miller, is_one = native["bn254_miller"], native["bn254_is_one"]
     bn254.require_pairs(data)
     total = ctypes.create_string_buffer(FP12)
     work = ctypes.create_string_buffer(PAIR_SIZE * min(_PAIRS, len(data) // PAIR))
@@ -95,30 +84,19 @@ def bn254_pairing(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     return is_one(total).to_bytes(32, "big")
 
 
-@cache
-def _blake2() -> tuple[Callable[..., None], ...]:
-    loaded, text, number = library("blake2"), ctypes.c_char_p, ctypes.c_uint64
-    return (
-        loaded.function("fusevm_blake2_compress", None, text, text),
-        loaded.function("fusevm_blake2_begin", None, text, text),
-        loaded.function("fusevm_blake2_rounds", None, text, text, number, number),
-        loaded.function("fusevm_blake2_end", None, text, text, text),
-    )
-
-
 def blake2(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     blake2f.require_valid(data)
     out, rounds = ctypes.create_string_buffer(64), int.from_bytes(data[:4], "big")
-    compress, begin, mix, end = _blake2()
+    native = functions("blake2")
     if rounds <= _ROUNDS:
-        compress(data, out)
+        native["blake2_compress"](data, out)
         return out.raw
     state = ctypes.create_string_buffer(128)
-    begin(data, state)
+    native["blake2_begin"](data, state)
     for start in range(0, rounds, _ROUNDS):
         pause()
-        mix(data, state, start, min(_ROUNDS, rounds - start))
-    end(data, state, out)
+        native["blake2_rounds"](data, state, start, min(_ROUNDS, rounds - start))
+    native["blake2_end"](data, state, out)
     return out.raw
 
 

@@ -6,10 +6,9 @@ Copying the whole table into the state would cost more than the call did.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import Any
 
 from fusevm.chain.state import State
-from fusevm.native.layout import SLOT_WARM
+from fusevm.native.layout import SLOT_WARM, Slot
 
 Place = tuple[bytes, int]
 
@@ -28,7 +27,7 @@ class _Overlay(set[bytes]):
 class ReplayState(State):
     """Shares accounts and journal with the state it stands for; what is written to storage stays here."""
 
-    def __init__(self, state: State, slot_at: Callable[[bytes, int, bool], Any]) -> None:
+    def __init__(self, state: State, slot_at: Callable[[bytes, int, bool], Slot | None]) -> None:
         self.__dict__.update(state.__dict__)
         self._slot_at = slot_at  # address, key, whether transient -> a view of the native slot, or None
         self._written: dict[Place, int] = {}
@@ -40,13 +39,13 @@ class ReplayState(State):
         found = self._written.get((address, key))
         if found is None:
             slot = self._slot_at(address, key, False)
-            found = super().storage(address, key) if slot is None else int.from_bytes(slot.value, "little")
+            found = super().storage(address, key) if slot is None else slot.value
         return found
 
     def original_storage(self, address: bytes, key: int) -> int:
         slot = self._slot_at(address, key, False)
         if slot is not None:
-            return int.from_bytes(slot.original, "little")
+            return slot.original
         original = self.original.get((address, key))
         return State.storage(self, address, key) if original is None else original
 
@@ -57,7 +56,7 @@ class ReplayState(State):
         found = self._written_transient.get((address, key))
         if found is None:
             slot = self._slot_at(address, key, True)
-            found = super().transient_storage(address, key) if slot is None else int.from_bytes(slot.value, "little")
+            found = super().transient_storage(address, key) if slot is None else slot.value
         return found
 
     def set_transient(self, address: bytes, key: int, value: int) -> None:

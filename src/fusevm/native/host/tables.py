@@ -6,14 +6,15 @@ import ctypes
 import os
 import struct
 from dataclasses import astuple, dataclass
-from typing import Any
 
 from fusevm.chain.outcome import EngineLimit
 from fusevm.native.host.arena import Arena
-from fusevm.native.host.views import view_of
+from fusevm.native.host.views import packed_whole, view_at
 from fusevm.native.layout import FRAME_MEMORY, STACK_ALIGN, Account, BlockHash, Engine, Frame, InitCode, Slot, Undo
 from fusevm.native.runtime.index import BUCKETS, Index
+from fusevm.native.runtime.plain import ORIGIN_SIZE
 
+_INDEX = packed_whole(Index, "heads buckets half entries size")
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
 FRAME_SIZE = Frame.byte_size()
 SLOT_SIZE = Slot.byte_size()
@@ -72,8 +73,7 @@ class Tables:
         self.memory = Arena(caps.memory)
         self.output = Arena(min(FRAME_MEMORY, caps.memory))
         self.frames = Arena(DEPTH * FRAME_SIZE)
-        frame_view = view_of(Frame)
-        self.views: list[Any] = [frame_view.from_address(self.frames.address + d * FRAME_SIZE) for d in range(DEPTH)]
+        self.views = [view_at(Frame, self.frames.address + depth * FRAME_SIZE) for depth in range(DEPTH)]
         self.slots = Arena(caps.slots * SLOT_SIZE)
         self.slot_heads = Arena(max(caps.slots, BUCKETS) * 4)
         self.accounts = Arena((caps.accounts + 1) * Account.byte_size())
@@ -83,18 +83,20 @@ class Tables:
         self.dirty = Arena(caps.accounts * 8)
         self.kept_codes = Arena(caps.codes)
         self.plain_words = Arena(caps.plain * 8)
-        self.plain_origins = Arena(caps.plain // 2 * 24)
+        self.plain_origins = Arena(caps.plain // 2 * ORIGIN_SIZE)
         self.init_codes = Arena(INIT_CODES * InitCode.byte_size())
         self.block_hashes = Arena(256 * BlockHash.byte_size())
         self.slot_index = self._index(self.slot_heads, self.slots, SLOT_SIZE)
         self.account_index = self._index(self.account_heads, self.accounts, Account.byte_size())
-        self.shared: Any = view_of(Engine)()
-        self.address = ctypes.addressof(self.shared)
+        self.engine = ctypes.create_string_buffer(Engine.byte_size())
+        self.address = ctypes.addressof(self.engine)
+        self.shared = view_at(Engine, self.address)
         self._set_up(enter)
         Arena(SPARE)  # others need some too
 
-    def _index(self, heads: Arena, entries: Arena, size: int) -> Any:
-        return view_of(Index)(heads.address, BUCKETS, BUCKETS, entries.address, size)
+    def _index(self, heads: Arena, entries: Arena, size: int) -> ctypes.Array[ctypes.c_char]:
+        fields = _INDEX.pack(heads.address, BUCKETS, BUCKETS, entries.address, size)
+        return ctypes.create_string_buffer(fields, len(fields))
 
     def _set_up(self, enter: int) -> None:
         shared, caps = self.shared, self.caps
@@ -135,5 +137,4 @@ class Tables:
 
     def depth(self) -> int:
         """Of the running frame."""
-        depth: int = (self.shared.frame - self.frames.address) // FRAME_SIZE
-        return depth
+        return (self.shared.frame - self.frames.address) // FRAME_SIZE

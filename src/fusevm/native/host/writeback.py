@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import struct
-
 from fusevm.chain.state import State
-from fusevm.native.host.views import words
+from fusevm.native.host.views import packed_whole
 from fusevm.native.layout import SLOT_DIRTY, TRANSIENT, Slot
 
-_SLOT = struct.Struct(words(Slot))
+_SLOT = packed_whole(Slot, "hash next account flags key value original")
 
 
 class PendingStorage:

@@ -3,17 +3,17 @@
 A function marked `@native` is never run by Python: its source is parsed and translated. Words are unsigned; literals
 take the type of what they meet; nothing is converted silently. There are `if`, `while`, `return`, `break`, `continue`,
 assignments, arithmetic, comparisons, `and`/`or`/`not`, structs behind pointers, calls, and the intrinsics of
-`lang_intrinsics`. `for i in range(...)` of numbers known while translating is unrolled, and `i` is such a number in
+`intrinsics`. `for i in range(...)` of numbers known while translating is unrolled, and `i` is such a number in
 its body. To a type checker every word is an `int`.
 
-What a function of the subset needs is imported from here. The translation is in `lang_types`, `lang_expressions`,
-`lang_intrinsics` and `lang_statements`, each knowing only those before it.
+What a function of the subset needs is imported from here. The translation is in `types`, `expressions`, `intrinsics`
+and `statements`, each knowing only those before it; `foreign` says how Python calls what is exported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from llvmlite import ir
 
@@ -97,7 +97,7 @@ class Native(Function):
     """A function of the subset; `define` translates it into a module, once."""
 
     def __init__(
-        self, function: Callable[..., Any], *, inline: bool = False, export: bool = False, apart: bool = False
+        self, function: Callable[..., int | None], *, inline: bool = False, export: bool = False, apart: bool = False
     ) -> None:
         super().__init__(function)
         self.inline = inline
@@ -121,7 +121,7 @@ class Native(Function):
         return function
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., int | None])
 
 
 def native(function: F) -> F:
@@ -135,7 +135,7 @@ def inlined(function: F) -> F:
 
 
 def outlined(function: F) -> F:
-    """A function of the subset that is never copied into its callers: the long way behind a short one.
+    """A function of the subset that is never copied into its callers: the slow path of a short one.
 
     Its symbol can be seen from outside, so that another module may declare it instead of defining it again.
     """

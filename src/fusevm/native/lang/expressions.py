@@ -15,13 +15,16 @@ from fusevm.native.lang.types import (
     PTR,
     Array,
     Function,
+    Kind,
     Struct,
     Table,
+    Target,
     Typed,
     Word,
     constant_of,
     ir_type,
     is_literal,
+    struct_in,
 )
 
 
@@ -38,13 +41,13 @@ class Expressions(ABC):
         self.module = function.module
         self.entry = function.append_basic_block("entry")
         self.build = ir.IRBuilder(self.entry)
-        self.locals: dict[str, tuple[Any, Any]] = {}  # by name: its slot, and what it points at, if known
+        self.locals: dict[str, tuple[ir.Value, Target]] = {}  # by name: its slot, and what it points at, if known
         self.unrolled: dict[str, int] = {}  # what `for` counts
 
     def _fail(self, node: ast.AST, why: str) -> NativeError:
         return NativeError(f"{self.source.name}, line {getattr(node, 'lineno', 0)}: {why}")
 
-    def _declare(self, name: str, value: Any, kind: Any = None) -> None:
+    def _declare(self, name: str, value: ir.Value, kind: Target = None) -> None:
         with self.build.goto_block(self.entry):
             if self.entry.instructions:
                 self.build.position_at_start(self.entry)
@@ -63,9 +66,8 @@ class Expressions(ABC):
             slot, kind = self.locals[node.id]
             return Typed(self.build.load(slot, typ=slot.allocated_type), kind)
         if isinstance(node, ast.Attribute) and self._is_field(node):
-            address, kind = self._field(node)
-            value = self.build.load(address, typ=ir_type(kind), align=8)
-            return Typed(value, kind if isinstance(kind, type) else None)
+            address, held = self._field(node)
+            return Typed(self.build.load(address, typ=ir_type(held), align=8), struct_in(held))
         if isinstance(node, ast.Call):
             return self._call(node)
         method = getattr(self, f"_get_{type(node).__name__.lower()}", None)
@@ -73,10 +75,10 @@ class Expressions(ABC):
             return Typed(method(node))
         raise self._fail(node, f"{type(node).__name__} is not in the subset")
 
-    def _value(self, node: ast.expr) -> Any:
+    def _value(self, node: ast.expr) -> ir.Value:
         return self._typed(node).value
 
-    def _of_type(self, node: ast.expr, kind: Any) -> Any:
+    def _of_type(self, node: ast.expr, kind: ir.Type) -> ir.Value:
         value = self._value(node)
         if is_literal(value):
             return constant_of(kind, value)
@@ -84,19 +86,19 @@ class Expressions(ABC):
             raise self._fail(node, f"{value.type} where {kind} is expected: {ast.unparse(node)}")
         return value
 
-    def _get_constant(self, node: ast.Constant) -> Any:
+    def _get_constant(self, node: ast.Constant) -> ir.Value:
         return node.value
 
-    def _get_name(self, node: ast.Name) -> Any:
+    def _get_name(self, node: ast.Name) -> ir.Value:
         value = self._constant(node)
         if not isinstance(value, int):
-            raise self._fail(node, f"{node.id} is no number")
+            raise self._fail(node, f"{node.id} is not a number")
         return value
 
-    def _get_attribute(self, node: ast.Attribute) -> Any:
+    def _get_attribute(self, node: ast.Attribute) -> ir.Value:
         return self._constant(node)
 
-    def _get_subscript(self, node: ast.Subscript) -> Any:
+    def _get_subscript(self, node: ast.Subscript) -> ir.Value:
         index = self._value(node.slice)
         if is_literal(index) and not self._is_array(node.value):
             value = self._constant(node.value)
@@ -107,10 +109,10 @@ class Expressions(ABC):
     def _is_array(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and isinstance(self.locals.get(node.id, (None, None))[1], Array)
 
-    def _element(self, node: ast.Subscript) -> tuple[Any, Any]:
+    def _element(self, node: ast.Subscript) -> tuple[ir.Value, Word]:
         """Where a local's or a table's word is, and its kind."""
-        if self._is_array(node.value):
-            base = self._typed(node.value)
+        base = self._typed(node.value) if self._is_array(node.value) else None
+        if base is not None and isinstance(base.kind, Array):
             address, kind = base.value, base.kind.kind
         else:
             table = self._constant(node.value)
@@ -122,7 +124,7 @@ class Expressions(ABC):
 
     # -- operators
 
-    def _get_unaryop(self, node: ast.UnaryOp) -> Any:
+    def _get_unaryop(self, node: ast.UnaryOp) -> ir.Value:
         if isinstance(node.op, ast.Not):
             truth = self._truth(node.operand)
             return not truth if isinstance(truth, bool) else self.build.not_(truth)
@@ -131,7 +133,7 @@ class Expressions(ABC):
             return -value if isinstance(node.op, ast.USub) else ~int(value)
         return self.build.neg(value) if isinstance(node.op, ast.USub) else self.build.not_(value)
 
-    def _pair(self, left: ast.expr, right: ast.expr, node: ast.AST) -> tuple[Any, Any]:
+    def _pair(self, left: ast.expr, right: ast.expr, node: ast.AST) -> tuple[ir.Value, ir.Value]:
         x, y = self._value(left), self._value(right)
         if is_literal(x) and not is_literal(y):
             x = constant_of(y.type, x)
@@ -141,14 +143,14 @@ class Expressions(ABC):
             raise self._fail(node, f"{x.type} meets {y.type}: {ast.unparse(node)}")
         return x, y
 
-    def _words(self, left: ast.expr, right: ast.expr, node: ast.AST) -> tuple[Any, Any]:
+    def _words(self, left: ast.expr, right: ast.expr, node: ast.AST) -> tuple[ir.Value, ir.Value]:
         """A pair where at least one side says of what type it is."""
         x, y = self._pair(left, right, node)
         if is_literal(x):
             raise self._fail(node, f"{ast.unparse(left)} and {ast.unparse(right)} are both literals: one needs a type")
         return x, y
 
-    def _get_binop(self, node: ast.BinOp) -> Any:
+    def _get_binop(self, node: ast.BinOp) -> ir.Value:
         left = self._typed(node.left)
         if not is_literal(left.value) and left.value.type == PTR:
             offset = self._of_type(node.right, ir.IntType(64))
@@ -160,7 +162,7 @@ class Expressions(ABC):
             return _FOLD[type(node.op)](x, y)
         return getattr(self.build, _BINARY[type(node.op)])(x, y)
 
-    def _right(self, x: Any, node: ast.BinOp) -> tuple[Any, Any]:
+    def _right(self, x: ir.Value, node: ast.BinOp) -> tuple[ir.Value, ir.Value]:
         y = self._value(node.right)
         if is_literal(y):
             y = constant_of(x.type, y)
@@ -168,29 +170,29 @@ class Expressions(ABC):
             raise self._fail(node, f"{x.type} meets {y.type}: {ast.unparse(node)}")
         return x, y
 
-    def _get_compare(self, node: ast.Compare) -> Any:
+    def _get_compare(self, node: ast.Compare) -> ir.Value:
         x, y = self._pair(node.left, node.comparators[0], node)
         sign = _COMPARE[type(node.ops[0])]
         if is_literal(x):
             return {"==": x == y, "!=": x != y, "<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[sign]
         return self.build.icmp_unsigned(sign, x, y)
 
-    def _truth(self, node: ast.expr) -> Any:
+    def _truth(self, node: ast.expr) -> ir.Value:
         value = self._value(node)
         if isinstance(value, int):
             return bool(value)
         return value if value.type == BOOL else self.build.icmp_unsigned("!=", value, ir.Constant(value.type, 0))
 
-    def _bit(self, node: ast.expr) -> Any:
+    def _bit(self, node: ast.expr) -> ir.Value:
         """The truth as an LLVM value, even if it is known."""
         truth = self._truth(node)
         return constant_of(BOOL, truth) if is_literal(truth) else truth
 
-    def _get_boolop(self, node: ast.BoolOp) -> Any:
+    def _get_boolop(self, node: ast.BoolOp) -> ir.Value:
         """Short-circuits, as Python does."""
         is_and = isinstance(node.op, ast.And)
         after = self.function.append_basic_block("bool")
-        arrivals: list[tuple[Any, Any]] = []
+        arrivals: list[tuple[ir.Value, ir.Block]] = []
         for part in node.values[:-1]:
             truth = self._bit(part)
             following = self.function.append_basic_block("next")
@@ -206,7 +208,7 @@ class Expressions(ABC):
             phi.add_incoming(value, block)
         return phi
 
-    def _get_ifexp(self, node: ast.IfExp) -> Any:
+    def _get_ifexp(self, node: ast.IfExp) -> ir.Value:
         """Both arms are evaluated."""
         x, y = self._words(node.body, node.orelse, node)
         return self.build.select(self._bit(node.test), x, y)
@@ -219,14 +221,14 @@ class Expressions(ABC):
             return base.id in self.locals
         return isinstance(base, ast.Attribute | ast.Call)
 
-    def _field(self, node: ast.Attribute) -> tuple[Any, Any]:
+    def _field(self, node: ast.Attribute) -> tuple[ir.Value, Kind]:
         base = self._typed(node.value)
-        if base.kind is None or node.attr not in base.kind._fields:
+        if not isinstance(base.kind, type) or node.attr not in base.kind._fields:
             raise self._fail(node, f"no field {node.attr!r}: {ast.unparse(node)}")
         offset, kind = base.kind._fields[node.attr]
         return self._offset(base.value, offset), kind
 
-    def _offset(self, address: Any, offset: Any) -> Any:
+    def _offset(self, address: ir.Value, offset: ir.Value) -> ir.Value:
         if is_literal(offset):
             if offset == 0:
                 return address
@@ -246,14 +248,14 @@ class Expressions(ABC):
                 self._of_type(arg, ir_type(kind)) for arg, (_, kind) in zip(node.args, parameters, strict=True)
             ]
             value = self.build.call(function, arguments)
-            return Typed(value, result if isinstance(result, type) else None)
+            return Typed(value, struct_in(result))
         return self._intrinsic(node, called)
 
     @abstractmethod
-    def _intrinsic(self, node: ast.Call, called: Any) -> Typed:
+    def _intrinsic(self, node: ast.Call, called: object) -> Typed:
         """The call of what is neither a type nor a function of the subset."""
 
-    def _cast(self, node: ast.expr, kind: Word) -> Any:
+    def _cast(self, node: ast.expr, kind: Word) -> ir.Value:
         value = self._value(node)
         if isinstance(value, int):
             return ir.Constant(kind.ir, int(value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from llvmlite import ir
 
@@ -13,7 +12,7 @@ from fusevm.native.lang.types import BOOL, PTR, VOID, Array, Callee, Typed, ir_t
 # -- their names: to the type checker functions, to Python nothing that could be run.
 
 
-def load(kind: Any, address: int, offset: int = 0) -> int:
+def load(kind: type[int], address: int, offset: int = 0) -> int:
     """Memory, as a word of that kind, in the machine's byte order."""
     raise TypeError("only inside @native")
 
@@ -61,7 +60,17 @@ def unlikely(condition: bool) -> bool:
     raise TypeError("only inside @native")
 
 
-def local(kind: Any, count: int) -> Any:
+class Local(int):
+    """What `local` gives, to the type checker: a pointer whose words are indexed."""
+
+    def __getitem__(self, index: int) -> int:
+        raise TypeError("only inside @native")
+
+    def __setitem__(self, index: int, value: int) -> None:
+        raise TypeError("only inside @native")
+
+
+def local(kind: type[int], count: int) -> Local:
     """Room for several words, to be indexed; in registers where every index is known while translating."""
     raise TypeError("only inside @native")
 
@@ -71,7 +80,7 @@ def x86_divide(high: int, low: int, divisor: int) -> int:
     raise TypeError("only inside @native")
 
 
-def call_pointer(kind: Any, function: int, *arguments: int) -> int:
+def call_pointer(kind: type[int], function: int, *arguments: int) -> int:
     """Calls a C function by its address."""
     raise TypeError("only inside @native")
 
@@ -79,7 +88,7 @@ def call_pointer(kind: Any, function: int, *arguments: int) -> int:
 class Intrinsics(Expressions):
     """Expressions, and the calls of intrinsics among them."""
 
-    def _intrinsic(self, node: ast.Call, called: Any) -> Typed:
+    def _intrinsic(self, node: ast.Call, called: object) -> Typed:
         translation = getattr(self, f"_intrinsic_{getattr(called, '__name__', '')}", None)
         if translation is None:
             raise self._fail(node, f"{ast.unparse(node.func)} cannot be called here")
@@ -94,7 +103,7 @@ class Intrinsics(Expressions):
         room.type = PTR  # llvmlite would remember the array's type, and refuse to store one word there
         return Typed(room, Array(word))
 
-    def _intrinsic_x86_divide(self, high: ast.expr, low: ast.expr, divisor: ast.expr) -> Any:
+    def _intrinsic_x86_divide(self, high: ast.expr, low: ast.expr, divisor: ast.expr) -> ir.Value:
         i64, i128 = ir.IntType(64), ir.IntType(128)
         signature = ir.FunctionType(ir.LiteralStructType([i64, i64]), [i64] * 3)
         operands = [self._of_type(each, i64) for each in (low, high, divisor)]
@@ -103,57 +112,57 @@ class Intrinsics(Expressions):
         quotient, remainder = (self.build.zext(self.build.extract_value(pair, index), i128) for index in (0, 1))
         return self.build.or_(self.build.shl(remainder, ir.Constant(i128, 64)), quotient)
 
-    def _intrinsic_load(self, kind: ast.expr, address: ast.expr, offset: ast.expr | None = None) -> Any:
+    def _intrinsic_load(self, kind: ast.expr, address: ast.expr, offset: ast.expr | None = None) -> ir.Value:
         what = self._constant(kind)
         where = self._offset(self._value(address), 0 if offset is None else self._value(offset))
         return self.build.load(where, typ=ir_type(what), align=1)
 
-    def _intrinsic_store(self, address: ast.expr, offset: ast.expr, value: ast.expr) -> Any:
+    def _intrinsic_store(self, address: ast.expr, offset: ast.expr, value: ast.expr) -> ir.Value:
         where = self._offset(self._value(address), self._value(offset))
         return self.build.store(self._value(value), where, align=1)
 
-    def _intrinsic_bswap(self, value: ast.expr) -> Any:
+    def _intrinsic_bswap(self, value: ast.expr) -> ir.Value:
         return self.build.bswap(self._value(value))
 
-    def _intrinsic_clz(self, value: ast.expr) -> Any:
+    def _intrinsic_clz(self, value: ast.expr) -> ir.Value:
         return self.build.ctlz(self._value(value), ir.Constant(BOOL, 0))
 
-    def _intrinsic_ctz(self, value: ast.expr) -> Any:
+    def _intrinsic_ctz(self, value: ast.expr) -> ir.Value:
         return self.build.cttz(self._value(value), ir.Constant(BOOL, 0))
 
-    def _intrinsic_slt(self, left: ast.expr, right: ast.expr) -> Any:
+    def _intrinsic_slt(self, left: ast.expr, right: ast.expr) -> ir.Value:
         return self.build.icmp_signed("<", *self._words(left, right, left))
 
-    def _intrinsic_select(self, condition: ast.expr, left: ast.expr, right: ast.expr) -> Any:
+    def _intrinsic_select(self, condition: ast.expr, left: ast.expr, right: ast.expr) -> ir.Value:
         x, y = self._words(left, right, condition)
         return self.build.select(self._bit(condition), x, y)
 
-    def _intrinsic_rotl(self, value: ast.expr, count: ast.expr) -> Any:
+    def _intrinsic_rotl(self, value: ast.expr, count: ast.expr) -> ir.Value:
         x = self._value(value)
         n = self._of_type(count, x.type)
         return self.build.call(self._declared("llvm.fshl", [x.type]), [x, x, n])
 
-    def _intrinsic_unlikely(self, condition: ast.expr) -> Any:
+    def _intrinsic_unlikely(self, condition: ast.expr) -> ir.Value:
         return self._truth(condition)
 
-    def _intrinsic_copy(self, to: ast.expr, source: ast.expr, size: ast.expr) -> Any:
+    def _intrinsic_copy(self, to: ast.expr, source: ast.expr, size: ast.expr) -> ir.Value:
         memmove = self.module.declare_intrinsic("llvm.memmove", [PTR, PTR, ir.IntType(64)])
         arguments = [self._value(to), self._value(source), self._of_type(size, ir.IntType(64)), ir.Constant(BOOL, 0)]
         return self.build.call(memmove, arguments)
 
-    def _intrinsic_fill(self, to: ast.expr, byte: ast.expr, size: ast.expr) -> Any:
+    def _intrinsic_fill(self, to: ast.expr, byte: ast.expr, size: ast.expr) -> ir.Value:
         memset = self.module.declare_intrinsic("llvm.memset", [PTR, ir.IntType(64)])
         value = self._of_type(byte, ir.IntType(8))
         arguments = [self._value(to), value, self._of_type(size, ir.IntType(64)), ir.Constant(BOOL, 0)]
         return self.build.call(memset, arguments)
 
-    def _intrinsic_call_pointer(self, kind: ast.expr, function: ast.expr, *arguments: ast.expr) -> Any:
+    def _intrinsic_call_pointer(self, kind: ast.expr, function: ast.expr, *arguments: ast.expr) -> ir.Value:
         values = [self._value(each) for each in arguments]
         result = self._constant(kind)
         signature = ir.FunctionType(VOID if result is None else ir_type(result), [value.type for value in values])
         return self.build.call(Callee(self._value(function), signature), values)
 
-    def _declared(self, name: str, kinds: list[Any]) -> Any:
+    def _declared(self, name: str, kinds: list[ir.Type]) -> ir.Value:
         symbol = f"{name}.i{kinds[0].width}"
         found = self.module.globals.get(symbol)
         if found is not None:

@@ -5,25 +5,26 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from typing import Any
 
 from llvmlite import ir
 
 from fusevm.native.lang.intrinsics import Intrinsics
-from fusevm.native.lang.types import Function, Typed, ir_type, is_literal
+from fusevm.native.lang.types import Function, Kind, Typed, ir_type, is_literal, struct_in
 
 
 class Translator(Intrinsics):
     """Emits the body of one function."""
 
-    def __init__(self, source: Function, function: ir.Function, parameters: list[tuple[str, Any]], result: Any) -> None:
+    def __init__(
+        self, source: Function, function: ir.Function, parameters: list[tuple[str, Kind]], result: Kind | None
+    ) -> None:
         super().__init__(source, function)
         self.result = result
-        self.loops: list[tuple[Any, Any]] = []  # where `continue` and `break` lead, the innermost last
+        self.loops: list[tuple[ir.Block, ir.Block]] = []  # where `continue` and `break` lead, the innermost last
         self.tree = ast.parse(textwrap.dedent(inspect.getsource(source.function))).body[0]
         for (name, kind), argument in zip(parameters, function.args, strict=True):
             argument.name = name
-            self._declare(name, argument, kind if isinstance(kind, type) else None)
+            self._declare(name, argument, struct_in(kind))
 
     def translate(self) -> None:
         assert isinstance(self.tree, ast.FunctionDef)
@@ -53,6 +54,8 @@ class Translator(Intrinsics):
     def _do_return(self, node: ast.Return) -> None:
         if node.value is None:
             self.build.ret_void()
+        elif self.result is None:
+            raise self._fail(node, "a result where none is declared")
         else:
             self.build.ret(self._of_type(node.value, ir_type(self.result)))
 
@@ -67,7 +70,7 @@ class Translator(Intrinsics):
         kind = self._constant(node.annotation)
         assert node.value is not None
         value = self._of_type(node.value, ir_type(kind))
-        self._assign_name(node.target.id, Typed(value, kind if isinstance(kind, type) else None))
+        self._assign_name(node.target.id, Typed(value, struct_in(kind)))
 
     def _do_assign(self, node: ast.Assign) -> None:
         target = node.targets[0]
@@ -154,7 +157,7 @@ class Translator(Intrinsics):
         self.build.position_at_end(after)
 
 
-def _loaded(target: Any) -> Any:
+def _loaded(target: ast.expr) -> ast.expr:
     """The same place, to read from."""
     twin = ast.parse(ast.unparse(target), mode="eval").body
     return ast.copy_location(twin, target)

@@ -6,7 +6,8 @@ import hashlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
 from llvmlite import ir
 
@@ -28,6 +29,8 @@ class Word:
 
 
 class Pointer:
+    """An address; where it leads is not known."""
+
     ir = PTR
     size = 8
 
@@ -60,10 +63,10 @@ else:
 
 
 class Struct(_Place):
-    """A layout in memory: annotated fields one behind another, each aligned to eight bytes."""
+    """A layout in memory: annotated fields one after another, each aligned to eight bytes."""
 
-    _fields: dict[str, tuple[int, Any]]
-    _size: int
+    _fields: ClassVar[dict[str, tuple[int, Kind]]]
+    _size: ClassVar[int]
 
     def __init_subclass__(cls) -> None:
         offset = 0
@@ -74,8 +77,7 @@ class Struct(_Place):
                 continue
             kind = eval(annotation, scope) if isinstance(annotation, str) else annotation
             cls._fields[name] = (offset, kind)
-            size = 8 if isinstance(kind, type) else kind.size
-            offset += (size + 7) // 8 * 8
+            offset += (size_of(kind) + 7) // 8 * 8
         cls._size = offset
 
     @classmethod
@@ -86,12 +88,20 @@ class Struct(_Place):
     def byte_size(cls) -> int:
         return cls._size
 
+    @classmethod
+    def names(cls, *kinds: object) -> tuple[str, ...]:
+        """Of its fields, or of those of these kinds, in their order."""
+        return tuple(name for name, (_, kind) in cls._fields.items() if not kinds or any(kind is k for k in kinds))
+
+
+Kind = Word | Pointer | type[Struct]  # of a parameter, a field or a value; a struct stands for a pointer to it
+
 
 class Table:
     """Constant words in the code's own data, to be indexed at run time."""
 
-    def __init__(self, kind: Any, values: Sequence[int]) -> None:
-        self.kind = kind
+    def __init__(self, kind: type[int], values: Sequence[int]) -> None:
+        self.kind: Word = kind  # type: ignore[assignment]  # to a type checker a Word is the type `int`
         self.values = tuple(values)
 
     def __getitem__(self, index: int) -> int:
@@ -110,32 +120,45 @@ class Table:
 
 
 class Array:
-    """The kind of a local that holds several words."""
+    """What a local of several words points at."""
 
     def __init__(self, kind: Word) -> None:
         self.kind = kind
 
 
-def ir_type(kind: Any) -> Any:
+def size_of(kind: Kind) -> int:
+    """Bytes in memory."""
+    return Pointer.size if isinstance(kind, type) else kind.size
+
+
+def ir_type(kind: Kind) -> ir.Type:
     return PTR if isinstance(kind, type) else kind.ir
 
 
-def constant_of(kind: Any, value: int) -> Any:
+def struct_in(kind: Kind | None) -> type[Struct] | None:
+    """The struct that values of a kind point at."""
+    return kind if isinstance(kind, type) else None
+
+
+def constant_of(kind: ir.Type, value: int) -> ir.Constant:
     """Zero is also the pointer to nothing."""
     return ir.Constant(kind, None) if kind == PTR and value == 0 else ir.Constant(kind, int(value))
 
 
-def is_literal(value: Any) -> bool:
+def is_literal(value: object) -> TypeGuard[int]:
     """Known while translating, a number or a truth, and as yet of no type."""
     return isinstance(value, int)
 
 
+Target = type[Struct] | Array | None  # what a value points at, if that is known
+
+
 class Typed:
-    """An LLVM value and, where it points at a struct, which."""
+    """An LLVM value, or a literal; and what it points at, if known: a struct, or the words of a local."""
 
     __slots__ = ("kind", "value")
 
-    def __init__(self, value: Any, kind: Any = None) -> None:
+    def __init__(self, value: ir.Value, kind: Target = None) -> None:
         self.value = value
         self.kind = kind
 
@@ -143,11 +166,13 @@ class Typed:
 class Function(ABC):
     """A function of the subset as its callers see it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., int | None]) -> None:
+        assert isinstance(function, FunctionType)
         self.name = function.__name__
         self.function = function
 
-    def signature(self) -> tuple[list[tuple[str, Any]], Any]:
+    def signature(self) -> tuple[list[tuple[str, Kind]], Kind | None]:
+        """The parameters by name, and the result; None where there is none."""
         scope = self.function.__globals__
         kinds = {
             name: eval(text, scope) if isinstance(text, str) else text
@@ -177,7 +202,7 @@ class Function(ABC):
 class Callee:
     """An address to be called as a function of a given type: llvmlite's own pointers carry none."""
 
-    def __init__(self, address: Any, signature: ir.FunctionType) -> None:
+    def __init__(self, address: ir.Value, signature: ir.FunctionType) -> None:
         self.address = address
         self.type = PTR
         self.function_type = signature

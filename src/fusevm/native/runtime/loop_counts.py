@@ -1,28 +1,47 @@
 """Loops at run time: how often one will run, whether all of it can be paid now, and what an early exit gets back.
 
-Operands, as `fuse.loop_schedule` lays them out behind a handler's address:
-
-    0   words needed, room above them (16 bits each), the relation (from bit 32)
-    8   how far below the stack pointer the counter is, and the bound (32 bits each; 0: the bound is a literal)
-    16  gas of an iteration, and what else it may be charged at most (32 bits each)
-    24  gas up to the test, and what may be charged once (32 bits each); for an early exit what is left, signed
-    32  step, signed        40  what is added to the counter, signed        48  the bound, or what is added to it
+The operands after a handler's address are `schedule.loops.operands.LoopOperands`.
 """
 
 from __future__ import annotations
 
-from fusevm.native.lang import inlined, load, native, ptr, select, slt, u64, u256
+from fusevm.native.lang import Struct, inlined, load, native, ptr, select, slt, u64, u256
 from fusevm.native.layout import STACK_ALIGN, Frame
 from fusevm.native.runtime.memory import FAILED, charge
+from fusevm.schedule.loops.operands import (
+    HALF_MASK,
+    HIGH,
+    MIRRORED,
+    QUARTER_MASK,
+    RELATIONS,
+    ROOM,
+    SIGNED,
+    LoopOperands,
+)
 
-LESS, EQUAL, DIFFERENT = 0, 2, 3
-MIRRORED, SIGNED = 4, 8
+LESS, EQUAL, DIFFERENT = RELATIONS["LT"], RELATIONS["EQ"], RELATIONS["NE"]
+KINDS = MIRRORED - 1  # a relation without MIRRORED and SIGNED
 SIGN = 1 << 255
 ALL_ONES = (1 << 256) - 1
 MOST_GAS = 6_000_000  # charged at once: hashing takes 15 ns per unit of it, and the clock must be looked at
 MOST_TRIPS = 1 << 27
-LOW = (1 << 32) - 1
-TARGET = 80
+
+
+class Operands(Struct):
+    """`LoopOperands` in memory."""
+
+    check: u64
+    places: u64
+    each: u64
+    once: u64
+    step: u64
+    addend: u64
+    limit: u256
+
+
+if Operands.names() != LoopOperands._fields:
+    raise TypeError(f"a loop's handler reads {Operands.names()}, a schedule has {LoopOperands._fields}")
+TARGET = Operands.byte_size()  # where an entry says to go on
 
 
 @native
@@ -34,7 +53,7 @@ def loop_trips(relation: u64, x: u256, bound: u256, step: u64) -> u64:
     if (relation & MIRRORED) != 0:
         x = x ^ ALL_ONES
         bound = bound ^ ALL_ONES
-    kind = relation & 3
+    kind = relation & KINDS
     if kind == EQUAL:
         if x == bound:
             return 1
@@ -87,38 +106,38 @@ def widened(number: u64) -> u256:
 
 
 @inlined
-def trips_ahead(sp: ptr, operands: ptr) -> u64:
-    places = load(u64, operands, 8)
-    x = load(u256, sp - (places & LOW)) + widened(load(u64, operands, 40))
-    bound = load(u256, operands, 48)
-    if (places >> 32) != 0:
-        bound = bound + load(u256, sp - (places >> 32))
-    return loop_trips(load(u64, operands, 0) >> 32, x, bound, load(u64, operands, 32))
+def trips_ahead(sp: ptr, operands: Operands) -> u64:
+    places = operands.places
+    x = load(u256, sp - (places & HALF_MASK)) + widened(operands.addend)
+    limit = operands.limit
+    if (places >> HIGH) != 0:
+        limit = limit + load(u256, sp - (places >> HIGH))
+    return loop_trips(operands.check >> HIGH, x, limit, operands.step)
 
 
 @native
-def enter_loop(frame: Frame, gas: u64, sp: ptr, operands: ptr) -> u64:
+def enter_loop(frame: Frame, gas: u64, sp: ptr, operands: Operands) -> u64:
     """The gas left when the whole loop is paid for; FAILED, and nothing done, where it must run plainly."""
-    bounds = load(u64, operands, 0)
+    bounds = operands.check
     height = (u64(sp) & (STACK_ALIGN - 1)) >> 5
-    if height - (bounds & 0xFFFF) > ((bounds >> 16) & 0xFFFF):
+    if height - (bounds & QUARTER_MASK) > ((bounds >> ROOM) & QUARTER_MASK):
         return FAILED
     trips = trips_ahead(sp, operands)
     if trips >= MOST_TRIPS:
         return FAILED
-    each = load(u64, operands, 16)
-    once = load(u64, operands, 24)
-    cost = trips * (each & LOW) + (once & LOW)
-    most = cost + (trips + 1) * (each >> 32) + (once >> 32)  # the last test, which fails, has its share
+    each = operands.each
+    once = operands.once
+    cost = trips * (each & HALF_MASK) + (once & HALF_MASK)
+    most = cost + (trips + 1) * (each >> HIGH) + (once >> HIGH)  # the last test, which fails, has its share
     if most > MOST_GAS or most > gas + frame.reserve:
         return FAILED
     return charge(frame, gas, cost)
 
 
 @native
-def leave_loop(frame: Frame, gas: u64, sp: ptr, operands: ptr) -> u64:
+def leave_loop(frame: Frame, gas: u64, sp: ptr, operands: Operands) -> u64:
     """Gives back what was paid for iterations that will not run: to the reserve, or a slice would never end."""
-    back = trips_ahead(sp, operands) * load(u64, operands, 16) + load(u64, operands, 24)
+    back = trips_ahead(sp, operands) * operands.each + operands.once
     if slt(back, 0):
         return gas + back
     frame.reserve += back

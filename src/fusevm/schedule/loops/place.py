@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fusevm.evm.opcodes import BY_NAME
+from fusevm.schedule.loops.operands import LIMB, MIRRORED, RELATIONS, WORD_MASK, LoopOperands, check_of, pair_of
 from fusevm.schedule.loops.plan import LoopMetadata, LoopPlan, leaving_depths, loop_plans
 from fusevm.schedule.loops.unroll import start_of, unrolled
 from fusevm.schedule.loops.walk import NOWHERE, Edge, Node, slot
@@ -19,9 +20,6 @@ from fusevm.schedule.sections import Section, Token
 
 STACK_LIMIT = 1024
 PAID = -2  # a section's `needs` where its gas and bounds were seen to before
-RELATIONS = {"LT": 0, "LE": 1, "EQ": 2, "NE": 3, "GT": 4, "GE": 5, "SLT": 8, "SLE": 9, "SGT": 12, "SGE": 13}
-MIRROR = 4  # both sides and the step turned round
-LIMB = (1 << 64) - 1
 NOBODY = -2  # the node behind the last
 WORD = 32
 CONTROLS = frozenset(
@@ -194,15 +192,17 @@ class _Writer:
         label = self._label()
         self.waiting.append((copy, label))
         room = STACK_LIMIT - plan.grows - plan.needs
-        bounds = plan.needs | room << 16 if room >= 0 else STACK_LIMIT + 1
-        words = (
-            bounds | RELATIONS[counted.relation] << 32,
-            WORD * counted.slot | WORD * counted.bound_slot << 32,
-            plan.gas | plan.slack << 32,
-            plan.gas_to_test | plan.slack_once << 32,
-            *_counting(plan, counted.addend),
+        relation = RELATIONS[counted.relation]
+        operands = LoopOperands(
+            check=check_of(relation, plan.needs, room) if room >= 0 else check_of(relation, STACK_LIMIT + 1),
+            places=pair_of(WORD * counted.slot, WORD * counted.bound_slot),
+            each=pair_of(plan.gas, plan.slack),
+            once=pair_of(plan.gas_to_test, plan.slack_once),
+            step=_step(plan),
+            addend=counted.addend,
+            limit=counted.bound_addend & WORD_MASK,
         )
-        control = Control(words, (~label,))
+        control = Control(operands.words(), (~label,))
         return self._control(ENTRIES[plan.meta.kind], control, plan.meta.header)
 
     def _leave(self, copy: _Copy, node: Node, way: int) -> int:
@@ -216,16 +216,18 @@ class _Writer:
             run = plan.spine.get(number, run)
             if number == node.number:
                 break
-        words = (
-            RELATIONS[plan.counted.relation] << 32,
-            WORD * depth | WORD * bound << 32,
-            plan.gas,
-            plan.gas_to_test - run & LIMB,
-            *_counting(plan, plan.counted.addend - moved),
+        operands = LoopOperands(
+            check=check_of(RELATIONS[plan.counted.relation]),
+            places=pair_of(WORD * depth, WORD * bound),
+            each=plan.gas,
+            once=plan.gas_to_test - run & LIMB,
+            step=_step(plan),
+            addend=plan.counted.addend - moved,
+            limit=plan.counted.bound_addend & WORD_MASK,
         )
         label, edge = self._label(), node.edges[way]
         self._mark(label)
-        leave = self._control("LOOP_LEAVE", Control(words, ()), edge.pc)
+        leave = self._control("LOOP_LEAVE", Control(operands.words(), ()), edge.pc)
         tokens = [leave, Token("JUMP@", self._outside(copy, edge), edge.pc, 0)]
         self.sections.append(Section(edge.pc, 0, PAID, 0, tokens))
         return label
@@ -387,13 +389,9 @@ def _ends(name: str) -> bool:
     return name in ("JUMPI@", "JUMPI", "INVALID") or (name in BY_NAME and BY_NAME[name].ends)
 
 
-def _counting(plan: LoopPlan, addend: int) -> tuple[int, ...]:
-    """Step, what is added to the counter, and the bound or what is added to it."""
-    counted = plan.counted
-    step = -counted.step if RELATIONS[counted.relation] & MIRROR else counted.step
-    bound = counted.bound_addend & (1 << 256) - 1
-    limbs = tuple(bound >> shift & LIMB for shift in (0, 64, 128, 192))
-    return (step & LIMB, addend & LIMB, *limbs)
+def _step(plan: LoopPlan) -> int:
+    """Of the counter, as its relation looks at it."""
+    return -plan.counted.step if RELATIONS[plan.counted.relation] & MIRRORED else plan.counted.step
 
 
 def _negated(tokens: list[Token], pc: int) -> list[Token]:

@@ -1,0 +1,236 @@
+"""What native code asks Python for while it runs: accounts, storage slots, code, block hashes, precompiles."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Generator
+
+from fusevm.chain.state import Account as StateAccount
+from fusevm.evm.precompiles import PrecompileFailure
+from fusevm.native.emit.build import Library
+from fusevm.native.host.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
+from fusevm.native.host.ledger import BODY, HEAD, native_word, require_native_nonce
+from fusevm.native.host.precompiles import run_precompile
+from fusevm.native.host.tables import NativeLimit, Tables
+from fusevm.native.host.views import packed, packed_whole, view_at
+from fusevm.native.host.world import World
+from fusevm.native.layout import (
+    ACCOUNT_ALIVE,
+    ACCOUNT_BLANK,
+    ACCOUNT_CREATED,
+    ACCOUNT_DESTROYED,
+    ACCOUNT_DOOMED,
+    ACCOUNT_HASHED,
+    ACCOUNT_NEW,
+    ACCOUNT_PRECOMPILE,
+    ACCOUNT_STORED,
+    ACCOUNT_TRACELESS,
+    ACCOUNT_VOID,
+    ACCOUNT_WARM,
+    QUESTIONS,
+    SLOT_WARM,
+    WORD,
+    Account,
+    BlockHash,
+    InitCode,
+    Slot,
+)
+from fusevm.native.runtime.memory import FAILED
+
+_Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
+_ACCOUNT = struct.Struct(HEAD.format + f"{len(NO_ACCOUNT)}s")
+_SLOT_HEAD = packed(Slot, "account flags key")
+_SLOT_HEAD_AT = Slot.offset("account")
+_SLOT_VALUE, _SLOT_ORIGINAL = Slot.offset("value"), Slot.offset("original")
+_INIT_CODE = packed_whole(InitCode, "hash size code schedule jumps entry")
+_CODE, _CODE_HASH = Account.offset("code"), Account.offset("code_hash")
+_KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
+_NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an address nobody has used
+_ZERO = bytes(WORD)
+_LONG = 4_096  # bytes: copying less costs little
+
+
+class Questions:
+    """Answers them, for one engine; the fields of the native engine that hold their addresses name them."""
+
+    def __init__(self, world: World, tables: Tables, codes: Codes, native: Library) -> None:
+        self._world = world
+        self._tables = tables
+        self._codes = codes
+        self._native = native
+        self._account_map = tables.accounts.map
+        self._account_shift = tables.accounts.skip - tables.accounts.address
+        self._passing = tables.accounts.address + tables.caps.accounts * Account.byte_size()  # to look at, not to keep
+        self._callbacks = {name: _Callback(self._guarded(getattr(self, f"_{name}"))) for name in QUESTIONS}
+        for name, callback in self._callbacks.items():
+            setattr(tables.shared, name, ctypes.cast(callback, ctypes.c_void_p).value)
+
+    def _guarded(self, function: Callable[[int], None]) -> Callable[[int], int]:
+        """Nothing may be raised through native frames: the error is kept, and raised again outside.
+
+        A function would not do: Ctrl-C is noticed as it is entered, before its `try`. A generator resumes inside.
+        """
+
+        def callback() -> Generator[int, int, None]:
+            answer = 0
+            while True:
+                try:
+                    while True:
+                        address = yield answer
+                        function(address)
+                        answer = 0
+                except GeneratorExit:
+                    return
+                except BaseException as error:
+                    self._world.error, answer = error, 1
+
+        running = callback()
+        next(running)
+        return running.send
+
+    def _load_slot(self, address: int) -> None:
+        table, at = self._tables.slots, address - self._tables.slots.address
+        number, _, raw_key = _SLOT_HEAD.unpack_from(table.map, table.skip + at + _SLOT_HEAD_AT)
+        account, key, state = self._world.addresses[number], int.from_bytes(raw_key, "little"), self._world.state
+        value = state.account(account).storage.get(key, 0)
+        if value:
+            raw = value.to_bytes(WORD, "little")
+            table.write(at + _SLOT_VALUE, raw)
+            table.write(at + _SLOT_ORIGINAL, raw)
+        original = state.original.get((account, key))  # written before this message began, as by an enclosing one
+        if original is not None:
+            table.write(at + _SLOT_ORIGINAL, original.to_bytes(WORD, "little"))
+        if state.warm_slots and (account, key) in state.warm_slots:
+            view_at(Slot, address).flags = SLOT_WARM
+
+    def _load_account(self, address: int) -> None:
+        if self._world.context.deadline is not None:
+            self._world.look_at_clock()
+        data, state = self._account_map, self._world.state
+        at = address + self._account_shift
+        where = self._world.address_at(at)
+        if where in self._world.entries:
+            self._load_again(at, where)
+            return
+        number = 0
+        if address != self._passing:
+            self._world.entries[where] = address
+            number = self._world.number(where)
+        flags = 0
+        if self._world.all_warm or where in self._world.initially_warm or where in state.always_warm:
+            flags = ACCOUNT_WARM
+        if where not in self._world.precompiles and not state.exists(where):
+            if not (state.original or state.warm_slots):
+                flags |= ACCOUNT_BLANK
+            flags |= _NOBODY if self._world.voids else ACCOUNT_VOID
+            _ACCOUNT.pack_into(data, at + BODY, number, flags, 0, _ZERO, NO_ACCOUNT)
+            return
+        account = state.account(where)
+        if self._world.is_blank(account):
+            flags |= ACCOUNT_BLANK
+        self._describe(at, where, account, number, flags, native_word(account.balance))
+
+    def _load_again(self, at: int, where: bytes) -> None:
+        """An account may have changed natively since it was looked at, or may have been undone."""
+        self._world.learn()
+        _, known, _, raw_balance = HEAD.unpack_from(self._account_map, at + BODY)
+        self._describe(
+            at, where, self._world.state.account(where), self._world.number(where), known & _KEPT, raw_balance
+        )
+
+    def _describe(
+        self, at: int, where: bytes, account: StateAccount, number: int, flags: int, raw_balance: bytes
+    ) -> None:
+        if account.storage:
+            flags |= ACCOUNT_STORED
+        if where in self._world.state.destroyed and where not in self._world.destroyed:
+            flags |= ACCOUNT_DOOMED
+        if where in self._world.state.created and not flags & ACCOUNT_CREATED:
+            flags |= ACCOUNT_NEW
+        require_native_nonce(account.nonce)
+        more, fields = self._nature(where, account)
+        described = number, flags | more, account.nonce, raw_balance, fields
+        _ACCOUNT.pack_into(self._account_map, at + BODY, *described)
+
+    def _nature(self, where: bytes, account: StateAccount) -> tuple[int, bytes]:
+        """What calling the account means, as flags, and the fields about its code."""
+        code, there = account.code, self._world.state.exists(where)
+        if where in self._world.precompiles:
+            flags = ACCOUNT_PRECOMPILE
+            fields = code_fields(code) if code else NO_ACCOUNT if account.empty else NO_CODE
+        elif code:
+            flags, fields = self._codes.facts_of(code)
+        else:
+            flags, fields = ACCOUNT_VOID, NO_ACCOUNT if account.empty else NO_CODE
+        if not self._world.voids:
+            return (flags | ACCOUNT_TRACELESS | ACCOUNT_ALIVE if there else flags), fields
+        if not account.empty:
+            return flags | ACCOUNT_TRACELESS | ACCOUNT_ALIVE, fields
+        return (flags if there else flags | ACCOUNT_TRACELESS), fields  # an empty account would be touched
+
+    def _load_init_code(self, address: int) -> None:
+        self._world.look_at_clock()
+        table = self._tables.init_codes
+        at = table.skip + address - table.address
+        hashed, size, place, *_ = _INIT_CODE.unpack_from(table.map, at)
+        schedule = self._codes.init_code(ctypes.string_at(place, size), self._running)
+        places = schedule.code_base, schedule.base, schedule.jumps_base, schedule.entry
+        _INIT_CODE.pack_into(table.map, at, hashed, size, *places)
+
+    def _running(self) -> set[int]:
+        """Where the tables of jumps of frames are."""
+        tables = self._tables
+        return {view.jumps for view in tables.views[: tables.depth() + 1]}
+
+    def _load_code(self, address: int) -> None:
+        self._world.look_at_clock()
+        self._world.learn()
+        table = self._tables.accounts
+        at = table.skip + address - table.address
+        account = self._world.state.account(self._world.address_at(at))
+        places = self._codes.places(account.code, self._running, self._forget_schedules)
+        start = at + _CODE
+        table.map[start : start + len(places)] = places
+
+    def _forget_schedules(self) -> None:
+        self._native.forget_schedules(self._tables.address)
+
+    def _hash_code(self, address: int) -> None:
+        self._world.learn()
+        table = self._tables.accounts
+        at = table.skip + address - table.address
+        account = self._world.state.account(self._world.address_at(at))
+        start, code_hash = at + _CODE_HASH, account.code_hash()
+        table.map[start : start + WORD] = code_hash[::-1]
+        self._codes.note_hash(account.code, code_hash)
+        view_at(Account, address).flags |= ACCOUNT_HASHED
+
+    def _run_precompile(self, address: int) -> None:
+        self._world.look_at_clock()
+        table, shared, context = self._tables.accounts, self._tables.shared, self._world.context
+        at = table.skip + address - table.address
+        contract = self._world.precompiles[self._world.address_at(at)]
+        size, gas = shared.asked_size, shared.asked_gas
+        shared.answer_size = FAILED
+        if size > _LONG:  # what is not read, or not paid for, is not even copied
+            view = self._tables.memory.view(shared.asked_data, size)
+            size = contract.reads(view)
+            if size > _LONG and contract.gas(view, context.fork) > gas:
+                return
+        data = ctypes.string_at(shared.asked_data, size)
+        price = contract.gas(data, context.fork)
+        if price <= gas:
+            try:
+                output = run_precompile(contract, data, context.fork, price, context.deadline)
+            except PrecompileFailure:
+                return
+            if len(output) > self._tables.output.size:
+                raise NativeLimit(f"{self._tables.output.size >> 20} MiB of a precompile's output")
+            self._tables.output.write(0, output)
+            shared.answer_size, shared.answer_gas = len(output), gas - price
+
+    def _load_block_hash(self, address: int) -> None:
+        self._world.hashes_asked = True
+        entry = view_at(BlockHash, address)
+        entry.hash = int.from_bytes(self._world.context.block.hash_of(entry.number - 1), "big")
