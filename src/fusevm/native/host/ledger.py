@@ -225,8 +225,6 @@ class NativeLedger:
 
     def undo_unsettled(self, state: State) -> None:
         """What changed in a call that never was, as it was."""
-        if not (self.changed or self.made or self.destroyed):
-            return
         for address, before in self.changed.items():
             if before.account is None:
                 state.remove(address)

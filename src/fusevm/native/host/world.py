@@ -86,7 +86,8 @@ class World(NativeLedger):
     def end(self, state: State) -> None:
         """Nothing is running any more; changes not settled are those of a call that never was."""
         self.calls += 1
-        self.undo_unsettled(state)
+        if self.changed or self.made or self.destroyed:
+            self.undo_unsettled(state)
         state.warm_addresses = self.initially_warm
         self.busy = False
         state.ledger = None  # last: until then, whoever finds the state abandoned ends this once more
