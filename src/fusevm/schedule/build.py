@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from itertools import islice, repeat
 from typing import NamedTuple
 
@@ -117,38 +117,75 @@ def build_schedule(
 
     A fused loop has no sections to stop at, so there are none beside probes.
     """
-    trie = handlers.trie
-    words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
-    jumps = array("I", bytes(4 * (len(code) + 1)))
-    fixups: list[tuple[int, Token]] = []
-    handled: list[int] = []  # where handlers stand
-    units: list[Unit] = []
     dests = jumpdests(code)
     sections = threaded(sections_of(code, fork, handlers.native, dests), dests)
     if loops and handlers.loops and not probes:
         layout = with_loops(sections, dests, len(code))
     else:
         layout = Layout(sections, {}, [], [])
-    labels: dict[int, int] = {}
-    pass_on = 0 if keep_units or probes else handlers.addresses.get(("SECTION", "JUMP@"), 0)
-    numbered = enumerate(layout.sections)
-    for index, section in numbered:
-        if pass_on and section.row > 1 and (alike := _alike(layout, index)) > 1:  # as below, but all of them at once
-            at, cost = len(words), section.gas // section.row
-            charges = range(section.gas, section.gas - alike * cost, -cost)
-            words += [word for gas in charges for word in (pass_on, gas | STACK_LIMIT << 48, 0)]
-            jumps[section.pc : section.pc + alike] = array("I", range(at, len(words), 3))
-            handled += range(at, len(words), 3)
-            fixups += zip(range(at + 2, len(words), 3), repeat(section.tokens[0]), strict=False)
-            deque(islice(numbered, alike - 1), maxlen=0)
-            continue
-        if index in layout.labels:
-            labels |= dict.fromkeys(layout.labels[index], len(words))
-        # The plain code comes before copies of it, and a loop's entry before its header: who is first is jumped to.
-        if section.needs != -1 and section.pc in dests and not jumps[section.pc]:
-            jumps[section.pc] = len(words)
-        tokens = with_header(section)
-        if probes:
+    writer = _Writer(code, dests, handlers, layout, keep_units=keep_units, probes=probes)
+    writer.write()
+    writer.resolve()
+    return writer.schedule()
+
+
+class _Writer:
+    """A schedule being written: first the words, with places left open, then the places."""
+
+    def __init__(
+        self,
+        code: bytes,
+        dests: Container[int],
+        handlers: Handlers,
+        layout: Layout,
+        *,
+        keep_units: bool,
+        probes: bool,
+    ) -> None:
+        self.code = code
+        self.dests = dests
+        self.handlers = handlers
+        self.layout = layout
+        self.keep_units = keep_units
+        self.probes = probes
+        self.words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
+        self.jumps = array("I", bytes(4 * (len(code) + 1)))
+        self.fixups: list[tuple[int, Token]] = []  # words that are places, and the jumps they belong to
+        self.handled: list[int] = []  # where handlers stand
+        self.units: list[Unit] = []
+        self.labels: dict[int, int] = {}
+
+    def write(self) -> None:
+        """Every section. Hostile code has one per byte, so nothing is called that is not needed for each."""
+        words, jumps, dests, labels = self.words, self.jumps, self.dests, self.layout.labels
+        at_once = not (self.keep_units or self.probes) and ("SECTION", "JUMP@") in self.handlers.addresses
+        numbered = enumerate(self.layout.sections)
+        for index, section in numbered:
+            if at_once and section.row > 1 and (alike := _alike(self.layout, index)) > 1:
+                self._write_row(section, alike)
+                deque(islice(numbered, alike - 1), maxlen=0)
+                continue
+            if index in labels:
+                self.labels |= dict.fromkeys(labels[index], len(words))
+            # The plain code comes before copies of it, and a loop's entry before its header: the first is jumped to.
+            if section.needs != -1 and section.pc in dests and not jumps[section.pc]:
+                jumps[section.pc] = len(words)
+            self._write_section(section)
+
+    def _write_row(self, section: Section, alike: int) -> None:
+        """JUMPDESTs of a row: what `_write_section` would do with each, for all of them at once."""
+        words, at, cost = self.words, len(self.words), section.gas // section.row
+        pass_on = self.handlers.addresses["SECTION", "JUMP@"]
+        charges = range(section.gas, section.gas - alike * cost, -cost)
+        words += [word for gas in charges for word in (pass_on, gas | STACK_LIMIT << 48, 0)]
+        self.jumps[section.pc : section.pc + alike] = array("I", range(at, len(words), 3))
+        self.handled += range(at, len(words), 3)
+        self.fixups += zip(range(at + 2, len(words), 3), repeat(section.tokens[0]), strict=False)
+
+    def _write_section(self, section: Section) -> None:
+        """Its handlers: the longest sequence that has one wins."""
+        words, trie, tokens = self.words, self.handlers.trie, with_header(section)
+        if self.probes:
             tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
         at, count = 0, len(tokens)
         stops = fewest(tokens, trie) if section.needs == PAID else ()  # what loops run is worth a longer look
@@ -165,53 +202,66 @@ def build_schedule(
                 node = branch.behind
             if best is None:
                 raise KeyError(f"no handler for {tokens[at].name}")
-            if keep_units:
-                units.append(Unit(len(words), best.sequence, tuple(tokens[at:end]), None if at else section))
-            handled.append(len(words))
+            if self.keep_units:
+                self.units.append(Unit(len(words), best.sequence, tuple(tokens[at:end]), None if at else section))
+            self.handled.append(len(words))
             words.append(best.address)
             for position, operand in best.operands:
                 token = tokens[at + position]
                 if operand == NUMBER:
                     words.append(token[1])
                 elif operand == TARGET:
-                    fixups.append((len(words), token))
+                    self.fixups.append((len(words), token))
                     words.append(0)
-                elif operand == WIDE:
-                    value = token[1]
-                    words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
-                elif operand == PC:
-                    words.append(token.pc)
                 else:
-                    control = layout.controls[token.operand]
-                    words += control.words
-                    fixups += [
-                        (len(words) + n, token._replace(operand=target)) for n, target in enumerate(control.targets)
-                    ]
-                    words += [0] * len(control.targets)
+                    self._write_operand(token, operand)
             at = end
-    for index, token in fixups:
-        if token.operand < 0:
-            place = labels[~token.operand]
+
+    def _write_operand(self, token: Token, operand: int) -> None:
+        words = self.words
+        if operand == WIDE:
+            value = token[1]
+            words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
+        elif operand == PC:
+            words.append(token.pc)
         else:
-            place = jumps[token.operand] if token.operand < len(code) else 0
-        if not place:  # fails when it is taken, at a place of its own that tells which jump it was
-            place = len(words)
-            handled.append(place)
-            words.append(handlers.addresses[("BADJUMP",)])
-            if keep_units:
-                units.append(Unit(place, ("BADJUMP",), (token,), None))
-        words[index] = place
-    packed = array("Q", words)
-    base = packed.buffer_info()[0]
-    kinds = bytearray(len(words))
-    for index in handled:
-        kinds[index] = HANDLER
-    for index, _ in fixups:
-        kinds[index] = PLACE
-        packed[index] = base + 8 * packed[index]
-    schedule = Schedule(packed, jumps, code, units, kinds)
-    schedule.fused_loops = any(loop.fused for loop in layout.loops)
-    return schedule
+            control = self.layout.controls[token.operand]
+            words += control.words
+            for target in control.targets:
+                self.fixups.append((len(words), token._replace(operand=target)))
+                words.append(0)
+
+    def resolve(self) -> None:
+        """Fills in the places, as numbers of words."""
+        words, jumps, size = self.words, self.jumps, len(self.code)
+        for index, token in self.fixups:
+            if token.operand < 0:
+                place = self.labels[~token.operand]
+            else:
+                place = jumps[token.operand] if token.operand < size else 0
+            words[index] = place or self._bad_jump(token)
+
+    def _bad_jump(self, token: Token) -> int:
+        """A jump to nowhere fails when it is taken, at a place of its own that tells which jump it was."""
+        place = len(self.words)
+        self.handled.append(place)
+        self.words.append(self.handlers.addresses[("BADJUMP",)])
+        if self.keep_units:
+            self.units.append(Unit(place, ("BADJUMP",), (token,), None))
+        return place
+
+    def schedule(self) -> Schedule:
+        packed = array("Q", self.words)
+        base = packed.buffer_info()[0]
+        kinds = bytearray(len(packed))
+        for index in self.handled:
+            kinds[index] = HANDLER
+        for index, _ in self.fixups:
+            kinds[index] = PLACE
+            packed[index] = base + 8 * packed[index]
+        schedule = Schedule(packed, self.jumps, self.code, self.units, kinds)
+        schedule.fused_loops = any(loop.fused for loop in self.layout.loops)
+        return schedule
 
 
 def _alike(layout: Layout, index: int) -> int:

@@ -109,20 +109,41 @@ def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
         revert_to(engine, mark)  # whoever looks for the reason must find the accounts as they were
         return gas
     available = gas + frame.reserve
-    given = available - (available >> 6)
     requested = load(u256, top - 32)
-    if requested < u256(given):
-        given = u64(requested)
-    if engine.all_but_64th == 0:
-        given = u64(requested)
-        if requested > u256(available):
-            revert_to(engine, mark)
-            return FAILED
+    if engine.all_but_64th == 0 and requested > u256(available):
+        revert_to(engine, mark)
+        return FAILED
+    given = handed_on(engine, available, requested)
     frame.ip = ip
     frame.sp = args - 128
     frame.returned_size = 0
     frame.call_offset = start_of(args - 96)
     frame.call_size = clamp(load(u256, args - 128))
+    return enter(engine, frame, gas, given, args, account, runner, value, kind)
+
+
+@inlined
+def handed_on(engine: Engine, available: u64, requested: u256) -> u64:
+    """The gas a callee gets: what is requested, but no more than all but a 64th, from EIP-150 on."""
+    most = available - (available >> 6)
+    if engine.all_but_64th == 0 or requested < u256(most):
+        return u64(requested)
+    return most
+
+
+@inlined
+def enter(
+    engine: Engine,
+    frame: Frame,
+    gas: u64,
+    given: u64,
+    args: ptr,
+    account: Account,
+    runner: Account,
+    value: u256,
+    kind: u64,
+) -> u64:
+    """A call that is paid for: the child frame, or the answer where no code runs."""
     stipend: u64 = 0
     if value != 0:
         stipend = STIPEND

@@ -11,7 +11,22 @@ none or nobody has looked, KNOWN where there is one, else the number of the word
 from __future__ import annotations
 
 from fusevm.evm.bytecode import JUMPDEST, PUSH0
-from fusevm.native.lang import Struct, bswap, exported, inlined, load, native, ptr, slt, store, u8, u32, u64, u256
+from fusevm.native.lang import (
+    Struct,
+    bswap,
+    exported,
+    inlined,
+    load,
+    local,
+    native,
+    ptr,
+    slt,
+    store,
+    u8,
+    u32,
+    u64,
+    u256,
+)
 from fusevm.native.layout import Engine, Frame, PlainOp, Status
 from fusevm.schedule.build import STACK_LIMIT
 from fusevm.schedule.sections import ENDS_BLOCK, ENDS_SECTION, GOES_ON, ROLE_ASK, ROLE_DEST, ROLE_PC, ROLE_PUSH
@@ -44,100 +59,142 @@ class Origin(Struct):
     opens: u64  # whether it opens a block
 
 
+class Draft(Struct):
+    """What is being written, in numbers of words and units of gas. A block has one section or more."""
+
+    count: u64  # words written
+    opened: u64  # whether a block is being written
+    head: u64  # where its bounds go, and the gas of its first section
+    place: u64  # where the gas of the running section goes
+    first_gas: u64
+    gas: u64  # of the running section
+    height: u64  # of the stack, from the block's start
+    needs: u64
+    grows: u64
+
+
 HEADER = PlainCode.byte_size()
 ORIGIN_SIZE = Origin.byte_size()
+DRAFT_LIMBS = Draft.byte_size() // 8
 
 
 @exported
 def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
     """Writes the schedule from an instruction on; the number of its first word, or 0 where there is no room."""
     words = engine.plain_words
-    jumps: ptr = plain + HEADER
-    count = engine.plain_count
-    if count + CHUNK_WORDS > engine.plain_limit:
+    begin = engine.plain_count
+    if begin + CHUNK_WORDS > engine.plain_limit:
         return 0
-    begin = count
+    room = local(u64, DRAFT_LIMBS)
+    draft = Draft(room)
+    draft.count = begin
+    draft.opened = 0
     stop = pc + CHUNK
-    opened: u64 = 0  # whether a block is being written
-    head: u64 = 0  # where its bounds go, and the gas of its first section
-    place: u64 = 0  # where the gas of the running section goes
-    first_gas: u64 = 0
-    gas: u64 = 0
-    height: u64 = 0
-    needs: u64 = 0
-    grows: u64 = 0
     while True:
-        op = PlainOp(plain.ops + END * OP_SIZE)
-        if pc < plain.size:
-            op = PlainOp(plain.ops + u64(load(u8, plain.code, pc)) * OP_SIZE)
-        if op.role == ROLE_DEST:
-            known = u64(load(u32, jumps, pc << 2))
-            if opened != 0:
-                end_block(words, head, place, first_gas, gas, needs, grows)
-                opened = 0
-            if known > KNOWN:  # it is written already; the first one never is
-                store(words, count << 3, PlainOp(plain.ops + GO_ON * OP_SIZE).handler)
-                store(words, (count + 1) << 3, words + (known << 3))
-                engine.plain_count = count + 2
-                return begin
-            if pc < stop:
-                store(jumps, pc << 2, u32(count))
-        if opened == 0:
-            if pc >= stop:
-                break
-            note_origin(engine, count, pc, 1)
-            store(words, count << 3, PlainOp(plain.ops + SECTION * OP_SIZE).handler)
-            head = count + 1
-            place = head
-            count += 2
-            gas = 0
-            height = 0
-            needs = 0
-            grows = 0
-            opened = 1
-        elif pc >= stop:
-            end_block(words, head, place, first_gas, gas, needs, grows)
+        op = PlainOp(op_at(plain, pc))
+        if op.role == ROLE_DEST and arrive(words, plain, draft, pc, stop) != 0:
+            engine.plain_count = draft.count
+            return begin
+        if pc >= stop:
             break
-        gas += op.gas
-        if slt(needs, op.pops - height):
-            needs = op.pops - height
-        height += op.delta
-        if slt(grows, height):
-            grows = height
-        if op.role != ROLE_DEST:
-            store(words, count << 3, op.handler)
-            count += 1
-        if op.role == ROLE_PUSH:
-            if op.immediate <= SHORT:
-                store(words, count << 3, u64(pushed(plain.code, plain.size, pc + 1, op.immediate)))
-                count += 1
-            else:
-                store(words, count << 3, pushed(plain.code, plain.size, pc + 1, op.immediate))
-                count += 4
-        elif op.role == ROLE_ASK or op.role == ROLE_PC:
-            store(words, count << 3, pc)
-            count += 1
+        if draft.opened == 0:
+            open_block(engine, plain, draft, pc)
+        write_op(words, plain, draft, op, pc)
         pc += op.immediate + 1
         if op.ending == ENDS_SECTION:
-            if place == head:
-                first_gas = gas
-            else:
-                store(words, place << 3, gas)
-            note_origin(engine, count, pc, 0)
-            store(words, count << 3, PlainOp(plain.ops + GAS_SECTION * OP_SIZE).handler)
-            place = count + 1
-            count += 2
-            gas = 0
+            next_section(engine, plain, draft, pc)
         elif op.ending != GOES_ON:
-            end_block(words, head, place, first_gas, gas, needs, grows)
-            opened = 0
+            end_block(words, draft)
             if op.ending == JUMPS:
-                engine.plain_count = count
+                engine.plain_count = draft.count
                 return begin
-    store(words, count << 3, PlainOp(plain.ops + WRITE_ON * OP_SIZE).handler)
-    store(words, (count + 1) << 3, pc)
-    engine.plain_count = count + 2
+    if draft.opened != 0:
+        end_block(words, draft)
+    put(words, draft, handler_of(plain, WRITE_ON))
+    put(words, draft, pc)
+    engine.plain_count = draft.count
     return begin
+
+
+@inlined
+def op_at(plain: PlainCode, pc: u64) -> ptr:
+    """What stands at a pc; past the code's end, END."""
+    if pc < plain.size:
+        return plain.ops + u64(load(u8, plain.code, pc)) * OP_SIZE
+    return plain.ops + END * OP_SIZE
+
+
+@inlined
+def handler_of(plain: PlainCode, number: u64) -> u64:
+    return PlainOp(plain.ops + number * OP_SIZE).handler
+
+
+@inlined
+def put(words: ptr, draft: Draft, word: u64) -> None:
+    store(words, draft.count << 3, word)
+    draft.count += 1
+
+
+@inlined
+def arrive(words: ptr, plain: PlainCode, draft: Draft, pc: u64, stop: u64) -> u64:
+    """A JUMPDEST ends the block before it. Whether its own is written already; the first one never is."""
+    jumps: ptr = plain + HEADER
+    known = u64(load(u32, jumps, pc << 2))
+    if draft.opened != 0:
+        end_block(words, draft)
+    if known > KNOWN:
+        put(words, draft, handler_of(plain, GO_ON))
+        put(words, draft, u64(words) + (known << 3))
+        return 1
+    if pc < stop:
+        store(jumps, pc << 2, u32(draft.count))
+    return 0
+
+
+@inlined
+def open_block(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
+    note_origin(engine, draft.count, pc, 1)
+    put(engine.plain_words, draft, handler_of(plain, SECTION))
+    draft.head = draft.count
+    draft.place = draft.count
+    draft.count += 1
+    draft.gas = 0
+    draft.height = 0
+    draft.needs = 0
+    draft.grows = 0
+    draft.opened = 1
+
+
+@inlined
+def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -> None:
+    """An instruction's handler and operand; what it costs, and does to the stack, is added up."""
+    draft.gas += op.gas
+    if slt(draft.needs, op.pops - draft.height):
+        draft.needs = op.pops - draft.height
+    draft.height += op.delta
+    if slt(draft.grows, draft.height):
+        draft.grows = draft.height
+    if op.role != ROLE_DEST:
+        put(words, draft, op.handler)
+    if op.role == ROLE_PUSH:
+        if op.immediate <= SHORT:
+            put(words, draft, u64(pushed(plain.code, plain.size, pc + 1, op.immediate)))
+        else:
+            store(words, draft.count << 3, pushed(plain.code, plain.size, pc + 1, op.immediate))
+            draft.count += 4
+    elif op.role == ROLE_ASK or op.role == ROLE_PC:
+        put(words, draft, pc)
+
+
+@inlined
+def next_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
+    """The block goes on, with another section."""
+    end_section(engine.plain_words, draft)
+    note_origin(engine, draft.count, pc, 0)
+    put(engine.plain_words, draft, handler_of(plain, GAS_SECTION))
+    draft.place = draft.count
+    draft.count += 1
+    draft.gas = 0
 
 
 @inlined
@@ -202,18 +259,25 @@ def write_on(engine: Engine, frame: Frame) -> u64:
     return CALLING
 
 
-@native
-def end_block(words: ptr, head: u64, place: u64, first_gas: u64, gas: u64, needs: u64, grows: u64) -> None:
-    """As `fuse.schedule.with_header` has it."""
-    if place == head:
-        first_gas = gas
+@inlined
+def end_section(words: ptr, draft: Draft) -> None:
+    """The gas of the running section is known; the first one's stands with the block's bounds."""
+    if draft.place == draft.head:
+        draft.first_gas = draft.gas
     else:
-        store(words, place << 3, gas)
-    room = u64(STACK_LIMIT) - grows - needs
+        store(words, draft.place << 3, draft.gas)
+
+
+@inlined
+def end_block(words: ptr, draft: Draft) -> None:
+    """As `schedule.build.with_header` has it."""
+    end_section(words, draft)
+    room = u64(STACK_LIMIT) - draft.grows - draft.needs
     bounds: u64 = (STACK_LIMIT + 1) << 32
     if not slt(room, 0):
-        bounds = needs << 32 | room << 48
-    store(words, head << 3, first_gas | bounds)
+        bounds = draft.needs << 32 | room << 48
+    store(words, draft.head << 3, draft.first_gas | bounds)
+    draft.opened = 0
 
 
 @inlined

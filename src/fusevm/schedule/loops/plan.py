@@ -224,30 +224,55 @@ def _pcs(nodes: list[Node]) -> tuple[int, ...]:
 
 
 def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan | None]:
-    nodes = shape.nodes
-    latch: State | None = None
-    for number in shape.latches:
-        after = nodes[number].after
-        latch = after if latch is None else joined(latch, after)
-        if latch is None or latch.height:
-            raise Refused("the stack's height changes from one iteration to the next")
-    assert latch is not None
+    latch = _joined_latch(shape)
     meta = _described(shape, meta, latch)
-    for number in shape.members:
-        if nodes[number].block.observed:
-            raise Refused(f"{nodes[number].block.observed} looks at the gas counter, or may leave to Python")
-        if any(edge.pc == UNKNOWN for edge in nodes[number].edges):
-            raise Refused("a jump inside goes where nobody knows")
+    _require_unobserved(shape)
     counted = next((each for each in (_counted(shape, latch, *leaving) for leaving in shape.exits) if each), None)
     if counted is None:
         shape.kind = meta.kind if meta.kind == "endless" else "uncounted"
         raise Refused(meta.reason or _why_uncounted(shape, latch))
-    exit_edge = nodes[counted.node].edges[counted.way]
-    to_test = shape.spine[counted.node]
-    early = [leaving for leaving in shape.exits if leaving != (counted.node, counted.way)]
-    early = [(number, way) for number, way in early if not _halts(shape, nodes[number].edges[way])]
-    needs = max(node.block.needs - node.before.height for node in (nodes[each] for each in shape.spine))
-    grows = max(node.block.grows + node.before.height for node in (nodes[each] for each in shape.spine))
+    plan = _plan_of(shape, meta, counted)
+    shape.kind = plan.meta.kind
+    try:
+        _require_bounded(shape, plan)
+    except Refused as refusal:  # all is known of it, but it cannot be charged at once
+        return replace(plan.meta, reason=str(refusal)), None
+    plan.meta = replace(plan.meta, fused=True)
+    return plan.meta, plan
+
+
+def _joined_latch(shape: Shape) -> State:
+    """The stack as an iteration leaves it, whichever latch it takes."""
+    latch: State | None = None
+    for number in shape.latches:
+        after = shape.nodes[number].after
+        latch = after if latch is None else joined(latch, after)
+        if latch is None or latch.height:
+            raise Refused("the stack's height changes from one iteration to the next")
+    assert latch is not None
+    return latch
+
+
+def _require_unobserved(shape: Shape) -> None:
+    for number in shape.members:
+        node = shape.nodes[number]
+        if node.block.observed:
+            raise Refused(f"{node.block.observed} looks at the gas counter, or may leave to Python")
+        if any(edge.pc == UNKNOWN for edge in node.edges):
+            raise Refused("a jump inside goes where nobody knows")
+
+
+def _plan_of(shape: Shape, meta: LoopMetadata, counted: Counted) -> LoopPlan:
+    """The plan of a counted loop, its early exits included."""
+    nodes, to_test = shape.nodes, shape.spine[counted.node]
+    early = [
+        (number, way)
+        for number, way in shape.exits
+        if (number, way) != (counted.node, counted.way) and not _halts(shape, nodes[number].edges[way])
+    ]
+    spine = [nodes[each] for each in shape.spine]
+    needs = max(0, *(node.block.needs - node.before.height for node in spine))
+    grows = max(0, *(node.block.grows + node.before.height for node in spine))
     bottom = nodes[counted.node].number in shape.latches
     meta = replace(
         meta,
@@ -255,31 +280,28 @@ def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan |
         end_value=counted.bound_addend if not counted.bound_slot else None,
         increment=counted.step,
         comparison=counted.relation,
-        exit_pc=exit_edge.pc,
+        exit_pc=nodes[counted.node].edges[counted.way].pc,
         early_exits=tuple(nodes[number].edges[way].pc for number, way in early),
         gas_per_iteration=shape.gas,
         gas_to_test=to_test,
-        min_stack=max(needs, 0),
-        max_stack=max(grows, 0),
+        min_stack=needs,
+        max_stack=grows,
     )
-    shape.kind = meta.kind
     needs = max(needs, counted.slot, counted.bound_slot)
-    plan = LoopPlan(meta, nodes, shape.members, shape.spine, counted, shape.gas, to_test, max(needs, 0), max(grows, 0))
+    return LoopPlan(meta, nodes, shape.members, shape.spine, counted, shape.gas, to_test, needs, grows, early=early)
+
+
+def _require_bounded(shape: Shape, plan: LoopPlan) -> None:
+    """All that an iteration may be charged fits the operands; where it can be left early, that is known too."""
     if shape.gas > MOST_GAS:
-        return replace(meta, reason="an iteration costs more than a section may"), None
-    if early:
-        try:
-            plan.slack, plan.slack_once = _slack(shape)
-            if plan.slack > MOST_GAS:
-                raise Refused("it can be left early, and may cost more than a section")
-        except Refused as refusal:
-            return replace(meta, reason=str(refusal)), None
-        plan.early = early
-        for number, _ in early:
-            if not leaving_depths(plan, number):
-                return replace(meta, reason="an early exit has lost sight of the counter or the bound"), None
-    meta = plan.meta = replace(meta, fused=True)
-    return meta, plan
+        raise Refused("an iteration costs more than a section may")
+    if not plan.early:
+        return
+    plan.slack, plan.slack_once = _slack(shape)
+    if plan.slack > MOST_GAS:
+        raise Refused("it can be left early, and may cost more than a section")
+    if not all(leaving_depths(plan, number) for number, _ in plan.early):
+        raise Refused("an early exit has lost sight of the counter or the bound")
 
 
 def _described(shape: Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
