@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
+from fusevm.native.emit.llvm_words import V
 from fusevm.native.emit.state import I8, I32, I64, I256, Handler, Opcode
 from fusevm.native.lang import PTR
 from fusevm.native.layout import STACK_ALIGN, Status
@@ -13,7 +12,7 @@ from fusevm.native.runtime import loop_counts as loops
 from fusevm.native.runtime import memory
 
 
-def _truth(handler: Handler, value: Any) -> Any:
+def _truth(handler: Handler, value: V) -> ir.Value:
     return handler.build.icmp_unsigned("!=", value.value, ir.Constant(I256, 0))
 
 
@@ -35,7 +34,7 @@ def gas_section(handler: Handler) -> None:
     _take(handler, handler.next_operand(I64))
 
 
-def _take(handler: Handler, cost: Any) -> None:
+def _take(handler: Handler, cost: ir.Value) -> None:
     """Charges a section; a slice that is used up goes back to Python, which hands out another."""
     build = handler.build
     left = build.sub(handler.gas, cost)
@@ -109,7 +108,7 @@ def loop_leave(handler: Handler) -> None:
     handler.operand += loops.TARGET // 8  # as an entry's, without where to go
 
 
-def _dynamic_target(handler: Handler, target: Any) -> Any:
+def _dynamic_target(handler: Handler, target: V) -> ir.Value:
     build = handler.build
     low = build.trunc(target.value, I64)
     wide = build.icmp_unsigned(">=", target.value, build.zext(handler.field("code_size"), I256))

@@ -4,16 +4,16 @@ A sequence is run over a virtual stack. Words it takes from the run-time stack a
 those slots whose content changed are written, and the next handler is called by a tail call. Nobody writes the handler
 of ADD, or of DUP2 MSTORE PUSH: both are derived here.
 
-An opcode in a sequence may have an operand, which stands behind the handler's address in the schedule:
+An opcode in a sequence may have an operand, which stands after the handler's address in the schedule:
 
     PUSH     a word that fits 64 bits          PUSHW       four words, the lowest first
     JUMP@    where to go on                    JUMPI@      where to go on if the condition holds
     SECTION  gas, and stack bounds, of what    GASSECTION  gas of what follows
              follows
-    PC, SYNC, PROBE, CALL and its kin: the program counter. Of loops: as in `loops`, then where to go on.
+    PC, SYNC, PROBE, CALL and the like: the program counter. Of loops: `LoopOperands`, then where to go on.
 
-The vocabulary is in `handler_state`; opcodes that are more than their meaning are in `handler_memory`,
-`handler_control` and `handler_outside`, or below if they only concern the stack.
+The vocabulary is in `state`; opcodes that are more than their meaning are in `memory`, `control` and `outside`, or
+below if they only concern the stack.
 """
 
 from __future__ import annotations

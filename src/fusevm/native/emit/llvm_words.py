@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import TypeAlias
 
 from llvmlite import ir
 
 from fusevm.evm.words import INTEGERS, Algebra
+from fusevm.native.lang import Native
 from fusevm.native.runtime import division
 
 I1 = ir.IntType(1)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 I256 = ir.IntType(256)
+Truth: TypeAlias = bool | ir.Value  # known while translating, or LLVM's i1
 ALL_ONES = (1 << 256) - 1
 
 
@@ -22,13 +25,13 @@ class V:
 
     __slots__ = ("_value", "known", "words")
 
-    def __init__(self, words: LlvmWords, value: Any, known: int | None = None) -> None:
+    def __init__(self, words: LlvmWords, value: ir.Value, known: int | None = None) -> None:
         self.words = words
         self._value = value
         self.known = value.constant if isinstance(value, ir.Constant) else known
 
     @property
-    def value(self) -> Any:
+    def value(self) -> ir.Value:
         """The LLVM value."""
         return ir.Constant(I256, self.known) if self._value is None else self._value
 
@@ -83,31 +86,33 @@ class LlvmWords(Algebra):
     def emit(self, instruction: str, x: V, y: V) -> V:
         return V(self, getattr(self.builder, instruction)(x.value, y.value))
 
-    def _call(self, function: Any, *operands: V) -> V:
+    def _call(self, function: Callable[..., int], *operands: V) -> V:
         numbers = [operand.known for operand in operands]
+        assert isinstance(function, Native)
         if None not in numbers:
             return self.const(getattr(INTEGERS, function.name)(*numbers))
         return V(self, self.builder.call(self._defined(function), [operand.value for operand in operands]))
 
-    def _defined(self, function: Any) -> ir.Function:
+    def _defined(self, function: Callable[..., int]) -> ir.Function:
+        assert isinstance(function, Native)
         return function.define(self.module)
 
-    def ite(self, condition: Any, then: V, other: V) -> V:
+    def ite(self, condition: Truth, then: V, other: V) -> V:
         if isinstance(condition, bool):
             return then if condition else other
         return V(self, self.builder.select(condition, then.value, other.value))
 
-    def flag(self, condition: Any) -> V:
+    def flag(self, condition: Truth) -> V:
         if isinstance(condition, bool):
             return self.const(int(condition))
         return V(self, self.builder.zext(condition, I256))
 
-    def eq(self, x: V, y: V) -> Any:
+    def eq(self, x: V, y: V) -> Truth:
         if x.known is not None and y.known is not None:
             return x.known == y.known
         return self.builder.icmp_unsigned("==", x.value, y.value)
 
-    def ult(self, x: V, y: V) -> Any:
+    def ult(self, x: V, y: V) -> Truth:
         if x.known is not None and y.known is not None:
             return x.known < y.known
         return self.builder.icmp_unsigned("<", x.value, y.value)
@@ -186,22 +191,22 @@ class LlvmWords(Algebra):
 
     # -- words as limbs of 64 bits, the lowest first: LLVM shifts wide words through memory
 
-    def _limbs(self, x: V) -> list[Any]:
+    def _limbs(self, x: V) -> list[ir.Value]:
         build = self.builder
         return [build.trunc(build.lshr(x.value, ir.Constant(I256, 64 * at)), I64) for at in range(4)]
 
-    def _joined(self, limbs: list[Any]) -> V:
+    def _joined(self, limbs: list[ir.Value]) -> V:
         build = self.builder
         word = build.zext(limbs[0], I256)
         for at, limb in enumerate(limbs[1:], 1):
             word = build.or_(word, build.shl(build.zext(limb, I256), ir.Constant(I256, 64 * at)))
         return V(self, word)
 
-    def _shifted_down(self, x: V, n: V, fill: Any) -> V:
+    def _shifted_down(self, x: V, n: V, fill: ir.Value) -> V:
         limbs, count = self._moved(self._limbs(x), n, fill)
         return self._joined([self._funnel("fshr", high, low, count) for low, high in pairwise([*limbs, fill])])
 
-    def _moved(self, limbs: list[Any], n: V, fill: Any) -> tuple[list[Any], Any]:
+    def _moved(self, limbs: list[ir.Value], n: V, fill: ir.Value) -> tuple[list[ir.Value], ir.Value]:
         """The limbs shifted towards the first by whole limbs, and how many bits are still to go."""
         build, count = self.builder, self.builder.trunc(n.value, I64)
         for distance in (2, 1):
@@ -211,24 +216,24 @@ class LlvmWords(Algebra):
             limbs = [self._either(far, *pair) for pair in zip(ahead, limbs, strict=True)]
         return limbs, build.and_(count, ir.Constant(I64, 63))
 
-    def _funnel(self, name: str, high: Any, low: Any, count: Any) -> Any:
+    def _funnel(self, name: str, high: ir.Value, low: ir.Value, count: ir.Value) -> ir.Value:
         """Two limbs shifted as one."""
         function = self.module.declare_intrinsic(f"llvm.{name}", [I64], ir.FunctionType(I64, [I64] * 3))
         return self.builder.call(function, [high, low, count])
 
-    def _place(self, k: V, flipped: int) -> tuple[Any, Any]:
+    def _place(self, k: V, flipped: int) -> tuple[ir.Value, ir.Value]:
         """Which limb holds byte k, and at which bit of it; counted from the limb's top if flipped by 7."""
         build, number = self.builder, self.builder.trunc(k.value, I64)
         within = build.and_(build.xor(number, ir.Constant(I64, flipped)), ir.Constant(I64, 7))
         return build.lshr(number, ir.Constant(I64, 3)), build.shl(within, ir.Constant(I64, 3))
 
-    def _chosen(self, limbs: list[Any], number: Any) -> Any:
+    def _chosen(self, limbs: list[ir.Value], number: ir.Value) -> ir.Value:
         chosen = limbs[0]
         for at, limb in enumerate(limbs[1:], 1):
             chosen = self._either(self.builder.icmp_unsigned("==", number, ir.Constant(I64, at)), limb, chosen)
         return chosen
 
-    def _either(self, condition: Any, then: Any, other: Any) -> Any:
+    def _either(self, condition: ir.Value, then: ir.Value, other: ir.Value) -> ir.Value:
         """A choice between limbs. Counts are mostly literals, so that it is better foretold than waited for."""
         chosen = self.builder.select(condition, then, other)
         if isinstance(chosen, ir.Instruction):

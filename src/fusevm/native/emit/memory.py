@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
+from fusevm.native.emit.llvm_words import V
 from fusevm.native.emit.state import I8, I64, I256, Handler, Opcode
 from fusevm.native.lang import PTR
 from fusevm.native.layout import WORD
 from fusevm.native.runtime import memory, storage
 
 
-def _memory_pointer(handler: Handler, offset: Any, size: int) -> Any:
+def _memory_pointer(handler: Handler, offset: V, size: int) -> ir.Value:
     """Where in memory an access of one byte or one word goes, memory grown if need be."""
     build = handler.build
     low = build.trunc(offset.value, I64)

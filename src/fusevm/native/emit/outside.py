@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from llvmlite import ir
 
@@ -36,7 +36,7 @@ def blockhash(handler: Handler) -> None:
     handler.push(handler.build.load(scratch, typ=I256, align=8))
 
 
-def _call_out(handler: Handler, begin: Any, kind: int, done_status: int = Status.CALLING) -> None:
+def _call_out(handler: Handler, begin: Callable[..., int], kind: int, done_status: int = Status.CALLING) -> None:
     """CALL, CREATE and the like: done natively, or by Python."""
     build = handler.build
     pc = handler.next_operand(I64)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 
 from fusevm.evm.words import meanings_in
 from fusevm.native.emit.llvm_words import LlvmWords, V
-from fusevm.native.lang import PTR, Callee, Native
+from fusevm.native.lang import PTR, Callee, Native, Struct
 from fusevm.native.layout import WORD, Engine, Frame, Status
 from fusevm.native.runtime import memory
 
@@ -23,7 +22,7 @@ def symbol_of(sequence: tuple[str, ...]) -> str:
 
 
 class Handler:
-    """A handler in the making: what `handler_memory`, `handler_control` and `handler_outside` say opcodes with."""
+    """A handler in the making: what `memory`, `control` and `outside` say opcodes with."""
 
     def __init__(self, module: ir.Module, sequence: tuple[str, ...]) -> None:
         self.module = module
@@ -35,23 +34,23 @@ class Handler:
         self.ip, self.sp, self.gas, self.frame = self.function.args
         self.words = LlvmWords(self.build, module)
         self.meanings = meanings_in(self.words)
-        self.virtual: list[Any] = []  # the stack above what has not been touched, top last: V or a slot's number
+        self.virtual: list[V | int] = []  # the stack above what has not been touched, top last: V or a slot's number
         self.taken = 0  # how many words of the run-time stack have been taken into `virtual`
-        self.loaded: dict[int, Any] = {}
+        self.loaded: dict[int, V] = {}
         self.operand = 0  # how many have been read
-        self.failures: dict[int, Any] = {}  # by status the block that returns it
-        self._scratch: Any = None
-        self.before: dict[str, Any] = {}  # fields of the frame as this handler began
+        self.failures: dict[int, ir.Block] = {}  # by status the block that returns it
+        self._scratch: ir.Value = None
+        self.before: dict[str, ir.Value] = {}  # fields of the frame as this handler began
 
     # -- the virtual stack
 
-    def _slot(self, depth: int) -> Any:
+    def _slot(self, depth: int) -> V:
         """The run-time stack's word at a depth below the entry's top, 1 being the top; read once."""
         if depth not in self.loaded:
             self.loaded[depth] = V(self.words, self.build.load(self.slot_address(depth), typ=I256, align=8))
         return self.loaded[depth]
 
-    def slot_address(self, depth: int) -> Any:
+    def slot_address(self, depth: int) -> ir.Value:
         return self.build.gep(self.sp, [ir.Constant(I64, -WORD * depth)], source_etype=I8)
 
     def reach(self, count: int) -> None:
@@ -60,14 +59,14 @@ class Handler:
             self.taken += 1
             self.virtual.insert(0, self.taken)
 
-    def pop(self) -> Any:
+    def pop(self) -> V:
         self.reach(1)
         return self.resolve(self.virtual.pop())
 
-    def resolve(self, entry: Any) -> Any:
+    def resolve(self, entry: V | int) -> V:
         return self._slot(entry) if isinstance(entry, int) else entry
 
-    def push(self, value: Any) -> None:
+    def push(self, value: V | ir.Value) -> None:
         self.virtual.append(value if isinstance(value, V) else V(self.words, value))
 
     def write_back(self) -> None:
@@ -83,17 +82,17 @@ class Handler:
 
     # -- control
 
-    def next_operand(self, kind: Any) -> Any:
+    def next_operand(self, kind: ir.Type) -> ir.Value:
         address = self.build.gep(self.ip, [ir.Constant(I64, 8 * self.operand)], source_etype=I8)
         self.operand += 1
         return self.build.load(address, typ=kind, align=8)
 
-    def next_ip(self) -> Any:
+    def next_ip(self) -> ir.Value:
         if not self.operand:
             return self.ip
         return self.build.gep(self.ip, [ir.Constant(I64, 8 * self.operand)], source_etype=I8)
 
-    def go_on(self, ip: Any) -> None:
+    def go_on(self, ip: ir.Value) -> None:
         """Tail-calls the handler at ip."""
         target = self.build.load(ip, typ=PTR, align=8)
         following = self.build.gep(ip, [ir.Constant(I64, 8)], source_etype=I8)
@@ -108,7 +107,7 @@ class Handler:
         self.set_field("gas", self.gas)
         self.build.ret(ir.Constant(I64, status))
 
-    def fail_if(self, condition: Any, status: int) -> None:
+    def fail_if(self, condition: ir.Value, status: int) -> None:
         """A cold branch to an exceptional halt. The frame is undone, so only what tells why is kept."""
         if status not in self.failures:
             block = self.function.append_basic_block("fail")
@@ -123,32 +122,32 @@ class Handler:
 
     # -- the frame
 
-    def _field_address(self, struct: Any, base: Any, name: str) -> Any:
+    def _field_address(self, struct: type[Struct], base: ir.Value, name: str) -> ir.Value:
         return self.build.gep(base, [ir.Constant(I64, struct.offset(name))], source_etype=I8)
 
-    def field(self, name: str, kind: Any = I64) -> Any:
+    def field(self, name: str, kind: ir.Type = I64) -> ir.Value:
         return self.build.load(self._field_address(Frame, self.frame, name), typ=kind, align=8)
 
-    def set_field(self, name: str, value: Any) -> None:
+    def set_field(self, name: str, value: ir.Value) -> None:
         self.build.store(value, self._field_address(Frame, self.frame, name), align=8)
 
-    def engine_field(self, name: str, kind: Any = I64) -> Any:
+    def engine_field(self, name: str, kind: ir.Type = I64) -> ir.Value:
         return self.build.load(self._field_address(Engine, self.field("engine", PTR), name), typ=kind, align=8)
 
     # -- functions of the runtime
 
-    def call(self, function: Any, *arguments: Any) -> Any:
+    def call(self, function: Callable[..., int | None], *arguments: ir.Value) -> ir.Value:
         assert isinstance(function, Native)
         return self.build.call(function.define(self.module), list(arguments))
 
-    def scratch(self) -> Any:
+    def scratch(self) -> ir.Value:
         """A word of machine stack for a runtime function to answer in."""
         if self._scratch is None:
             with self.build.goto_entry_block():
                 self._scratch = self.build.alloca(I256)
         return self._scratch
 
-    def charged(self, gas: Any) -> None:
+    def charged(self, gas: ir.Value) -> None:
         """Goes on with the gas a runtime function left, or fails as it says."""
         failed = self.build.icmp_signed("<", gas, ir.Constant(I64, 0))
         bad, following = self.function.append_basic_block("bad"), self.function.append_basic_block("ok")
@@ -159,18 +158,18 @@ class Handler:
         self.build.position_at_end(following)
         self.gas = gas
 
-    def answering(self, function: Any, *arguments: Any) -> None:
+    def answering(self, function: Callable[..., int], *arguments: ir.Value) -> None:
         """Calls a runtime function that charges gas and answers one word."""
         scratch = self.scratch()
         self.charged(self.call(function, self.frame, self.gas, *arguments, scratch))
         self.push(self.build.load(scratch, typ=I256, align=8))
 
-    def acting(self, function: Any, count: int, *more: Any) -> None:
+    def acting(self, function: Callable[..., int], count: int, *more: ir.Value) -> None:
         """Calls a runtime function that charges gas and answers nothing."""
         operands = [self.pop().value for _ in range(count)]
         self.charged(self.call(function, self.frame, self.gas, *operands, *more))
 
-    def fail_unpaid(self, why: Any) -> None:
+    def fail_unpaid(self, why: ir.Value) -> None:
         """What was paid before in this handler, for memory too, is given back: it is part of the replay."""
         self.remember_entry()
         for name in ("reserve", "memory_size"):
@@ -202,7 +201,7 @@ def _status_of(module: ir.Module) -> ir.Function:
     function.linkage = "internal"
     function.attributes.add("noinline")
     build = ir.IRBuilder(function.append_basic_block())
-    result: Any = ir.Constant(I64, Status.ERROR)
+    result: ir.Value = ir.Constant(I64, Status.ERROR)
     for failure, status in (
         (memory.FAILED, Status.OUT_OF_GAS),
         (memory.CAPPED, Status.CAP),
