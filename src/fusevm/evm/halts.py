@@ -14,8 +14,6 @@ class HaltReason(Enum):
     STATIC_WRITE = "state change in a static call"
     RETURNDATA_OUT_OF_BOUNDS = "read past the end of return data"
     PRECOMPILE_FAILED = "precompile failed"
-    CALL_DEPTH = "call depth over 1024"
-    INSUFFICIENT_BALANCE = "insufficient balance"
     NONCE_OVERFLOW = "nonce overflow"
     ADDRESS_COLLISION = "address collision"
     CODE_TOO_LARGE = "code too large"

@@ -14,7 +14,6 @@ else:
     rule = Word(64)  # a rule of the fork, of the same name in `evm.forks.Rules`
     question = Pointer()  # a function of Python that native code calls with an address; it answers a status
 
-STACK_WORDS = 1024
 STACK_ALIGN = 1 << 16  # a frame's stack starts at a multiple of this: its height is in the pointer's low bits
 WORD = 32
 FRAME_MEMORY = 1 << 25  # bytes a frame may have natively, for 2,150,000,000 gas: hashing them takes less than 0.1 s

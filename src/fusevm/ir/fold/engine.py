@@ -135,7 +135,6 @@ class Engine(Builder):
     # -- emission ---------------------------------------------------------------------------------------------------
 
     def emit(self, op: str, args: tuple[Value, ...] = (), pc: int = 0) -> Value | None:
-        self.stats.emitted += 1
         match DISPATCH[op]:
             case Then.CSE:
                 return self.pure(op, args, pc)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(slots=True)
 class Stats:
-    emitted: int = 0  # instructions handed to the engine
     folded: int = 0  # FOLD: replaced by a rule
     shared: int = 0  # CSE: an equal one was there
     forwarded: int = 0  # FWD: loads and hashes whose value was known

@@ -126,7 +126,7 @@ def _caught(work: Work, tracer: EvmTracer | None = None) -> Iterator[dict[str, A
         caught["message"] = inner(message)
         return caught["message"]
 
-    def trace(evm: object, event: Any, trace_memory: bool = False, trace_stack: bool = True, **_: object) -> None:
+    def trace(evm: object, event: Any, *_: object, **__: object) -> None:
         if tracer is not None:
             tracer(evm, event)
         if type(event) is TransactionEnd:

@@ -69,8 +69,3 @@ class Loaded:
         if not isinstance(function, Native) or not function.export:
             raise TypeError(f"{function!r} is not exported: mark it with @exported")
         return prototype_of(function)(self.address(function.symbol))
-
-
-def compile_module(module: ir.Module, *, speed: int = 2) -> Loaded:
-    """Translates, optimises and loads a module; the result's `code` can be kept and given to `Loaded` later."""
-    return Loaded(object_code(module, speed=speed))

@@ -47,7 +47,6 @@ class TooDeep:
 
     function: str  # empty in the main code
     variable: str
-    excess: int
 
 
 @dataclass(slots=True, eq=False)
@@ -122,7 +121,7 @@ class Generator:
         distance = self.assembly.height - variable.height
         if distance <= reach:
             return distance
-        self.too_deep.append(TooDeep(self.body.name, variable.name, distance - reach))
+        self.too_deep.append(TooDeep(self.body.name, variable.name))
         return None
 
     def store(self, variable: Variable) -> None:
@@ -340,7 +339,7 @@ class Generator:
         for index, variable in enumerate(function.returns):
             targets[self.scope.variables[variable.name].height] = index
         if len(targets) > REACH + 1:
-            self.too_deep.append(TooDeep(function.name, "", len(targets) - REACH - 1))
+            self.too_deep.append(TooDeep(function.name, ""))
             return
         while targets and targets[-1] != len(targets) - 1:
             target = targets[-1]

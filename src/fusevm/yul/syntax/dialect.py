@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from fusevm.evm.forks import LATEST, Fork, fork_named
-from fusevm.evm.opcodes import BY_NAME, OPCODES_TABLE, Opcode
+from fusevm.evm.opcodes import OPCODES_TABLE, Opcode
 from fusevm.yul.syntax.ast import LiteralKind
 
 KEYWORDS = frozenset(
@@ -139,8 +139,3 @@ def _dialect_for(fork: Fork) -> Dialect:
 def dialect_for(fork: Fork | str = LATEST) -> Dialect:
     """The dialect of a fork, by value or name; the same object each time."""
     return _dialect_for(fork_named(fork))
-
-
-def opcode_named(name: str) -> Opcode | None:
-    """The opcode a Yul name stands for, whatever the fork."""
-    return BY_NAME.get(name.upper())

@@ -62,11 +62,6 @@ def print_expression(expression: Expression) -> str:
     return "".join(parts)
 
 
-def print_statement(statement: Statement) -> str:
-    with room_to_recurse():
-        return "\n".join(_lines(statement))
-
-
 def print_block(block: Block) -> str:
     with room_to_recurse():
         return "\n".join(_block(block))
