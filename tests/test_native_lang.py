@@ -30,6 +30,7 @@ from fusevm.native.lang import (
     rotl,
     select,
     slt,
+    specialised,
     store,
     u1,
     u8,
@@ -295,6 +296,18 @@ def declared() -> u64:
     return u64(other) + SEVEN
 
 
+Kind, bias = u8, 1
+
+
+@exported
+def biased(x: u64) -> u64:
+    narrow: Kind = Kind(x)
+    return u64(narrow + bias)
+
+
+biased_more = specialised(biased, "biased_more", Kind=u16, bias=3)
+
+
 FUNCTIONS = [each for each in globals().values() if isinstance(each, Native) and each.export]
 
 
@@ -312,6 +325,16 @@ def run(compiled: Loaded) -> Any:
         return compiled.exported(function)(*arguments)
 
     return call
+
+
+def test_a_function_can_be_translated_once_more_with_other_names(run: Any) -> None:
+    assert [run(biased, x) for x in (0, 255, 256)] == [1, 0, 1]
+    assert [run(biased_more, x) for x in (0, 255, 65_535)] == [3, 258, 2]
+
+
+def test_a_name_that_a_function_does_not_use_cannot_be_replaced() -> None:
+    with pytest.raises(NativeError, match="again: biased knows no biass"):
+        specialised(biased, "again", biass=2)
 
 
 # -- control ----------------------------------------------------------------------------------------------------------

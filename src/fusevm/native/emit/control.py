@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
 from fusevm.native.emit.llvm_words import V
@@ -58,17 +60,21 @@ def jump_static(handler: Handler) -> None:
     handler.go_on(target)
 
 
-def jumpi_static(handler: Handler) -> None:
-    build = handler.build
-    target = handler.next_operand(PTR)
-    condition = _truth(handler, handler.pop())
+def _go_either_way(
+    handler: Handler, condition: ir.Value, taken: Callable[[], ir.Value], passed: Callable[[], ir.Value]
+) -> None:
+    """Writes the stack back, and goes on in one of two places, each worked out where it is needed."""
     handler.write_back()
-    taken, passed = handler.function.append_basic_block("taken"), handler.function.append_basic_block("passed")
-    build.cbranch(condition, taken, passed)
-    build.position_at_end(taken)
-    handler.go_on(target)
-    build.position_at_end(passed)
-    handler.go_on(handler.next_ip())
+    blocks = handler.function.append_basic_block("taken"), handler.function.append_basic_block("passed")
+    handler.build.cbranch(condition, *blocks)
+    for block, place in zip(blocks, (taken, passed), strict=True):
+        handler.build.position_at_end(block)
+        handler.go_on(place())
+
+
+def jumpi_static(handler: Handler) -> None:
+    target = handler.next_operand(PTR)
+    _go_either_way(handler, _truth(handler, handler.pop()), lambda: target, handler.next_ip)
 
 
 def loop_entry(handler: Handler) -> None:
@@ -89,16 +95,8 @@ def loop_entry(handler: Handler) -> None:
 
 def loop_exit(handler: Handler) -> None:
     """Once more round, or out: two places to go to."""
-    build = handler.build
     again, out = handler.next_operand(PTR), handler.next_operand(PTR)
-    condition = _truth(handler, handler.pop())
-    handler.write_back()
-    taken, passed = handler.function.append_basic_block("again"), handler.function.append_basic_block("out")
-    build.cbranch(condition, taken, passed)
-    build.position_at_end(passed)
-    handler.go_on(out)
-    build.position_at_end(taken)
-    handler.go_on(again)
+    _go_either_way(handler, _truth(handler, handler.pop()), lambda: again, lambda: out)
 
 
 def loop_leave(handler: Handler) -> None:
@@ -128,15 +126,8 @@ def jump(handler: Handler) -> None:
 
 
 def jumpi(handler: Handler) -> None:
-    build = handler.build
     target, condition = handler.pop(), _truth(handler, handler.pop())
-    handler.write_back()
-    taken, passed = handler.function.append_basic_block("taken"), handler.function.append_basic_block("passed")
-    build.cbranch(condition, taken, passed)
-    build.position_at_end(passed)
-    handler.go_on(handler.next_ip())
-    build.position_at_end(taken)
-    handler.go_on(_dynamic_target(handler, target))
+    _go_either_way(handler, condition, lambda: _dynamic_target(handler, target), handler.next_ip)
 
 
 def stop(handler: Handler) -> None:

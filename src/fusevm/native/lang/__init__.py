@@ -13,6 +13,7 @@ and `statements`, each knowing only those before it; `foreign` says how Python c
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import TypeVar
 
 from llvmlite import ir
@@ -77,6 +78,7 @@ __all__ = [
     "rotl",
     "select",
     "slt",
+    "specialised",
     "store",
     "u1",
     "u8",
@@ -91,6 +93,9 @@ __all__ = [
     "unlikely",
     "x86_divide",
 ]
+
+
+F = TypeVar("F", bound=Callable[..., int | None])
 
 
 class Native(Function):
@@ -121,9 +126,6 @@ class Native(Function):
         return function
 
 
-F = TypeVar("F", bound=Callable[..., int | None])
-
-
 def native(function: F) -> F:
     """Marks a function of the subset."""
     return Native(function)  # type: ignore[return-value]
@@ -145,3 +147,15 @@ def outlined(function: F) -> F:
 def exported(function: F) -> F:
     """A function of the subset that Python can call."""
     return Native(function, export=True)  # type: ignore[return-value]
+
+
+def specialised(function: F, name: str, **names: object) -> F:
+    """A function of the subset once more, where these names mean other types, numbers or functions."""
+    assert isinstance(function, Native)
+    source = function.function
+    missing = names.keys() - source.__globals__.keys()
+    if missing:
+        raise NativeError(f"{name}: {function.name} knows no {', '.join(sorted(missing))}")
+    twin = FunctionType(source.__code__, source.__globals__ | names, name)
+    twin.__annotations__ = source.__annotations__
+    return Native(twin, inline=function.inline, export=function.export, apart=function.apart)

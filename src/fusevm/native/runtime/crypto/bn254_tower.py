@@ -272,6 +272,15 @@ def fp12_is_one(a: ptr) -> u64:
     return u64(rest == 0)
 
 
+@native
+def fp12_join(out: ptr, low: ptr, high: ptr, total: ptr) -> None:
+    """a b of a0 b0, a1 b1 and (a0 + a1)(b0 + b1), of which the last two are used up: w² = v."""
+    fp6_sub(total, total, low)
+    fp6_sub(out + FP6, total, high)
+    fp6_times_v(high, high)
+    fp6_add(out, low, high)
+
+
 @outlined
 def fp12_mul(out: ptr, a: ptr, b: ptr) -> None:
     t0 = local(u64, FP6_LIMBS)
@@ -283,10 +292,7 @@ def fp12_mul(out: ptr, a: ptr, b: ptr) -> None:
     fp6_add(left, a, a + FP6)
     fp6_add(right, b, b + FP6)
     fp6_mul(left, left, right)
-    fp6_sub(left, left, t0)
-    fp6_sub(out + FP6, left, t1)
-    fp6_times_v(t1, t1)
-    fp6_add(out, t0, t1)
+    fp12_join(out, t0, t1, left)
 
 
 @outlined
@@ -319,10 +325,7 @@ def fp12_mul_line(f: ptr, line: ptr) -> None:
     fp2_add(factor, line, line + FP2)
     copy(factor + FP2, line + 2 * FP2, FP2)
     fp6_mul_sparse(total, total, factor)
-    fp6_sub(total, total, t0)
-    fp6_sub(f + FP6, total, t1)
-    fp6_times_v(t1, t1)
-    fp6_add(f, t0, t1)
+    fp12_join(f, t0, t1, total)
 
 
 @native

@@ -18,6 +18,7 @@ from fusevm.native.lang import (
     native,
     outlined,
     ptr,
+    specialised,
     store,
     u8,
     u64,
@@ -203,29 +204,6 @@ def limb_multiply(x: u64, y: u64, d: u64, v: u64) -> u64:
     return u64(limb_step(u64(s >> 64), u64(s), d, v) >> 64)
 
 
-@exported
-def modexp_limb(base: ptr, exponent: ptr, size: u64, modulus: ptr, result: ptr) -> None:
-    """result becomes result^(256^size) · base^exponent, all below the normalised modulus."""
-    d = load(u64, modulus)
-    v = limb_reciprocal(d)
-    table = local(u64, 1 << WINDOW)
-    table[0] = 1
-    entry: u64 = 1
-    while entry < 1 << WINDOW:
-        table[entry] = limb_multiply(table[entry - 1], load(u64, base), d, v)
-        entry += 1
-    total = load(u64, result)
-    at: u64 = 0
-    while at < size:
-        byte = u64(load(u8, exponent, at))
-        for half in range(2):
-            for _ in range(WINDOW):
-                total = limb_multiply(total, total, d, v)
-            total = limb_multiply(total, table[byte >> 4 - 4 * half & 15], d, v)
-        at += 1
-    store(result, 0, total)
-
-
 @inlined
 def pair_multiply(x: u128, y: u128, d: u128, v: u64) -> u128:
     s = u256(x) * u256(y)
@@ -233,26 +211,35 @@ def pair_multiply(x: u128, y: u128, d: u128, v: u64) -> u128:
     return u128(pair_step(u128(rest >> 64), u64(s), d, v) >> 64)
 
 
+Number = u64  # what `modexp_limb` works on, and below `modexp_pair`
+reciprocal_of, multiply = limb_reciprocal, limb_multiply
+
+
 @exported
-def modexp_pair(base: ptr, exponent: ptr, size: u64, modulus: ptr, result: ptr) -> None:
-    """The same for numbers of two limbs."""
-    d = load(u128, modulus)
-    v = pair_reciprocal(d)
-    table = local(u128, 1 << WINDOW)
+def modexp_limb(base: ptr, exponent: ptr, size: u64, modulus: ptr, result: ptr) -> None:
+    """result becomes result^(256^size) · base^exponent, all below the normalised modulus."""
+    d = load(Number, modulus)
+    v = reciprocal_of(d)
+    table = local(Number, 1 << WINDOW)
     table[0] = 1
     entry: u64 = 1
     while entry < 1 << WINDOW:
-        table[entry] = pair_multiply(table[entry - 1], load(u128, base), d, v)
+        table[entry] = multiply(table[entry - 1], load(Number, base), d, v)
         entry += 1
-    total = load(u128, result)
+    total = load(Number, result)
     at: u64 = 0
     while at < size:
         shift: u64 = 8
         while shift != 0:
             shift -= WINDOW
             for _ in range(WINDOW):
-                total = pair_multiply(total, total, d, v)
+                total = multiply(total, total, d, v)
             digit = u64(load(u8, exponent, at)) >> shift & 15
-            total = pair_multiply(total, table[digit], d, v)
+            total = multiply(total, table[digit], d, v)
         at += 1
     store(result, 0, total)
+
+
+modexp_pair = specialised(
+    modexp_limb, "modexp_pair", Number=u128, reciprocal_of=pair_reciprocal, multiply=pair_multiply
+)

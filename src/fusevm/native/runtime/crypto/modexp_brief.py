@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from fusevm.native.lang import bswap, clz, copy, exported, fill, load, local, native, ptr, store, u8, u64, u128, u192
+from fusevm.native.lang import (
+    bswap,
+    clz,
+    copy,
+    exported,
+    fill,
+    load,
+    local,
+    native,
+    ptr,
+    specialised,
+    store,
+    u8,
+    u64,
+    u128,
+    u192,
+)
 from fusevm.native.runtime.crypto.modexp import (
     LIMB,
     WINDOW,
@@ -82,39 +98,38 @@ def shift_right(x: ptr, limbs: u64, count: u64) -> None:
         carry = limb << 1 << 63 - count
 
 
+Number = u64  # what `brief_limb` works on, and below `brief_pair`
+Wider = u128
+reciprocal_of, step, power_of = limb_reciprocal, limb_step, modexp_limb
+
+
 @native
 def brief_limb(base: ptr, base_limbs: u64, exponent: ptr, size: u64, modulus: ptr, shift: u64) -> None:
     """For a modulus of one limb; the result is written over the base."""
-    d = load(u64, modulus)
-    v = limb_reciprocal(d)
-    rest: u64 = 0
+    d = load(Number, modulus)
+    v = reciprocal_of(d)
+    rest: Number = 0
     while base_limbs != 0:
         base_limbs -= 1
-        rest = u64(limb_step(rest, load(u64, base, LIMB * base_limbs), d, v) >> 64)
-    reduced = local(u64, 1)
-    result = local(u64, 1)
+        rest = Number(step(rest, load(u64, base, LIMB * base_limbs), d, v) >> 64)
+    reduced = local(Number, 1)
+    result = local(Number, 1)
     reduced[0] = rest
     result[0] = 1
-    modexp_limb(reduced, exponent, size, modulus, result)
-    high = result[0] >> 1 >> 63 - shift
-    store(base, 0, u64(limb_step(high, result[0] << shift, d, v) >> 64) >> shift)
+    power_of(reduced, exponent, size, modulus, result)
+    wide = Wider(result[0]) << Wider(shift)
+    store(base, 0, Number(step(Number(wide >> 64), u64(wide), d, v) >> 64) >> Number(shift))
 
 
-@native
-def brief_pair(base: ptr, base_limbs: u64, exponent: ptr, size: u64, modulus: ptr, shift: u64) -> None:
-    d = load(u128, modulus)
-    v = pair_reciprocal(d)
-    rest: u128 = 0
-    while base_limbs != 0:
-        base_limbs -= 1
-        rest = u128(pair_step(rest, load(u64, base, LIMB * base_limbs), d, v) >> 64)
-    reduced = local(u128, 1)
-    result = local(u128, 1)
-    reduced[0] = rest
-    result[0] = 1
-    modexp_pair(reduced, exponent, size, modulus, result)
-    wide = u192(result[0]) << u192(shift)
-    store(base, 0, u128(pair_step(u128(wide >> 64), u64(wide), d, v) >> 64) >> u128(shift))
+brief_pair = specialised(
+    brief_limb,
+    "brief_pair",
+    Number=u128,
+    Wider=u192,
+    reciprocal_of=pair_reciprocal,
+    step=pair_step,
+    power_of=modexp_pair,
+)
 
 
 @native
