@@ -16,13 +16,15 @@ from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.native.emit.build import library
 from fusevm.native.host import codes
-from fusevm.native.host.engine import SLICE, engine
+from fusevm.native.host import engine as machinery
+from fusevm.native.host.engine import engine
 from fusevm.native.host.plain import PlainSchedule, PlainScheduler
 from fusevm.native.host.tables import Tables
 from fusevm.native.runtime.plain import ORIGIN_SIZE
 from nativeprograms import Case, agreed, agreed_at_every_gas
 from programs import HERE, NOBODY, OTHER, call, deployer
 
+SLICE = 200_000  # gas, where a test needs many slices
 SPIN = "PUSH3 {times} loop: JUMPDEST PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI POP "
 EFFECTS = f"PUSH1 7 PUSH1 1 SSTORE PUSH1 8 PUSH1 2 TSTORE PUSH0 PUSH0 LOG0 {call(NOBODY, value=1)} POP "
 ODD = [b"", b"\x5b", b"\x60", b"\x7f\x01\x02", b"\x5b\x57\x5b", bytes.fromhex("5a5a5b5a00"), b"\xfe\x5b", b"\x58" * 40]
@@ -146,24 +148,45 @@ def test_a_tier_asked_for_by_name_is_prepared_at_once() -> None:
     assert not engine().codes.schedules[code, LATEST].plain
 
 
-@pytest.mark.parametrize("gas", [SLICE // 2, SLICE + 1_000, 3 * SLICE + 12_345])
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Slices are small, and what has run for one is worth preparing: the code that frames changed over for."""
+    made: list[bytes] = []
+    prepared = codes.Codes.prepared
+
+    def noting(self: codes.Codes, code: bytes, *place: int, **options: bool) -> tuple[int, int, int] | None:
+        better = prepared(self, code, *place, **options)
+        made.extend([code] if better else [])
+        return better
+
+    monkeypatch.setattr(machinery, "SLICE", SLICE)
+    monkeypatch.setattr(codes.Codes, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
+    monkeypatch.setattr(codes.Codes, "prepared", noting)
+    engine(tiered=True).codes._forget()
+    return made
+
+
+@pytest.mark.parametrize("gas", [SLICE * 3 // 4, SLICE + 1_000, 3 * SLICE + 12_345])
 @pytest.mark.parametrize("ending", ["STOP", "PUSH0 PUSH0 REVERT", "INVALID", "NUMBER JUMP"])
-def test_what_runs_long_goes_on_with_a_fused_schedule(gas: int, ending: str) -> None:
-    times = (gas - 200_000) // 26
+def test_what_runs_long_goes_on_with_a_fused_schedule(changes: list[bytes], gas: int, ending: str) -> None:
+    times = (gas - SLICE // 2) // 26
     evenly = SPIN.format(times=times)
     unevenly = SPIN.format(times=times).replace("PUSH1 1 SWAP1", "GAS POP PUSH1 1 SWAP1")
     for number, spin in enumerate((evenly, unevenly)):
         code = assemble(f"{EFFECTS} {spin} {EFFECTS} {ending}") + gas.to_bytes(8, "big") + bytes([number])
         for limit in (gas, gas // 2):
             agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), limit, tiers=("auto",))
+        if spin is evenly:  # in the other, slices also end in the middle of a block
+            assert changes.count(code) == (gas > 2 * SLICE)
 
 
-def test_a_frame_that_fails_while_another_of_the_same_code_was_prepared_says_where() -> None:
+def test_a_frame_that_fails_while_another_of_the_same_code_was_prepared_says_where(changes: list[bytes]) -> None:
     """The outer frame stays on the plain schedule, the inner one goes on with a fused one."""
     deeper = f"CALLVALUE PUSH1 @spin JUMPI {call(HERE, value=1)} POP INVALID"
-    code = f"{deeper} spin: JUMPDEST {SPIN.format(times=1_500_000)} STOP"
-    seen = agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), 60_000_000, tiers=("auto",))
+    code = f"{deeper} spin: JUMPDEST {SPIN.format(times=3 * SLICE // 26)} STOP"
+    seen = agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), 6 * SLICE, tiers=("auto",))
     assert "invalid opcode" in str(seen.error)
+    assert changes == [assemble(code)]
 
 
 @pytest.mark.parametrize("times", [1, 5_000])
