@@ -5,7 +5,7 @@ from __future__ import annotations
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.opcodes import MSIZE, Effect
-from fusevm.ir.block import Block, Mode, Program
+from fusevm.ir.block import DependencyBlock, Mode, Program
 from fusevm.ir.fold.engine import fold_block
 from fusevm.ir.fold.program import fold_program
 from fusevm.ir.fold.stages import EVERYTHING, Stage
@@ -16,15 +16,15 @@ from fusevm.ir.program import lift_program
 from fusevm.ir.text import step_text
 
 
-def lifted(text: str) -> Block:
+def lifted(text: str) -> DependencyBlock:
     return lift_block(basic_blocks(assemble(text))[0])
 
 
-def folded(text: str, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING) -> tuple[Block, Stats]:
+def folded(text: str, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING) -> tuple[DependencyBlock, Stats]:
     return fold_block(basic_blocks(assemble(text))[0], mode=mode, stages=stages)
 
 
-def steps(block: Block, unseen: Effect | None = None) -> list[str]:
+def steps(block: DependencyBlock, unseen: Effect | None = None) -> list[str]:
     """The scheduled block, without the identifiers of instructions: 'Add $0 #1'."""
     order = schedule(block, unseen)
     return [step_text(step).split(" = ", 1)[1] for step in order.steps]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fusevm.ir.block import Block, Program
+from fusevm.ir.block import DependencyBlock, Program
 from fusevm.ir.copies import COPY, name_of
 from irtools import folded_program
 
 END = "PUSH 1 SWAP1 SUB DUP1 PUSH @loop JUMPI STOP"
 
 
-def block_with(program: Program, op: str) -> Block:
+def block_with(program: Program, op: str) -> DependencyBlock:
     return next(block for block in program.blocks.values() if any(value.op == op for value in block.instructions))
 
 

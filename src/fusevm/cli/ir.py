@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fusevm.cli.inputs import code_or_exit, fork_or_exit, quit_with
-from fusevm.ir.block import Block, Mode, Program
+from fusevm.ir.block import DependencyBlock, Mode, Program
 from fusevm.ir.fold.program import fold_program
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
@@ -64,7 +64,7 @@ def _stages(names: list[StageName] | None) -> Stage:
     return chosen
 
 
-def _chosen(program: Program, block: str | None) -> list[Block]:
+def _chosen(program: Program, block: str | None) -> list[DependencyBlock]:
     if block is None:
         return list(program.blocks.values())
     try:

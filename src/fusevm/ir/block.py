@@ -36,7 +36,7 @@ class Terminator:
 
 
 @dataclass(slots=True)
-class Block:
+class DependencyBlock:
     """One basic block as instructions with their dependencies.
 
     `entry[i]` is the word at slot -1-i as the block begins. `stack` is what lies on the run-time stack as it ends, from
@@ -84,7 +84,7 @@ class Block:
 class Program:
     code: bytes
     cfg: Cfg
-    blocks: dict[int, Block] = field(default_factory=dict)
+    blocks: dict[int, DependencyBlock] = field(default_factory=dict)
     fork: Fork = LATEST
     mode: Mode = Mode.EXECUTION
     next_id: int = 0

@@ -5,7 +5,7 @@ A plain builder takes every instruction as it comes (the seed's raw emission); t
 
 from __future__ import annotations
 
-from fusevm.ir.block import CONTINUES, Block, Terminator
+from fusevm.ir.block import CONTINUES, DependencyBlock, Terminator
 from fusevm.ir.values import CONST, SPILL, TRAITS, UNSPILL, WORD, Value
 
 
@@ -18,11 +18,11 @@ class Builder:
         self.next_id = 0
         self.constants: dict[int, Value] = {}
         self.chains: dict[str, Value] = {}  # the last instruction of each opcode; `prev` leads on
-        self.block = Block(0)
-        self.meter: Block | Value = self.block  # who carries the static gas from here on
+        self.block = DependencyBlock(0)
+        self.meter: DependencyBlock | Value = self.block  # who carries the static gas from here on
         self.first_id = 0
 
-    def begin(self, block: Block) -> None:
+    def begin(self, block: DependencyBlock) -> None:
         self.block = block
         self.meter = block
         self.first_id = self.next_id

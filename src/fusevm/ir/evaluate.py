@@ -18,7 +18,7 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.ir.block import Block, Mode, Program
+from fusevm.ir.block import DependencyBlock, Mode, Program
 from fusevm.ir.copies import pc_of
 from fusevm.ir.ordering import Operand, Schedule, Slot, Step, schedule
 from fusevm.ir.values import CONST, PHI, SPILL, TRAITS, Value
@@ -222,7 +222,7 @@ RAW: dict[str, Callable[[Machine, list[int]], int | None]] = {
 
 
 def run_block(
-    block: Block, frame: Frame, stack: list[int], order: Schedule | None = None, metered: bool = True
+    block: DependencyBlock, frame: Frame, stack: list[int], order: Schedule | None = None, metered: bool = True
 ) -> tuple[Ending, list[int]]:
     """Runs one block that was lifted on its own; how it ended, and the stack it leaves."""
     machine = Machine(frame, stack)

@@ -14,7 +14,7 @@ from fusevm.analysis.graphs import DominatorTree, Loops, natural_loops, preorder
 from fusevm.analysis.jumps import STACK_LIMIT, Jumps
 from fusevm.evm import bytecode
 from fusevm.evm.bytecode import JUMPI
-from fusevm.ir.block import Block
+from fusevm.ir.block import DependencyBlock
 from fusevm.ir.builder import Builder
 from fusevm.ir.copies import pc_of, peel_loops
 from fusevm.ir.lift import lift_block
@@ -50,7 +50,7 @@ class Flow:
     cfg: Cfg
     sources: dict[int, bytecode.Block] = field(default_factory=dict)  # reached blocks, sole followers joined on
     last: dict[int, Node] = field(default_factory=dict)  # whose jump ends the block
-    plain: dict[int, Block] = field(default_factory=dict)  # each of them lifted on its own
+    plain: dict[int, DependencyBlock] = field(default_factory=dict)  # each of them lifted on its own
     successors: dict[int, tuple[int, ...]] = field(default_factory=dict)
     predecessors: dict[int, list[int]] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)  # dominators first
@@ -129,7 +129,7 @@ def _peel(flow: Flow, roots: tuple[int, ...]) -> None:
 # -- how high the stack can be ------------------------------------------------------------------------------------
 
 
-def _heights(cfg: Cfg, blocks: dict[int, Block]) -> dict[int, int]:
+def _heights(cfg: Cfg, blocks: dict[int, DependencyBlock]) -> dict[int, int]:
     if cfg.budget_spent or cfg.has_unknown_jumps:
         return dict.fromkeys(blocks, STACK_LIMIT)
     entries = _entry_heights(cfg.jumps)
@@ -165,7 +165,7 @@ def _entry_heights(jumps: Jumps) -> dict[int, int]:
 # -- which slots live on ------------------------------------------------------------------------------------------
 
 
-def _shape(block: Block) -> Shape:
+def _shape(block: DependencyBlock) -> Shape:
     masks: dict[int, int] = {}
     for index, value in enumerate(block.entry):
         masks[value.id] = 1 << index if index < DEPTH else 0
@@ -268,7 +268,7 @@ def _update_origins(flow: Flow, firsts: dict[int, dict[int, int]], start: int) -
     return changed
 
 
-def _first_places(block: Block) -> dict[int, int]:
+def _first_places(block: DependencyBlock) -> dict[int, int]:
     """Value to its first place on the exit stack, so that one value has one name."""
     places: dict[int, int] = {}
     for index, value in enumerate(block.stack):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fusevm.evm import bytecode
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.ir.block import Block, Terminator
+from fusevm.ir.block import DependencyBlock, Terminator
 from fusevm.ir.builder import Builder, NeverReached
 from fusevm.ir.values import Value
 
 
-def lift_block(source: bytecode.Block, fork: Fork = LATEST, builder: Builder | None = None) -> Block:
+def lift_block(source: bytecode.Block, fork: Fork = LATEST, builder: Builder | None = None) -> DependencyBlock:
     """The block on its own: every word it needs is unspilled, every word it leaves is spilled."""
     builder = builder or Builder()
     block = shape_of(source, fork)
@@ -20,9 +20,9 @@ def lift_block(source: bytecode.Block, fork: Fork = LATEST, builder: Builder | N
     return block
 
 
-def shape_of(source: bytecode.Block, fork: Fork) -> Block:
+def shape_of(source: bytecode.Block, fork: Fork) -> DependencyBlock:
     """An empty dependency block that knows its lowest and highest stack point."""
-    block = Block(source.start)
+    block = DependencyBlock(source.start)
     height = 0
     for instruction in source.instructions:
         op = instruction.op

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusevm.evm.opcodes import Effect
-from fusevm.ir.block import Block, Edge, Program
+from fusevm.ir.block import DependencyBlock, Edge, Program
 from fusevm.ir.values import CONST, PHI, Value, traits_of
 
 
@@ -28,7 +28,7 @@ def prune(program: Program) -> None:
 
 def _needed(program: Program) -> tuple[set[int], dict[int, dict[int, Value]]]:
     unseen = program.unseen
-    edges_into: dict[int, list[tuple[Block, Edge]]] = {}
+    edges_into: dict[int, list[tuple[DependencyBlock, Edge]]] = {}
     for block in program.blocks.values():
         for edge in block.terminator.edges:
             edges_into.setdefault(edge.target, []).append((block, edge))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fusevm.evm.opcodes import Effect
-from fusevm.ir.block import Block, Edge
+from fusevm.ir.block import DependencyBlock, Edge
 from fusevm.ir.liveness import is_root
 from fusevm.ir.values import CONST, SPILL, UNSPILL, Value, traits_of
 
@@ -32,20 +32,20 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Schedule:
-    block: Block
+    block: DependencyBlock
     steps: list[Step] = field(default_factory=list)
     operands: tuple[Operand, ...] = ()  # of the terminator
     edges: list[dict[int, Operand]] = field(default_factory=list)  # parameters handed to each known successor
     live_across_calls: int = 0  # words kept in registers over calls to the runtime, summed over the calls
 
 
-def schedule(block: Block, unseen: Effect | None = None, inline: bool = False) -> Schedule:
+def schedule(block: DependencyBlock, unseen: Effect | None = None, inline: bool = False) -> Schedule:
     """`unseen`: gas may fall, and these effects are looked at by nobody. `inline`: Unspills as operands."""
     return _Scheduler(block, unseen, inline).run()
 
 
 class _Scheduler:
-    def __init__(self, block: Block, unseen: Effect | None, inline: bool) -> None:
+    def __init__(self, block: DependencyBlock, unseen: Effect | None, inline: bool) -> None:
         self.block, self.unseen, self.inline = block, unseen, inline
         self.result = Schedule(block)
         self.roots = [value for value in block.instructions if is_root(value, self.unseen)]

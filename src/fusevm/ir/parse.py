@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fusevm.ir.block import Block, Edge, Terminator
+from fusevm.ir.block import DependencyBlock, Edge, Terminator
 from fusevm.ir.copies import key_named
 from fusevm.ir.names import NAME_OF
 from fusevm.ir.values import CONST, OWN, PHI, SPILL, TRAITS, UNSPILL, Value
@@ -22,7 +22,7 @@ class IrSyntaxError(ValueError):
         super().__init__(f"ir: line {line}: {word!r} {problem}")
 
 
-def parse(text: str) -> list[Block]:
+def parse(text: str) -> list[DependencyBlock]:
     """Every block of the text. `//` begins a comment; the line of facts that `block_text` writes is read."""
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), 1):
@@ -41,11 +41,11 @@ def parse(text: str) -> list[Block]:
 
 class _Reader:
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[DependencyBlock] = []
         self.values: dict[int, Value] = {}
         self.awaited: dict[int, int] = {}  # used before they were computed, by a block printed later: first line
         self.constants: dict[int, Value] = {}
-        self.block: Block | None = None
+        self.block: DependencyBlock | None = None
         self.entry: dict[int, Value] = {}
         self.slots: dict[int, Value] = {}  # what was spilled where so far
         self.delta: int | None = None
@@ -58,7 +58,7 @@ class _Reader:
     def read(self, line: str) -> None:
         if header := _HEADER.fullmatch(line):
             self.end_block()
-            self.block = Block(key_named(header[1]))
+            self.block = DependencyBlock(key_named(header[1]))
             return
         if self.block is None:
             raise self.fail(line, "stands before the first 'dependency block N:'")

@@ -7,7 +7,7 @@ from functools import cache
 from fusevm.analysis.cfg import Cfg, control_flow
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import ACCESS, MSIZE, OUTSIDE, Effect, Opcode
-from fusevm.ir.block import CONTINUES, Block, Edge, Mode, Program, Terminator
+from fusevm.ir.block import CONTINUES, DependencyBlock, Edge, Mode, Program, Terminator
 from fusevm.ir.builder import Builder
 from fusevm.ir.copies import pc_of
 from fusevm.ir.flow import DEPTH, Flow, Origin, flow_of
@@ -60,7 +60,7 @@ def build_program(flow: Flow, builder: Builder, mode: Mode) -> Program:
     return program
 
 
-def _enter(flow: Flow, program: Program, block: Block, builder: Builder) -> None:
+def _enter(flow: Flow, program: Program, block: DependencyBlock, builder: Builder) -> None:
     """Names the entry slots: PHIs, words known from a block before, and words on the run-time stack."""
     params = set(flow.params[block.start])
     for depth in range(1, flow.depth[block.start] + 1):
@@ -88,7 +88,7 @@ def _word_of(origin: Origin, program: Program, builder: Builder) -> Value:
     return source.stack[origin.index + len(source.entry) - touched] if source.stack else builder.const(0)
 
 
-def _connect(flow: Flow, program: Program, block: Block) -> None:
+def _connect(flow: Flow, program: Program, block: DependencyBlock) -> None:
     """The terminator's known ways on, with what each successor's PHIs become."""
     for target in ways_on(flow, block):
         following = program.blocks[target]
@@ -100,7 +100,7 @@ def _connect(flow: Flow, program: Program, block: Block) -> None:
         block.terminator.edges.append(edge)
 
 
-def ways_on(flow: Flow, block: Block) -> list[int]:
+def ways_on(flow: Flow, block: DependencyBlock) -> list[int]:
     """The blocks that can follow: all that the flow knows, but for those a decided terminator rules out."""
     terminator, known = block.terminator, flow.successors[block.start]
     ways: list[int] = []
@@ -116,7 +116,7 @@ def _block_at(flow: Flow, known: tuple[int, ...], pc: int) -> int:
     return next((key for key in known if pc_of(key) == pc), pc)
 
 
-def _spill(flow: Flow, program: Program, block: Block, builder: Builder) -> None:
+def _spill(flow: Flow, program: Program, block: DependencyBlock, builder: Builder) -> None:
     """Writes to the run-time stack what a successor will look for there."""
     terminator = block.terminator
     if terminator.op not in CONTINUES:

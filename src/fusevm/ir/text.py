@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fusevm.ir.block import Block, Program
+from fusevm.ir.block import DependencyBlock, Program
 from fusevm.ir.copies import name_of
 from fusevm.ir.names import TEXT_OF
 from fusevm.ir.ordering import Operand, Schedule, Slot, Step, schedule
@@ -30,7 +30,7 @@ def step_text(step: Step) -> str:
     return f"${step.value.id} = {_operation(step.value, step.operands)}"
 
 
-def block_text(block: Block, order: Schedule | None = None, facts: bool = False) -> str:
+def block_text(block: DependencyBlock, order: Schedule | None = None, facts: bool = False) -> str:
     order = order or schedule(block)
     lines = [f"dependency block {name_of(block.start)}:"]
     if facts:
@@ -56,7 +56,7 @@ def program_text(program: Program, facts: bool = False) -> str:
     return "\n".join(block_text(order.block, order, facts) for order in orders)
 
 
-def listing(block: Block) -> str:
+def listing(block: DependencyBlock) -> str:
     """The instructions in the order they came into being, and the virtual stack (the top is to the right)."""
     everything = [*block.entry, *block.instructions, *block.spills]
     rows = [f"  {value.id}: {_operation(value, value.args)}" for value in everything]

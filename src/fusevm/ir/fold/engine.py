@@ -12,7 +12,7 @@ from __future__ import annotations
 from fusevm.evm import bytecode
 from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.evm.opcodes import ACCESS, GAS, MSIZE, STORAGE, TRANSIENT
-from fusevm.ir.block import Block, Mode, Terminator
+from fusevm.ir.block import DependencyBlock, Mode, Terminator
 from fusevm.ir.builder import Builder, NeverReached
 from fusevm.ir.fold import forward, guards, stores
 from fusevm.ir.fold.compiled import Folding, keys_of, table_of
@@ -74,12 +74,12 @@ class Engine(Builder):
 
     # -- blocks -----------------------------------------------------------------------------------------------------
 
-    def begin(self, block: Block) -> None:
+    def begin(self, block: DependencyBlock) -> None:
         super().begin(block)
         self.constant_guard = None
         self.know(block)
 
-    def know(self, block: Block) -> None:
+    def know(self, block: DependencyBlock) -> None:
         """What is known as the block begins: nothing, when it stands alone."""
         self.chains = {}
         self.world = World()
@@ -394,7 +394,7 @@ def fold_block(
     mode: Mode = Mode.EXECUTION,
     stages: Stage = EVERYTHING,
     dests: frozenset[int] | None = None,
-) -> tuple[Block, Stats]:
+) -> tuple[DependencyBlock, Stats]:
     """One basic block, lifted through the engine on its own."""
     engine = Engine(fork, mode, stages, dests)
     engine.fuel = fuel_for(len(source.instructions))

@@ -10,7 +10,7 @@ from fusevm.analysis.cfg import control_flow
 from fusevm.analysis.graphs import Loop
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import MSIZE
-from fusevm.ir.block import Block, Mode, Program, Terminator
+from fusevm.ir.block import DependencyBlock, Mode, Program, Terminator
 from fusevm.ir.flow import ROOT, Flow, flow_of
 from fusevm.ir.fold.engine import Engine, fuel_for
 from fusevm.ir.fold.facts import BITS, World
@@ -24,12 +24,12 @@ class ProgramEngine(Engine):
     def __init__(self, flow: Flow, mode: Mode, stages: Stage) -> None:
         self.flow = flow
         self.worlds: dict[int, World] = {}  # what was known at the end of each block
-        self.blocks: dict[int, Block] = {}
+        self.blocks: dict[int, DependencyBlock] = {}
         self.loop_of = _innermost(flow)
         super().__init__(flow.cfg.fork, mode, stages, flow.cfg.dests, not unseen_by(flow.cfg) & MSIZE)
         self.fuel = fuel_for(sum(block.opcodes for block in flow.plain.values()))
 
-    def know(self, block: Block) -> None:
+    def know(self, block: DependencyBlock) -> None:
         self.blocks[block.start] = block
         self.world = self.world_at(block.start)
 
@@ -100,7 +100,7 @@ class ProgramEngine(Engine):
         self.stats.hoisted += len(home.instructions) - before
         self.world.reach = max(self.world.reach, there.reach)
 
-    def guard_home(self, offset: Value, size: Value) -> Block | None:
+    def guard_home(self, offset: Value, size: Value) -> DependencyBlock | None:
         """The block before a loop, if its header checks the same on every turn, first thing, and is surely reached."""
         start = self.block.start
         loop = self.flow.loops.by_header.get(start)
