@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.assembly import assemble
-from fusevm.evm.bytecode import Block, basic_blocks
+from fusevm.evm.bytecode import BasicBlock, basic_blocks
 from fusevm.ir.builder import Builder
 from fusevm.ir.lift import lift_block
 from fusevm.ir.ordering import schedule
@@ -13,7 +13,7 @@ from fusevm.ir.parse import parse
 from fusevm.ir.text import block_text, listing, step_text
 
 
-def source(text: str) -> Block:
+def source(text: str) -> BasicBlock:
     (block,) = basic_blocks(assemble(text))
     return block
 
@@ -24,7 +24,7 @@ def steps(text: str, inline: bool = False) -> list[str]:
 
 def test_the_first_example_as_corrected() -> None:
     """Two words are consumed, so the new one lands at -2."""
-    block = lift_block(Block(1, source("PUSH 1 ADD SSTORE PUSH 42 PUSH 12 JUMP").instructions))
+    block = lift_block(BasicBlock(1, source("PUSH 1 ADD SSTORE PUSH 42 PUSH 12 JUMP").instructions))
     assert block_text(block) == (
         "dependency block 1:\n"
         "    $0 = Unspill -1\n"

@@ -7,13 +7,13 @@ from functools import cached_property
 
 from fusevm.analysis.graphs import Loop, Loops, natural_loops, nest
 from fusevm.analysis.jumps import Context, Jumps, falls_through, resolve
-from fusevm.evm.bytecode import Block, basic_blocks, jumpdests
+from fusevm.evm.bytecode import BasicBlock, basic_blocks, jumpdests
 from fusevm.evm.forks import LATEST, Fork
 
 
 @dataclass(slots=True)
 class Node:
-    block: Block
+    block: BasicBlock
     taken: tuple[int, ...] = ()  # where its jump may land
     falls: int | None = None  # the block behind it, if control can fall through
     unknown: bool = False  # its jump may land on any JUMPDEST
@@ -64,7 +64,7 @@ def control_flow(code: bytes, fork: Fork = LATEST) -> Cfg:
     return Cfg(code, fork, nodes, dests, jumps)
 
 
-def _node(block: Block, jumps: Jumps, blocks: dict[int, Block]) -> Node:
+def _node(block: BasicBlock, jumps: Jumps, blocks: dict[int, BasicBlock]) -> Node:
     start = block.start
     may_fall = falls_through(block.last) and (start in jumps.fallen or start not in jumps.reached)
     falls = block.end if may_fall and block.end in blocks else None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fusevm.evm.bytecode import JUMPI, Block, Instruction
+from fusevm.evm.bytecode import JUMPI, BasicBlock, Instruction
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
 
@@ -88,7 +88,7 @@ class Effect(NamedTuple):
     falls: bool
 
 
-def effect_of(block: Block) -> Effect:
+def effect_of(block: BasicBlock) -> Effect:
     """The block over a symbolic stack. Results nobody can know are `("?", pc)`: they still equal themselves."""
     taken, items = 0, list[Element]()
 
@@ -197,7 +197,7 @@ STATES_PER_BLOCK = 24
 STATES_AT_LEAST = 4_000
 
 
-def resolve(blocks: Mapping[int, Block], dests: frozenset[int]) -> Jumps:
+def resolve(blocks: Mapping[int, BasicBlock], dests: frozenset[int]) -> Jumps:
     effects = {start: effect_of(block) for start, block in blocks.items()}
     try:
         return _Resolver(blocks, effects, dests).run()
@@ -205,7 +205,7 @@ def resolve(blocks: Mapping[int, Block], dests: frozenset[int]) -> Jumps:
         return _resolve_locally(blocks, effects, dests)
 
 
-def _resolve_locally(blocks: Mapping[int, Block], effects: Mapping[int, Effect], dests: frozenset[int]) -> Jumps:
+def _resolve_locally(blocks: Mapping[int, BasicBlock], effects: Mapping[int, Effect], dests: frozenset[int]) -> Jumps:
     jumps = Jumps(spent=True, reached=set(blocks), fallen=set(blocks))
     for start, effect in effects.items():
         if not effect.jumps:
@@ -221,7 +221,7 @@ def _resolve_locally(blocks: Mapping[int, Block], effects: Mapping[int, Effect],
 
 
 class _Resolver:
-    def __init__(self, blocks: Mapping[int, Block], effects: Mapping[int, Effect], dests: frozenset[int]) -> None:
+    def __init__(self, blocks: Mapping[int, BasicBlock], effects: Mapping[int, Effect], dests: frozenset[int]) -> None:
         self.blocks, self.effects, self.dests = blocks, effects, dests
         self.jumps = Jumps()
         self.contexts = self.jumps.contexts

@@ -83,7 +83,7 @@ def without_pushes(code: bytes) -> bytes:
     return _PUSHES.sub(lambda push: _BLANKS[push.end() - push.start()], code)
 
 
-class Block(NamedTuple):
+class BasicBlock(NamedTuple):
     """A run of instructions entered only at its first and left only after its last."""
 
     start: int
@@ -99,18 +99,18 @@ class Block(NamedTuple):
         return self.last.next_pc
 
 
-def basic_blocks(code: bytes, fork: Fork = LATEST) -> list[Block]:
+def basic_blocks(code: bytes, fork: Fork = LATEST) -> list[BasicBlock]:
     """The code cut at every JUMPDEST and behind every instruction that jumps or ends. Empty code has no block."""
-    blocks: list[Block] = []
+    blocks: list[BasicBlock] = []
     current: list[Instruction] = []
     for instruction in instructions(code, fork):
         if instruction.byte == JUMPDEST and current:
-            blocks.append(Block(current[0].pc, tuple(current)))
+            blocks.append(BasicBlock(current[0].pc, tuple(current)))
             current = []
         current.append(instruction)
         if instruction.ends_block:
-            blocks.append(Block(current[0].pc, tuple(current)))
+            blocks.append(BasicBlock(current[0].pc, tuple(current)))
             current = []
     if current:
-        blocks.append(Block(current[0].pc, tuple(current)))
+        blocks.append(BasicBlock(current[0].pc, tuple(current)))
     return blocks

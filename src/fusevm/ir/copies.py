@@ -35,7 +35,7 @@ def key_named(text: str) -> int:
 
 
 def peel_loops(
-    sources: dict[int, bytecode.Block], successors: Successors, roots: tuple[int, ...]
+    sources: dict[int, bytecode.BasicBlock], successors: Successors, roots: tuple[int, ...]
 ) -> tuple[dict[int, int], Successors]:
     """Copies the innermost loops once, before themselves: copies to originals, and the ways on with them."""
     root = -1

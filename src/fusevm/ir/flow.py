@@ -48,7 +48,7 @@ class Shape:
 @dataclass
 class Flow:
     cfg: Cfg
-    sources: dict[int, bytecode.Block] = field(default_factory=dict)  # reached blocks, sole followers joined on
+    sources: dict[int, bytecode.BasicBlock] = field(default_factory=dict)  # reached blocks, sole followers joined on
     last: dict[int, Node] = field(default_factory=dict)  # whose jump ends the block
     plain: dict[int, DependencyBlock] = field(default_factory=dict)  # each of them lifted on its own
     successors: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -115,14 +115,14 @@ def _join_followers(flow: Flow, exposed: frozenset[int]) -> None:
         while at in follower:
             at = follower[at]
             instructions += nodes[at].block.instructions
-        flow.sources[start] = bytecode.Block(start, tuple(instructions))
+        flow.sources[start] = bytecode.BasicBlock(start, tuple(instructions))
         flow.last[start] = nodes[at]
 
 
 def _peel(flow: Flow, roots: tuple[int, ...]) -> None:
     copies, flow.successors = peel_loops(flow.sources, flow.successors, roots)
     for copy, original in copies.items():
-        flow.sources[copy] = bytecode.Block(copy, flow.sources[original].instructions)
+        flow.sources[copy] = bytecode.BasicBlock(copy, flow.sources[original].instructions)
         flow.last[copy] = flow.last[original]
 
 

@@ -9,7 +9,7 @@ from fusevm.ir.builder import Builder, NeverReached
 from fusevm.ir.values import Value
 
 
-def lift_block(source: bytecode.Block, fork: Fork = LATEST, builder: Builder | None = None) -> DependencyBlock:
+def lift_block(source: bytecode.BasicBlock, fork: Fork = LATEST, builder: Builder | None = None) -> DependencyBlock:
     """The block on its own: every word it needs is unspilled, every word it leaves is spilled."""
     builder = builder or Builder()
     block = shape_of(source, fork)
@@ -20,7 +20,7 @@ def lift_block(source: bytecode.Block, fork: Fork = LATEST, builder: Builder | N
     return block
 
 
-def shape_of(source: bytecode.Block, fork: Fork) -> DependencyBlock:
+def shape_of(source: bytecode.BasicBlock, fork: Fork) -> DependencyBlock:
     """An empty dependency block that knows its lowest and highest stack point."""
     block = DependencyBlock(source.start)
     height = 0
@@ -36,7 +36,7 @@ def shape_of(source: bytecode.Block, fork: Fork) -> DependencyBlock:
     return block
 
 
-def run(source: bytecode.Block, fork: Fork, builder: Builder) -> None:
+def run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
     """Executes the block over values, every instruction but the stack's own through the builder."""
     try:
         _run(source, fork, builder)
@@ -45,7 +45,7 @@ def run(source: bytecode.Block, fork: Fork, builder: Builder) -> None:
         builder.block.terminator = Terminator("INVALID")
 
 
-def _run(source: bytecode.Block, fork: Fork, builder: Builder) -> None:
+def _run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
     block, last = builder.block, source.last
     stack: list[Value] = block.entry[::-1]
     for instruction in source.instructions:

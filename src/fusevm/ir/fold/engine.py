@@ -389,7 +389,7 @@ class Engine(Builder):
 
 
 def fold_block(
-    source: bytecode.Block,
+    source: bytecode.BasicBlock,
     fork: Fork = LATEST,
     mode: Mode = Mode.EXECUTION,
     stages: Stage = EVERYTHING,

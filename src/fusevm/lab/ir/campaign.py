@@ -144,7 +144,7 @@ def sight_of(frame: Frame, ending: Ending | None, stack: list[int]) -> Sight:
     )  # fmt: skip
 
 
-def reference_block(block: bytecode.Block, frame: Frame, stack: list[int]) -> Sight:
+def reference_block(block: bytecode.BasicBlock, frame: Frame, stack: list[int]) -> Sight:
     """The block by the reference tier, instruction by instruction, a jump at its end only looked at."""
     frame.stack[:] = stack
     try:
@@ -156,7 +156,7 @@ def reference_block(block: bytecode.Block, frame: Frame, stack: list[int]) -> Si
     return sight_of(frame, ending, frame.stack)
 
 
-def _step_through(block: bytecode.Block, frame: Frame) -> Ending:
+def _step_through(block: bytecode.BasicBlock, frame: Frame) -> Ending:
     table = table_of(frame.context.fork)
     for instruction in block.instructions:
         run, gas, needs, room = table[instruction.byte]
