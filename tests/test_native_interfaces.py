@@ -18,7 +18,7 @@ from fusevm.native.host.questions import Questions
 from fusevm.native.host.views import packed, packed_whole, view_at
 from fusevm.native.lang import Native, Struct, exported, native, ptr, u8, u32, u64, u256
 from fusevm.native.lang.foreign import prototype_of
-from fusevm.native.layout import QUESTIONS, RULES, SURROUNDINGS, Engine, Frame
+from fusevm.native.layout import QUESTIONS, RULES, SURROUNDINGS, Engine, NativeFrame
 from fusevm.native.runtime import calls, loop_counts, outside, plain, relocation, storage
 from fusevm.schedule.loops.operands import LoopOperands, check_of, pair_of
 
@@ -140,8 +140,8 @@ def test_a_view_has_every_field_as_a_number_and_refuses_other_names() -> None:
 
 
 def test_head_and_rest_make_a_whole_frame() -> None:
-    assert engine._FRAME_HEAD.size == Frame.offset("ip")
-    assert engine._FRAME_HEAD.size + codes._FRAME_REST.size == Frame.byte_size()
+    assert engine._FRAME_HEAD.size == NativeFrame.offset("ip")
+    assert engine._FRAME_HEAD.size + codes._FRAME_REST.size == NativeFrame.byte_size()
 
 
 def test_how_a_call_ended_is_what_the_engine_begins_with() -> None:

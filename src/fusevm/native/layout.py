@@ -40,7 +40,7 @@ class Status:
     MORE = 15  # the plain schedule must be written on from frame.pc; never reaches Python
 
 
-class Frame(Struct):
+class NativeFrame(Struct):
     """One call. Native code keeps ip, sp and gas in registers, and here whenever it returns."""
 
     # what differs between two calls of the same code; Python writes these at once

@@ -17,7 +17,7 @@ from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit import handlers as made
 from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import PTR, Callee, Native
-from fusevm.native.layout import Frame
+from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
 from fusevm.native.runtime import calls, outside, plain, relocation, storage
 from fusevm.schedule.build import Handlers
@@ -69,7 +69,7 @@ def _define_enter(module: ir.Module) -> None:
     function = ir.Function(module, ir.FunctionType(made.I64, [PTR]), "enter")
     build = ir.IRBuilder(function.append_basic_block())
     frame = function.args[0]
-    fields = Frame
+    fields = NativeFrame
     values = []
     for name, kind in (("ip", PTR), ("sp", PTR), ("gas", made.I64)):
         place = build.gep(frame, [ir.Constant(made.I64, fields.offset(name))], source_etype=made.I8)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from fusevm.evm.words import meanings_in
 from fusevm.native.emit.llvm_words import LlvmWords, V
 from fusevm.native.lang import PTR, Callee, Native, Struct
-from fusevm.native.layout import WORD, Engine, Frame, Status
+from fusevm.native.layout import WORD, Engine, NativeFrame, Status
 from fusevm.native.runtime import memory
 
 I8, I32, I64, I256 = (ir.IntType(bits) for bits in (8, 32, 64, 256))
@@ -126,10 +126,10 @@ class Handler:
         return self.build.gep(base, [ir.Constant(I64, struct.offset(name))], source_etype=I8)
 
     def field(self, name: str, kind: ir.Type = I64) -> ir.Value:
-        return self.build.load(self._field_address(Frame, self.frame, name), typ=kind, align=8)
+        return self.build.load(self._field_address(NativeFrame, self.frame, name), typ=kind, align=8)
 
     def set_field(self, name: str, value: ir.Value) -> None:
-        self.build.store(value, self._field_address(Frame, self.frame, name), align=8)
+        self.build.store(value, self._field_address(NativeFrame, self.frame, name), align=8)
 
     def engine_field(self, name: str, kind: ir.Type = I64) -> ir.Value:
         return self.build.load(self._field_address(Engine, self.field("engine", PTR), name), typ=kind, align=8)

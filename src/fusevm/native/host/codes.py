@@ -12,7 +12,15 @@ from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.plain import PlainScheduler
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed
-from fusevm.native.layout import ACCOUNT_DELEGATED, ACCOUNT_HASHED, ACCOUNT_PLAIN, STACK_ALIGN, WORD, Account, Frame
+from fusevm.native.layout import (
+    ACCOUNT_DELEGATED,
+    ACCOUNT_HASHED,
+    ACCOUNT_PLAIN,
+    STACK_ALIGN,
+    WORD,
+    Account,
+    NativeFrame,
+)
 from fusevm.schedule.build import Handlers, Schedule, Unit, address_of, build_schedule
 
 if TYPE_CHECKING:
@@ -29,7 +37,7 @@ _ACCOUNT_CODE = packed(Account, "code_hash code code_size schedule jumps entry d
 NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
 NO_CODE = EMPTY_CODE_HASH[::-1].ljust(_ACCOUNT_CODE.size, b"\0")
 _FRAME_REST = packed(
-    Frame,
+    NativeFrame,
     "ip sp memory memory_size load_limit schedule jumps code code_size returned returned_size "
     "output_offset output_size pc call_offset call_size journal_mark log_mark refund_mark "
     "in_python serial code_account creates engine depth",

@@ -12,8 +12,7 @@ from fusevm.chain.state import State
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.halts import ExceptionalHalt
 from fusevm.native.host.precompiles import run_precompile
-from fusevm.native.layout import STACK_ALIGN, WORD
-from fusevm.native.layout import Frame as NativeFrame
+from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame
 from fusevm.reference.brief import drive_briefly
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import Entry, refuse, table_of

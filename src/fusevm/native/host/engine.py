@@ -32,8 +32,7 @@ from fusevm.native.host.tables import FRAME_SIZE, SLOT_SIZE, Caps, NativeLimit, 
 from fusevm.native.host.views import packed, packed_whole
 from fusevm.native.host.world import World
 from fusevm.native.host.writeback import PendingStorage
-from fusevm.native.layout import WORD, Call, Engine
-from fusevm.native.layout import Frame as NativeFrame
+from fusevm.native.layout import WORD, Call, Engine, NativeFrame
 from fusevm.native.layout import Status as Native
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks

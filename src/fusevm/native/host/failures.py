@@ -8,8 +8,7 @@ from fusevm.native.host.diagnosis import diagnose
 from fusevm.native.host.replay import ReplayState
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.world import World
-from fusevm.native.layout import Frame as NativeFrame
-from fusevm.native.layout import Status
+from fusevm.native.layout import NativeFrame, Status
 from fusevm.reference.frame import Frame
 from fusevm.schedule.build import Unit
 

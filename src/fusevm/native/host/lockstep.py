@@ -20,8 +20,7 @@ from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.views import view_at
-from fusevm.native.layout import SLOT_DIRTY, STACK_ALIGN, TRANSIENT, WORD, Slot
-from fusevm.native.layout import Frame as NativeFrame
+from fusevm.native.layout import SLOT_DIRTY, STACK_ALIGN, TRANSIENT, WORD, NativeFrame, Slot
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import refuse, table_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.tables import NativeLimit
-from fusevm.native.layout import FRAME_MEMORY, Frame
+from fusevm.native.layout import FRAME_MEMORY, NativeFrame
 
 
 class NativeMemory:
@@ -12,7 +12,7 @@ class NativeMemory:
 
     __slots__ = ("_arena", "_start", "_view")
 
-    def __init__(self, arena: Arena, start: int, view: Frame) -> None:
+    def __init__(self, arena: Arena, start: int, view: NativeFrame) -> None:
         self._arena = arena
         self._start = start
         self._view = view

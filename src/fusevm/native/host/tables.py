@@ -10,13 +10,23 @@ from dataclasses import astuple, dataclass
 from fusevm.chain.outcome import EngineLimit
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.views import packed_whole, view_at
-from fusevm.native.layout import FRAME_MEMORY, STACK_ALIGN, Account, BlockHash, Engine, Frame, InitCode, Slot, Undo
+from fusevm.native.layout import (
+    FRAME_MEMORY,
+    STACK_ALIGN,
+    Account,
+    BlockHash,
+    Engine,
+    InitCode,
+    NativeFrame,
+    Slot,
+    Undo,
+)
 from fusevm.native.runtime.index import BUCKETS, Index
 from fusevm.native.runtime.plain import ORIGIN_SIZE
 
 _INDEX = packed_whole(Index, "heads buckets half entries size")
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
-FRAME_SIZE = Frame.byte_size()
+FRAME_SIZE = NativeFrame.byte_size()
 SLOT_SIZE = Slot.byte_size()
 INIT_CODES = 1 << 10  # that are kept at hand
 
@@ -73,7 +83,7 @@ class Tables:
         self.memory = Arena(caps.memory)
         self.output = Arena(min(FRAME_MEMORY, caps.memory))
         self.frames = Arena(DEPTH * FRAME_SIZE)
-        self.views = [view_at(Frame, self.frames.address + depth * FRAME_SIZE) for depth in range(DEPTH)]
+        self.views = [view_at(NativeFrame, self.frames.address + depth * FRAME_SIZE) for depth in range(DEPTH)]
         self.slots = Arena(caps.slots * SLOT_SIZE)
         self.slot_heads = Arena(max(caps.slots, BUCKETS) * 4)
         self.accounts = Arena((caps.accounts + 1) * Account.byte_size())

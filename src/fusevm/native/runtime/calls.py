@@ -30,7 +30,7 @@ from fusevm.native.layout import (
     Account,
     Call,
     Engine,
-    Frame,
+    NativeFrame,
     Status,
 )
 from fusevm.native.runtime.creations import end_creation
@@ -76,7 +76,7 @@ CALL, DELEGATECALL, STATICCALL, CALLCODE = 0, 1, 2, 3
 
 
 @native
-def begin_call(frame: Frame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
+def begin_call(frame: NativeFrame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u64:
     """CALL and the like: a child frame, the answer where no code runs, or ASK_PYTHON before anything is changed."""
     engine = Engine(frame.engine)
     args: ptr = top - 64
@@ -134,7 +134,7 @@ def handed_on(engine: Engine, available: u64, requested: u256) -> u64:
 @inlined
 def enter(
     engine: Engine,
-    frame: Frame,
+    frame: NativeFrame,
     gas: u64,
     given: u64,
     args: ptr,
@@ -163,7 +163,7 @@ def enter(
         return answer(frame, gas + stipend, 1)
     if u64(runner.schedule) == 0 and call_pointer(u64, engine.load_code, runner) != 0:
         return BROKEN
-    child = Frame(child_of(frame, gas, given, mark))
+    child = NativeFrame(child_of(frame, gas, given, mark))
     child.gas += stipend
     child.data = frame.memory + start_of(args - 32)
     child.data_size = clamp(load(u256, args - 64))
@@ -181,7 +181,7 @@ def start_of(operands: ptr) -> u64:
 
 
 @native
-def must_ask(frame: Frame, gas: u64, account: Account, runner: Account, value: u256, kind: u64) -> u64:
+def must_ask(frame: NativeFrame, gas: u64, account: Account, runner: Account, value: u256, kind: u64) -> u64:
     """Whether Python must do the call: it creates or touches an account, or runs what native code cannot."""
     if (kind == CALL or kind == STATICCALL) and (account.flags & ACCOUNT_TRACELESS) == 0:  # noqa: SIM109
         return 1
@@ -203,7 +203,7 @@ def must_ask(frame: Frame, gas: u64, account: Account, runner: Account, value: u
 
 
 @native
-def pay_call(frame: Frame, gas: u64, args: ptr, account: Account, runner: Account, value: u256, kind: u64) -> u64:
+def pay_call(frame: NativeFrame, gas: u64, args: ptr, account: Account, runner: Account, value: u256, kind: u64) -> u64:
     """What a call costs beside its static gas and the gas it hands on."""
     engine = Engine(frame.engine)
     gas = grow(frame, gas, clamp(load(u256, args - 32)), clamp(load(u256, args - 64)))
@@ -247,7 +247,7 @@ def move(engine: Engine, sender: u256, account: Account, value: u256) -> u64:
 
 
 @inlined
-def set_up(frame: Frame, child: Frame, account: Account, runner: Account, value: u256, kind: u64) -> None:
+def set_up(frame: NativeFrame, child: NativeFrame, account: Account, runner: Account, value: u256, kind: u64) -> None:
     """Who a child frame is, and what it runs."""
     child.schedule = runner.schedule
     child.ip = runner.entry
@@ -275,7 +275,7 @@ def set_up(frame: Frame, child: Frame, account: Account, runner: Account, value:
 
 
 @native
-def call_precompile(frame: Frame, gas: u64, given: u64, account: Account, in_offset: u64, in_size: u64) -> u64:
+def call_precompile(frame: NativeFrame, gas: u64, given: u64, account: Account, in_offset: u64, in_size: u64) -> u64:
     """Runs a precompiled contract: the identity here, the others in Python."""
     engine = Engine(frame.engine)
     data: ptr = frame.memory + in_offset
@@ -306,9 +306,9 @@ def call_precompile(frame: Frame, gas: u64, given: u64, account: Account, in_off
 
 
 @native
-def end_call(engine: Engine, child: Frame, status: u64) -> None:
+def end_call(engine: Engine, child: NativeFrame, status: u64) -> None:
     """Hands gas, output and success of a finished child to its parent."""
-    parent = Frame(child - FRAME_SIZE)
+    parent = NativeFrame(child - FRAME_SIZE)
     if status == STOP:
         child.output_size = 0
     if status > REVERT:
@@ -339,7 +339,7 @@ def end_call(engine: Engine, child: Frame, status: u64) -> None:
 def run(engine: Engine) -> u64:
     """Runs frames until one that Python knows ends, or Python is needed."""
     while True:
-        frame = Frame(engine.frame)
+        frame = NativeFrame(engine.frame)
         status = call_pointer(u64, engine.enter, frame)
         if status == CALLING:
             continue
@@ -365,7 +365,7 @@ def run(engine: Engine) -> u64:
 def call(engine: Engine, given: Call, data: ptr, rest: ptr) -> u64:
     """A call from outside: makes the first frame, from what Python gives and from what goes with the code; runs it."""
     forget_all(engine)
-    frame = Frame(engine.frames)
+    frame = NativeFrame(engine.frames)
     frame.gas = given.gas
     frame.reserve = given.reserve
     frame.data = data

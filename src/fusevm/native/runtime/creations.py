@@ -22,8 +22,8 @@ from fusevm.native.layout import (
     CREATION_ENTRY,
     Account,
     Engine,
-    Frame,
     InitCode,
+    NativeFrame,
     Status,
     Undo,
 )
@@ -42,7 +42,7 @@ STOP = Status.STOP
 
 
 @native
-def begin_creation(frame: Frame, gas: u64, top: ptr, salted: u64, ip: ptr) -> u64:
+def begin_creation(frame: NativeFrame, gas: u64, top: ptr, salted: u64, ip: ptr) -> u64:
     """CREATE and CREATE2: a child frame, or the answer where there is none, or ASK_PYTHON before EIP-161."""
     engine = Engine(frame.engine)
     if engine.create_nonce == 0:
@@ -88,7 +88,7 @@ def begin_creation(frame: Frame, gas: u64, top: ptr, salted: u64, ip: ptr) -> u6
         return CAPPED
     available = gas + frame.reserve
     mark = engine.journal_count
-    child = Frame(child_of(frame, gas, available - (available >> 6), mark))
+    child = NativeFrame(child_of(frame, gas, available - (available >> 6), mark))
     if account.nonce != 0 or account.code_size != 0 or (account.flags & ACCOUNT_STORED) != 0:
         return answer(frame, frame.gas, u256(0))  # a collision takes the gas it was given
     if make_account(engine, account) == 0 or account.balance + value < value:
@@ -219,9 +219,9 @@ def find_init_code(engine: Engine, code: ptr, size: u64) -> ptr:
 
 
 @native
-def end_creation(engine: Engine, child: Frame, status: u64) -> u64:
+def end_creation(engine: Engine, child: NativeFrame, status: u64) -> u64:
     """Keeps a new contract's code, or undoes it all; the parent goes on. Above RETURNDATA: it cannot be done."""
-    parent = Frame(child - FRAME_SIZE)
+    parent = NativeFrame(child - FRAME_SIZE)
     size = child.output_size
     if status == STOP:
         size = 0
@@ -252,7 +252,7 @@ def end_creation(engine: Engine, child: Frame, status: u64) -> u64:
 
 
 @native
-def deposit(engine: Engine, child: Frame, code: ptr, size: u64) -> u64:
+def deposit(engine: Engine, child: NativeFrame, code: ptr, size: u64) -> u64:
     """The code is paid for and kept: STOP where that is done, else why not."""
     if size == 0:
         return STOP

@@ -15,7 +15,7 @@ from fusevm.native.layout import (
     ACCOUNT_WARM,
     Account,
     Engine,
-    Frame,
+    NativeFrame,
     Undo,
 )
 from fusevm.native.runtime.frames import ASK_PYTHON, DONE
@@ -34,7 +34,7 @@ from fusevm.native.runtime.storage import account_entry, journal_full, mark_dirt
 
 
 @native
-def self_destruct(frame: Frame, gas: u64, top: ptr, _kind: u64, _ip: ptr) -> u64:
+def self_destruct(frame: NativeFrame, gas: u64, top: ptr, _kind: u64, _ip: ptr) -> u64:
     """DONE where the frame ends, its gas written; or why not."""
     engine = Engine(frame.engine)
     if frame.static != 0:

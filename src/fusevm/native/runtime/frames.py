@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from fusevm.native.lang import inlined, native, ptr, store, u64, u256
-from fusevm.native.layout import STACK_ALIGN, Engine, Frame
+from fusevm.native.layout import STACK_ALIGN, Engine, NativeFrame
 
 ASK_PYTHON = 0
 DONE = 1
-FRAME_SIZE = Frame.byte_size()
-FRAME_REST = Frame.offset("ip")  # from here on it goes with the code
+FRAME_SIZE = NativeFrame.byte_size()
+FRAME_REST = NativeFrame.offset("ip")  # from here on it goes with the code
 DEPTH_LIMIT = 1024
 CALL_VALUE = 9_000
 
 
 @inlined
-def answer(frame: Frame, gas: u64, word: u256) -> u64:
+def answer(frame: NativeFrame, gas: u64, word: u256) -> u64:
     """The call is over already: the frame goes on, with the answer on its stack."""
     frame.gas = gas
     store(frame.sp, 0, word)
@@ -23,7 +23,7 @@ def answer(frame: Frame, gas: u64, word: u256) -> u64:
 
 
 @native
-def child_of(frame: Frame, gas: u64, given: u64, mark: u64) -> ptr:
+def child_of(frame: NativeFrame, gas: u64, given: u64, mark: u64) -> ptr:
     """The frame behind this one, with so much of this one's gas. Code, data and who it is are yet to be said."""
     engine = Engine(frame.engine)
     slice_part = gas
@@ -31,7 +31,7 @@ def child_of(frame: Frame, gas: u64, given: u64, mark: u64) -> ptr:
         slice_part = given
     frame.gas = gas - slice_part
     frame.reserve -= given - slice_part
-    child = Frame(frame + FRAME_SIZE)
+    child = NativeFrame(frame + FRAME_SIZE)
     child.sp = frame.sp + (STACK_ALIGN - (u64(frame.sp) & (STACK_ALIGN - 1)))
     child.gas = slice_part
     child.reserve = given - slice_part

@@ -6,7 +6,7 @@ The operands after a handler's address are `schedule.loops.operands.LoopOperands
 from __future__ import annotations
 
 from fusevm.native.lang import Struct, inlined, load, native, ptr, select, slt, u64, u256
-from fusevm.native.layout import STACK_ALIGN, Frame
+from fusevm.native.layout import STACK_ALIGN, NativeFrame
 from fusevm.native.runtime.memory import FAILED, charge
 from fusevm.schedule.loops.operands import (
     HALF_MASK,
@@ -116,7 +116,7 @@ def trips_ahead(sp: ptr, operands: Operands) -> u64:
 
 
 @native
-def enter_loop(frame: Frame, gas: u64, sp: ptr, operands: Operands) -> u64:
+def enter_loop(frame: NativeFrame, gas: u64, sp: ptr, operands: Operands) -> u64:
     """The gas left when the whole loop is paid for; FAILED, and nothing done, where it must run plainly."""
     bounds = operands.check
     height = (u64(sp) & (STACK_ALIGN - 1)) >> 5
@@ -135,7 +135,7 @@ def enter_loop(frame: Frame, gas: u64, sp: ptr, operands: Operands) -> u64:
 
 
 @native
-def leave_loop(frame: Frame, gas: u64, sp: ptr, operands: Operands) -> u64:
+def leave_loop(frame: NativeFrame, gas: u64, sp: ptr, operands: Operands) -> u64:
     """Gives back what was paid for iterations that will not run: to the reserve, or a slice would never end."""
     back = trips_ahead(sp, operands) * operands.each + operands.once
     if slt(back, 0):

@@ -23,7 +23,7 @@ from fusevm.native.lang import (
     u256,
     unlikely,
 )
-from fusevm.native.layout import FRAME_MEMORY, Engine, Frame
+from fusevm.native.layout import FRAME_MEMORY, Engine, NativeFrame
 from fusevm.native.runtime.keccak import keccak256_word
 
 FAILED = (1 << 64) - 1  # less than zero as a signed number: out of gas
@@ -37,7 +37,7 @@ HASHED_IN_SLICE = 1 << 19  # words: 0.04 s
 
 
 @inlined
-def charge(frame: Frame, gas: u64, amount: u64) -> u64:
+def charge(frame: NativeFrame, gas: u64, amount: u64) -> u64:
     """The gas left, from the reserve if need be."""
     if unlikely(gas < amount):
         missing = amount - gas
@@ -49,7 +49,7 @@ def charge(frame: Frame, gas: u64, amount: u64) -> u64:
 
 
 @inlined
-def hasten(frame: Frame, gas: u64, words: u64) -> u64:
+def hasten(frame: NativeFrame, gas: u64, words: u64) -> u64:
     """Ends the slice, its gas going back to the reserve, once much was hashed: that takes longer than its gas."""
     engine = Engine(frame.engine)
     engine.hashed += words
@@ -77,7 +77,7 @@ def memory_cost(words: u64) -> u128:
 
 
 @native
-def grow(frame: Frame, gas: u64, offset: u64, size: u64) -> u64:
+def grow(frame: NativeFrame, gas: u64, offset: u64, size: u64) -> u64:
     """Pays for memory up to offset + size and clears what is new."""
     if size == 0:
         return gas
@@ -111,7 +111,7 @@ def word_count(size: u64) -> u64:
 
 
 @native
-def hash_memory(frame: Frame, gas: u64, offset: u256, size: u256, out: ptr) -> u64:
+def hash_memory(frame: NativeFrame, gas: u64, offset: u256, size: u256, out: ptr) -> u64:
     """KECCAK256, its dynamic gas included."""
     length = clamp(size)
     start = clamp(offset)
@@ -128,7 +128,7 @@ def hash_memory(frame: Frame, gas: u64, offset: u256, size: u256, out: ptr) -> u
 
 
 @native
-def copy_padded(frame: Frame, gas: u64, to: u256, start: u256, size: u256, source: ptr, available: u64) -> u64:
+def copy_padded(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256, source: ptr, available: u64) -> u64:
     """CALLDATACOPY and CODECOPY: zeros past the source's end."""
     length = clamp(size)
     target = clamp(to)
@@ -152,7 +152,7 @@ def copy_padded(frame: Frame, gas: u64, to: u256, start: u256, size: u256, sourc
 
 
 @native
-def copy_returned(frame: Frame, gas: u64, to: u256, start: u256, size: u256) -> u64:
+def copy_returned(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256) -> u64:
     """RETURNDATACOPY: reading past the end halts."""
     if clamp(start) + clamp(size) > frame.returned_size:
         return BOUNDS
@@ -160,7 +160,7 @@ def copy_returned(frame: Frame, gas: u64, to: u256, start: u256, size: u256) -> 
 
 
 @native
-def copy_memory(frame: Frame, gas: u64, to: u256, start: u256, size: u256) -> u64:
+def copy_memory(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256) -> u64:
     """MCOPY."""
     length = clamp(size)
     target = clamp(to)
@@ -199,7 +199,7 @@ def read_data(source: ptr, available: u64, offset: u256) -> u256:
 
 
 @inlined
-def set_output(frame: Frame, gas: u64, offset: u256, size: u256) -> u64:
+def set_output(frame: NativeFrame, gas: u64, offset: u256, size: u256) -> u64:
     """RETURN and REVERT: what part of memory is handed back."""
     length = clamp(size)
     start = clamp(offset)
@@ -212,7 +212,7 @@ def set_output(frame: Frame, gas: u64, offset: u256, size: u256) -> u64:
 
 
 @inlined
-def exponent_gas(frame: Frame, gas: u64, exponent: u256) -> u64:
+def exponent_gas(frame: NativeFrame, gas: u64, exponent: u256) -> u64:
     engine = Engine(frame.engine)
     size = (u64(263) - u64(clz(exponent))) >> 3
     return charge(frame, gas, engine.exp_byte * size)

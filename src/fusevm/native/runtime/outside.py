@@ -32,8 +32,8 @@ from fusevm.native.layout import (
     Account,
     BlockHash,
     Engine,
-    Frame,
     LogHeader,
+    NativeFrame,
     Undo,
 )
 from fusevm.native.runtime.frames import DONE
@@ -52,7 +52,7 @@ ACCOUNTS_AT_HAND = 1 << 14  # kept of those that were only looked at, before EIP
 
 
 @native
-def pay_log(frame: Frame, gas: u64, offset: u256, size: u256) -> u64:
+def pay_log(frame: NativeFrame, gas: u64, offset: u256, size: u256) -> u64:
     """What LOG0 to LOG4 cost beside their static gas."""
     if frame.static != 0:
         return STATIC
@@ -63,7 +63,7 @@ def pay_log(frame: Frame, gas: u64, offset: u256, size: u256) -> u64:
 
 
 @native
-def write_log(frame: Frame, gas: u64, top: ptr, topics: u64) -> u64:
+def write_log(frame: NativeFrame, gas: u64, top: ptr, topics: u64) -> u64:
     """LOG0 to LOG4, paid for: the operands stand at the stack's top."""
     engine = Engine(frame.engine)
     start = clamp(load(u256, top - 32))
@@ -89,7 +89,7 @@ def write_log(frame: Frame, gas: u64, top: ptr, topics: u64) -> u64:
 
 
 @native
-def block_hash(frame: Frame, number: u256, out: ptr) -> u64:
+def block_hash(frame: NativeFrame, number: u256, out: ptr) -> u64:
     """BLOCKHASH: zero outside of the last 256 blocks; asked of Python once a block."""
     engine = Engine(frame.engine)
     store(out, 0, u256(0))
@@ -164,7 +164,7 @@ def passing_account(engine: Engine, address: u256) -> ptr:
 
 
 @native
-def may_visit(frame: Frame, gas: u64, address: u256) -> u64:
+def may_visit(frame: NativeFrame, gas: u64, address: u256) -> u64:
     """Whether there is gas for a first look at an account, if it needs one: DONE, FAILED or BROKEN.
 
     An account is entered in the table only if so. A frame that fails for lack of gas costs its caller next to nothing,
@@ -270,7 +270,7 @@ def warm_address(engine: Engine, address: ptr) -> u64:
 
 
 @native
-def visit(frame: Frame, gas: u64, address: u256) -> u64:
+def visit(frame: NativeFrame, gas: u64, address: u256) -> u64:
     """Pays for looking at an account: more for the first look (EIP-2929)."""
     engine = Engine(frame.engine)
     allowed = may_visit(frame, gas, address)
@@ -288,7 +288,7 @@ def visit(frame: Frame, gas: u64, address: u256) -> u64:
 
 
 @native
-def seen_account(frame: Frame, gas: u64, address: u256, paid: ptr) -> ptr:
+def seen_account(frame: NativeFrame, gas: u64, address: u256, paid: ptr) -> ptr:
     """An account to read from, the look at it paid for; `paid` takes the gas left, or why there is no account."""
     engine = Engine(frame.engine)
     if engine.access_sets == 0 and engine.account_count >= ACCOUNTS_AT_HAND:  # the table is but a cache here
@@ -307,7 +307,7 @@ def seen_account(frame: Frame, gas: u64, address: u256, paid: ptr) -> ptr:
 
 
 @native
-def read_balance(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
+def read_balance(frame: NativeFrame, gas: u64, address: u256, out: ptr) -> u64:
     paid = local(u64, 1)
     account = Account(seen_account(frame, gas, address & ADDRESS_MASK, paid))
     if account != 0:
@@ -316,7 +316,7 @@ def read_balance(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
 
 
 @native
-def read_own_balance(frame: Frame, gas: u64, out: ptr) -> u64:
+def read_own_balance(frame: NativeFrame, gas: u64, out: ptr) -> u64:
     account = Account(find_account(Engine(frame.engine), frame.address))
     if account == 0:
         return BROKEN
@@ -325,7 +325,7 @@ def read_own_balance(frame: Frame, gas: u64, out: ptr) -> u64:
 
 
 @native
-def read_code_size(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
+def read_code_size(frame: NativeFrame, gas: u64, address: u256, out: ptr) -> u64:
     paid = local(u64, 1)
     account = Account(seen_account(frame, gas, address & ADDRESS_MASK, paid))
     if account != 0:
@@ -334,7 +334,7 @@ def read_code_size(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
 
 
 @native
-def read_code_hash(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
+def read_code_hash(frame: NativeFrame, gas: u64, address: u256, out: ptr) -> u64:
     paid = local(u64, 1)
     account = Account(seen_account(frame, gas, address & ADDRESS_MASK, paid))
     if account != 0:
@@ -349,7 +349,7 @@ def read_code_hash(frame: Frame, gas: u64, address: u256, out: ptr) -> u64:
 
 
 @native
-def copy_code(frame: Frame, gas: u64, address: u256, to: u256, start: u256, size: u256) -> u64:
+def copy_code(frame: NativeFrame, gas: u64, address: u256, to: u256, start: u256, size: u256) -> u64:
     """EXTCODECOPY."""
     engine = Engine(frame.engine)
     mark = engine.journal_count
@@ -365,7 +365,7 @@ def copy_code(frame: Frame, gas: u64, address: u256, to: u256, start: u256, size
 
 
 @native
-def blob_hash(frame: Frame, number: u256) -> u256:
+def blob_hash(frame: NativeFrame, number: u256) -> u256:
     """BLOBHASH: zero past the last."""
     engine = Engine(frame.engine)
     if number >= u256(engine.blob_count):

@@ -27,7 +27,7 @@ from fusevm.native.lang import (
     u64,
     u256,
 )
-from fusevm.native.layout import Engine, Frame, PlainOp, Status
+from fusevm.native.layout import Engine, NativeFrame, PlainOp, Status
 from fusevm.schedule.build import STACK_LIMIT
 from fusevm.schedule.sections import ENDS_BLOCK, ENDS_SECTION, GOES_ON, ROLE_ASK, ROLE_DEST, ROLE_PC, ROLE_PUSH
 
@@ -223,7 +223,7 @@ def scan(plain: PlainCode, pc: u64) -> None:
 
 
 @native
-def land(engine: Engine, frame: Frame) -> u64:
+def land(engine: Engine, frame: NativeFrame) -> u64:
     """A jump found no block: writes it, so that the jump can be tried again; or INVALID_JUMP."""
     plain = PlainCode(frame.jumps - HEADER)
     target = load(u256, frame.sp - 32)
@@ -242,7 +242,7 @@ def land(engine: Engine, frame: Frame) -> u64:
 
 
 @native
-def write_on(engine: Engine, frame: Frame) -> u64:
+def write_on(engine: Engine, frame: NativeFrame) -> u64:
     """Code that was not yet written is fallen into: writes it, and a way there in the place of the request."""
     plain = PlainCode(frame.jumps - HEADER)
     number: u64 = 0

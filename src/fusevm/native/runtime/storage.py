@@ -31,7 +31,7 @@ from fusevm.native.layout import (
     TRANSIENT,
     Account,
     Engine,
-    Frame,
+    NativeFrame,
     Slot,
     Undo,
 )
@@ -61,7 +61,7 @@ def hash_key(engine: Engine, account: u64, key: u256) -> u64:
 
 
 @native
-def find_slot(frame: Frame, account: u64, key: u256) -> ptr:
+def find_slot(frame: NativeFrame, account: u64, key: u256) -> ptr:
     """The slot. One that is not known yet is loaded after the last, for `keep_slot` to keep once it is paid for.
 
     Nothing where Python cannot load it, or the table is full.
@@ -191,7 +191,7 @@ def forget(engine: Engine) -> None:
 
 
 @native
-def storage_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
+def storage_load(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
     engine = Engine(frame.engine)
     slot = Slot(find_slot(frame, frame.account, key))
     if slot == 0:
@@ -212,7 +212,7 @@ def storage_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
 
 
 @native
-def storage_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
+def storage_store(frame: NativeFrame, gas: u64, key: u256, value: u256) -> u64:
     """SSTORE: EIP-2200 and its successors, or the plain rule before (reference: sstore_cost)."""
     engine = Engine(frame.engine)
     if frame.static != 0:
@@ -269,7 +269,7 @@ def storage_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
 
 
 @native
-def transient_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
+def transient_load(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
     slot = Slot(find_slot(frame, frame.account | TRANSIENT, key))
     if slot == 0:
         return CAPPED
@@ -278,7 +278,7 @@ def transient_load(frame: Frame, gas: u64, key: u256, out: ptr) -> u64:
 
 
 @native
-def transient_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
+def transient_store(frame: NativeFrame, gas: u64, key: u256, value: u256) -> u64:
     engine = Engine(frame.engine)
     if frame.static != 0:
         return STATIC
