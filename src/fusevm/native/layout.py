@@ -197,7 +197,7 @@ QUESTIONS = Engine.names(question)
 SURROUNDINGS = Engine.names(u256)  # of the block and the transaction
 
 
-class Slot(Struct):
+class StorageSlot(Struct):
     """A storage slot that has been touched: persistent, or transient where account's top bit is set."""
 
     hash: u64

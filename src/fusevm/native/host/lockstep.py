@@ -20,7 +20,7 @@ from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.views import view_at
-from fusevm.native.layout import SLOT_DIRTY, STACK_ALIGN, TRANSIENT, WORD, NativeFrame, Slot
+from fusevm.native.layout import SLOT_DIRTY, STACK_ALIGN, TRANSIENT, WORD, NativeFrame, StorageSlot
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import refuse, table_of
@@ -162,7 +162,7 @@ class Lockstep:
     def _compare_slots(self, reference: State, place: tuple[int, int]) -> None:
         engine = self.engine
         for number in range(engine.tables.shared.slot_count):
-            slot = view_at(Slot, engine.tables.slots.address + number * Slot.byte_size())
+            slot = view_at(StorageSlot, engine.tables.slots.address + number * StorageSlot.byte_size())
             if slot.flags & SLOT_DIRTY or slot.account & TRANSIENT:
                 address, key = engine.world.addresses[slot.account & ~TRANSIENT], slot.key
                 expected = reference.storage(address, key)

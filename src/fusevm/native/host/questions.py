@@ -34,15 +34,15 @@ from fusevm.native.layout import (
     Account,
     BlockHash,
     InitCode,
-    Slot,
+    StorageSlot,
 )
 from fusevm.native.runtime.memory import FAILED
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)
 _ACCOUNT = struct.Struct(HEAD.format + f"{len(NO_ACCOUNT)}s")
-_SLOT_HEAD = packed(Slot, "account flags key")
-_SLOT_HEAD_AT = Slot.offset("account")
-_SLOT_VALUE, _SLOT_ORIGINAL = Slot.offset("value"), Slot.offset("original")
+_SLOT_HEAD = packed(StorageSlot, "account flags key")
+_SLOT_HEAD_AT = StorageSlot.offset("account")
+_SLOT_VALUE, _SLOT_ORIGINAL = StorageSlot.offset("value"), StorageSlot.offset("original")
 _INIT_CODE = packed_whole(InitCode, "hash size code schedule jumps entry")
 _CODE, _CODE_HASH = Account.offset("code"), Account.offset("code_hash")
 _KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
@@ -102,7 +102,7 @@ class Questions:
         if original is not None:
             table.write(at + _SLOT_ORIGINAL, original.to_bytes(WORD, "little"))
         if state.warm_slots and (account, key) in state.warm_slots:
-            view_at(Slot, address).flags = SLOT_WARM
+            view_at(StorageSlot, address).flags = SLOT_WARM
 
     def _load_account(self, address: int) -> None:
         if self._world.context.deadline is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 
 from fusevm.chain.state import State
-from fusevm.native.layout import SLOT_WARM, Slot
+from fusevm.native.layout import SLOT_WARM, StorageSlot
 
 Place = tuple[bytes, int]
 
@@ -27,7 +27,7 @@ class _Overlay(set[bytes]):
 class ReplayState(State):
     """Shares accounts and journal with the state it stands for; what is written to storage stays here."""
 
-    def __init__(self, state: State, slot_at: Callable[[bytes, int, bool], Slot | None]) -> None:
+    def __init__(self, state: State, slot_at: Callable[[bytes, int, bool], StorageSlot | None]) -> None:
         self.__dict__.update(state.__dict__)
         self._slot_at = slot_at  # address, key, whether transient -> a view of the native slot, or None
         self._written: dict[Place, int] = {}

@@ -18,7 +18,7 @@ from fusevm.native.layout import (
     Engine,
     InitCode,
     NativeFrame,
-    Slot,
+    StorageSlot,
     Undo,
 )
 from fusevm.native.runtime.index import BUCKETS, Index
@@ -27,7 +27,7 @@ from fusevm.native.runtime.plain import ORIGIN_SIZE
 _INDEX = packed_whole(Index, "heads buckets half entries size")
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
 FRAME_SIZE = NativeFrame.byte_size()
-SLOT_SIZE = Slot.byte_size()
+SLOT_SIZE = StorageSlot.byte_size()
 INIT_CODES = 1 << 10  # that are kept at hand
 
 

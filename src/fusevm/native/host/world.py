@@ -15,7 +15,7 @@ from fusevm.native.host.ledger import NativeLedger, native_address
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import view_at
 from fusevm.native.host.warmth import NativeWarmth
-from fusevm.native.layout import ACCOUNT_WARM, TRANSIENT, WORD, Account, Slot
+from fusevm.native.layout import ACCOUNT_WARM, TRANSIENT, WORD, Account, StorageSlot
 
 
 class World(NativeLedger):
@@ -74,14 +74,14 @@ class World(NativeLedger):
     def look_at_clock(self) -> None:
         check_time(self.context.deadline)
 
-    def slot_at(self, address: bytes, key: int, transient: bool) -> Slot | None:
+    def slot_at(self, address: bytes, key: int, transient: bool) -> StorageSlot | None:
         """A storage slot as native code has it, or None."""
         number = self.numbers.get(address)
         if number is None:
             return None
         account = number | TRANSIENT if transient else number
         place = self._native.known_slot(self._tables.address, account, key.to_bytes(WORD, "little"))
-        return view_at(Slot, place) if place else None
+        return view_at(StorageSlot, place) if place else None
 
     def end(self, state: State) -> None:
         """Nothing is running any more; changes not settled are those of a call that never was."""

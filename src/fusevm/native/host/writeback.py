@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fusevm.chain.state import State
 from fusevm.native.host.views import packed_whole
-from fusevm.native.layout import SLOT_DIRTY, TRANSIENT, Slot
+from fusevm.native.layout import SLOT_DIRTY, TRANSIENT, StorageSlot
 
-_SLOT = packed_whole(Slot, "hash next account flags key value original")
+_SLOT = packed_whole(StorageSlot, "hash next account flags key value original")
 
 
 class PendingStorage:

@@ -32,13 +32,13 @@ from fusevm.native.layout import (
     Account,
     Engine,
     NativeFrame,
-    Slot,
+    StorageSlot,
     Undo,
 )
 from fusevm.native.runtime.index import Index, clear, first_in, link
 from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge
 
-SLOT_SIZE = Slot.byte_size()
+SLOT_SIZE = StorageSlot.byte_size()
 UNDO_SIZE = Undo.byte_size()
 SSTORE_SET = 20_000
 SLOTS_AT_HAND = 1 << 14
@@ -70,13 +70,13 @@ def find_slot(frame: NativeFrame, account: u64, key: u256) -> ptr:
     hashed = hash_key(engine, account, key)
     number = first_in(Index(engine.slot_index), hashed)
     while number != 0:
-        slot = Slot(engine.slots + (number - 1) * SLOT_SIZE)
+        slot = StorageSlot(engine.slots + (number - 1) * SLOT_SIZE)
         if slot.key == key and slot.account == account:
             return slot
         number = slot.next
     if engine.slot_count >= engine.slot_limit:
         return 0
-    fresh = Slot(engine.slots + engine.slot_count * SLOT_SIZE)
+    fresh = StorageSlot(engine.slots + engine.slot_count * SLOT_SIZE)
     fresh.hash = hashed
     fresh.account = account
     fresh.key = key
@@ -94,7 +94,7 @@ def known_slot(engine: Engine, account: u64, key: ptr) -> ptr:
     wanted = load(u256, key)
     number = first_in(Index(engine.slot_index), hash_key(engine, account, wanted))
     while number != 0:
-        slot = Slot(engine.slots + (number - 1) * SLOT_SIZE)
+        slot = StorageSlot(engine.slots + (number - 1) * SLOT_SIZE)
         if slot.key == wanted and slot.account == account:
             return slot
         number = slot.next
@@ -102,7 +102,7 @@ def known_slot(engine: Engine, account: u64, key: ptr) -> ptr:
 
 
 @inlined
-def keep_slot(engine: Engine, slot: Slot) -> None:
+def keep_slot(engine: Engine, slot: StorageSlot) -> None:
     if u64(slot) - u64(engine.slots) == engine.slot_count * SLOT_SIZE:
         link(Index(engine.slot_index), engine.slot_count, slot.hash)
         engine.slot_count += 1
@@ -111,7 +111,7 @@ def keep_slot(engine: Engine, slot: Slot) -> None:
 
 
 @inlined
-def record(engine: Engine, slot: Slot) -> None:
+def record(engine: Engine, slot: StorageSlot) -> None:
     """Keeps a slot as it is, to be undone."""
     entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
     entry.slot = u64(slot) - u64(engine.slots)
@@ -152,7 +152,7 @@ def revert_to(engine: Engine, mark: u64) -> None:
         engine.journal_count -= 1
         entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
         if entry.slot < ACCOUNT_ENTRY:
-            slot = Slot(engine.slots + entry.slot)
+            slot = StorageSlot(engine.slots + entry.slot)
             slot.flags = entry.flags
             slot.value = entry.value
         else:
@@ -193,7 +193,7 @@ def forget(engine: Engine) -> None:
 @native
 def storage_load(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
     engine = Engine(frame.engine)
-    slot = Slot(find_slot(frame, frame.account, key))
+    slot = StorageSlot(find_slot(frame, frame.account, key))
     if slot == 0:
         return BROKEN
     if engine.access_sets != 0 and (slot.flags & SLOT_WARM) == 0:
@@ -219,7 +219,7 @@ def storage_store(frame: NativeFrame, gas: u64, key: u256, value: u256) -> u64:
         return STATIC
     if engine.sstore_sentry != 0 and gas + frame.reserve <= STIPEND:
         return FAILED
-    slot = Slot(find_slot(frame, frame.account, key))
+    slot = StorageSlot(find_slot(frame, frame.account, key))
     if slot == 0:
         return BROKEN
     cost: u64 = engine.sstore_noop
@@ -270,7 +270,7 @@ def storage_store(frame: NativeFrame, gas: u64, key: u256, value: u256) -> u64:
 
 @native
 def transient_load(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
-    slot = Slot(find_slot(frame, frame.account | TRANSIENT, key))
+    slot = StorageSlot(find_slot(frame, frame.account | TRANSIENT, key))
     if slot == 0:
         return CAPPED
     store(out, 0, slot.value)
@@ -282,7 +282,7 @@ def transient_store(frame: NativeFrame, gas: u64, key: u256, value: u256) -> u64
     engine = Engine(frame.engine)
     if frame.static != 0:
         return STATIC
-    slot = Slot(find_slot(frame, frame.account | TRANSIENT, key))
+    slot = StorageSlot(find_slot(frame, frame.account | TRANSIENT, key))
     if slot == 0:
         return CAPPED
     if slot.value == value:
