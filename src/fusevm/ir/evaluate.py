@@ -20,7 +20,7 @@ from fusevm.evm.keccak import keccak256
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.block import DependencyBlock, Mode, Program
 from fusevm.ir.copies import pc_of
-from fusevm.ir.ordering import Operand, Schedule, Slot, Step, schedule
+from fusevm.ir.ordering import Operand, Schedule, StackSlot, Step, schedule
 from fusevm.ir.values import CONST, PHI, SPILL, TRAITS, Value
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import INSTRUCTIONS, table_of
@@ -68,7 +68,7 @@ class Machine:
         return self.words[_PADDING : self.top]
 
     def read(self, operand: Operand) -> int:
-        if isinstance(operand, Slot):
+        if isinstance(operand, StackSlot):
             return self.words[self.top + operand]
         return operand.number if operand.op == CONST else self.registers[operand.id]
 

@@ -17,11 +17,11 @@ from fusevm.ir.liveness import is_root
 from fusevm.ir.values import CONST, SPILL, UNSPILL, Value, traits_of
 
 
-class Slot(int):
+class StackSlot(int):
     """An operand read straight from that slot of the run-time stack."""
 
 
-Operand = Value | Slot
+Operand = Value | StackSlot
 
 
 class Step(NamedTuple):
@@ -184,7 +184,7 @@ class _Scheduler:
             return arg
         slot = self.home[arg.id]
         if self.inline and self.pending[arg.id] == sum(each is arg for each in siblings):
-            return Slot(slot)
+            return StackSlot(slot)
         self.load(arg)
         return arg
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from fusevm.ir.block import DependencyBlock, Program
 from fusevm.ir.copies import name_of
 from fusevm.ir.names import TEXT_OF
-from fusevm.ir.ordering import Operand, Schedule, Slot, Step, schedule
+from fusevm.ir.ordering import Operand, Schedule, StackSlot, Step, schedule
 from fusevm.ir.values import CONST, PHI, SPILL, UNSPILL, Value
 
 
 def name(value: Operand) -> str:
-    if isinstance(value, Slot):
+    if isinstance(value, StackSlot):
         return f"(Unspill {int(value)})"
     return f"#{value.number}" if value.op == CONST else f"${value.id}"
 
