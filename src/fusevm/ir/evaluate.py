@@ -20,7 +20,7 @@ from fusevm.evm.keccak import keccak256
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.block import DependencyBlock, Mode, Program
 from fusevm.ir.copies import pc_of
-from fusevm.ir.ordering import Operand, Schedule, StackSlot, Step, schedule
+from fusevm.ir.ordering import Operand, OrderedStep, Schedule, StackSlot, schedule
 from fusevm.ir.values import CONST, PHI, SPILL, TRAITS, Value
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import INSTRUCTIONS, table_of
@@ -99,7 +99,7 @@ class Machine:
         if self.metered:
             self.frame.charge(gas)
 
-    def step(self, step: Step) -> Frame | None:
+    def step(self, step: OrderedStep) -> Frame | None:
         """Does it; if it calls, the frame to run first, whose answer is then on the frame's stack."""
         value = step.value
         if step.slot is not None:

@@ -24,7 +24,7 @@ class StackSlot(int):
 Operand = Value | StackSlot
 
 
-class Step(NamedTuple):
+class OrderedStep(NamedTuple):
     value: Value  # what is computed, spilled, or read from `slot`
     operands: tuple[Operand, ...] = ()
     slot: int | None = None  # set: the value is read from the run-time stack
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 @dataclass(slots=True)
 class Schedule:
     block: DependencyBlock
-    steps: list[Step] = field(default_factory=list)
+    steps: list[OrderedStep] = field(default_factory=list)
     operands: tuple[Operand, ...] = ()  # of the terminator
     edges: list[dict[int, Operand]] = field(default_factory=list)  # parameters handed to each known successor
     live_across_calls: int = 0  # words kept in registers over calls to the runtime, summed over the calls
@@ -155,7 +155,7 @@ class _Scheduler:
 
     def place(self, value: Value) -> None:
         operands = tuple([self.operand(arg, value.args) for arg in value.args])
-        self.result.steps.append(Step(value, operands))
+        self.result.steps.append(OrderedStep(value, operands))
         self.done.add(value.id)
         freed = self.consume(value.args)
         if traits_of(value).calls:
@@ -189,7 +189,7 @@ class _Scheduler:
         return arg
 
     def load(self, value: Value) -> None:
-        self.result.steps.append(Step(value, (), self.home[value.id]))
+        self.result.steps.append(OrderedStep(value, (), self.home[value.id]))
         self.live.add(value.id)
 
     # -- spilling ---------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ class _Scheduler:
         value, slot = spill.args[0], spill.number
         del self.spills[slot]
         operand = self.operand(value, (value,))
-        self.result.steps.append(Step(spill, (operand,)))
+        self.result.steps.append(OrderedStep(spill, (operand,)))
         self.done.add(spill.id)
         holder = self.holder.get(slot)
         if holder is not None and self.home.get(holder.id) == slot:

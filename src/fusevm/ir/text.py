@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fusevm.ir.block import DependencyBlock, Program
 from fusevm.ir.copies import name_of
 from fusevm.ir.names import TEXT_OF
-from fusevm.ir.ordering import Operand, Schedule, StackSlot, Step, schedule
+from fusevm.ir.ordering import Operand, OrderedStep, Schedule, StackSlot, schedule
 from fusevm.ir.values import CONST, PHI, SPILL, UNSPILL, Value
 
 
@@ -24,7 +24,7 @@ def _operation(value: Value, operands: Sequence[Operand]) -> str:
     return " ".join(words)
 
 
-def step_text(step: Step) -> str:
+def step_text(step: OrderedStep) -> str:
     if step.slot is not None:
         return f"${step.value.id} = Unspill {step.slot}"
     return f"${step.value.id} = {_operation(step.value, step.operands)}"
