@@ -18,7 +18,7 @@ from fusevm.yul.sequence import (
     parse_sequence,
     read_sequences,
 )
-from fusevm.yul.steps import BY_LETTER, Step
+from fusevm.yul.steps import BY_LETTER, OptimiserStep
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
@@ -47,7 +47,7 @@ def test_a_contract_of_the_corpus_comes_out_exactly_as_from_solc(contract: str, 
 
 
 def letters(sequence: Sequenced) -> str:
-    return "".join(step.letter or "?" if isinstance(step, Step) else f"[{letters(step)}]" for step in sequence)
+    return "".join(step.letter or "?" if isinstance(step, OptimiserStep) else f"[{letters(step)}]" for step in sequence)
 
 
 @pytest.mark.parametrize("text", ["", "a", "dhfo", "a[r]", "[a[bc]]", DEFAULT_CLEANUP])

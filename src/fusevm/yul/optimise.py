@@ -28,7 +28,7 @@ from fusevm.yul.sequence import (
     parse_sequence,
     read_sequences,
 )
-from fusevm.yul.steps import BY_LETTER, BY_NAME, Step
+from fusevm.yul.steps import BY_LETTER, BY_NAME, OptimiserStep
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.syntax.ast import Block, Object
 from fusevm.yul.syntax.depth import MAX_PARSER_DEPTH, room_to_recurse
@@ -50,7 +50,7 @@ class StepEvent:
     """A step has run on the code of an object; `block` is the code as it is now."""
 
     object_name: str
-    step: Step
+    step: OptimiserStep
     block: Block
     seconds: float
 
@@ -58,10 +58,12 @@ class StepEvent:
 OnStep: TypeAlias = Callable[[StepEvent], None]
 
 
-def run_sequence(context: Context, block: Block, sequence: Sequenced, after: Callable[[Step, float], None]) -> None:
+def run_sequence(
+    context: Context, block: Block, sequence: Sequenced, after: Callable[[OptimiserStep, float], None]
+) -> None:
     """Run the steps on the block, calling `after` behind each with the seconds it took."""
     for each in sequence:
-        if isinstance(each, Step):
+        if isinstance(each, OptimiserStep):
             started = perf_counter()
             each.run(context, block)
             after(each, perf_counter() - started)
@@ -70,7 +72,7 @@ def run_sequence(context: Context, block: Block, sequence: Sequenced, after: Cal
 
 
 def _run_until_stable(
-    context: Context, block: Block, sequence: Sequenced, after: Callable[[Step, float], None]
+    context: Context, block: Block, sequence: Sequenced, after: Callable[[OptimiserStep, float], None]
 ) -> None:
     size = 0
     for _ in range(MOST_ROUNDS):
@@ -145,7 +147,7 @@ class _Suite:
         block = disambiguated(self.dialect, block)
         context = Context.for_block(self.dialect, block, runs)
 
-        def after(step: Step, seconds: float) -> None:
+        def after(step: OptimiserStep, seconds: float) -> None:
             if self.on_step is not None:
                 self.on_step(StepEvent(path, step, block, seconds))
 

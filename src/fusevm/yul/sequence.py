@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from fusevm.yul.steps import BY_LETTER, BY_NAME, Step
+from fusevm.yul.steps import BY_LETTER, BY_NAME, OptimiserStep
 
 DEFAULT_SEQUENCE = (
     "dfDvulfnTUtnIfxa[r]EscLMVcul [j]Trpeulxa[r]cLvifMCTUca[r]LSsTFOtfDnca[r]IulcscCTUtvifMx[scCTUt] TOntnfDIulvifMjmul"
@@ -21,7 +21,7 @@ DEFAULT_SEQUENCE = (
 DEFAULT_CLEANUP = "fDnTOcmuO"
 
 Names: TypeAlias = "Sequence[str | Names]"
-Sequenced: TypeAlias = "list[Step | Sequenced]"
+Sequenced: TypeAlias = "list[OptimiserStep | Sequenced]"
 
 _WORD = re.compile(r"[A-Za-z]+")
 _LIKENESS = 0.75  # of a word to a name, from which on it is taken for a misspelt one
@@ -62,7 +62,7 @@ def named_sequence(names: Names) -> Sequenced:
     return [_named(each) if isinstance(each, str) else named_sequence(each) for each in names]
 
 
-def _named(name: str) -> Step:
+def _named(name: str) -> OptimiserStep:
     if name in BY_NAME:
         return BY_NAME[name]
     near = names_like(name)
@@ -89,9 +89,9 @@ def read_sequences(steps: str | Names | None) -> tuple[Sequenced, Sequenced]:
     return sequences
 
 
-def _flat(sequence: Sequenced) -> Iterator[Step]:
+def _flat(sequence: Sequenced) -> Iterator[OptimiserStep]:
     for each in sequence:
-        if isinstance(each, Step):
+        if isinstance(each, OptimiserStep):
             yield each
         else:
             yield from _flat(each)
