@@ -11,7 +11,7 @@ from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.block import Mode
 from fusevm.ir.fold.compiled import ANY_LEFT, ANY_RIGHT, TERMS, Table, key_of, keys_of, table_of
-from fusevm.ir.fold.engine import Engine
+from fusevm.ir.fold.engine import Folder
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.values import NUMBER_OF, Value
 from fusevm.rules.families import engine_rules
@@ -19,13 +19,13 @@ from fusevm.rules.matching import match
 from irtools import fold_steps, folded
 
 
-def engine(stages: Stage = EVERYTHING) -> Engine:
-    made = Engine(stages=stages)
+def engine(stages: Stage = EVERYTHING) -> Folder:
+    made = Folder(stages=stages)
     made.enter(3)
     return made
 
 
-def value(made: Engine, op: str, *args: Value) -> Value:
+def value(made: Folder, op: str, *args: Value) -> Value:
     result = made.emit(op, args)
     assert result is not None
     return result

@@ -7,7 +7,7 @@ import pytest
 from fusevm.evm.keccak import keccak256
 from fusevm.ir.block import Mode
 from fusevm.ir.fold.alias import MAY, MUST, NO, Alias, Range, covers, relation, same_slot, split
-from fusevm.ir.fold.engine import Engine
+from fusevm.ir.fold.engine import Folder
 from fusevm.ir.values import Value
 from irtools import fold_steps, folded, folded_program
 
@@ -49,7 +49,7 @@ def test_a_range_covers_what_lies_inside_it() -> None:
 
 
 def test_addresses_are_split_into_base_and_offset() -> None:
-    made = Engine()
+    made = Folder()
     made.enter(1)
     (x,) = made.block.entry
     plus = made.raw("ADD", (x, made.const(64)))
@@ -59,7 +59,7 @@ def test_addresses_are_split_into_base_and_offset() -> None:
 
 
 def test_storage_keys_of_one_base_and_other_offsets_are_never_the_same() -> None:
-    made = Engine()
+    made = Folder()
     made.enter(2)
     x, y = made.block.entry
     above = made.raw("ADD", (x, made.const(1)))

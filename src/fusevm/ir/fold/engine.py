@@ -47,7 +47,7 @@ def fuel_for(instructions: int) -> int:
     return 1_000 + 16 * instructions
 
 
-class Engine(Builder):
+class Folder(Builder):
     def __init__(
         self,
         fork: Fork = LATEST,
@@ -396,6 +396,6 @@ def fold_block(
     dests: frozenset[int] | None = None,
 ) -> tuple[DependencyBlock, Stats]:
     """One basic block, lifted through the engine on its own."""
-    engine = Engine(fork, mode, stages, dests)
+    engine = Folder(fork, mode, stages, dests)
     engine.fuel = fuel_for(len(source.instructions))
     return lift_block(source, fork, engine), engine.stats

@@ -11,12 +11,12 @@ from fusevm.ir.fold.facts import REMEMBERED
 from fusevm.ir.values import CONST, READS_MEMORY, WRITES_MEMORY, Value, traits_of
 
 if TYPE_CHECKING:
-    from fusevm.ir.fold.engine import Engine
+    from fusevm.ir.fold.engine import Folder
 
 LONGEST_HASH = 2048  # bytes followed through stores; a longer hash is left to run time
 
 
-def load_memory(engine: Engine, address: Value) -> Value | None:
+def load_memory(engine: Folder, address: Value) -> Value | None:
     """The word at that address, if the last store or load that touched it tells."""
     base, offset = split(address)
     wanted = Range(base, offset, 32)
@@ -34,7 +34,7 @@ def load_memory(engine: Engine, address: Value) -> Value | None:
     return None if known is None else engine.const(int.from_bytes(known, "big"))
 
 
-def known_bytes(engine: Engine, wanted: Range) -> bytes | None:
+def known_bytes(engine: Folder, wanted: Range) -> bytes | None:
     """The bytes of a range, gathered from stores of constants and from memory that was never written."""
     world, size = engine.world, wanted.size
     if size is None or size > LONGEST_HASH:
@@ -65,7 +65,7 @@ def known_bytes(engine: Engine, wanted: Range) -> bytes | None:
     return bytes(found.get(at, 0) for at in range(size))
 
 
-def _was_zero(engine: Engine, wanted: Range, seen: int) -> bool:
+def _was_zero(engine: Folder, wanted: Range, seen: int) -> bool:
     world = engine.world
     if not world.zeroed or seen < len(world.memory) or wanted.base is not None:
         return False
@@ -80,7 +80,7 @@ def _constant_bytes(event: Value) -> bytes | None:
     return None
 
 
-def hash_memory(engine: Engine, args: tuple[Value, ...]) -> Value | None:
+def hash_memory(engine: Folder, args: tuple[Value, ...]) -> Value | None:
     """A hash of known bytes, or one taken before of bytes nobody wrote to since."""
     address, size = args
     if size.op != CONST:
@@ -98,7 +98,7 @@ def hash_memory(engine: Engine, args: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def load_slot(engine: Engine, op: str, key: Value) -> Value | None:
+def load_slot(engine: Folder, op: str, key: Value) -> Value | None:
     """SLOAD and TLOAD: what the last load or store of that key saw. It has warmed the slot: nothing is left to pay."""
     log, effect = (engine.world.storage, STORAGE) if op == "SLOAD" else (engine.world.transient, TRANSIENT)
     for event in reversed(log[-REMEMBERED:]):

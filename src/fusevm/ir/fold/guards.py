@@ -9,7 +9,7 @@ from fusevm.ir.fold.alias import Range, covers, range_of
 from fusevm.ir.values import CONST, Value
 
 if TYPE_CHECKING:
-    from fusevm.ir.fold.engine import Engine
+    from fusevm.ir.fold.engine import Folder
 
 # Memory of so many bytes costs more than 2^64 gas: no frame can pay for it.
 BEYOND_ALL_GAS = 1 << 43
@@ -32,13 +32,13 @@ def holds(condition: Value) -> Verdict:
     return cond(condition.number != 0) if condition.op == CONST else Verdict.KEEP
 
 
-def valid(engine: Engine, target: Value) -> Verdict:
+def valid(engine: Folder, target: Value) -> Verdict:
     if target.op != CONST or engine.dests is None:
         return Verdict.KEEP
     return cond(target.number in engine.dests)
 
 
-def reach(engine: Engine, offset: Value, size: Value) -> Verdict:
+def reach(engine: Folder, offset: Value, size: Value) -> Verdict:
     """Memory up to offset + size. Memory never shrinks, so what a dominating check secured stays secured."""
     if size.op == CONST and size.number == 0:
         return Verdict.DROP
@@ -49,7 +49,7 @@ def reach(engine: Engine, offset: Value, size: Value) -> Verdict:
     return _reach_relative(engine, offset, size)
 
 
-def _same_guard(engine: Engine, args: tuple[Value, ...]) -> bool:
+def _same_guard(engine: Folder, args: tuple[Value, ...]) -> bool:
     guard, steps = engine.chains.get("REACH"), _STEPS
     while guard is not None and steps:
         if guard.args == args and engine.is_available(guard):
@@ -58,7 +58,7 @@ def _same_guard(engine: Engine, args: tuple[Value, ...]) -> bool:
     return False
 
 
-def _reach_constant(engine: Engine, end: int) -> Verdict:
+def _reach_constant(engine: Folder, end: int) -> Verdict:
     """One check for the highest end: an earlier one of the block is raised, and forgotten when somebody looks."""
     world = engine.world
     if end >= BEYOND_ALL_GAS:
@@ -77,7 +77,7 @@ def _reach_constant(engine: Engine, end: int) -> Verdict:
     return Verdict.KEPT
 
 
-def _reach_relative(engine: Engine, offset: Value, size: Value) -> Verdict:
+def _reach_relative(engine: Folder, offset: Value, size: Value) -> Verdict:
     wanted = range_of(Value("REACH", (offset, size)), (0, 1))
     guard, steps = engine.chains.get("REACH"), _STEPS
     while guard is not None and steps:

@@ -12,7 +12,7 @@ from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import MSIZE
 from fusevm.ir.block import DependencyBlock, Mode, Program, Terminator
 from fusevm.ir.flow import ROOT, Flow, flow_of
-from fusevm.ir.fold.engine import Engine, fuel_for
+from fusevm.ir.fold.engine import Folder, fuel_for
 from fusevm.ir.fold.facts import BITS, World
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
@@ -20,7 +20,7 @@ from fusevm.ir.program import build_program, unseen_by
 from fusevm.ir.values import CONST, Value
 
 
-class ProgramEngine(Engine):
+class ProgramEngine(Folder):
     def __init__(self, flow: Flow, mode: Mode, stages: Stage) -> None:
         self.flow = flow
         self.worlds: dict[int, World] = {}  # what was known at the end of each block

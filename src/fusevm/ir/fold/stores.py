@@ -10,12 +10,12 @@ from fusevm.ir.fold.facts import REMEMBERED
 from fusevm.ir.values import READS_MEMORY, WRITES_MEMORY, Value, traits_of
 
 if TYPE_CHECKING:
-    from fusevm.ir.fold.engine import Engine
+    from fusevm.ir.fold.engine import Folder
 
 PLAIN_STORES = ("MSTORE", "MSTORE8")
 
 
-def stores_nothing_new(engine: Engine, op: str, args: tuple[Value, ...]) -> bool:
+def stores_nothing_new(engine: Folder, op: str, args: tuple[Value, ...]) -> bool:
     """Memory certainly holds these bytes already, and reaches so far."""
     if op != "MSTORE":
         return False
@@ -34,7 +34,7 @@ def stores_nothing_new(engine: Engine, op: str, args: tuple[Value, ...]) -> bool
     return False
 
 
-def kill_overwritten(engine: Engine, op: str, args: tuple[Value, ...]) -> None:
+def kill_overwritten(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
     """Unmakes stores of this block whose every byte the new one overwrites before anybody read it."""
     base, offset = split(args[0])
     new = Range(base, offset, 32 if op == "MSTORE" else 1)
@@ -51,7 +51,7 @@ def _reads(event: Value, bytes_: Range) -> bool:
     return any(relation(bytes_, range_of(event, place)) is not NO for place in READS_MEMORY.get(event.op, ()))
 
 
-def kill_unread(engine: Engine, op: str, args: tuple[Value, ...]) -> None:
+def kill_unread(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
     """At the end of a frame memory is gone: only what RETURN or REVERT hands out was worth storing."""
     read = [range_of(Value(op, args), place) for place in READS_MEMORY.get(op, ())]
     for event in reversed(engine.world.memory[-REMEMBERED:]):
@@ -66,7 +66,7 @@ def kill_unread(engine: Engine, op: str, args: tuple[Value, ...]) -> None:
             return
 
 
-def slot_holds(engine: Engine, op: str, args: tuple[Value, ...]) -> bool:
+def slot_holds(engine: Folder, op: str, args: tuple[Value, ...]) -> bool:
     """The slot was stored to before, with this word, so that the new store changes nothing and halts nothing.
 
     A store of what a load gave is kept: in a static call it halts.
@@ -85,7 +85,7 @@ def slot_holds(engine: Engine, op: str, args: tuple[Value, ...]) -> bool:
     return False
 
 
-def kill_overwritten_slot(engine: Engine, op: str, args: tuple[Value, ...]) -> None:
+def kill_overwritten_slot(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
     """Unmakes stores of this block to the same slot that nobody could have seen."""
     log, effect = (engine.world.storage, STORAGE) if op == "SSTORE" else (engine.world.transient, TRANSIENT)
     for event in reversed(log[-REMEMBERED:]):
