@@ -16,7 +16,7 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.lab.peers.engines import engine_named
-from fusevm.lab.peers.work import Engine, Work
+from fusevm.lab.peers.work import PeerEngine, Work
 
 HERE, CALLER, OTHER = b"\xcc" * 20, b"\x11" * 20, b"\x22" * 20
 NOBODY = "0x" + "33" * 20
@@ -85,7 +85,7 @@ def bodies() -> dict[str, str]:
     return found
 
 
-def nanoseconds(engine: Engine, body: str) -> float:
+def nanoseconds(engine: PeerEngine, body: str) -> float:
     before = " ".join(["PUSH 1"] * 17) + " PUSH 3 PUSH 5 SSTORE "
     taken = []
     for code in (assemble(before + f"{body} " * TIMES), assemble(before)):

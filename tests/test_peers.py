@@ -16,7 +16,7 @@ from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.differential import differences, fitted
 from fusevm.lab.peers.engines import PEERS, engine_named
 from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Engine, PeerMissing, UnknownEngine, Work, block_hash
+from fusevm.lab.peers.work import PeerEngine, PeerMissing, UnknownEngine, Work, block_hash
 
 SENDER, CONTRACT, OTHER, COINBASE = b"\x11" * 20, b"\xcc" * 20, b"\xdd" * 20, b"\xc0" * 20
 REFERENCE = Tier("reference")
@@ -42,7 +42,7 @@ SCENES = {
 
 
 @cache
-def peer(name: str) -> Engine:
+def peer(name: str) -> PeerEngine:
     _, module, package = PEERS[name]
     if find_spec(module) is None:
         pytest.skip(f"{package} is not installed (pip install 'fusevm[peers]')")

@@ -15,7 +15,7 @@ from fusevm.cli.inputs import quit_with
 
 if TYPE_CHECKING:
     from fusevm.lab.peers.bench import BenchFile, Row
-    from fusevm.lab.peers.work import Engine
+    from fusevm.lab.peers.work import PeerEngine
 
 YARDSTICK = "pyrevm"  # whose time the others are given in multiples of
 
@@ -57,7 +57,7 @@ def _default_folder() -> Path:
     return (Path(given) if given else Path("..") / "shared" / "fixtures") / "bench"
 
 
-def _engines(names: list[str]) -> list[Engine]:
+def _engines(names: list[str]) -> list[PeerEngine]:
     from fusevm.lab.peers.engines import engine_named
     from fusevm.lab.peers.work import PeerMissing, UnknownEngine
 
@@ -67,7 +67,7 @@ def _engines(names: list[str]) -> list[Engine]:
         quit_with(str(error))
 
 
-def _measure(files: list[BenchFile], engines: list[Engine], repeat: int, limit: float) -> list[Row]:
+def _measure(files: list[BenchFile], engines: list[PeerEngine], repeat: int, limit: float) -> list[Row]:
     from fusevm.lab.peers.bench import Row, measure
 
     rows = [Row(file) for file in files]
@@ -138,7 +138,7 @@ def shown(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
-def _stop(engines: list[Engine], as_json: bool) -> None:
+def _stop(engines: list[PeerEngine], as_json: bool) -> None:
     from fusevm.lab.peers.bench import stop_seconds
 
     found = {engine.name: stop_seconds(engine) for engine in engines}

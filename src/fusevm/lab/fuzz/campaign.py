@@ -19,7 +19,7 @@ from fusevm.lab.fuzz.starve import compare_starved, critical_gas, random_gas
 from fusevm.lab.fuzz.writer import VOCABULARIES
 from fusevm.lab.peers.engines import engine_named
 from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Engine, Observation, Work
+from fusevm.lab.peers.work import Observation, PeerEngine, Work
 from fusevm.reference.hooks import Hooks, Step
 
 _CHUNK = 25  # programs handed to a worker at a time
@@ -146,7 +146,7 @@ def _run_chunk(chunk: tuple[Plan, list[tuple[str, Fork]]]) -> Tally:
     return tally
 
 
-def _judge(made: Program, engines: Sequence[Engine], plan: Plan, tally: Tally) -> None:
+def _judge(made: Program, engines: Sequence[PeerEngine], plan: Plan, tally: Tally) -> None:
     watched = [_Watched(engines[0], tally), *engines[1:]]
     difference = _check(made, watched, plan, tally)
     if difference is None:
@@ -159,7 +159,7 @@ def _judge(made: Program, engines: Sequence[Engine], plan: Plan, tally: Tally) -
     tally.failures.append(Failure(made.seed, made.fork, str(final), shrunk))
 
 
-def _check(made: Program, engines: Sequence[Engine], plan: Plan, tally: Tally | None = None) -> Difference | None:
+def _check(made: Program, engines: Sequence[PeerEngine], plan: Plan, tally: Tally | None = None) -> Difference | None:
     """What differs, a crash counting as a difference."""
     work = fitted(made.work(), engines)
     try:
@@ -185,7 +185,7 @@ def _limits(work: Work, seed: str, plan: Plan, tally: Tally | None) -> Iterable[
     return limits
 
 
-def _excuse(made: Program, engines: Sequence[Engine], difference: Difference) -> str | None:
+def _excuse(made: Program, engines: Sequence[PeerEngine], difference: Difference) -> str | None:
     work = fitted(made.work(), engines)
     if difference.gas is not None:
         work = work.with_gas(difference.gas)
@@ -195,7 +195,7 @@ def _excuse(made: Program, engines: Sequence[Engine], difference: Difference) ->
         return None  # what crashes our own reference has no excuse
 
 
-def _shrunk(made: Program, difference: Difference, engines: Sequence[Engine], plan: Plan) -> Program:
+def _shrunk(made: Program, difference: Difference, engines: Sequence[PeerEngine], plan: Plan) -> Program:
     field_name = difference.fields[0][0]
     if difference.gas is not None:
         made = replace(made, transaction=replace(made.transaction, gas_limit=difference.gas))
@@ -211,7 +211,7 @@ def _shrunk(made: Program, difference: Difference, engines: Sequence[Engine], pl
 class _Watched:
     """The judge, its answers counted."""
 
-    def __init__(self, engine: Engine, tally: Tally) -> None:
+    def __init__(self, engine: PeerEngine, tally: Tally) -> None:
         self._engine, self._tally = engine, tally
         self.name, self.supports, self.fit, self.excuse = engine.name, engine.supports, engine.fit, engine.excuse
         self.stopwatch = engine.stopwatch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusevm.chain.state import Account, State
-from fusevm.lab.peers.work import Engine, Observation, Work
+from fusevm.lab.peers.work import Observation, PeerEngine, Work
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Difference:
         return "\n".join(lines)
 
 
-def compare(work: Work, engines: Sequence[Engine]) -> Difference | None:
+def compare(work: Work, engines: Sequence[PeerEngine]) -> Difference | None:
     """The first engine against each of the others. The work must fit them all: see `fitted`."""
     first = engines[0]
     expected = first.run(work)
@@ -42,13 +42,13 @@ def compare(work: Work, engines: Sequence[Engine]) -> Difference | None:
     return None
 
 
-def fitted(work: Work, engines: Iterable[Engine]) -> Work:
+def fitted(work: Work, engines: Iterable[PeerEngine]) -> Work:
     for engine in engines:
         work = engine.fit(work)
     return work
 
 
-def excused(work: Work, engines: Iterable[Engine]) -> str | None:
+def excused(work: Work, engines: Iterable[PeerEngine]) -> str | None:
     """Why a difference on this work would be no news: one of the engines is known to be wrong there."""
     for engine in engines:
         if reason := engine.excuse(work):

@@ -11,7 +11,7 @@ from fusevm.chain.transaction import floor_gas, intrinsic_gas_of
 from fusevm.evm.forks import rules_of
 from fusevm.lab.fuzz.differential import Difference, compare
 from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Engine, Work
+from fusevm.lab.peers.work import PeerEngine, Work
 from fusevm.reference.hooks import Hooks, Step
 
 _STIPEND = 2_300
@@ -45,7 +45,7 @@ def least_gas(work: Work) -> int:
     return max(intrinsic_gas_of(work.transaction, rules), floor_gas(rules, work.transaction.data))
 
 
-def compare_starved(work: Work, engines: Sequence[Engine], limits: Iterable[int]) -> Difference | None:
+def compare_starved(work: Work, engines: Sequence[PeerEngine], limits: Iterable[int]) -> Difference | None:
     for gas in limits:
         difference = compare(work.with_gas(gas), engines)
         if difference is not None:

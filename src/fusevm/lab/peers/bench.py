@@ -20,7 +20,7 @@ from fusevm.chain.state import Account
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.forks import UnknownFork, fork_named
 from fusevm.lab.official.statetest import address, data, quantity, state_from
-from fusevm.lab.peers.work import Engine, Timing, Work, block_hash
+from fusevm.lab.peers.work import PeerEngine, Timing, Work, block_hash
 
 GAS = 1_000_000_000  # more than any file needs
 TIME_LIMIT = 60.0  # seconds a single run may take
@@ -125,7 +125,7 @@ def _read(path: Path) -> BenchFile:
         raise BadBench(f"{path} is no bench file: {type(error).__name__}: {error}") from None
 
 
-def measure(engine: Engine, file: BenchFile, repeat: int, limit: float = TIME_LIMIT) -> Measured:
+def measure(engine: PeerEngine, file: BenchFile, repeat: int, limit: float = TIME_LIMIT) -> Measured:
     """The best of `repeat` runs after a first one to warm up; fewer where they take long, more where they take little.
 
     All of them are checked.
@@ -187,7 +187,7 @@ def ratios(rows: Sequence[Row], one: str, other: str) -> list[float]:
     ]
 
 
-def stop_seconds(engine: Engine, runs: int = 3_000) -> float:
+def stop_seconds(engine: PeerEngine, runs: int = 3_000) -> float:
     """The median time of a call that stops at once: what a call costs in itself."""
     caller, to = b"\x11" * 20, b"\xcc" * 20
     accounts = {caller: Account(balance=10**18), to: Account(nonce=1, code=b"\x00")}

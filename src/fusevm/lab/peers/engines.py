@@ -6,37 +6,37 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from fusevm.lab.peers.ours import Tier
-from fusevm.lab.peers.work import Engine, PeerMissing, UnknownEngine
+from fusevm.lab.peers.work import PeerEngine, PeerMissing, UnknownEngine
 from fusevm.tiers import TIERS
 
 
-def _pyrevm() -> Engine:
+def _pyrevm() -> PeerEngine:
     from fusevm.lab.peers.revm import Revm
 
     return Revm()
 
 
-def _pyevm() -> Engine:
+def _pyevm() -> PeerEngine:
     from fusevm.lab.peers.pyevm import PyEvm
 
     return PyEvm()
 
 
-def _spec() -> Engine:
+def _spec() -> PeerEngine:
     from fusevm.lab.peers.spec import Spec
 
     return Spec()
 
 
 # name: how to make it, the module it needs, the package that has the module
-PEERS: dict[str, tuple[Callable[[], Engine], str, str]] = {
+PEERS: dict[str, tuple[Callable[[], PeerEngine], str, str]] = {
     "pyrevm": (_pyrevm, "pyrevm", "pyrevm"),
     "py-evm": (_pyevm, "eth", "py-evm"),
     "spec": (_spec, "ethereum", "ethereum-execution"),
 }
 
 
-def engine_named(name: str) -> Engine:
+def engine_named(name: str) -> PeerEngine:
     """A tier of ours or a peer. Raises UnknownEngine, or PeerMissing where its package is not installed."""
     if name in TIERS:
         return Tier(name)

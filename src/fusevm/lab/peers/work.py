@@ -67,7 +67,7 @@ class Timing(NamedTuple):
 Stopwatch = Callable[[], Timing]
 
 
-class Engine(Protocol):
+class PeerEngine(Protocol):
     @property
     def name(self) -> str: ...
 
