@@ -30,7 +30,7 @@ from fusevm.native.host.questions import Questions
 from fusevm.native.host.surroundings import describe
 from fusevm.native.host.tables import FRAME_SIZE, SLOT_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
 from fusevm.native.host.views import packed, packed_whole
-from fusevm.native.host.world import World
+from fusevm.native.host.world import NativeWorld
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import WORD, Call, Engine, NativeFrame
 from fusevm.native.layout import Status as Native
@@ -70,7 +70,7 @@ class NativeEngine:
         self.native = native
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
         self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered)
-        self.world = World(tables, native)
+        self.world = NativeWorld(tables, native)
         self._questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halts = Halts(tables, self.codes, self.world)

@@ -7,7 +7,7 @@ from fusevm.native.host.codes import Codes
 from fusevm.native.host.diagnosis import diagnose
 from fusevm.native.host.replay import ReplayState
 from fusevm.native.host.tables import NativeLimit, Tables
-from fusevm.native.host.world import World
+from fusevm.native.host.world import NativeWorld
 from fusevm.native.layout import NativeFrame, Status
 from fusevm.reference.frame import Frame
 from fusevm.schedule.build import Unit
@@ -25,7 +25,7 @@ REASONS = {
 class Halts:
     """Explains failures of one engine's frames."""
 
-    def __init__(self, tables: Tables, codes: Codes, world: World) -> None:
+    def __init__(self, tables: Tables, codes: Codes, world: NativeWorld) -> None:
         self._tables = tables
         self._codes = codes
         self._world = world

@@ -14,7 +14,7 @@ from fusevm.native.host.ledger import BODY, HEAD, native_word, require_native_no
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed, packed_whole, view_at
-from fusevm.native.host.world import World
+from fusevm.native.host.world import NativeWorld
 from fusevm.native.layout import (
     ACCOUNT_ALIVE,
     ACCOUNT_BLANK,
@@ -54,7 +54,7 @@ _LONG = 4_096  # bytes: copying less costs little
 class Questions:
     """Answers them, for one engine; the fields of the native engine that hold their addresses name them."""
 
-    def __init__(self, world: World, tables: Tables, codes: Codes, native: Library) -> None:
+    def __init__(self, world: NativeWorld, tables: Tables, codes: Codes, native: Library) -> None:
         self._world = world
         self._tables = tables
         self._codes = codes

@@ -18,7 +18,7 @@ from fusevm.native.host.warmth import NativeWarmth
 from fusevm.native.layout import ACCOUNT_WARM, TRANSIENT, WORD, Account, StorageSlot
 
 
-class World(NativeLedger):
+class NativeWorld(NativeLedger):
     """What both sides know of the running call."""
 
     def __init__(self, tables: Tables, native: Library) -> None:
