@@ -16,7 +16,7 @@ from fusevm.ir.block import DependencyBlock, Mode, Terminator
 from fusevm.ir.builder import Builder, NeverReached
 from fusevm.ir.fold import forward, guards, stores
 from fusevm.ir.fold.compiled import Folding, keys_of, table_of
-from fusevm.ir.fold.facts import World
+from fusevm.ir.fold.facts import KnownState
 from fusevm.ir.fold.guards import Verdict
 from fusevm.ir.fold.stages import DISPATCH, EVERYTHING, Stage, Then
 from fusevm.ir.fold.stats import Stats
@@ -67,7 +67,7 @@ class Folder(Builder):
         self.stats = Stats()
         self.clock = 0
         self.fuel = 1 << 62  # rule applications left; spent, instructions pass without FOLD
-        self.world = World()
+        self.world = KnownState()
         self.constant_guard: Value | None = None  # the block's check of memory up to a constant
         self.dead: set[int] = set()
         super().__init__()
@@ -82,7 +82,7 @@ class Folder(Builder):
     def know(self, block: DependencyBlock) -> None:
         """What is known as the block begins: nothing, when it stands alone."""
         self.chains = {}
-        self.world = World()
+        self.world = KnownState()
 
     def is_available(self, value: Value) -> bool:
         """Whether the value is computed on every way here."""

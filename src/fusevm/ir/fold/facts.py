@@ -12,7 +12,7 @@ BITS = tuple(effect.value for effect in Effect)
 
 
 @dataclass(slots=True)
-class World:
+class KnownState:
     """`memory`, `storage` and `transient` are the last accesses, the newest last."""
 
     epochs: dict[int, int] = field(default_factory=dict)  # effect to when it was last written
@@ -23,8 +23,8 @@ class World:
     reach: int = 0  # memory is certainly this many bytes long
     observer: int = -1  # the last instruction that looked at the gas counter or the size of memory
 
-    def copy(self) -> World:
-        return World(
+    def copy(self) -> KnownState:
+        return KnownState(
             dict(self.epochs),
             self.memory[:],
             self.storage[:],

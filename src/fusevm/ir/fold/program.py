@@ -13,7 +13,7 @@ from fusevm.evm.opcodes import MSIZE
 from fusevm.ir.block import DependencyBlock, Mode, Program, Terminator
 from fusevm.ir.flow import ROOT, Flow, flow_of
 from fusevm.ir.fold.engine import Folder, fuel_for
-from fusevm.ir.fold.facts import BITS, World
+from fusevm.ir.fold.facts import BITS, KnownState
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.program import build_program, unseen_by
@@ -23,7 +23,7 @@ from fusevm.ir.values import CONST, Value
 class ProgramEngine(Folder):
     def __init__(self, flow: Flow, mode: Mode, stages: Stage) -> None:
         self.flow = flow
-        self.worlds: dict[int, World] = {}  # what was known at the end of each block
+        self.worlds: dict[int, KnownState] = {}  # what was known at the end of each block
         self.blocks: dict[int, DependencyBlock] = {}
         self.loop_of = _innermost(flow)
         super().__init__(flow.cfg.fork, mode, stages, flow.cfg.dests, not unseen_by(flow.cfg) & MSIZE)
@@ -33,15 +33,15 @@ class ProgramEngine(Folder):
         self.blocks[block.start] = block
         self.world = self.world_at(block.start)
 
-    def world_at(self, start: int) -> World:
+    def world_at(self, start: int) -> KnownState:
         flow = self.flow
         ways = flow.predecessors[start]
         if not ways and start == 0 and flow.open == {0}:
-            return World(zeroed=True)
+            return KnownState(zeroed=True)
         if len(ways) == 1 and start not in flow.open and ways[0] in self.worlds:
             return self.worlds[ways[0]].copy()
         self.clock += 1
-        world = World(dict.fromkeys(BITS, self.clock))
+        world = KnownState(dict.fromkeys(BITS, self.clock))
         above = flow.tree.above[start]
         if above in self.worlds:
             world.reach = self.worlds[above].reach
