@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.optimise import optimize
 from fusevm.yul.run.host import Limits
 from fusevm.yul.run.interpreter import interpret
@@ -27,7 +27,7 @@ def after(steps: str, source: str) -> Block:
     """The program after the Disambiguator and the steps, which are letters, or a name behind a plus sign."""
     letters, *names = steps.split("+")
     block = disambiguated(dialect_for(), parse_block(source))
-    context = Context.for_block(dialect_for(), block)
+    context = StepContext.for_block(dialect_for(), block)
     for step in [*(BY_LETTER[letter] for letter in letters), *(BY_NAME[name] for name in names)]:
         step.run(context, block)
     return block
@@ -179,7 +179,7 @@ def test_constant_optimizer_subtraction() -> None:
     source = "{ " + " ".join(f"sstore(0, {number})" for number in sorted(numbers)) + " }"
     for runs in (None, 1, 200):
         block = parse_block(source)
-        context = Context.for_block(dialect_for(), block, runs)
+        context = StepContext.for_block(dialect_for(), block, runs)
         BY_NAME["ConstantOptimiser"].run(context, block)
         made = [statement.expression.arguments[1] for statement in block.statements]  # type: ignore[union-attr]
         assert [value_of(each) for each in made] == sorted(numbers)
@@ -188,7 +188,7 @@ def test_constant_optimizer_subtraction() -> None:
 def moved(source: str) -> str:
     """The program after moving every variable whose name begins with `$` to memory."""
     block = disambiguated(dialect_for(), parse_block(source))
-    context = Context.for_block(dialect_for(), block)
+    context = StepContext.for_block(dialect_for(), block)
     functions = {"c": ["$c"], "d": ["$d"], "a": ["$a"]}
     evade(context, block, {name: names for name, names in functions.items() if names[0] in source})
     return print_block(block)

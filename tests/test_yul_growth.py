@@ -12,7 +12,7 @@ from fusevm.codegen.yul import compile_object
 from fusevm.lab.yul.growth import grown, main, phases, prepared
 from fusevm.lab.yul.growth_families import FAMILIES
 from fusevm.yul.analysis.metrics import parser_depth
-from fusevm.yul.context import GROWTH, GROWTH_PER_NODE, Context
+from fusevm.yul.context import GROWTH, GROWTH_PER_NODE, StepContext
 from fusevm.yul.optimise import StepEvent, optimize
 from fusevm.yul.stack.layout import Layouts
 from fusevm.yul.steps import BY_LETTER, STEPS
@@ -115,7 +115,7 @@ def test_every_step_takes_what_the_parser_takes(family: str) -> None:
     with room_to_recurse():
         for step in STEPS:
             block = prepared(dialect, source, step.needs, "")
-            step.run(Context.for_block(dialect, block), block)
+            step.run(StepContext.for_block(dialect, block), block)
 
 
 @pytest.mark.parametrize("command", ["check", "format", "compile", "optimize", "run"])
@@ -204,7 +204,7 @@ def test_steps_that_copy_do_nothing_without_budget(letter: str) -> None:
     dialect = dialect_for()
     block = prepared(dialect, source, ("Disambiguator", "FunctionHoister", "FunctionGrouper"), "")
     before = count_nodes(block)
-    context = Context.for_block(dialect, block)
+    context = StepContext.for_block(dialect, block)
     context.growth = 0
     BY_LETTER[letter].run(context, block)
     assert count_nodes(block) <= before

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.optimise import optimize
 from fusevm.yul.stack.reach import unreachable_variables
 from fusevm.yul.steps import BY_LETTER, BY_NAME, STEPS
@@ -22,7 +22,7 @@ from fusevm.yul.syntax.printer import print_block, print_object
 from fusevm.yul.syntax.walk import functions_of, nodes
 from yulfixtures import YulFixture, parametrize
 
-Run = Callable[[Context, Block], None]
+Run = Callable[[StepContext, Block], None]
 
 # A folder names a pipeline, in letters. `!` is a pipeline that does not begin with the Disambiguator.
 PIPELINES = {
@@ -74,15 +74,15 @@ RECORDED_BUGS = {
 }
 
 
-def displace_illegal_names(context: Context, block: Block) -> None:
+def displace_illegal_names(context: StepContext, block: Block) -> None:
     displace(context.dispenser, block, {f"illegal{number}" for number in range(1, 6)})
 
 
-def evade_what_the_old_generator_cannot_reach(context: Context, block: Block) -> None:
+def evade_what_the_old_generator_cannot_reach(context: StepContext, block: Block) -> None:
     evade(context, block, unreachable_variables(block, context.dialect))
 
 
-def evade_names_with_a_dollar(context: Context, block: Block) -> None:
+def evade_names_with_a_dollar(context: StepContext, block: Block) -> None:
     moved: dict[str, list[str]] = {}
     for function, names in declared_by_function(block):
         chosen = [name for name in names if name.startswith("$")]
@@ -124,7 +124,7 @@ def run_pipeline(folder: str, obj: Object, dialect: Dialect) -> Object:
 
     def transformed(obj: Object) -> Object:
         block = obj.code if pipeline.startswith("!") else disambiguated(dialect, obj.code)
-        context = Context.for_block(dialect, block)
+        context = StepContext.for_block(dialect, block)
         for step in steps:
             step(context, block)
         children = [transformed(child) if isinstance(child, Object) else child for child in obj.children]
@@ -156,7 +156,7 @@ def test_the_text_is_that_of_the_fixture(fixture: YulFixture) -> None:
 def after(steps: str, source: str) -> str:
     """The text after the Disambiguator and the steps."""
     block = disambiguated(dialect_for(), parse_block(source))
-    context = Context.for_block(dialect_for(), block)
+    context = StepContext.for_block(dialect_for(), block)
     for step in steps_of(steps):
         step(context, block)
     return " ".join(print_block(block).split())

@@ -30,7 +30,7 @@ GROWTH, GROWTH_PER_NODE = 50_000, 10
 
 
 @dataclass(slots=True)
-class Context:
+class StepContext:
     """`runs` is how often the code is expected to run in its life, None for creation code, which runs once."""
 
     dialect: Dialect
@@ -41,7 +41,7 @@ class Context:
     growth: int = GROWTH  # nodes that may still be copied
 
     @classmethod
-    def for_block(cls, dialect: Dialect, block: Block, runs: int | None = 200) -> Context:
+    def for_block(cls, dialect: Dialect, block: Block, runs: int | None = 200) -> StepContext:
         growth = GROWTH + GROWTH_PER_NODE * count_nodes(block)
         return cls(dialect, NameDispenser.for_block(dialect, block), runs, growth=growth)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fusevm.evm.assembler import Assembly
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.stack.by_layouts import generate as by_layouts
 from fusevm.yul.stack.reach import by_function, plainly, unreachable_variables
 from fusevm.yul.steps import circular_references_pruner
@@ -73,7 +73,7 @@ def fits(code: Block, dialect: Dialect) -> bool:
 
 def _variants(code: Block, dialect: Dialect) -> Iterator[Block]:
     """The code without functions that are never called, split, with more and more in memory, and both."""
-    circular_references_pruner.run(Context.for_block(dialect, code), code)
+    circular_references_pruner.run(StepContext.for_block(dialect, code), code)
     yield code
     split = _split(code, dialect)
     yield split
@@ -89,7 +89,7 @@ def _split(code: Block, dialect: Dialect) -> Block:
     """A copy in which every call stands alone in the functions that are too deep."""
     copy = disambiguated(dialect, code)
     deep = unreachable_variables(copy, dialect)
-    splitter = _CallSplitter(Context.for_block(dialect, copy))
+    splitter = _CallSplitter(StepContext.for_block(dialect, copy))
     if "" in deep or not deep:
         splitter.block(copy)
     else:
@@ -107,5 +107,5 @@ class _CallSplitter(Splitter):
 def _with_memory(code: Block, dialect: Dialect) -> Block:
     """A copy in which StackLimitEvader has moved what the plain generator cannot reach to memory, as far as it can."""
     copy = disambiguated(dialect, code)
-    evade(Context.for_block(dialect, copy), copy, unreachable_variables(copy, dialect))
+    evade(StepContext.for_block(dialect, copy), copy, unreachable_variables(copy, dialect))
     return copy

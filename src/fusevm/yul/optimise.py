@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TypeAlias
 
 from fusevm.yul.analysis.metrics import code_size, parser_depth
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.generate import fits
 from fusevm.yul.sequence import (
     DEFAULT_CLEANUP,
@@ -59,7 +59,7 @@ OnStep: TypeAlias = Callable[[StepEvent], None]
 
 
 def run_sequence(
-    context: Context, block: Block, sequence: Sequenced, after: Callable[[OptimiserStep, float], None]
+    context: StepContext, block: Block, sequence: Sequenced, after: Callable[[OptimiserStep, float], None]
 ) -> None:
     """Run the steps on the block, calling `after` behind each with the seconds it took."""
     for each in sequence:
@@ -72,7 +72,7 @@ def run_sequence(
 
 
 def _run_until_stable(
-    context: Context, block: Block, sequence: Sequenced, after: Callable[[OptimiserStep, float], None]
+    context: StepContext, block: Block, sequence: Sequenced, after: Callable[[OptimiserStep, float], None]
 ) -> None:
     size = 0
     for _ in range(MOST_ROUNDS):
@@ -145,7 +145,7 @@ class _Suite:
     def code(self, block: Block, path: str, runs: int | None, sequences: tuple[Sequenced, Sequenced]) -> Block:
         started = perf_counter()
         block = disambiguated(self.dialect, block)
-        context = Context.for_block(self.dialect, block, runs)
+        context = StepContext.for_block(self.dialect, block, runs)
 
         def after(step: OptimiserStep, seconds: float) -> None:
             if self.on_step is not None:

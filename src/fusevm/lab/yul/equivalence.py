@@ -14,7 +14,7 @@ from random import Random
 from time import perf_counter
 
 from fusevm.lab.yul.generate import random_program
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.generate import fits
 from fusevm.yul.optimise import optimize, run_sequence
 from fusevm.yul.run.host import Limits
@@ -120,7 +120,7 @@ def _difference(before: Trace, after: Trace) -> str | None:
 def prepared(dialect: Dialect, program: Block, needs: tuple[str, ...], form: str) -> Block:
     """The program after the steps needed, and in the given form besides."""
     block = disambiguated(dialect, program)
-    context = Context.for_block(dialect, block)
+    context = StepContext.for_block(dialect, block)
     steps = [BY_NAME[name] for name in needs if name != "Disambiguator"]
     if form:
         steps = [BY_NAME["FunctionHoister"], BY_NAME["ForLoopInitRewriter"], *steps]
@@ -140,7 +140,7 @@ def check_steps(dialect: Dialect, program: Block, seed: int, tally: Tally) -> No
             comparisons[step.needs] = Comparison(base, dialect, seed, tally)
         comparison = comparisons[step.needs]
         block = copy_block(comparison.program)
-        step.run(Context.for_block(dialect, block), block)
+        step.run(StepContext.for_block(dialect, block), block)
         if step.name == "MainFunction":
             call = FunctionCall(Identifier("main"), [])
             block.statements.append(ExpressionStatement(call))  # whoever wants a function calls it
@@ -169,7 +169,7 @@ def check_sequences(dialect: Dialect, program: Block, seed: int, tally: Tally) -
     """A random sequence behind what the suite makes sure of."""
     sequence = random_sequence(Random(seed))
     block = disambiguated(dialect, program)
-    context = Context.for_block(dialect, block, Random(seed).choice((None, 1, 200)))
+    context = StepContext.for_block(dialect, block, Random(seed).choice((None, 1, 200)))
     run_sequence(context, block, parse_sequence("hgfo" + sequence), lambda step, seconds: None)
     Comparison(program, dialect, seed, tally).check(block, f"sequence hgfo{sequence}", with_memory=False)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from fusevm.codegen.yul import compile_object
 from fusevm.lab.yul.growth_families import FAMILIES
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.optimise import optimize
 from fusevm.yul.steps import BY_LETTER, BY_NAME, STEPS
 from fusevm.yul.steps.disambiguator import disambiguated
@@ -62,7 +62,7 @@ def prepared(dialect: Dialect, source: str, needs: tuple[str, ...], form: str) -
 @lru_cache(64)
 def _prepared(dialect: Dialect, source: str, needs: tuple[str, ...], form: str) -> Block:
     block = disambiguated(dialect, parse_object(source, dialect).code)
-    context = Context.for_block(dialect, block)
+    context = StepContext.for_block(dialect, block)
     steps = [BY_NAME[name] for name in needs if name != "Disambiguator"]
     if form:
         names = ("FunctionHoister", "FunctionGrouper", "ForLoopInitRewriter")
@@ -77,7 +77,7 @@ def _step(name: str, form: str) -> Phase:
 
     def phase(dialect: Dialect, source: str) -> Callable[[], Any]:
         block = prepared(dialect, source, step.needs, form)
-        context = Context.for_block(dialect, block)
+        context = StepContext.for_block(dialect, block)
         return lambda: step.run(context, block)
 
     return phase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block
 
 
@@ -15,15 +15,15 @@ class OptimiserStep:
 
     name: str
     letter: str | None
-    run: Callable[[Context, Block], None]
+    run: Callable[[StepContext, Block], None]
     needs: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
 
 
-def _run(module: str) -> Callable[[Context, Block], None]:
+def _run(module: str) -> Callable[[StepContext, Block], None]:
     """The step's function; its module is loaded when it is first called."""
 
-    def run(context: Context, block: Block) -> None:
+    def run(context: StepContext, block: Block) -> None:
         from importlib import import_module
 
         import_module(f"{__name__}.{module}").run(context, block)

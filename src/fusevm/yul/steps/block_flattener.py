@@ -7,12 +7,12 @@ Why: scopes only grow, and other steps see longer runs of statements.
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, FunctionDefinition, Statement
 from fusevm.yul.syntax.walk import Modifier
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     flattener = _Flattener()
     for statement in block.statements:
         if isinstance(statement, Block):

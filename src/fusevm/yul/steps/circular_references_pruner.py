@@ -8,12 +8,12 @@ Why: UnusedPruner keeps a function as long as anybody mentions it, be it only it
 from __future__ import annotations
 
 from fusevm.yul.analysis.callgraph import MAIN, call_graph
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps import function_grouper
 from fusevm.yul.syntax.ast import Block, FunctionDefinition
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     reached = call_graph(block).reached((MAIN, *context.reserved))
     block.statements = [s for s in block.statements if not isinstance(s, FunctionDefinition) or s.name in reached]
     function_grouper.run(context, block)

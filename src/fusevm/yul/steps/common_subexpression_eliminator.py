@@ -14,13 +14,13 @@ from typing import TypeAlias
 from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
 from fusevm.yul.analysis.effects import IMMOVABLE, EffectTable, program_effects
 from fusevm.yul.analysis.equality import ExpressionKeys
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, FunctionDefinition, Identifier, Literal
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.names import name_hash
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Eliminator(context.dialect, program_effects(context.dialect, block)).block(block)
 
 

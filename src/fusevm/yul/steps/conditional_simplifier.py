@@ -9,13 +9,13 @@ Why: the data flow then knows the value. ConditionalUnsimplifier takes it back.
 from __future__ import annotations
 
 from fusevm.yul.analysis.controlflow import Exit, TerminationFinder, function_flows
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax import literals
 from fusevm.yul.syntax.ast import Assignment, Block, Identifier, If, Statement, Switch
 from fusevm.yul.syntax.walk import Rewriter
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     finder = TerminationFinder(context.dialect, function_flows(context.dialect, block))
     _Simplifier(finder).block(block)
 

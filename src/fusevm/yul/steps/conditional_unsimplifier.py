@@ -8,12 +8,12 @@ Why: the assignments only told the data flow something; executing them is waste.
 from __future__ import annotations
 
 from fusevm.yul.analysis.controlflow import Exit, TerminationFinder, function_flows
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Assignment, Block, Identifier, If, Literal, Statement, Switch
 from fusevm.yul.syntax.walk import Modifier, rewrite_pairs
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     finder = TerminationFinder(context.dialect, function_flows(context.dialect, block))
     _Unsimplifier(finder).block(block)
 

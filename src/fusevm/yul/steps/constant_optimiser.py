@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fusevm.evm.forks import Fork
 from fusevm.yul.analysis.metrics import GasMeter, byte_length
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax import literals
 from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier, Literal, LiteralKind
 from fusevm.yul.syntax.walk import Modifier, copy_expression
@@ -22,12 +22,12 @@ _BUDGET = 10_000  # splits tried for one constant
 _ALL = (1 << 256) - 1
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Optimiser(context).block(block)
 
 
 class _Optimiser(Modifier):
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: StepContext) -> None:
         super().__init__()
         self.dialect = context.dialect
         self.finder = _Finder(GasMeter(context.dialect, context.runs))

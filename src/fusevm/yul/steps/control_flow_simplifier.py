@@ -9,7 +9,7 @@ Why: fewer jumps, and the joins other steps are careful about disappear.
 from __future__ import annotations
 
 from fusevm.yul.analysis.controlflow import Exit, TerminationFinder
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import (
     Block,
     Break,
@@ -29,7 +29,7 @@ from fusevm.yul.syntax.ast import (
 from fusevm.yul.syntax.walk import Rewriter
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Simplifier(TerminationFinder(context.dialect)).block(block)
 
 

@@ -8,12 +8,12 @@ Why: inlining and constant conditions leave such code behind.
 from __future__ import annotations
 
 from fusevm.yul.analysis.controlflow import TerminationFinder, function_flows
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, FunctionDefinition
 from fusevm.yul.syntax.walk import Modifier
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     finder = TerminationFinder(context.dialect, function_flows(context.dialect, block))
     _Eliminator(finder).block(block)
 

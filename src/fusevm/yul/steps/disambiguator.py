@@ -7,14 +7,14 @@ Why: with unique names nobody has to think of scopes any more: a name alone says
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, ForLoop, FunctionDefinition, VariableDeclaration
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.names import NameDispenser
 from fusevm.yul.syntax.walk import Copier
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     block.statements = disambiguated(context.dialect, block, context.reserved).statements
 
 

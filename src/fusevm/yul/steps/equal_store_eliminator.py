@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from fusevm.yul.analysis.dataflow import StoreAnalyzer, simple_store
 from fusevm.yul.analysis.effects import EffectTable, program_effects
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps.statement_remover import remove_statements
 from fusevm.yul.syntax.ast import Block, ExpressionStatement
 from fusevm.yul.syntax.dialect import Dialect
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     finder = _Finder(context.dialect, program_effects(context.dialect, block))
     finder.block(block)
     remove_statements(block, finder.redundant)

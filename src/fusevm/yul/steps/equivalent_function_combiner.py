@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from fusevm.yul.analysis.equality import function_key
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, FunctionCall, FunctionDefinition, Identifier
 from fusevm.yul.syntax.walk import nodes
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     first: dict[tuple[Any, ...], str] = {}
     same: dict[str, str] = {}
     for statement in block.statements:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from fusevm.yul.analysis.effects import builtin_effects, is_movable
 from fusevm.yul.analysis.metrics import code_cost
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Assignment, Block, Expression, FunctionCall, FunctionDefinition, Identifier
 from fusevm.yul.syntax.substitution import substituted
 from fusevm.yul.syntax.walk import Modifier, count_variables, functions_of, nodes
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     functions = {each.name: each for each in functions_of(block) if _is_expression(each)}
     if functions:
         _Inliner(context, functions).block(block)
@@ -38,7 +38,7 @@ def _is_expression(function: FunctionDefinition) -> bool:
 
 
 class _Inliner(Modifier):
-    def __init__(self, context: Context, functions: dict[str, FunctionDefinition]) -> None:
+    def __init__(self, context: StepContext, functions: dict[str, FunctionDefinition]) -> None:
         super().__init__()
         self.context = context
         self.dialect = context.dialect

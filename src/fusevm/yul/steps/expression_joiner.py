@@ -8,13 +8,13 @@ Why: fewer variables on the stack.
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps import function_grouper
 from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier, Statement, VariableDeclaration
 from fusevm.yul.syntax.walk import Modifier, count_variables, remove_empty_blocks
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Joiner(count_variables(block)).block(block)
     function_grouper.run(context, block)
 

@@ -19,14 +19,14 @@ from fusevm.yul.analysis.accesses import ACCESSES
 from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
 from fusevm.yul.analysis.effects import builtin_effects
 from fusevm.yul.analysis.equality import leaf_key
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax import literals
 from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier, Literal, LiteralKind, Location
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.walk import copy_expression
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Simplifier(context.dialect).block(block)
 
 

@@ -8,7 +8,7 @@ Why: a flat sequence is easier to reorder, to inline into and to compare.
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import (
     Block,
     Expression,
@@ -24,12 +24,12 @@ from fusevm.yul.syntax.ast import (
 from fusevm.yul.syntax.walk import Rewriter
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     Splitter(context).block(block)
 
 
 class Splitter(Rewriter):
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: StepContext) -> None:
         super().__init__()
         self.dialect = context.dialect
         self.dispenser = context.dispenser

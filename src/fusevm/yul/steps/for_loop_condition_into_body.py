@@ -7,13 +7,13 @@ Why: ExpressionSplitter can't split a loop's condition, but it can split this.
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax import literals
 from fusevm.yul.syntax.ast import Block, Break, ForLoop, FunctionCall, Identifier, If
 from fusevm.yul.syntax.walk import Modifier
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Mover().block(block)
 
 

@@ -9,12 +9,12 @@ Why: shorter, and ControlFlowSimplifier and others read a condition more easily 
 from __future__ import annotations
 
 from fusevm.yul.analysis.effects import EffectTable, builtin_effects, is_movable
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, Break, Expression, ForLoop, FunctionCall, Identifier, If, Literal
 from fusevm.yul.syntax.walk import Modifier
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Mover(builtin_effects(context.dialect)).block(block)
 
 

@@ -8,12 +8,12 @@ Why: the odd scope of the init block is gone, and nobody has to think of it any 
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, ForLoop, Statement
 from fusevm.yul.syntax.walk import Rewriter
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Mover().block(block)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from fusevm.yul.analysis.callgraph import MAIN, CallGraph, call_graph
 from fusevm.yul.analysis.metrics import code_size
 from fusevm.yul.analysis.ssa import ssa_values
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax import literals
 from fusevm.yul.syntax.ast import (
     Assignment,
@@ -39,7 +39,7 @@ _CAREFUL = 6, 12
 _EAGER = 8, 16
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     inliner = _Inliner(context, block)
     inliner.run(tiny_only=True)
     inliner.run(tiny_only=False)
@@ -48,7 +48,7 @@ def run(context: Context, block: Block) -> None:
 class _Inliner:
     """Decides which calls are inlined."""
 
-    def __init__(self, context: Context, block: Block) -> None:
+    def __init__(self, context: StepContext, block: Block) -> None:
         self.block = block
         self.context = context
         self.dispenser = context.dispenser

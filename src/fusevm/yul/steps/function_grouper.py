@@ -7,11 +7,11 @@ Why: everyone knows then where the functions begin.
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, FunctionDefinition, Statement
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     if is_grouped(block):
         return
     main: list[Statement] = []

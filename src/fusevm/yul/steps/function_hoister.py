@@ -7,12 +7,12 @@ Why: a function can't mention variables of another, so its place means nothing; 
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, FunctionDefinition, Statement
 from fusevm.yul.syntax.walk import Modifier
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     hoister = _Hoister()
     hoister.block(block)
     block.statements += hoister.functions

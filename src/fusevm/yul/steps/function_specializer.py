@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fusevm.yul.analysis.callgraph import call_graph
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import (
     Block,
     FunctionCall,
@@ -26,7 +26,7 @@ from fusevm.yul.syntax.names import by_hash
 from fusevm.yul.syntax.walk import Modifier, RenamingCopier, declared_names, functions_of
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     graph = call_graph(block)
     definitions = {each.name: each for each in functions_of(block)}
     specializer = _Specializer(context, set(graph.calls) - graph.recursive(), definitions)
@@ -51,7 +51,9 @@ class _Wanted:
 class _Specializer(Modifier):
     """Redirects the calls and notes which functions they need."""
 
-    def __init__(self, context: Context, functions: set[str], definitions: Mapping[str, FunctionDefinition]) -> None:
+    def __init__(
+        self, context: StepContext, functions: set[str], definitions: Mapping[str, FunctionDefinition]
+    ) -> None:
         super().__init__()
         self.context = context
         self.dispenser = context.dispenser
@@ -73,7 +75,7 @@ class _Specializer(Modifier):
         call.arguments = [each for each in call.arguments if not isinstance(each, Literal)]
 
 
-def _specialized(context: Context, function: FunctionDefinition, wanted: _Wanted) -> FunctionDefinition:
+def _specialized(context: StepContext, function: FunctionDefinition, wanted: _Wanted) -> FunctionDefinition:
     names = by_hash(declared_names(function, functions=False))
     copy = RenamingCopier({name: context.dispenser.new_name(name) for name in names}).function(function)
     known: list[Statement] = [

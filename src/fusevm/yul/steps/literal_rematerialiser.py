@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
 from fusevm.yul.analysis.effects import builtin_effects
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, Expression, Identifier, Literal
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Rematerialiser(context.dialect, builtin_effects(context.dialect)).block(block)
 
 

@@ -13,19 +13,19 @@ from fusevm.yul.analysis.contents import KnownPlaces
 from fusevm.yul.analysis.dataflow import StoreAnalyzer
 from fusevm.yul.analysis.effects import program_effects, uses_msize
 from fusevm.yul.analysis.metrics import GasMeter
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax import literals
 from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier, Literal
 
 _WORD = 32
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Resolver(context, block).block(block)
 
 
 class _Resolver(StoreAnalyzer):
-    def __init__(self, context: Context, block: Block) -> None:
+    def __init__(self, context: StepContext, block: Block) -> None:
         super().__init__(context.dialect, program_effects(context.dialect, block))
         self.uses_msize = uses_msize(block)
         self.meter = GasMeter(context.dialect, context.runs)

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from fusevm.yul.analysis.effects import effects_below, effects_of, is_movable_out_of, program_effects, uses_msize
 from fusevm.yul.analysis.ssa import ssa_values
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, ForLoop, FunctionCall, Identifier, Statement, VariableDeclaration
 from fusevm.yul.syntax.walk import Rewriter, nodes
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     if any(node.__class__ is ForLoop for node in nodes(block)):
         _Mover(context, block).block(block)
 
 
 class _Mover(Rewriter):
-    def __init__(self, context: Context, block: Block) -> None:
+    def __init__(self, context: StepContext, block: Block) -> None:
         super().__init__()
         self.effects = program_effects(context.dialect, block)
         self.uses_msize = uses_msize(block)

@@ -7,14 +7,14 @@ Why: targets that run functions rather than blocks. (solc had it for WebAssembly
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps.name_displacer import displace
 from fusevm.yul.syntax.ast import Block, FunctionDefinition
 
 NAME = "main"
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     if not block.statements or not isinstance(block.statements[0], Block):
         raise ValueError("MainFunction needs FunctionGrouper: the first statement has to be the main block")
     displace(context.dispenser, block, {NAME})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
@@ -48,7 +48,7 @@ _REPLACEMENTS = tuple(
 )
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     renamed: dict[str, str] = {}
     for name in by_hash(declared_names(block) - context.reserved):
         simple = _simplified(context.dispenser, name)

@@ -14,22 +14,22 @@ from collections.abc import Collection
 from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
 from fusevm.yul.analysis.effects import builtin_effects
 from fusevm.yul.analysis.metrics import code_cost
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, Expression, FunctionCall, Identifier
 from fusevm.yul.syntax.walk import copy_expression, count_variables
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Rematerialiser(context, count_variables(block)).block(block)
 
 
-def rematerialise(context: Context, block: Block, names: Collection[str]) -> None:
+def rematerialise(context: StepContext, block: Block, names: Collection[str]) -> None:
     """Replace only these variables, whatever their values cost."""
     _Rematerialiser(context, count_variables(block), names).block(block)
 
 
 class _Rematerialiser(DataFlowAnalyzer):
-    def __init__(self, context: Context, counts: dict[str, int], only: Collection[str] | None = None) -> None:
+    def __init__(self, context: StepContext, counts: dict[str, int], only: Collection[str] | None = None) -> None:
         super().__init__(context.dialect, builtin_effects(context.dialect))
         self.context = context
         self.counts = counts

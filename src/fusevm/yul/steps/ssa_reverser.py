@@ -7,12 +7,12 @@ Why: CommonSubexpressionEliminator then mentions a instead of a_1, and UnusedPru
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Assignment, Block, Identifier, Statement, VariableDeclaration
 from fusevm.yul.syntax.walk import Modifier, nodes, rewrite_pairs
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Reverser(_assignment_counts(block)).block(block)
 
 

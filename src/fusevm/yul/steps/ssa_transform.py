@@ -8,7 +8,7 @@ Why: variables that never change can be moved, compared and replaced freely.
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
@@ -25,7 +25,7 @@ from fusevm.yul.syntax.names import NameDispenser, by_hash
 from fusevm.yul.syntax.walk import AssignedNames, Modifier, Rewriter, assigned_names
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     assigned = assigned_names(block)
     if assigned:
         _Splitter(context.dispenser, assigned).block(block)

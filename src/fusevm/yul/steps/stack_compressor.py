@@ -12,7 +12,7 @@ from fusevm.evm.forks import Fork
 from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
 from fusevm.yul.analysis.effects import builtin_effects
 from fusevm.yul.analysis.metrics import code_cost
-from fusevm.yul.context import Context, StackReport, TooDeep
+from fusevm.yul.context import StackReport, StepContext, TooDeep
 from fusevm.yul.stack.layout import stack_too_deep
 from fusevm.yul.stack.reach import unreachable_variables
 from fusevm.yul.steps.rematerialiser import rematerialise
@@ -25,14 +25,14 @@ from fusevm.yul.syntax.walk import functions_of
 MOST_ROUNDS = 16
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     rounds = MOST_ROUNDS if _is_old(context.dialect) else 1
     for _ in range(rounds):
         if not compress(context, block, stack_report(context, block)):
             break
 
 
-def stack_report(context: Context, block: Block) -> StackReport:
+def stack_report(context: StepContext, block: Block) -> StackReport:
     """Where the code generator that solc has for the fork finds the stack too deep. The last answer is kept."""
     text = print_block(block)
     if context.report is None or context.report[0] != text:
@@ -60,7 +60,7 @@ def _is_old(dialect: Dialect) -> bool:
     return dialect.fork < Fork.TANGERINE_WHISTLE
 
 
-def compress(context: Context, block: Block, report: StackReport) -> bool:
+def compress(context: StepContext, block: Block, report: StackReport) -> bool:
     """One round. Says whether anything could be done."""
     if not any(report.values()):
         return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fusevm.yul.analysis.callgraph import CallGraph, call_graph
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps.stack_compressor import stack_report
 from fusevm.yul.syntax import literals
 from fusevm.yul.syntax.ast import (
@@ -35,7 +35,7 @@ _REACH = 16
 _WORD = 32
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     unreachable: dict[str, list[str]] = {}
     for function, places in stack_report(context, block).items():
         chosen = [name for place in places for name in place.choices[: place.deficit]]
@@ -43,7 +43,7 @@ def run(context: Context, block: Block) -> None:
     evade(context, block, unreachable)
 
 
-def evade(context: Context, block: Block, unreachable: Mapping[str, list[str]]) -> None:
+def evade(context: StepContext, block: Block, unreachable: Mapping[str, list[str]]) -> None:
     """Move the variables named, by function; an empty list stands for a function with too large a signature."""
     guards = calls_of(block, "memoryguard")
     reserved = {guard.arguments[0].value for guard in guards if isinstance(guard.arguments[0], Literal)}
@@ -107,7 +107,7 @@ def _store(offset: int, value: Expression, place: Location) -> Statement:
 class _Mover(Rewriter):
     """Moves the variables with an offset to memory."""
 
-    def __init__(self, context: Context, offsets: dict[str, int], returns: dict[str, list[str]]) -> None:
+    def __init__(self, context: StepContext, offsets: dict[str, int], returns: dict[str, list[str]]) -> None:
         super().__init__()
         self.context = context
         self.offsets = offsets

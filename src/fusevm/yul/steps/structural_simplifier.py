@@ -8,12 +8,12 @@ Why: inlining and specialising decide many branches.
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, ForLoop, If, Literal, Statement, Switch
 from fusevm.yul.syntax.walk import Rewriter
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Simplifier().block(block)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fusevm.yul.analysis.controlflow import flow_of_call, function_flows
 from fusevm.yul.analysis.effects import builtin_effects, is_movable
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps.statement_remover import remove_statements
 from fusevm.yul.steps.unused_stores import StoreWalker
 from fusevm.yul.syntax.ast import (
@@ -25,12 +25,12 @@ from fusevm.yul.syntax.ast import (
 )
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     remove_statements(block, _Walker(context, block).finished(block))
 
 
 class _Walker(StoreWalker):
-    def __init__(self, context: Context, block: Block) -> None:
+    def __init__(self, context: StepContext, block: Block) -> None:
         super().__init__()
         self.effects = builtin_effects(context.dialect)
         self.dialect = context.dialect

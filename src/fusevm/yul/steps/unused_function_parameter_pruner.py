@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from fusevm.yul.analysis.metrics import code_size
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps.name_displacer import displace
 from fusevm.yul.syntax.ast import (
     Assignment,
@@ -27,7 +27,7 @@ from fusevm.yul.syntax.names import NameDispenser
 from fusevm.yul.syntax.walk import count_variables
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     used = count_variables(block).keys()
     prunable = {
         each.name

@@ -18,7 +18,7 @@ from fusevm.yul.analysis.effects import (
     program_effects,
     uses_msize,
 )
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps import function_grouper
 from fusevm.yul.steps.control_flow_simplifier import discard
 from fusevm.yul.syntax.ast import Block, ExpressionStatement, FunctionDefinition, Statement, VariableDeclaration
@@ -26,7 +26,7 @@ from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.walk import Modifier, count_names, remove_empty_blocks
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     effects = program_effects(context.dialect, block)
     _prune(block, effects, uses_msize(block), context.reserved)
     function_grouper.run(context, block)

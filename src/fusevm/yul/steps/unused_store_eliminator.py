@@ -21,7 +21,7 @@ from fusevm.yul.analysis.effects import (
     uses_msize,
 )
 from fusevm.yul.analysis.ssa import fixed_values
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps.statement_remover import remove_statements
 from fusevm.yul.steps.store_index import MemoryIndex, Operation, StorageIndex
 from fusevm.yul.steps.unused_stores import StoreWalker
@@ -40,7 +40,7 @@ from fusevm.yul.syntax.walk import declared_names
 _REMOVABLE = frozenset({"sstore", "mstore", "mstore8", "calldatacopy", "codecopy", "extcodecopy"})
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     remove_statements(block, _Walker(context, block).finished(block))
 
 
@@ -49,7 +49,7 @@ class _Walker(StoreWalker):
     said in an earlier round of a loop, which may be anywhere.
     """
 
-    def __init__(self, context: Context, block: Block) -> None:
+    def __init__(self, context: StepContext, block: Block) -> None:
         super().__init__()
         self.dialect = context.dialect
         self.effects = program_effects(context.dialect, block)

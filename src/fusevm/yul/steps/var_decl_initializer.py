@@ -7,13 +7,13 @@ Why: other steps need not think of declarations without value.
 
 from __future__ import annotations
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.syntax import literals
 from fusevm.yul.syntax.ast import Block, Statement, VariableDeclaration
 from fusevm.yul.syntax.walk import Rewriter
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     _Initializer().block(block)
 
 

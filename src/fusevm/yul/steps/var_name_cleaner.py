@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from fusevm.yul.context import Context
+from fusevm.yul.context import StepContext
 from fusevm.yul.steps.name_simplifier import Renamer
 from fusevm.yul.syntax.ast import Block, FunctionDefinition, TypedName, VariableDeclaration
 from fusevm.yul.syntax.dialect import Dialect
@@ -17,7 +17,7 @@ from fusevm.yul.syntax.dialect import Dialect
 _SUFFIX = re.compile(r"(_+[0-9]+)+$")
 
 
-def run(context: Context, block: Block) -> None:
+def run(context: StepContext, block: Block) -> None:
     functions = {each.name for each in block.statements if isinstance(each, FunctionDefinition)}
     _Cleaner(context.dialect, frozenset(functions | context.reserved)).block(block)
 
