@@ -78,6 +78,7 @@ class NativeLedger:
     def __init__(self, tables: Tables, native: Library) -> None:
         self._tables = tables
         self._native = native
+        self._account_map = tables.accounts.map
         self.state: State
         self.changed: dict[bytes, Before] = {}  # accounts that changed, as far as Python knows
         self.made: dict[bytes, bool] = {}  # of these, contracts made natively; whether there was no account before
@@ -89,7 +90,7 @@ class NativeLedger:
     def address_at(self, at: int) -> bytes:
         """Of the account at that place in the table's map."""
         start = at + ADDRESS
-        return self._tables.accounts.map[start : start + 20][::-1]
+        return self._account_map[start : start + 20][::-1]
 
     def undo_to(self, journal: int, logs: int, refund: int) -> None:
         """Undoing the state from here on undoes what native code did since it stood there."""

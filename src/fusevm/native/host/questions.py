@@ -105,29 +105,30 @@ class Questions:
             view_at(StorageSlot, address).flags = SLOT_WARM
 
     def _load_account(self, address: int) -> None:
-        if self._world.context.deadline is not None:
-            self._world.look_at_clock()
-        data, state = self._account_map, self._world.state
+        world = self._world
+        if world.context.deadline is not None:
+            world.look_at_clock()
+        data, state = self._account_map, world.state
         at = address + self._account_shift
-        where = self._world.address_at(at)
-        if where in self._world.entries:
+        where = world.address_at(at)
+        if where in world.entries:
             self._load_again(at, where)
             return
         number = 0
         if address != self._passing:
-            self._world.entries[where] = address
-            number = self._world.number(where)
+            world.entries[where] = address
+            number = world.number(where)
         flags = 0
-        if self._world.all_warm or where in self._world.initially_warm or where in state.always_warm:
+        if world.all_warm or where in world.initially_warm or where in state.always_warm:
             flags = ACCOUNT_WARM
-        if where not in self._world.precompiles and not state.exists(where):
+        if where not in world.precompiles and not state.exists(where):
             if not (state.original or state.warm_slots):
                 flags |= ACCOUNT_BLANK
-            flags |= _NOBODY if self._world.voids else ACCOUNT_VOID
+            flags |= _NOBODY if world.voids else ACCOUNT_VOID
             _ACCOUNT.pack_into(data, at + BODY, number, flags, 0, _ZERO, NO_ACCOUNT)
             return
         account = state.account(where)
-        if self._world.is_blank(account):
+        if world.is_blank(account):
             flags |= ACCOUNT_BLANK
         self._describe(at, where, account, number, flags, native_word(account.balance))
 
