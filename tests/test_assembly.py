@@ -51,6 +51,8 @@ def test_before_shanghai_a_zero_is_pushed_with_a_byte() -> None:
         ("PUSH " + "9" * 80, f"line 1: '{'9' * 80}' does not fit a word of 32 bytes"),
         ("a:\na:", "line 2: 'a:' is declared twice"),
         ("PUSH @nowhere", "line 1: '@nowhere' names a label that is not declared"),
+        ("PUSH @", "line 1: '@' names a label that is not declared"),
+        ("STOP\nPUSH1 @end DATA 0x" + "00" * 300 + "\nend:", "line 2: '@end' is at 303, which does not fit PUSH1"),
         ("DATA 0x123", "line 1: '0x123' has an odd number of hex digits (3)"),
         ("PUSH 1.5", "line 1: '1.5' is not a number (decimal or 0x…) or a @label"),
         ("PUSH ADD", "line 1: 'ADD' is not a number (decimal or 0x…) or a @label"),

@@ -5,12 +5,9 @@ from __future__ import annotations
 import random
 from xml.etree import ElementTree
 
-import pytest
-
 from fusevm.analysis.cfg import Cfg, control_flow
 from fusevm.analysis.cfg_svg import as_svg
 from fusevm.analysis.cfg_view import as_data, as_dot, as_text
-from fusevm.analysis.graphs import dominators, natural_loops
 from fusevm.evm.assembly import assemble
 
 
@@ -125,35 +122,6 @@ def test_thousands_of_jumps_into_each_other_stay_inside_the_budget_and_sound() -
 def test_stacks_that_grow_in_a_loop_do_not_run_away() -> None:
     cfg = graph_of("loop: JUMPDEST PUSH @loop DUP1 JUMP")
     assert edges(cfg) == {(0, 0)}
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_dominators_agree_with_the_definition(seed: int) -> None:
-    rng = random.Random(seed)
-    size = rng.randrange(2, 14)
-    graph = {node: [rng.randrange(size) for _ in range(rng.randrange(3))] for node in range(size)}
-
-    def reached(without: int) -> set[int]:
-        seen, work = set(), [0] if without != 0 else []
-        while work:
-            node = work.pop()
-            if node not in seen and node != without:
-                seen.add(node)
-                work += graph[node]
-        return seen
-
-    everything = reached(-1)
-    strict = {node: {other for other in everything - {node} if node not in reached(other)} for node in everything}
-    for node, above in dominators(graph, 0).items():
-        expected = max(strict[node], key=lambda other: len(strict[other]), default=node)
-        assert above == expected
-
-
-def test_loop_bodies_are_within_budget_or_said_to_be_incomplete() -> None:
-    graph = {n: [n + 1] for n in range(2000)} | {2000 + n: [1999 - n, 2001 + n] for n in range(2000)}
-    loops = natural_loops(graph, 0, budget=10_000)
-    assert not loops.complete
-    assert sum(len(loop.body) for loop in loops) <= 10_000
 
 
 def test_views_show_blocks_edges_and_loops() -> None:

@@ -1,10 +1,15 @@
-"""Dominators and natural loops of any graph of integers, in near-linear time."""
+"""Graph algorithms without recursion: depth-first order, strongly connected components, dominators, natural loops.
+
+A graph maps each node to its successors. Components take nodes of any hashable kind, everything else takes integers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+N = TypeVar("N", bound=Hashable)
 Graph = Mapping[int, Iterable[int]]  # node to successors
 
 
@@ -28,6 +33,14 @@ class Loops:
 
     def __iter__(self) -> Iterator[Loop]:
         return iter(self.by_header.values())
+
+    def innermost(self) -> dict[int, Loop]:
+        """For each node that lies in a loop, the smallest one around it."""
+        return {node: loop for loop in sorted(self, key=_size, reverse=True) for node in loop.body}
+
+
+def _size(loop: Loop) -> int:
+    return len(loop.body)
 
 
 @dataclass(slots=True)
@@ -61,6 +74,57 @@ def preorder(graph: Graph, root: int) -> Preorder:
             walk.postorder.append(node)
             stack.pop()
     return walk
+
+
+def reverse_postorder(graph: Graph, root: int) -> list[int]:
+    """The nodes reached from the root; each comes before its successors, edges back to an ancestor aside."""
+    return preorder(graph, root).postorder[::-1]
+
+
+def strong_components(graph: Mapping[N, Collection[N]]) -> list[list[N]]:
+    """Strongly connected components by Tarjan's algorithm: successors' first, members in the order they were met.
+
+    Only the keys are nodes: a successor that is not a key is ignored.
+    """
+    index: dict[N, int] = {}
+    low: dict[N, int] = {}  # the earliest node of the stack that can be reached
+    stack: list[N] = []
+    on_stack: set[N] = set()
+    found: list[list[N]] = []
+    for root in graph:
+        if root in index:
+            continue
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        work = [(root, len(stack) - 1, iter(graph[root]))]
+        while work:
+            node, place, successors = work[-1]
+            for successor in successors:
+                if successor in on_stack:
+                    if index[successor] < low[node]:
+                        low[node] = index[successor]
+                elif successor not in index and successor in graph:
+                    index[successor] = low[successor] = len(index)
+                    on_stack.add(successor)
+                    work.append((successor, len(stack), iter(graph[successor])))
+                    stack.append(successor)
+                    break
+            else:
+                work.pop()
+                if work and low[node] < low[work[-1][0]]:
+                    low[work[-1][0]] = low[node]
+                if low[node] == index[node]:
+                    part = stack[place:]
+                    del stack[place:]
+                    on_stack.difference_update(part)
+                    found.append(part)
+    return found
+
+
+def cyclic_nodes(graph: Mapping[N, Collection[N]]) -> set[N]:
+    """The nodes that lie on a cycle."""
+    return {node for part in strong_components(graph) for node in part if len(part) > 1 or node in graph[node]}
 
 
 def predecessors_of(graph: Graph, nodes: Iterable[int]) -> dict[int, list[int]]:
@@ -174,7 +238,7 @@ def _body(header: int, latches: Iterable[int], predecessors: Mapping[int, list[i
 
 def nest(loops: Loops) -> None:
     """Parents and depths: the parent is the smallest other loop that holds the header."""
-    by_size = sorted(loops.by_header.values(), key=lambda loop: len(loop.body))
+    by_size = sorted(loops, key=_size)
     outermost: dict[int, Loop] = {}  # of the loops seen so far, the largest that holds the node
     for loop in by_size:
         for node in loop.body:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import index, neg
 from typing import NamedTuple
 
+from fusevm.analysis.symbolic import SymbolicStack, steps_of
 from fusevm.evm.bytecode import JUMPI, BasicBlock, Instruction
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
@@ -90,44 +92,19 @@ class Effect(NamedTuple):
 
 def effect_of(block: BasicBlock) -> Effect:
     """The block over a symbolic stack. Results nobody can know are `("?", pc)`: they still equal themselves."""
-    taken, items = 0, list[Element]()
-
-    def pop() -> Element:
-        nonlocal taken
-        if items:
-            return items.pop()
-        taken += 1
-        return -taken
-
-    def reach(depth: int) -> None:
-        nonlocal taken
-        while len(items) < depth:
-            taken += 1
-            items.insert(0, -taken)
-
+    stack: SymbolicStack[Element] = SymbolicStack(neg, index)
     target: Element = None
     condition: Element = None
-    for instruction in block.instructions:
+    for instruction, operands in stack.run(steps_of(block.instructions, block.instructions)):
         op = instruction.op
-        if op is None:
-            break
-        if op.is_push:
-            items.append(instruction.push)
-        elif op.is_dup:
-            reach(op.pops)
-            items.append(items[-op.pops])
-        elif op.is_swap:
-            reach(op.pops)
-            items[-1], items[-op.pops] = items[-op.pops], items[-1]
-        else:
-            arguments = [pop() for _ in range(op.pops)]
-            if instruction.byte in (JUMP, JUMPI):
-                target, condition = arguments[0], arguments[-1]
-            elif op.name == "PC":
-                items.append(instruction.pc)
-            elif op.pushes:
-                result = _operation(op.name, arguments)
-                items.append(("?", instruction.pc) if result is None else result)
+        if instruction.byte in (JUMP, JUMPI):
+            target, condition = operands[0], operands[-1]
+        elif op is not None and op.name == "PC":
+            stack.push(instruction.pc)
+        elif op is not None and op.pushes:
+            result = _operation(op.name, operands)
+            stack.push(("?", instruction.pc) if result is None else result)
+    taken, items = stack.taken, stack.words
     last = block.last
     jumped = _refined(taken, items, _learnt(condition, True)) if last.byte == JUMPI else _refined(taken, items, {})
     fallen = _refined(taken, items, _learnt(condition, False)) if last.byte == JUMPI else jumped

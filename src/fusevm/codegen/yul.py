@@ -83,7 +83,7 @@ def _compile(obj: Object, dialect: Dialect, libraries: Mapping[str, int]) -> Com
         tail,
         _immutables_of(children),
     )
-    layout = assemble(assembly, around)
+    layout = assemble(assembly.items, assembly.fork, around)
     code, unlinked = _link(layout.code, layout.libraries, libraries)
     return CompiledObject(obj.name, code, layout.immutables, unlinked, layout.places, children)
 

@@ -1,28 +1,31 @@
-"""Assembly of one object: instructions, labels and references to data whose places are not known yet, and its layout.
+"""Items to bytes: instructions, labels and references whose values are not known yet are laid out to code.
 
 References start with one byte of push data and grow until every value fits: growing only moves values up, so it ends.
+The text form is in `assembly.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import NamedTuple
 
+from fusevm.evm.bytecode import instructions
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME, Opcode
 
 _PUSH0 = BY_NAME["PUSH0"]
-_PUSH1 = BY_NAME["PUSH1"].byte
-_POP, _STOP, _INVALID = (BY_NAME[name].byte for name in ("POP", "STOP", "INVALID"))
-_ADD, _MSTORE, _DUP2, _JUMPDEST = (BY_NAME[name].byte for name in ("ADD", "MSTORE", "DUP2", "JUMPDEST"))
+_POP, _INVALID, _ADD, _MSTORE, _DUP2 = (BY_NAME[name].byte for name in ("POP", "INVALID", "ADD", "MSTORE", "DUP2"))
+STOP, JUMPDEST = (bytes([BY_NAME[name].byte]) for name in ("STOP", "JUMPDEST"))
 ADDRESS_BYTES, WORD_BYTES = 20, 32
+
+Source = tuple[int, ...]  # where an instruction comes from, in numbers of whoever made it: offsets in a text, say
 
 
 class ItemKind(Enum):
     RAW = auto()  # bytes as they are
-    LABEL = auto()  # a jump destination
+    LABEL = auto()  # names the place where its bytes stand: a JUMPDEST, or none
     LABEL_REFERENCE = auto()  # pushes a label's place
     DATA_SIZE = auto()  # pushes the size of a named object or piece of data
     DATA_OFFSET = auto()  # pushes its place in this object's code
@@ -31,21 +34,38 @@ class ItemKind(Enum):
     LIBRARY = auto()  # pushes an address that is filled in by the linker
 
 
+_REFERENCES = (ItemKind.LABEL_REFERENCE, ItemKind.DATA_SIZE, ItemKind.DATA_OFFSET)  # they are as wide as they must be
+
+
 @dataclass(slots=True)
 class Item:
     kind: ItemKind
     data: bytes = b""
     name: str = ""
     label: int = -1
-    width: int = 0  # bytes of push data, of references
+    width: int | None = None  # bytes of push data of a reference; None: as few as will do
+    source: Source | None = None
+
+
+class LayoutError(ValueError):
+    """An item that cannot be laid out; says why."""
+
+    def __init__(self, item: Item, problem: str) -> None:
+        super().__init__(f"{item.kind.name} {item.name or item.label} {problem}")
+        self.item, self.problem = item, problem
 
 
 def push(value: int, fork: Fork) -> bytes:
     """The shortest PUSH of a constant."""
-    if value == 0 and fork >= _PUSH0.since:
-        return bytes([_PUSH0.byte])
-    size = max(1, (value.bit_length() + 7) // 8)
-    return bytes([_PUSH1 + size - 1]) + value.to_bytes(size, "big")
+    least = 0 if fork >= _PUSH0.since else 1
+    return push_of_width(value, max((value.bit_length() + 7) // 8, least))
+
+
+def push_of_width(value: int, width: int) -> bytes:
+    return bytes([_PUSH0.byte + width]) + value.to_bytes(width, "big")
+
+
+# -- writing items ------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -57,16 +77,17 @@ class Assembly:
     height: int = 0
     highest: int = 0
     labels: int = 0
+    source: Source | None = None  # of the items that follow
 
     def new_label(self) -> int:
         self.labels += 1
         return self.labels - 1
 
     def raw(self, data: bytes, change: int) -> None:
-        if self.items and self.items[-1].kind is ItemKind.RAW:
-            self.items[-1].data += data
+        if self.items and (last := self.items[-1]).kind is ItemKind.RAW and last.source == self.source:
+            last.data += data
         else:
-            self.items.append(Item(ItemKind.RAW, data))
+            self.items.append(Item(ItemKind.RAW, data, source=self.source))
         self.height += change
         if self.height > self.highest:
             self.highest = self.height
@@ -90,10 +111,11 @@ class Assembly:
         self.raw(push(value, self.fork), 1)
 
     def label(self, label: int) -> None:
-        self.items.append(Item(ItemKind.LABEL, label=label))
+        """A jump destination."""
+        self.items.append(Item(ItemKind.LABEL, JUMPDEST, label=label, source=self.source))
 
     def label_reference(self, label: int) -> None:
-        self.items.append(Item(ItemKind.LABEL_REFERENCE, label=label, width=1))
+        self.items.append(Item(ItemKind.LABEL_REFERENCE, label=label, source=self.source))
         self.height += 1
 
     def jump(self, label: int, change: int = 0) -> None:
@@ -107,18 +129,11 @@ class Assembly:
         self.named_op("JUMPI")
 
     def reference(self, kind: ItemKind, name: str, change: int = 1) -> None:
-        self.items.append(Item(kind, name=name, width=1))
+        self.items.append(Item(kind, name=name, source=self.source))
         self.height += change
 
 
-@dataclass(slots=True)
-class Layout:
-    """The bytes of one object's code proper and where the things to be filled in stand."""
-
-    code: bytes
-    immutables: dict[str, list[int]]
-    libraries: dict[str, list[int]]
-    places: dict[str, tuple[int, int]]  # offset and size of all that is named; the offset is -1 if it is not embedded
+# -- laying them out ----------------------------------------------------------------------------------------------
 
 
 class Piece(NamedTuple):
@@ -132,119 +147,152 @@ class Piece(NamedTuple):
 class Surroundings:
     """What an object's code may refer to: sizes by name, data to be appended by name, and places of immutables."""
 
-    sizes: dict[str, int]  # of everything but the object itself
-    pieces: dict[str, Piece]  # what DATA_OFFSET may name
-    own_name: str
-    tail: bytes  # stands at the very end
-    immutables: Mapping[str, list[int]]  # in the sub-object that this one deploys
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of everything but the object itself
+    pieces: Mapping[str, Piece] = field(default_factory=dict)  # what DATA_OFFSET may name
+    own_name: str = ""
+    tail: bytes = b""  # stands at the very end
+    immutables: Mapping[str, list[int]] = field(default_factory=dict)  # in the sub-object that this one deploys
 
 
-def assemble(assembly: Assembly, around: Surroundings) -> Layout:
-    """Lay out code, then the data it points to, and settle how wide every reference must be."""
-    offsets_used = {item.name for item in assembly.items if item.kind is ItemKind.DATA_OFFSET} - {around.own_name}
-    pieces = list(dict.fromkeys(piece for name, piece in around.pieces.items() if name in offsets_used))
-    while True:
-        places, code_size = _places(assembly, around)
-        starts, total = _piece_starts(pieces, code_size, len(around.tail))
-        values = {name: starts[around.pieces[name]] for name in offsets_used} | {around.own_name: 0}
-        sizes = around.sizes | {around.own_name: total}
-        if not _widen(assembly, places, values, sizes):
-            break
-    layout = _emit(assembly, places, values, sizes, around)
-    separator = bytes([_INVALID]) if pieces or around.tail else b""
-    layout.code += separator + b"".join(piece.content for piece in pieces) + around.tail
-    for piece in pieces:
-        for name, inner in piece.libraries:
-            layout.libraries.setdefault(name, []).extend(starts[piece] + place for place in inner)
-    return layout
+ALONE = Surroundings()
 
 
-def _piece_starts(pieces: list[Piece], code_size: int, tail: int) -> tuple[dict[Piece, int], int]:
-    starts: dict[Piece, int] = {}
-    position = code_size + (1 if pieces or tail else 0)
-    for piece in pieces:
-        starts[piece] = position
-        position += len(piece.content)
-    return starts, position + tail
+@dataclass(slots=True)
+class Layout:
+    """The bytes of one object, where its labels stand, and where the things to be filled in do."""
+
+    code: bytes
+    labels: dict[int, int]
+    immutables: dict[str, list[int]]
+    libraries: dict[str, list[int]]
+    places: dict[str, tuple[int, int]]  # offset and size of all that is named; the offset is -1 if it is not embedded
+    spans: list[tuple[int, int, Source]]  # start, end and source of each item that has one
+
+    def sources(self) -> dict[int, Source]:
+        """For each instruction whose source is known, by the offset of its opcode."""
+        return {
+            start + instruction.pc: source
+            for start, end, source in self.spans
+            for instruction in instructions(self.code[start:end])
+        }
 
 
-def _assignment(places: list[int], fork: Fork) -> bytes:
-    """With value and offset on the stack (offset on top): store the value at every place behind the offset."""
-    if not places:
+def assemble(items: Sequence[Item], fork: Fork, around: Surroundings = ALONE) -> Layout:
+    """Lays out code, then the data it points to, with every reference as wide as it must be."""
+    return _Placement(items, fork, around).layout()
+
+
+class _Placement:
+    """Where everything stands, as far as it is settled."""
+
+    def __init__(self, items: Sequence[Item], fork: Fork, around: Surroundings) -> None:
+        self.items, self.fork, self.around = items, fork, around
+        self.references = [index for index, item in enumerate(items) if item.kind in _REFERENCES]
+        used = {item.name for item in items if item.kind is ItemKind.DATA_OFFSET} - {around.own_name}
+        self.named = {name: piece for name, piece in around.pieces.items() if name in used}
+        self.pieces = list(dict.fromkeys(self.named.values()))
+        self.separator = bytes([_INVALID]) if self.pieces or around.tail else b""
+        self.chunks = [self._chunk(item) for item in items]
+        for index in self.references:
+            self.chunks[index] = bytes(1 + (items[index].width or 1))
+        self.labels: dict[int, int] = {}
+        self.offsets: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
+
+    def layout(self) -> Layout:
+        placed = {item.label for item in self._labels()}
+        for index in self.references:
+            item = self.items[index]
+            if item.kind is ItemKind.LABEL_REFERENCE and item.label not in placed:
+                raise LayoutError(item, "names a label that is not declared")
+        self._place()
+        while self._fill():
+            self._place()
+        return self._laid_out()
+
+    def _labels(self) -> Iterator[Item]:
+        seen: set[int] = set()
+        for item in self.items:
+            if item.kind is ItemKind.LABEL:
+                if item.label in seen:
+                    raise LayoutError(item, "is declared twice")
+                seen.add(item.label)
+                yield item
+
+    def _chunk(self, item: Item) -> bytes:
+        """The bytes of an item; those of a reference are not known yet."""
+        match item.kind:
+            case ItemKind.IMMUTABLE:
+                return push_of_width(0, WORD_BYTES)
+            case ItemKind.LIBRARY:
+                return push_of_width(0, ADDRESS_BYTES)
+            case ItemKind.ASSIGN_IMMUTABLE:
+                return _assignment(self.around.immutables.get(item.name, []), self.fork)
+        return item.data
+
+    def _place(self) -> None:
+        """Gives labels and pieces the places that follow from the sizes of the chunks."""
+        position = 0
+        for item, chunk in zip(self.items, self.chunks, strict=True):
+            if item.kind is ItemKind.LABEL:
+                self.labels[item.label] = position
+            position += len(chunk)
+        position += len(self.separator)
+        starts: dict[Piece, int] = {}
+        for piece in self.pieces:
+            starts[piece] = position
+            position += len(piece.content)
+        own = self.around.own_name
+        self.offsets = {name: starts[piece] for name, piece in self.named.items()} | {own: 0}
+        self.sizes = {**self.around.sizes, own: position + len(self.around.tail)}
+
+    def _fill(self) -> bool:
+        """Writes the references with the values as they are now; whether any needed more bytes than it had."""
+        grew = False
+        for index in self.references:
+            item, value, width = self.items[index], self._value(self.items[index]), len(self.chunks[index]) - 1
+            if value >> 8 * width:
+                if item.width is not None:
+                    verb = "is" if item.kind is ItemKind.DATA_SIZE else "is at"
+                    raise LayoutError(item, f"{verb} {value}, which does not fit PUSH{width}")
+                width, grew = (value.bit_length() + 7) // 8, True
+            self.chunks[index] = push_of_width(value, width)
+        return grew
+
+    def _value(self, item: Item) -> int:
+        if item.kind is ItemKind.LABEL_REFERENCE:
+            return self.labels[item.label]
+        values = self.sizes if item.kind is ItemKind.DATA_SIZE else self.offsets
+        if item.name not in values:
+            raise LayoutError(item, "names nothing that is there")
+        return values[item.name]
+
+    def _laid_out(self) -> Layout:
+        places = {name: (self.offsets.get(name, -1), size) for name, size in self.sizes.items()}
+        layout = Layout(b"", self.labels, {}, {}, places, [])
+        position = 0
+        for item, chunk in zip(self.items, self.chunks, strict=True):
+            if item.kind is ItemKind.IMMUTABLE:
+                layout.immutables.setdefault(item.name, []).append(position + 1)
+            elif item.kind is ItemKind.LIBRARY:
+                layout.libraries.setdefault(item.name, []).append(position + 1)
+            if item.source is not None:
+                layout.spans.append((position, position + len(chunk), item.source))
+            position += len(chunk)
+        position += len(self.separator)
+        for piece in self.pieces:
+            for name, inner in piece.libraries:
+                layout.libraries.setdefault(name, []).extend(position + place for place in inner)
+            position += len(piece.content)
+        parts = [*self.chunks, self.separator, *(piece.content for piece in self.pieces), self.around.tail]
+        layout.code = b"".join(parts)
+        return layout
+
+
+def _assignment(places: Iterable[int], fork: Fork) -> bytes:
+    """With value and offset on the stack (offset on top): store the value at every place after the offset."""
+    stores = [push(place, fork) + bytes([_ADD, _MSTORE]) for place in places]
+    if not stores:
         return bytes([_POP, _POP])
     keep = bytes([_DUP2, _DUP2])
-    stores = [push(place, fork) + bytes([_ADD, _MSTORE]) for place in places]
     return b"".join(keep + store for store in stores[:-1]) + stores[-1]
-
-
-def _size(item: Item, around: Surroundings, fork: Fork) -> int:
-    if item.kind is ItemKind.RAW:
-        return len(item.data)
-    if item.kind is ItemKind.LABEL:
-        return 1
-    if item.kind is ItemKind.IMMUTABLE:
-        return 1 + WORD_BYTES
-    if item.kind is ItemKind.LIBRARY:
-        return 1 + ADDRESS_BYTES
-    if item.kind is ItemKind.ASSIGN_IMMUTABLE:
-        return len(_assignment(around.immutables.get(item.name, []), fork))
-    return 1 + item.width
-
-
-def _places(assembly: Assembly, around: Surroundings) -> tuple[dict[int, int], int]:
-    """Where each label stands, and the size of it all."""
-    places: dict[int, int] = {}
-    position = 0
-    for item in assembly.items:
-        if item.kind is ItemKind.LABEL:
-            places[item.label] = position
-        position += _size(item, around, assembly.fork)
-    return places, position
-
-
-def _value(item: Item, places: dict[int, int], offsets: dict[str, int], sizes: dict[str, int]) -> int | None:
-    if item.kind is ItemKind.LABEL_REFERENCE:
-        return places[item.label]
-    if item.kind is ItemKind.DATA_SIZE:
-        return sizes[item.name]
-    return offsets[item.name] if item.kind is ItemKind.DATA_OFFSET else None
-
-
-def _widen(assembly: Assembly, places: dict[int, int], offsets: dict[str, int], sizes: dict[str, int]) -> bool:
-    """Give references the width their values need; whether any grew."""
-    grew = False
-    for item in assembly.items:
-        value = _value(item, places, offsets, sizes)
-        if value is not None and value >> (8 * item.width):
-            item.width = (value.bit_length() + 7) // 8
-            grew = True
-    return grew
-
-
-def _emit(
-    assembly: Assembly, places: dict[int, int], offsets: dict[str, int], sizes: dict[str, int], around: Surroundings
-) -> Layout:
-    code = bytearray()
-    layout = Layout(b"", {}, {}, {name: (offsets.get(name, -1), size) for name, size in sizes.items()})
-    for item in assembly.items:
-        value = _value(item, places, offsets, sizes)
-        if item.kind is ItemKind.RAW:
-            code += item.data
-        elif item.kind is ItemKind.LABEL:
-            code.append(_JUMPDEST)
-        elif value is not None:
-            code.append(_PUSH1 + item.width - 1)
-            code += value.to_bytes(item.width, "big")
-        elif item.kind is ItemKind.ASSIGN_IMMUTABLE:
-            code += _assignment(around.immutables.get(item.name, []), assembly.fork)
-        else:
-            width, found = _PLACEHOLDERS[item.kind]
-            getattr(layout, found).setdefault(item.name, []).append(len(code) + 1)
-            code.append(_PUSH1 + width - 1)
-            code += bytes(width)
-    layout.code = bytes(code)
-    return layout
-
-
-_PLACEHOLDERS = {ItemKind.IMMUTABLE: (WORD_BYTES, "immutables"), ItemKind.LIBRARY: (ADDRESS_BYTES, "libraries")}
-STOP = bytes([_STOP])

@@ -11,9 +11,9 @@ A program is a stream of words, any number on a line; commas count as blanks and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 
+from fusevm.evm import assembler
+from fusevm.evm.assembler import Item, ItemKind, LayoutError, Source, push, push_of_width
 from fusevm.evm.bytecode import Instruction, instructions, jumpdests
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import BY_NAME
@@ -33,41 +33,26 @@ class AssemblyError(ValueError):
         self.line, self.word, self.problem = line, word, problem
 
 
-@dataclass(slots=True)
-class _Item:
-    """One piece of the output: fixed bytes, or a push of a label whose position is not known yet."""
-
-    line: int
-    word: str
-    data: bytes = b""
-    label: str = ""
-    width: int = 0  # bytes of push data for a label
-    fixed: bool = True  # the width was written down, not chosen here
-
-
 def assemble(text: str, fork: Fork = LATEST) -> bytes:
-    items, labels = _parse(text, fork)
-    positions = _place(items, labels, fork)
-    return b"".join(_encode(item, positions, fork) for item in items)
+    try:
+        return assembler.assemble(items_of(text, fork), fork).code
+    except LayoutError as error:
+        item = error.item
+        word = f"{item.name}:" if item.kind is ItemKind.LABEL else f"@{item.name}"
+        line = item.source[0] if item.source else 0
+        raise AssemblyError(line, word, error.problem) from None
 
 
-def _parse(text: str, fork: Fork) -> tuple[list[_Item], dict[str, int]]:
-    """The items, and for each label the index of the item it stands before."""
-    items: list[_Item] = []
-    labels: dict[str, int] = {}
-    words = iter(_words(text))
-    for line, word in words:
-        if word.endswith(":"):
-            labels[_declared(line, word, labels)] = len(items)
-        else:
-            items.append(_item(line, word, words, fork))
-    for item in items:
-        if item.label and item.label not in labels:
-            raise AssemblyError(item.line, item.word, "names a label that is not declared")
-    return items, labels
+def items_of(text: str, fork: Fork = LATEST) -> list[Item]:
+    """What the assembler is given; the source of each item is its line."""
+    reader = _Reader(_words(text), fork)
+    while reader.at < len(reader.words):
+        reader.read()
+    return reader.items
 
 
 def _words(text: str) -> list[tuple[int, str]]:
+    """Each with the number of its line."""
     return [
         (number, match.group())
         for number, line in enumerate(text.splitlines(), 1)
@@ -75,37 +60,71 @@ def _words(text: str) -> list[tuple[int, str]]:
     ]
 
 
-def _declared(line: int, word: str, labels: dict[str, int]) -> str:
-    name = word[:-1]
-    if not _LABEL.fullmatch(name):
-        raise AssemblyError(line, word, "is not a label name (letters, digits, '_', '.', '$')")
-    if name in labels:
-        raise AssemblyError(line, word, "is declared twice")
-    return name
+class _Reader:
+    def __init__(self, words: list[tuple[int, str]], fork: Fork) -> None:
+        self.words, self.fork = words, fork
+        self.at = 0  # the word to read next
+        self.items: list[Item] = []
+        self.labels: dict[str, int] = {}
 
+    def read(self) -> None:
+        """One label, instruction or piece of data."""
+        line, word = self.next()
+        mnemonic = word.upper()
+        if word.endswith(":"):
+            self.declare(line, word)
+        elif mnemonic == "DATA":
+            self.raw(_data(*self.operand()))
+        elif mnemonic == "PUSH":
+            self.push(None)
+        else:
+            op = BY_NAME.get(mnemonic)
+            if op is None:
+                raise AssemblyError(line, word, "is not an instruction")
+            if op.since > self.fork:
+                problem = f"does not exist before {op.since.label} (assembling for {self.fork.label})"
+                raise AssemblyError(line, word, problem)
+            if op.immediate:
+                self.push(op.immediate)
+            else:
+                self.raw(bytes([op.byte]))
 
-def _item(line: int, word: str, words: Iterator[tuple[int, str]], fork: Fork) -> _Item:
-    mnemonic = word.upper()
-    if mnemonic == "DATA":
-        at, operand = _operand(words, line, word)
-        return _Item(at, operand, _data(at, operand))
-    if mnemonic == "PUSH":
-        return _push(*_operand(words, line, word), None, fork)
-    op = BY_NAME.get(mnemonic)
-    if op is None:
-        raise AssemblyError(line, word, "is not an instruction")
-    if op.since > fork:
-        raise AssemblyError(line, word, f"does not exist before {op.since.label} (assembling for {fork.label})")
-    if op.immediate:
-        return _push(*_operand(words, line, word), op.immediate, fork)
-    return _Item(line, word, bytes([op.byte]))
+    def next(self) -> tuple[int, str]:
+        self.at += 1
+        return self.words[self.at - 1]
 
+    def operand(self) -> tuple[int, str]:
+        if self.at == len(self.words):
+            raise AssemblyError(*self.words[-1], "needs an operand")
+        return self.next()
 
-def _operand(stream: Iterator[tuple[int, str]], line: int, word: str) -> tuple[int, str]:
-    following = next(stream, None)
-    if following is None:
-        raise AssemblyError(line, word, "needs an operand")
-    return following
+    @property
+    def source(self) -> Source:
+        """The line of the word read last."""
+        return (self.words[self.at - 1][0],)
+
+    def raw(self, data: bytes) -> None:
+        self.items.append(Item(ItemKind.RAW, data, source=self.source))
+
+    def declare(self, line: int, word: str) -> None:
+        name = word[:-1]
+        if not _LABEL.fullmatch(name):
+            raise AssemblyError(line, word, "is not a label name (letters, digits, '_', '.', '$')")
+        self.items.append(Item(ItemKind.LABEL, name=name, label=self.label(name), source=self.source))
+
+    def push(self, width: int | None) -> None:
+        line, word = self.operand()
+        if word.startswith("@"):
+            name = word[1:]
+            self.items.append(
+                Item(ItemKind.LABEL_REFERENCE, name=name, label=self.label(name), width=width, source=self.source)
+            )
+        else:
+            value = _number(line, word, width)
+            self.raw(push(value, self.fork) if width is None else push_of_width(value, width))
+
+    def label(self, name: str) -> int:
+        return self.labels.setdefault(name, len(self.labels))
 
 
 def _data(line: int, word: str) -> bytes:
@@ -117,9 +136,7 @@ def _data(line: int, word: str) -> bytes:
     return bytes.fromhex(digits)
 
 
-def _push(line: int, word: str, width: int | None, fork: Fork) -> _Item:
-    if word.startswith("@"):
-        return _Item(line, word, label=word[1:], width=width or 1, fixed=width is not None)
+def _number(line: int, word: str, width: int | None) -> int:
     if _HEX.fullmatch(word) and word[2:].strip("_"):
         value = int(word, 16)
     elif _DECIMAL.fullmatch(word):
@@ -130,40 +147,7 @@ def _push(line: int, word: str, width: int | None, fork: Fork) -> _Item:
         raise AssemblyError(line, word, "does not fit a word of 32 bytes")
     if width is not None and value >> 8 * width:
         raise AssemblyError(line, word, f"does not fit PUSH{width}")
-    return _Item(line, word, _push_bytes(value, _width_of(value, fork) if width is None else width))
-
-
-def _width_of(value: int, fork: Fork) -> int:
-    smallest = 0 if fork >= Fork.SHANGHAI else 1
-    return max((value.bit_length() + 7) // 8, smallest)
-
-
-def _push_bytes(value: int, width: int) -> bytes:
-    return bytes([BY_NAME[f"PUSH{width}"].byte]) + value.to_bytes(width, "big")
-
-
-def _place(items: list[_Item], labels: dict[str, int], fork: Fork) -> dict[str, int]:
-    """Positions of all labels. Pushes of labels begin at one byte and only grow, so this ends."""
-    while True:
-        offsets = [0]
-        for item in items:
-            offsets.append(offsets[-1] + (1 + item.width if item.label else len(item.data)))
-        positions = {name: offsets[index] for name, index in labels.items()}
-        grown = False
-        for item in items:
-            if item.label and not item.fixed and (need := _width_of(positions[item.label], fork)) > item.width:
-                item.width, grown = need, True
-        if not grown:
-            return positions
-
-
-def _encode(item: _Item, positions: dict[str, int], fork: Fork) -> bytes:
-    if not item.label:
-        return item.data
-    value = positions[item.label]
-    if value >> 8 * item.width:
-        raise AssemblyError(item.line, item.word, f"is at {value}, which does not fit PUSH{item.width}")
-    return _push_bytes(value, item.width)
+    return value
 
 
 def disassemble(code: bytes, fork: Fork = LATEST, labels: bool = False) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import accumulate
+
+from fusevm.analysis.symbolic import OPERATES, SymbolicStack, actions_of, bounds_of, steps_of
 from fusevm.evm import bytecode
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.opcodes import BY_NAME, opcodes_of
 from fusevm.ir.block import DependencyBlock, Terminator
 from fusevm.ir.builder import Builder, NeverReached
 from fusevm.ir.values import Value
+
+PC = BY_NAME["PC"].byte
 
 
 def lift_block(source: bytecode.BasicBlock, fork: Fork = LATEST, builder: Builder | None = None) -> DependencyBlock:
     """The block on its own: every word it needs is unspilled, every word it leaves is spilled."""
     builder = builder or Builder()
-    block = shape_of(source, fork)
+    block = shape_of(source)
     builder.begin(block)
     builder.enter(-block.low)
     run(source, fork, builder)
@@ -20,19 +27,15 @@ def lift_block(source: bytecode.BasicBlock, fork: Fork = LATEST, builder: Builde
     return block
 
 
-def shape_of(source: bytecode.BasicBlock, fork: Fork) -> DependencyBlock:
+def shape_of(source: bytecode.BasicBlock) -> DependencyBlock:
     """An empty dependency block that knows its lowest and highest stack point."""
     block = DependencyBlock(source.start)
-    height = 0
-    for instruction in source.instructions:
-        op = instruction.op
-        block.opcodes += 1
-        if op is None:
-            break
-        block.stack_opcodes += op.is_stack or op.name == "PC"
-        block.low = min(block.low, height - op.pops)
-        height += op.pushes - op.pops
-        block.high = max(block.high, height)
+    actions = actions_of(source.instructions)
+    block.opcodes = len(actions)
+    block.stack_opcodes = len([kind for kind, _, _ in actions if kind != OPERATES])
+    block.stack_opcodes += len([each for each in source.instructions if each.byte == PC])
+    needs, rises = bounds_of(actions)
+    block.low, block.high = -needs, rises
     return block
 
 
@@ -47,34 +50,40 @@ def run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
 
 def _run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
     block, last = builder.block, source.last
-    stack: list[Value] = block.entry[::-1]
-    for instruction in source.instructions:
+    stack: SymbolicStack[Value] = SymbolicStack(
+        lambda depth: block.entry[depth - 1], builder.const, len(block.entry), reversed(block.entry)
+    )
+    prices = _prices(fork)
+    gas = list(accumulate([prices[each.byte] for each in source.instructions]))
+    charged = 0
+    tags = zip(source.instructions, gas, strict=True)
+    for (instruction, paid), operands in stack.run(steps_of(source.instructions, tags)):
+        builder.charge(paid - charged)  # its own static gas, and that of what arranged the stack before it
+        charged = paid
         op = instruction.op
         if op is None:
             builder.end(Terminator("INVALID"))
             return
-        builder.charge(op.gas_at(fork))
-        if op.is_push:
-            stack.append(builder.const(instruction.push or 0))
-        elif op.is_dup:
-            stack.append(stack[-op.pops])
-        elif op.is_swap:
-            stack[-1], stack[-op.pops] = stack[-op.pops], stack[-1]
-        elif op.name == "POP":
-            stack.pop()
-        elif op.name == "PC":
-            stack.append(builder.const(instruction.pc))
+        if op.name == "PC":
+            stack.push(builder.const(instruction.pc))
         elif op.name != "JUMPDEST":
-            args = tuple([stack.pop() for _ in range(op.pops)])
-            if instruction.ends_block and instruction is not last:
-                continue  # a JUMP to what is joined on behind it
-            if instruction.ends_block:
-                block.stack = tuple(stack)
+            args = tuple(operands)
+            if op.ends or op.name == "JUMPI":
+                if instruction is not last:
+                    continue  # a JUMP to what is joined on after it
+                block.stack = tuple(stack.words)
                 builder.end(Terminator(op.name, args, instruction.next_pc if op.name == "JUMPI" else None))
                 return
             value = builder.emit(op.name, args, instruction.pc)
             if op.pushes:
                 assert value is not None
-                stack.append(value)
-    block.stack = tuple(stack)
+                stack.push(value)
+    builder.charge(gas[-1] - charged)
+    block.stack = tuple(stack.words)
     builder.end(Terminator("FALL", (), source.end))
+
+
+@cache
+def _prices(fork: Fork) -> tuple[int, ...]:
+    """The static gas of each byte; 0 where the fork has no opcode."""
+    return tuple(op.gas_at(fork) if op else 0 for op in opcodes_of(fork))

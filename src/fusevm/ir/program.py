@@ -45,7 +45,7 @@ def build_program(flow: Flow, builder: Builder, mode: Mode) -> Program:
     unseen = unseen_by(cfg) if mode is Mode.OPTIMISATION else None
     program = Program(cfg.code, cfg, {}, cfg.fork, mode, unseen=unseen)
     for start in flow.order:
-        block = shape_of(flow.sources[start], cfg.fork)
+        block = shape_of(flow.sources[start])
         program.blocks[start] = block
         builder.begin(block)
         _enter(flow, program, block, builder)

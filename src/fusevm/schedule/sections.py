@@ -12,11 +12,13 @@ be reached, and is passed over: data costs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from functools import cache, partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from fusevm.analysis import symbolic
+from fusevm.analysis.symbolic import Action, Step
 from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_BYTE, Opcode, opcodes_of
@@ -53,6 +55,21 @@ class Section(NamedTuple):
     @property
     def opens_block(self) -> bool:
         return self.needs >= 0
+
+
+# What tokens do to the stack.
+ACTIONS = symbolic.ACTIONS | {
+    "PUSH": Action(symbolic.PUSHES, 0, 1),
+    "PUSHW": Action(symbolic.PUSHES, 0, 1),
+    "JUMP@": Action(symbolic.OPERATES, 0, 0),
+    "JUMPI@": Action(symbolic.OPERATES, 1, -1),
+    "SYNC": Action(symbolic.OPERATES, 0, 0),  # nobody knows
+}
+JUMPS = frozenset(("JUMP", "JUMPI", "JUMP@", "JUMPI@"))
+
+
+def steps_of(tokens: list[Token]) -> Iterable[Step[Token]]:
+    return zip([ACTIONS[token.name] for token in tokens], [token.operand for token in tokens], tokens, strict=True)
 
 
 # Named tuples from tuples: what is made for every byte of code must be made quickly.

@@ -25,7 +25,7 @@ class ProgramEngine(Folder):
         self.flow = flow
         self.worlds: dict[int, KnownState] = {}  # what was known at the end of each block
         self.blocks: dict[int, DependencyBlock] = {}
-        self.loop_of = _innermost(flow)
+        self.loop_of = flow.loops.innermost()
         super().__init__(flow.cfg.fork, mode, stages, flow.cfg.dests, not unseen_by(flow.cfg) & MSIZE)
         self.fuel = fuel_for(sum(block.opcodes for block in flow.plain.values()))
 
@@ -120,15 +120,6 @@ class ProgramEngine(Folder):
         """A jump whose targets the flow knows needs no check."""
         node = self.flow.last[self.block.start]
         return node.unknown or node.bad_jump
-
-
-def _innermost(flow: Flow) -> dict[int, Loop]:
-    """Block to the smallest loop around it."""
-    found: dict[int, Loop] = {}
-    for loop in sorted(flow.loops, key=lambda loop: len(loop.body), reverse=True):
-        for block in loop.body:
-            found[block] = loop
-    return found
 
 
 def fold_program(

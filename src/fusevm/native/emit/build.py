@@ -9,7 +9,6 @@ from functools import cache
 
 from llvmlite import ir
 
-from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import MEANINGS
 from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
@@ -43,9 +42,8 @@ EXPORTED = (
 
 def single_sequences() -> list[tuple[str, ...]]:
     """One handler for every opcode native code can do, and for the schedule's own."""
-    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *made.ENGINE_WORDS]
+    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *made.ENGINE_WORDS, *made.ARRANGED]
     names += [name for name in made.SPECIAL if name != "PC"]
-    names += [op for op in BY_NAME if op.startswith(("DUP", "SWAP"))]
     return [(name,) for name in dict.fromkeys(names)]
 
 

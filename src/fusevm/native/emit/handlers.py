@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from fusevm.analysis.symbolic import ACTIONS, OPERATES, PUSHES
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import MEANINGS
 from fusevm.native.emit.control import CONTROL
@@ -29,6 +30,7 @@ from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I64, I256, Handler
 from fusevm.native.runtime import memory
 
 __all__ = [
+    "ARRANGED",
     "CONVENTION",
     "ENGINE_WORDS",
     "FRAME_SIZES",
@@ -62,6 +64,9 @@ ENGINE_WORDS = {
     "BLOBBASEFEE": "blob_base_fee",
 }
 
+# DUP, SWAP and POP. What a PUSH pushes is an operand of the handler.
+ARRANGED = {name: action for name, action in ACTIONS.items() if action.kind not in (PUSHES, OPERATES)}
+
 
 class HandlerBuilder(Handler):
     """Derives the handler of one sequence into a module."""
@@ -78,14 +83,8 @@ class HandlerBuilder(Handler):
     def _opcode(self, name: str) -> None:
         if name in MEANINGS:
             self._pure(name)
-        elif name.startswith("DUP"):
-            depth = int(name[3:])
-            self.reach(depth)
-            self.virtual.append(self.virtual[-depth])
-        elif name.startswith("SWAP"):
-            depth = int(name[4:]) + 1
-            self.reach(depth)
-            self.virtual[-1], self.virtual[-depth] = self.virtual[-depth], self.virtual[-1]
+        elif name in ARRANGED:
+            self.stack.arrange(ARRANGED[name])
         elif name in FRAME_WORDS:
             self.push(self.field(FRAME_WORDS[name], I256))
         elif name in FRAME_SIZES:
@@ -102,11 +101,6 @@ class HandlerBuilder(Handler):
         self.push(self.meanings[name](*operands))
 
 
-def pop(handler: Handler) -> None:
-    handler.reach(1)
-    handler.virtual.pop()
-
-
 def push(handler: Handler) -> None:
     handler.push(handler.build.zext(handler.next_operand(I64), I256))
 
@@ -121,5 +115,5 @@ def gas(handler: Handler) -> None:
     handler.push(handler.build.zext(handler.build.add(handler.gas, handler.field("reserve")), I256))
 
 
-STACK: dict[str, Opcode] = {"POP": pop, "PUSH": push, "PC": push, "PUSHW": push_wide, "GAS": gas}
+STACK: dict[str, Opcode] = {"PUSH": push, "PC": push, "PUSHW": push_wide, "GAS": gas}
 SPECIAL = STACK | MEMORY | CONTROL | OUTSIDE

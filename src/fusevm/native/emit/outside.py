@@ -20,8 +20,8 @@ def _python(handler: Handler, status: int) -> None:
 
 
 def _log(handler: Handler, topics: int) -> None:
-    handler.reach(2)
-    offset, size = handler.resolve(handler.virtual[-1]), handler.resolve(handler.virtual[-2])
+    handler.stack.reach(2)
+    offset, size = map(handler.resolve, handler.stack.words[:-3:-1])
     handler.charged(handler.call(outside.pay_log, handler.frame, handler.gas, offset.value, size.value))
     handler.write_back()
     left = handler.call(outside.write_log, handler.frame, handler.gas, handler.sp, ir.Constant(I64, topics))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 
 from llvmlite import ir
 
+from fusevm.analysis.symbolic import SymbolicStack
 from fusevm.evm.words import meanings_in
 from fusevm.native.emit.llvm_words import LlvmWords, V
 from fusevm.native.lang import PTR, Callee, Native, Struct
@@ -21,6 +23,11 @@ def symbol_of(sequence: tuple[str, ...]) -> str:
     return "h_" + "_".join(name.replace("@", "AT") for name in sequence)
 
 
+def untouched() -> SymbolicStack[V | int]:
+    """Its words are values, or the numbers of slots of the run-time stack, which are read when first needed."""
+    return SymbolicStack(index, index)
+
+
 class Handler:
     """A handler in the making: what `memory`, `control` and `outside` say opcodes with."""
 
@@ -34,8 +41,7 @@ class Handler:
         self.ip, self.sp, self.gas, self.frame = self.function.args
         self.words = LlvmWords(self.build, module)
         self.meanings = meanings_in(self.words)
-        self.virtual: list[V | int] = []  # the stack above what has not been touched, top last: V or a slot's number
-        self.taken = 0  # how many words of the run-time stack have been taken into `virtual`
+        self.stack = untouched()
         self.loaded: dict[int, V] = {}
         self.operand = 0  # how many have been read
         self.failures: dict[int, ir.Block] = {}  # by status the block that returns it
@@ -53,32 +59,25 @@ class Handler:
     def slot_address(self, depth: int) -> ir.Value:
         return self.build.gep(self.sp, [ir.Constant(I64, -WORD * depth)], source_etype=I8)
 
-    def reach(self, count: int) -> None:
-        """Takes run-time words into the virtual stack until it has that many."""
-        while len(self.virtual) < count:
-            self.taken += 1
-            self.virtual.insert(0, self.taken)
-
     def pop(self) -> V:
-        self.reach(1)
-        return self.resolve(self.virtual.pop())
+        return self.resolve(self.stack.pop())
 
     def resolve(self, entry: V | int) -> V:
         return self._slot(entry) if isinstance(entry, int) else entry
 
     def push(self, value: V | ir.Value) -> None:
-        self.virtual.append(value if isinstance(value, V) else V(self.words, value))
+        self.stack.push(value if isinstance(value, V) else V(self.words, value))
 
     def write_back(self) -> None:
         """Stores every slot whose content changed; a slot's own value is never written to it."""
-        base = self.taken
-        values = [self.resolve(entry) for entry in self.virtual]
-        for position, (entry, value) in enumerate(zip(self.virtual, values, strict=True)):
+        base, words = self.stack.taken, self.stack.words
+        values = [self.resolve(entry) for entry in words]
+        for position, (entry, value) in enumerate(zip(words, values, strict=True)):
             depth = base - position
             if entry != depth or not isinstance(entry, int):
                 self.build.store(value.value, self.slot_address(depth), align=8)
-        self.sp = self.slot_address(base - len(self.virtual)) if base != len(self.virtual) else self.sp
-        self.virtual, self.taken, self.loaded = [], 0, {}
+        self.sp = self.slot_address(base - len(words)) if base != len(words) else self.sp
+        self.stack, self.loaded = untouched(), {}
 
     # -- control
 

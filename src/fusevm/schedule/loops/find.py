@@ -1,9 +1,10 @@
-"""Where loops can be: strongly connected parts of the graph of blocks, and of what is left without their headers."""
+"""Where loops can be: strongly connected components of the graph of blocks, then of each without its header."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
+from fusevm.analysis.graphs import strong_components
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.schedule.loops.walk import Block
 
@@ -34,7 +35,7 @@ def regions_of(blocks: Mapping[int, Block], dests: Set[int], headers: Set[int]) 
     while work and budget > 0:
         part = work.pop()
         budget -= len(part)
-        for members in strong(part):
+        for members in strong_components(part):
             if len(members) == 1 and members[0] not in graph[members[0]]:
                 continue
             inside = frozenset(members)
@@ -45,46 +46,3 @@ def regions_of(blocks: Mapping[int, Block], dests: Set[int], headers: Set[int]) 
             if len(members) > 1:
                 work.append({pc: graph[pc] for pc in members if pc != header})
     return found
-
-
-def strong(graph: Mapping[int, list[int]]) -> list[list[int]]:
-    """Tarjan's strongly connected components, without recursion."""
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    held: list[int] = []
-    on_stack: set[int] = set()
-    parts: list[list[int]] = []
-    for root in graph:
-        if root in index:
-            continue
-        work = [(root, iter(graph[root]))]
-        index[root] = low[root] = len(index)
-        held.append(root)
-        on_stack.add(root)
-        while work:
-            node, targets = work[-1]
-            for target in targets:
-                if target not in graph:
-                    continue
-                if target not in index:
-                    index[target] = low[target] = len(index)
-                    held.append(target)
-                    on_stack.add(target)
-                    work.append((target, iter(graph[target])))
-                    break
-                if target in on_stack and index[target] < low[node]:
-                    low[node] = index[target]
-            else:
-                work.pop()
-                if work and low[node] < low[work[-1][0]]:
-                    low[work[-1][0]] = low[node]
-                if low[node] == index[node]:
-                    part = []
-                    while True:
-                        member = held.pop()
-                        on_stack.discard(member)
-                        part.append(member)
-                        if member == node:
-                            break
-                    parts.append(part)
-    return parts

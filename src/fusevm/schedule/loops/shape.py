@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fusevm.schedule.loops.find import strong
+from fusevm.analysis.graphs import DominatorTree, cyclic_nodes, reverse_postorder
 from fusevm.schedule.loops.walk import Walk
 
 
@@ -32,12 +32,11 @@ class Shape:
             number: [edge.node for edge in nodes[number].edges if edge.node in staying and edge.node]
             for number in staying
         }
-        parts = strong({number: graph[number] for number in graph if number})
-        self.inner = {number for part in parts if len(part) > 1 or part[0] in graph[part[0]] for number in part}
-        order = order_of(graph)
+        self.inner = cyclic_nodes({number: graph[number] for number in graph if number})
+        order = reverse_postorder(graph, 0)
         self.members = order
         straight = len(self.latches) == 1 and all(len(targets) <= 1 for targets in graph.values())
-        spine = order if straight else [each for each in order if each not in self.inner and self._always(each, graph)]
+        spine = order if straight else _always_run(graph, order, self.latches)
         self.spine: dict[int, int] = {}
         gas = 0
         for each in spine:
@@ -53,34 +52,8 @@ class Shape:
             if edge.node not in staying
         ]
 
-    def _always(self, number: int, graph: Mapping[int, list[int]]) -> bool:
-        """Whether every way from the header to a latch passes this node."""
-        if number == 0:
-            return True
-        seen, work = {0, number}, [0]
-        while work:
-            at = work.pop()
-            if at in self.latches:
-                return False
-            for target in graph[at]:
-                if target not in seen:
-                    seen.add(target)
-                    work.append(target)
-        return True
 
-
-def order_of(graph: Mapping[int, list[int]]) -> list[int]:
-    """Reverse postorder from the header: what runs first comes first."""
-    seen, postorder = {0}, []
-    work = [(0, iter(graph[0]))]
-    while work:
-        node, targets = work[-1]
-        for target in targets:
-            if target not in seen:
-                seen.add(target)
-                work.append((target, iter(graph[target])))
-                break
-        else:
-            postorder.append(node)
-            work.pop()
-    return postorder[::-1]
+def _always_run(graph: Mapping[int, list[int]], order: list[int], latches: list[int]) -> list[int]:
+    """The nodes that every way from the header to a latch passes."""
+    tree = DominatorTree(graph, 0)
+    return [node for node in order if all(tree.dominates(node, latch) for latch in latches if latch in tree)]

@@ -5,10 +5,11 @@ The gas of all iterations is one section's, exactly, so only loops with the one 
 
 from __future__ import annotations
 
+from fusevm.analysis.symbolic import OPERATES, SymbolicStack
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.schedule.loops.plan import LoopPlan, trips
 from fusevm.schedule.loops.walk import EMPTY, Block, Node, Refused, State, Walk
-from fusevm.schedule.sections import FOLDED, PUSHES, SMALL, Section, Token
+from fusevm.schedule.sections import ACTIONS, FOLDED, PUSHES, SMALL, Section, Token
 
 MOST_TRIPS = 16
 MOST_TOKENS = 128
@@ -91,52 +92,44 @@ class _Folder:
     """Writes tokens anew, with what is known of the stack."""
 
     def __init__(self, stack: list[int | None]) -> None:
-        self.stack = list(stack)
+        self.stack: SymbolicStack[int | None] = SymbolicStack(_unknown, _number, 0, stack)
         self.tokens: list[Token] = []
 
     def take(self, token: Token) -> None:
-        name, stack, tokens = token.name, self.stack, self.tokens
-        if name in PUSHES:
-            self._push(token.operand, token)
-        elif name[:3] == "DUP":
-            self._reach(int(name[3:]))
-            value = stack[-int(name[3:])]
-            if value is None:
-                stack.append(None)
-                tokens.append(token)
-            else:
-                self._push(value, token)
-        elif name[:4] == "SWAP":
-            depth = int(name[4:]) + 1
-            self._reach(depth)
-            stack[-1], stack[-depth] = stack[-depth], stack[-1]
-            tokens.append(token)
-        elif name == "POP" and tokens and tokens[-1].name in PUSHES:
-            stack.pop()
+        action, tokens = ACTIONS[token.name], self.tokens
+        if action.kind == OPERATES:
+            self._operate(token)
+            return
+        self.stack.arrange(action, token.operand)
+        if action.change == 1 and (value := self.stack.words[-1]) is not None:  # it leaves a known word
+            self._write(value, token)
+        elif token.name == "POP" and tokens and tokens[-1].name in PUSHES:
             tokens.pop()
         else:
-            self._operate(token)
+            tokens.append(token)
 
-    def _push(self, value: int, token: Token) -> None:
-        self.stack.append(value)
+    def _write(self, value: int, token: Token) -> None:
         self.tokens.append(Token("PUSH" if value < SMALL else "PUSHW", value, token.pc, token.steps))
 
     def _operate(self, token: Token) -> None:
         op = BY_NAME[token.name]
-        self._reach(op.pops)
-        operands = [self.stack.pop() for _ in range(op.pops)]
+        operands = self.stack.take(op.pops)
         if token.name in FOLDED and None not in operands:
             value = FOLDED[token.name](*operands)
+            self.stack.push(value)
             pushed = self.tokens[-op.pops :] if len(self.tokens) >= op.pops else []
             if pushed and all(each.name in PUSHES for each in pushed):
                 del self.tokens[-op.pops :]
-                self._push(value, token)
+                self._write(value, token)
                 return
-            self.stack.append(value)
         elif op.pushes:
-            self.stack.append(None)
+            self.stack.push(None)
         self.tokens.append(token)
 
-    def _reach(self, count: int) -> None:
-        while len(self.stack) < count:
-            self.stack.insert(0, None)
+
+def _unknown(depth: int) -> int | None:
+    return None
+
+
+def _number(word: int) -> int | None:
+    return word

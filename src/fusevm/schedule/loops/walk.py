@@ -6,13 +6,15 @@ None where nothing is known. Return addresses are numbers, so calls inside a loo
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Set
 from functools import cache, partial
 from typing import NamedTuple
 
+from fusevm.analysis.symbolic import SymbolicStack
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.schedule.sections import FOLDED, OUTWARD, Section, Token
+from fusevm.schedule.sections import FOLDED, JUMPS, OUTWARD, Section, Token, steps_of
 
 MASK = (1 << 256) - 1
 MOST_NODES = 96  # a loop of more blocks than this is not looked at
@@ -314,51 +316,28 @@ class Walk:
 
     def step(self, node: Node) -> None:
         """Runs a block's tokens over symbols. Conditions and targets of its jump are left as the last access."""
-        taken, words = node.before.taken, list(node.before.words)
-        accesses: list[Access] = []
         self.budget -= len(node.block.tokens)
         if self.budget < 0:
             raise Refused("the budget for looking at loops is spent")
-
-        for name, operand, pc, _ in node.block.tokens:
-            kind, count, touches, pushes, meaning = KINDS[name]
-            if len(words) < count:
-                reached = taken + count - len(words)
-                words[:0] = [slot(number) for number in range(reached, taken, -1)]
-                taken = reached
-            if kind == PUSHING:
-                words.append(operand)
-            elif kind == DUPLICATING:
-                words.append(words[-count])
-            elif kind == SWAPPING:
-                words[-1], words[-count] = words[-count], words[-1]
-            elif kind == JUMPING:
-                if count:
-                    accesses.append(Access(name, words.pop(), None, None, pc))
-                if count == 2:
-                    words.pop()
-            elif kind == OTHER:
-                if meaning is not None:
-                    words[-count:] = [meaning(*words[: -count - 1 : -1])]
-                    continue
-                if touches:
-                    address, size = words[-1] if count else None, words[-2] if count > 1 else None
-                    accesses.append(Access(name, address, size, size, pc))
-                if count:
-                    del words[-count:]
-                if pushes:
-                    words.append(None)
-            else:
+        stack: SymbolicStack[Value] = SymbolicStack(slot, operator.index, *node.before)
+        accesses: list[Access] = []
+        for (name, _, pc, _), words in stack.run(steps_of(node.block.tokens)):
+            if name in JUMPS:
+                if words:
+                    accesses.append(Access(name, words[0], None, None, pc))
+            elif name == "SYNC":
                 raise Refused("an instruction that Python does")
-        node.after = State(taken, tuple(words))
+            elif name in MEANINGS:
+                stack.push(MEANINGS[name](*words))
+            else:
+                touches, pushes = TRAITS[name]
+                if touches:
+                    address, size = words[0] if words else None, words[1] if len(words) > 1 else None
+                    accesses.append(Access(name, address, size, size, pc))
+                if pushes:
+                    stack.push(None)
+        node.after = State(stack.taken, tuple(stack.words))
         node.accesses = accesses
-
-
-def _meaning(name: str) -> Callable[..., Value] | None:
-    """What a pure opcode makes of its operands, the top of the stack first."""
-    if name in FOLDED:
-        return KNOWN.get(name) or partial(_compared if name in COMPARES else _of_numbers, name)
-    return None
 
 
 def _shifted(shift: Value, word: Value) -> Value:
@@ -389,24 +368,7 @@ KNOWN: dict[str, Callable[..., Value]] = {
     "MUL": scale,
     "SHL": _shifted,
 }
-PUSHING, DUPLICATING, SWAPPING, JUMPING, OTHER, ASKING = range(6)
-
-
-class Kind(NamedTuple):
-    """What a token does."""
-
-    kind: int
-    needs: int  # words
-    touches: bool = False  # anything beside the stack
-    pushes: bool = False
-    meaning: Callable[..., Value] | None = None
-
-
-KINDS = {
-    name: Kind(OTHER, op.pops, bool(op.dynamic or op.reads or op.writes), bool(op.pushes), _meaning(name))
-    for name, op in BY_NAME.items()
-}
-KINDS |= {f"DUP{n}": Kind(DUPLICATING, n) for n in range(1, 17)}
-KINDS |= {f"SWAP{n}": Kind(SWAPPING, n + 1) for n in range(1, 17)}
-KINDS |= {"PUSH": Kind(PUSHING, 0), "PUSHW": Kind(PUSHING, 0), "SYNC": Kind(ASKING, 0)}
-KINDS |= {"JUMP@": Kind(JUMPING, 0), "JUMPI@": Kind(JUMPING, 1), "JUMP": Kind(JUMPING, 1), "JUMPI": Kind(JUMPING, 2)}
+# What a pure opcode makes of its operands, the top of the stack first.
+MEANINGS = {name: KNOWN.get(name) or partial(_compared if name in COMPARES else _of_numbers, name) for name in FOLDED}
+# Whether an opcode touches anything beside the stack, and whether it leaves a word.
+TRAITS = {name: (bool(op.dynamic or op.reads or op.writes), bool(op.pushes)) for name, op in BY_NAME.items()}
