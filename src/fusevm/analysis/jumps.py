@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fusevm.evm.bytecode import JUMPI, Block, Instruction
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
 
@@ -192,7 +193,6 @@ class _Spent(Exception):
     pass
 
 
-STACK_LIMIT = 1024
 STATES_PER_BLOCK = 24
 STATES_AT_LEAST = 4_000
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from fusevm.evm.bytecode import Instruction, instructions, jumpdests
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.opcodes import BY_NAME, Opcode
 
 _WORD = re.compile(r"[^\s,]+")
 _COMMENT = re.compile(r";|//|#")
@@ -96,6 +96,8 @@ def _item(line: int, word: str, words: Iterator[tuple[int, str]], fork: Fork) ->
         raise AssemblyError(line, word, "is not an instruction")
     if op.since > fork:
         raise AssemblyError(line, word, f"does not exist before {op.since.label} (assembling for {fork.label})")
+    if op.immediate and not op.is_push:
+        return _Item(line, word, bytes([op.byte, *_immediate(*_operand(words, line, word), op)]))
     if op.immediate:
         return _push(*_operand(words, line, word), op.immediate, fork)
     return _Item(line, word, bytes([op.byte]))
@@ -117,15 +119,25 @@ def _data(line: int, word: str) -> bytes:
     return bytes.fromhex(digits)
 
 
+def _number(line: int, word: str, or_else: str = "") -> int:
+    if _HEX.fullmatch(word) and word[2:].strip("_"):
+        return int(word, 16)
+    if _DECIMAL.fullmatch(word):
+        return int(word.replace("_", ""))
+    raise AssemblyError(line, word, f"is not a number (decimal or 0x…){or_else}")
+
+
+def _immediate(line: int, word: str, op: Opcode) -> bytes:
+    value = _number(line, word)
+    if value >> 8 * op.immediate or (op.variants and op.variants[value] is None):
+        raise AssemblyError(line, word, f"is not an immediate of {op.name}")
+    return value.to_bytes(op.immediate, "big")
+
+
 def _push(line: int, word: str, width: int | None, fork: Fork) -> _Item:
     if word.startswith("@"):
         return _Item(line, word, label=word[1:], width=width or 1, fixed=width is not None)
-    if _HEX.fullmatch(word) and word[2:].strip("_"):
-        value = int(word, 16)
-    elif _DECIMAL.fullmatch(word):
-        value = int(word.replace("_", ""))
-    else:
-        raise AssemblyError(line, word, "is not a number (decimal or 0x…) or a @label")
+    value = _number(line, word, " or a @label")
     if value >> 256:
         raise AssemblyError(line, word, "does not fit a word of 32 bytes")
     if width is not None and value >> 8 * width:

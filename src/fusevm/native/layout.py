@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from fusevm.evm.forks import Rules
+from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.native.lang import Struct, ptr, u64, u256
 
-STACK_WORDS = 1024
 STACK_ALIGN = 1 << 16  # a frame's stack starts at a multiple of this: its height is in the pointer's low bits
 WORD = 32
 FRAME_MEMORY = 1 << 25  # bytes a frame may have natively, for 2,150,000,000 gas: hashing them takes less than 0.1 s
@@ -86,8 +87,8 @@ class Call(Struct):
     value: u256
 
 
-class Engine(Struct):
-    """What all frames share."""
+class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
+    """What all frames share; with the rules of the fork, and the words of the block and the transaction."""
 
     # how a call from outside ended; Python reads these at once
     gas_left: u64
@@ -151,36 +152,7 @@ class Engine(Struct):
     secret_1: u64
     secret_2: u64
     secret_3: u64
-    # rules of the fork
-    access_sets: u64
-    cold_sload: u64
-    cold_account: u64
-    warm_access: u64
-    net_sstore: u64
-    sstore_sentry: u64
-    sstore_reset: u64
-    sstore_noop: u64
-    sstore_clear_refund: u64
-    exp_byte: u64
-    all_but_64th: u64
-    create_nonce: u64
-    initcode_word: u64
-    max_initcode_size: u64
-    max_code_size: u64
-    rejects_ef_code: u64
-    selfdestruct_refund: u64
-    selfdestruct_only_new: u64
-    # the block and the transaction
-    origin: u256
-    gas_price: u256
-    coinbase: u256
-    timestamp: u256
-    number: u256
-    prev_randao: u256
-    gas_limit: u256
-    chain_id: u256
-    base_fee: u256
-    blob_base_fee: u256
+    number: u256  # BLOCKHASH looks at it too
 
 
 class Slot(Struct):
@@ -259,6 +231,8 @@ class PlainOp(Struct):
     immediate: u64  # bytes behind it
     role: u64
     ending: u64
+    operand: u64  # how deep it reaches, if DUP16 and SWAP16 do not
+    variants: ptr  # 256 of the like, by the byte after it; zero where there is one only
 
 
 class BlockHash(Struct):

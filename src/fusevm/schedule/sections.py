@@ -19,17 +19,18 @@ from typing import Any, NamedTuple
 
 from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import Fork
-from fusevm.evm.opcodes import BY_BYTE, Opcode, opcodes_of
+from fusevm.evm.opcodes import BY_BYTE, BY_NAME, OPCODES_TABLE, Opcode, opcodes_of
 from fusevm.evm.words import INTEGER_MEANINGS
 
 SECTION_LIMIT = 1 << 31  # gas; a longer section is split
 SMALL = 1 << 64
 # What may need Python for lack of knowledge: the gas counter must be exact there.
-OUTWARD = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2", "SELFDESTRUCT"))
+OUTWARD = frozenset(op.name for op in OPCODES_TABLE if op.acts_outside)
 PUSHES = ("PUSH", "PUSHW")
 ROW_START = bytes((JUMPDEST,)) * 4  # a shorter row is as quick one by one
 ROW = re.compile(re.escape(bytes((JUMPDEST,))) + b"+")
-FOLDED = {name: INTEGER_MEANINGS[name] for name in INTEGER_MEANINGS if name != "EXP"}  # EXP's gas is dynamic
+FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if not BY_NAME[name].dynamic}
+COPY, SWAP = "COPY", "EXCHANGE"  # of words deeper than DUP16 and SWAP16 reach; the operand says how deep
 
 
 class Token(NamedTuple):
@@ -59,7 +60,7 @@ class Section(NamedTuple):
 token_of: Callable[[tuple[str, int, int, int]], Token] = partial(tuple.__new__, Token)
 section_of: Callable[[tuple[Any, ...]], Section] = partial(tuple.__new__, Section)
 
-ROLE_PUSH, ROLE_PLAIN, ROLE_ASK, ROLE_PC, ROLE_DEST = range(5)  # what a token is made of
+ROLE_PUSH, ROLE_PLAIN, ROLE_ASK, ROLE_PC, ROLE_DEST, ROLE_DEEP = range(6)  # what a token is made of
 GOES_ON, ENDS_SECTION, ENDS_BLOCK = range(3)
 
 
@@ -72,6 +73,8 @@ class Kind(NamedTuple):
     role: int
     folds: int  # operands of a meaning that can be folded, 0 where it cannot
     ending: int
+    operand: int = 0  # of ROLE_DEEP
+    variants: tuple[Kind | None, ...] = ()  # by the immediate byte
 
 
 @cache
@@ -81,6 +84,8 @@ def kinds_of(fork: Fork, native: frozenset[str]) -> tuple[Kind | None, ...]:
 
 
 def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
+    if op.is_dup or op.is_swap:
+        return _arranging(op, fork)
     if op.is_push:
         role = ROLE_PUSH
     elif op.name == "JUMPDEST":
@@ -92,9 +97,29 @@ def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
     if op.ends or op.name == "JUMPI":
         ending = ENDS_BLOCK
     else:
-        ending = ENDS_SECTION if op.observes_gas or role == ROLE_ASK or op.name in OUTWARD else GOES_ON
+        ending = ENDS_SECTION if op.observes_gas or role == ROLE_ASK or op.acts_outside else GOES_ON
     folds = op.pops if op.name in FOLDED else 0
-    return Kind(op.name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, folds, ending)
+    variants = tuple(None if each is None else _arranging(each, fork) for each in op.variants)
+    delta = op.pushes - op.pops
+    return Kind(op.name, op.gas_at(fork), op.pops, delta, op.immediate, role, folds, ending, 0, variants)
+
+
+def _arranging(op: Opcode, fork: Fork) -> Kind:
+    """DUP and SWAP, or what stands for them if they reach deeper."""
+    one, other = sorted(op.swaps)
+    name, operand = (f"DUP{op.copies}", op.copies) if op.is_dup else (f"SWAP{other - 1}", one | other << 32)
+    role = ROLE_PLAIN
+    if name not in BY_NAME or one > 1:
+        name, role = COPY if op.is_dup else SWAP, ROLE_DEEP
+    return Kind(name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, 0, GOES_ON, operand)
+
+
+def kind_at(kinds: tuple[Kind | None, ...], code: bytes, pc: int) -> Kind | None:
+    """That of the instruction at a pc of the code, of several variants the one it is."""
+    kind = kinds[code[pc]]
+    if kind is not None and kind.variants:
+        return kind.variants[code[pc + 1] if pc + 1 < len(code) else 0]
+    return kind
 
 
 def sections_of(code: bytes, fork: Fork, native: frozenset[str], dests: Set[int] | None = None) -> list[Section]:
@@ -122,14 +147,16 @@ class _Reader:
             tokens: list[Token] = []
             first = len(sections)
             while True:
-                if pc >= end or (kind := kinds[code[pc]]) is None:
+                if pc >= end or (kind := kinds[code[pc]]) is None or (kind[9] and kind_at(kinds, code, pc) is None):
                     tokens.append(token_of(("STOP" if pc >= end else "INVALID", 0, pc, 1)))
                     steps += 1
                     pc = self._next_target(pc + 1)
                     break
                 if pc in dests and pc != start:
                     break
-                name, cost, pops, delta, immediate, role, folds, ending = kind
+                if kind[9]:
+                    kind = kind_at(kinds, code, pc) or kind
+                name, cost, pops, delta, immediate, role, folds, ending, deep, _ = kind
                 gas += cost
                 steps += 1
                 if pops - height > needs:
@@ -152,7 +179,9 @@ class _Reader:
                     tokens.append(token_of(("SYNC", code[pc], pc, 1)))
                 elif role == ROLE_PC:
                     tokens.append(token_of(("PUSH", pc, pc, 1)))
-                pc += 1
+                elif role == ROLE_DEEP:
+                    tokens.append(token_of((name, deep, pc, 1)))
+                pc += 1 + immediate
                 if ending == ENDS_BLOCK:
                     if name != "JUMPI" or (tokens and tokens[-1][0] == "JUMP@"):
                         pc = self._next_target(pc)

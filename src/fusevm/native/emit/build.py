@@ -9,7 +9,7 @@ from functools import cache
 
 from llvmlite import ir
 
-from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.evm.words import MEANINGS
 from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
@@ -28,9 +28,8 @@ from fusevm.version import __version__
 
 def single_sequences() -> list[tuple[str, ...]]:
     """One handler for every opcode native code can do, and for the schedule's own."""
-    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *made.ENGINE_WORDS]
+    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *CONTEXT_WORDS, *made.ARRANGING]
     names += [name for name in made.SPECIAL if name != "PC"]
-    names += [op for op in BY_NAME if op.startswith(("DUP", "SWAP"))]
     return [(name,) for name in dict.fromkeys(names)]
 
 

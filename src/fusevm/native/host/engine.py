@@ -16,10 +16,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
-from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import Library, library
@@ -29,6 +28,7 @@ from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
 from fusevm.native.host.precompiles import run_precompile
+from fusevm.native.host.surroundings import tell_surroundings
 from fusevm.native.host.tables import FRAME_SIZE, SLOT_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
 from fusevm.native.host.views import words
 from fusevm.native.host.world import World
@@ -45,8 +45,6 @@ from fusevm.schedule.build import Handlers, address_of
 
 SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
 
-CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
-
 Probe = Callable[[int, Any], None]  # depth and native frame
 
 _REVERT = Native.REVERT
@@ -55,13 +53,6 @@ _ZERO = bytes(WORD)
 _GIVEN = struct.Struct("<QQQQQ20s12x20s12x32s")  # layout.Call
 _ENDED = struct.Struct("<8Q")  # the first fields of layout.Engine
 _FRAME_HEAD = struct.Struct(words(FrameLayout, "gas", "value"))
-_RULES = (
-    "access_sets", "cold_sload", "cold_account", "warm_access", "net_sstore", "sstore_sentry",
-    "sstore_reset", "sstore_noop", "sstore_clear_refund", "exp_byte", "all_but_64th",
-    "create_nonce", "initcode_word", "max_initcode_size", "max_code_size", "rejects_ef_code",
-    "selfdestruct_refund", "selfdestruct_only_new",
-)  # fmt: skip
-_NO_LIMIT = (1 << 64) - 1
 
 
 class NativeEngine:
@@ -176,34 +167,19 @@ class NativeEngine:
         )  # fmt: skip
         if described != self._described:
             self._described = self.context = None  # until all of it is told
-            self._describe(context, block)
+            self._describe(context)
             self._described = described
         self.world.bind(context)
         self.context, self._block_version = context, block.version
 
-    def _describe(self, context: Context, block: Block) -> None:
+    def _describe(self, context: Context) -> None:
         self.codes.bind(context.fork)
         shared = self.tables.shared
         self.tables.limit_memory(context.memory_limit)
-        for name in _RULES:
-            rule = getattr(context.rules, name)
-            setattr(shared, name, _NO_LIMIT if rule is None else int(rule))
+        tell_surroundings(self.tables, context)
         hashes = [each[::-1].ljust(WORD, b"\0") for each in context.blob_hashes]
         self._blob_hashes = b"".join(hashes)  # held while native code reads it
         shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
-        for name, value in (
-            ("origin", int.from_bytes(context.origin, "big")),
-            ("gas_price", context.gas_price),
-            ("coinbase", int.from_bytes(block.coinbase, "big")),
-            ("timestamp", block.timestamp),
-            ("number", block.number),
-            ("prev_randao", block.prev_randao if context.fork >= Fork.PARIS else block.difficulty),
-            ("gas_limit", block.gas_limit),
-            ("chain_id", block.chain_id),
-            ("base_fee", block.base_fee),
-            ("blob_base_fee", context.blob_base_fee),
-        ):
-            getattr(shared, name)[:] = value.to_bytes(WORD, "little")
 
     def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int, heavy: int) -> None:
         """Leaves what changed natively to the state: storage, logs, refund, accounts."""
@@ -366,7 +342,7 @@ class NativeEngine:
         event = INSTRUCTIONS[op.name](frame)
         self.tables.shared.epoch += 1
         if event is None:
-            self._give_back(frame, returned=op.name in CALLS)
+            self._give_back(frame, returned=op.calls)
         return event
 
     def _give_back(self, frame: Frame, *, returned: bool) -> None:

@@ -19,6 +19,7 @@ from fusevm.schedule.sections import (
     GOES_ON,
     OUTWARD,
     ROLE_ASK,
+    ROLE_DEEP,
     ROLE_DEST,
     ROLE_PC,
     ROLE_PLAIN,
@@ -26,6 +27,7 @@ from fusevm.schedule.sections import (
     Kind,
     Section,
     Token,
+    kind_at,
     kinds_of,
 )
 
@@ -136,26 +138,42 @@ def plain_form(kind: Kind) -> tuple[str, int]:
         return "PUSH", 1
     if kind.role == ROLE_ASK:
         return "SYNC", 1
-    return kind.name, int(kind.name in OUTWARD)
+    return kind.name, int(kind.role == ROLE_DEEP or kind.name in OUTWARD)
 
 
 def plain_ops(fork: Fork, handlers: Handlers) -> array[int]:
     """What native code must know of each byte."""
     at = handlers.addresses
-    table: list[int] = []
-    for kind in kinds_of(fork, handlers.native):
+    rows: list[tuple[int, ...]] = []
+    several: list[tuple[int, int]] = []  # bytes with variants, and the rows where these begin
+
+    def add(kind: Kind | None) -> None:
         if kind is None:
-            table += (at["INVALID",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS)
-            continue
+            rows.append((at["INVALID",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, 0))
+            return
         name, _ = plain_form(kind)
         role = ROLE_ASK if kind.name in OUTWARD else kind.role  # they may ask Python
         ending = JUMPS if kind.ending == ENDS_BLOCK and kind.name != "JUMPI" else kind.ending
-        handler = at[name,] if name else 0
-        table += (handler, kind.gas, kind.pops, kind.delta & (1 << 64) - 1, kind.immediate, role, ending)
-    table += (at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS)
+        handler = at[name,] if name in handlers.native else 0
+        delta = kind.delta & (1 << 64) - 1
+        rows.append((handler, kind.gas, kind.pops, delta, kind.immediate, role, ending, kind.operand, 0))
+
+    kinds = kinds_of(fork, handlers.native)
+    for kind in kinds:
+        add(kind)
+    rows.append((at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, 0))
     for name in ("SECTION", "GASSECTION", "JUMP@", "MORE"):
-        table += (at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON)
-    return array("Q", table)
+        rows.append((at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON, 0, 0))
+    for byte, kind in enumerate(kinds):
+        if kind is not None and kind.variants:
+            several.append((byte, len(rows)))
+            for each in kind.variants:
+                add(each)
+    table = array("Q", [field for row in rows for field in row])
+    width = len(rows[0])
+    for byte, first in several:
+        table[(byte + 1) * width - 1] = table.buffer_info()[0] + 8 * width * first
+    return table
 
 
 def plain_sections(
@@ -170,7 +188,7 @@ def plain_sections(
         gas = 0
         ending = GOES_ON
         while ending == GOES_ON:
-            kind = kinds[code[pc]] if pc < end else None
+            kind = kind_at(kinds, code, pc) if pc < end else None
             if kind is None:
                 tokens.append(("STOP" if pc >= end else "INVALID", at, pc))
                 at, pc, ending = at + 1, pc + 1, JUMPS
@@ -195,4 +213,4 @@ def plain_sections(
             if pc >= end:
                 return
             skipped = kinds[code[pc]]
-            pc += 1 + (skipped.immediate if skipped else 0)
+            pc += 1 + (skipped.immediate if skipped and skipped.role == ROLE_PUSH else 0)

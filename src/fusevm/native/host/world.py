@@ -12,6 +12,7 @@ from fusevm.chain.outcome import check_time
 from fusevm.chain.state import Account as StateAccount
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
+from fusevm.evm.limits import MAX_NONCE
 from fusevm.evm.precompiles import Precompile, PrecompileFailure, precompiles_of
 from fusevm.native.emit.build import Library
 from fusevm.native.host.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
@@ -41,7 +42,6 @@ from fusevm.native.layout import (
     InitCode,
     Slot,
 )
-from fusevm.native.runtime.creations import MAX_NONCE
 from fusevm.native.runtime.memory import FAILED
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)

@@ -6,6 +6,7 @@ import ast
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
@@ -23,6 +24,8 @@ from fusevm.native.lang.types import (
     ir_type,
     is_literal,
 )
+
+FORMULAS = "fusevm.evm.gas"  # the module whose functions are read as they are
 
 
 class NativeError(TypeError):
@@ -247,7 +250,13 @@ class Expressions(ABC):
             ]
             value = self.build.call(function, arguments)
             return Typed(value, result if isinstance(result, type) else None)
+        if isinstance(called, FunctionType) and called.__module__ == FORMULAS:
+            return self._formula(node, called)
         return self._intrinsic(node, called)
+
+    @abstractmethod
+    def _formula(self, node: ast.Call, called: FunctionType) -> Typed:
+        """The call of a plain function that Python runs too, translated for the types of its arguments."""
 
     @abstractmethod
     def _intrinsic(self, node: ast.Call, called: Any) -> Typed:

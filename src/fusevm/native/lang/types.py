@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -60,12 +61,15 @@ else:
 
 
 class Struct(_Place):
-    """A layout in memory: annotated fields one behind another, each aligned to eight bytes."""
+    """A layout in memory: annotated fields one behind another, each aligned to eight bytes.
+
+    Behind them stand the fields of a dataclass it may have as a base, numbers of 64 bits, and `words` of 256.
+    """
 
     _fields: dict[str, tuple[int, Any]]
     _size: int
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, words: Iterable[str] = ()) -> None:
         offset = 0
         cls._fields = {}
         scope = vars(inspect.getmodule(cls))
@@ -76,6 +80,14 @@ class Struct(_Place):
             cls._fields[name] = (offset, kind)
             size = 8 if isinstance(kind, type) else kind.size
             offset += (size + 7) // 8 * 8
+        for base in filter(is_dataclass, cls.__bases__):  # its fields too, as numbers
+            for field in fields(base):
+                cls._fields[field.name] = (offset, u64)
+                offset += 8
+        for name in words:
+            if name not in cls._fields:
+                cls._fields[name] = (offset, u256)
+                offset += 32
         cls._size = offset
 
     @classmethod

@@ -9,8 +9,6 @@ ASK_PYTHON = 0
 DONE = 1
 FRAME_SIZE = Frame.byte_size()
 FRAME_REST = Frame.offset("ip")  # from here on it goes with the code
-DEPTH_LIMIT = 1024
-CALL_VALUE = 9_000
 
 
 @inlined

@@ -11,10 +11,34 @@ none or nobody has looked, KNOWN where there is one, else the number of the word
 from __future__ import annotations
 
 from fusevm.evm.bytecode import JUMPDEST, PUSH0
-from fusevm.native.lang import Struct, bswap, exported, inlined, load, native, ptr, slt, store, u8, u32, u64, u256
+from fusevm.evm.limits import STACK_LIMIT
+from fusevm.native.lang import (
+    Struct,
+    bswap,
+    exported,
+    inlined,
+    load,
+    native,
+    ptr,
+    slt,
+    store,
+    u8,
+    u32,
+    u64,
+    u256,
+    unlikely,
+)
 from fusevm.native.layout import Engine, Frame, PlainOp, Status
-from fusevm.schedule.build import STACK_LIMIT
-from fusevm.schedule.sections import ENDS_BLOCK, ENDS_SECTION, GOES_ON, ROLE_ASK, ROLE_DEST, ROLE_PC, ROLE_PUSH
+from fusevm.schedule.sections import (
+    ENDS_BLOCK,
+    ENDS_SECTION,
+    GOES_ON,
+    ROLE_ASK,
+    ROLE_DEEP,
+    ROLE_DEST,
+    ROLE_PC,
+    ROLE_PUSH,
+)
 
 CHUNK = 256  # bytes of code written at a time: a section of these costs less than 32 bits of gas
 CHUNK_WORDS = 6 * CHUNK + 64  # at most: two sections' two, a handler and its operand for each byte, and the way on
@@ -70,6 +94,8 @@ def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
         op = PlainOp(plain.ops + END * OP_SIZE)
         if pc < plain.size:
             op = PlainOp(plain.ops + u64(load(u8, plain.code, pc)) * OP_SIZE)
+            if unlikely(u64(op.variants) != 0):
+                op = PlainOp(op.variants + u64(pushed(plain.code, plain.size, pc + 1, 1)) * OP_SIZE)
         if op.role == ROLE_DEST:
             known = u64(load(u32, jumps, pc << 2))
             if opened != 0:
@@ -116,6 +142,9 @@ def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
                 count += 4
         elif op.role == ROLE_ASK or op.role == ROLE_PC:
             store(words, count << 3, pc)
+            count += 1
+        elif op.role == ROLE_DEEP:
+            store(words, count << 3, op.operand)
             count += 1
         pc += op.immediate + 1
         if op.ending == ENDS_SECTION:

@@ -11,13 +11,13 @@ from collections.abc import Container, Set
 from dataclasses import replace
 from typing import NamedTuple
 
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.schedule.loops.plan import LoopMetadata, LoopPlan, leaving_depths, loop_plans
 from fusevm.schedule.loops.unroll import start_of, unrolled
 from fusevm.schedule.loops.walk import NOWHERE, Edge, Node, slot
 from fusevm.schedule.sections import Section, Token
 
-STACK_LIMIT = 1024
 PAID = -2  # a section's `needs` where its gas and bounds were seen to before
 RELATIONS = {"LT": 0, "LE": 1, "EQ": 2, "NE": 3, "GT": 4, "GE": 5, "SLT": 8, "SLE": 9, "SGT": 12, "SGE": 13}
 MIRROR = 4  # both sides and the step turned round

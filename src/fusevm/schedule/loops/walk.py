@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.schedule.sections import FOLDED, OUTWARD, Section, Token
+from fusevm.schedule.sections import COPY, FOLDED, OUTWARD, SWAP, Section, Token
 
 MASK = (1 << 256) - 1
 MOST_NODES = 96  # a loop of more blocks than this is not looked at
@@ -349,7 +349,7 @@ class Walk:
                 if pushes:
                     words.append(None)
             else:
-                raise Refused("an instruction that Python does")
+                raise Refused("an instruction that Python does, or that reaches deep into the stack")
         node.after = State(taken, tuple(words))
         node.accesses = accesses
 
@@ -406,7 +406,8 @@ KINDS = {
     name: Kind(OTHER, op.pops, bool(op.dynamic or op.reads or op.writes), bool(op.pushes), _meaning(name))
     for name, op in BY_NAME.items()
 }
-KINDS |= {f"DUP{n}": Kind(DUPLICATING, n) for n in range(1, 17)}
-KINDS |= {f"SWAP{n}": Kind(SWAPPING, n + 1) for n in range(1, 17)}
+KINDS |= {name: Kind(DUPLICATING, op.pops) for name, op in BY_NAME.items() if op.is_dup}
+KINDS |= {name: Kind(SWAPPING, op.pops) for name, op in BY_NAME.items() if op.is_swap}
 KINDS |= {"PUSH": Kind(PUSHING, 0), "PUSHW": Kind(PUSHING, 0), "SYNC": Kind(ASKING, 0)}
+KINDS |= {COPY: Kind(ASKING, 0), SWAP: Kind(ASKING, 0)}
 KINDS |= {"JUMP@": Kind(JUMPING, 0), "JUMPI@": Kind(JUMPING, 1), "JUMP": Kind(JUMPING, 1), "JUMPI": Kind(JUMPING, 2)}

@@ -1,0 +1,32 @@
+"""Tells native code the fork's rules and the words of the block and the transaction."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import astuple, fields
+from functools import cache
+from operator import attrgetter
+
+from fusevm.chain.environment import Context
+from fusevm.evm.forks import Fork, Rules, rules_of
+from fusevm.evm.opcodes import BY_NAME, CONTEXT_WORDS
+from fusevm.native.host.tables import Tables
+from fusevm.native.layout import WORD, Engine
+
+_RULES = struct.Struct(f"<{len(fields(Rules))}Q")
+_RULES_AT = Engine.offset(fields(Rules)[0].name)
+_WORDS = [(field, attrgetter(BY_NAME[name].word.removeprefix("context."))) for name, field in CONTEXT_WORDS.items()]
+
+
+def tell_surroundings(tables: Tables, context: Context) -> None:
+    ctypes.memmove(tables.address + _RULES_AT, _packed(context.fork), _RULES.size)
+    for field, find in _WORDS:
+        found: bytes | int = find(context)
+        word = found[::-1].ljust(WORD, b"\0") if isinstance(found, bytes) else found.to_bytes(WORD, "little")
+        getattr(tables.shared, field)[:] = word
+
+
+@cache
+def _packed(fork: Fork) -> bytes:
+    return _RULES.pack(*map(int, astuple(rules_of(fork))))
