@@ -23,7 +23,7 @@ Element = int | tuple["str | Element", ...] | None
 
 JUMP = BY_NAME["JUMP"].byte
 _LARGEST_EXPRESSION = 8  # leaves and operations: enough for masked and selected code addresses
-_FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if name != "EXP"}
+_FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if not BY_NAME[name].dynamic}
 
 
 class Stack(NamedTuple):
@@ -116,10 +116,11 @@ def effect_of(block: Block) -> Effect:
             items.append(instruction.push)
         elif op.is_dup:
             reach(op.pops)
-            items.append(items[-op.pops])
+            items.append(items[-op.copies])
         elif op.is_swap:
             reach(op.pops)
-            items[-1], items[-op.pops] = items[-op.pops], items[-1]
+            one, other = op.swaps
+            items[-one], items[-other] = items[-other], items[-one]
         else:
             arguments = [pop() for _ in range(op.pops)]
             if instruction.byte in (JUMP, JUMPI):

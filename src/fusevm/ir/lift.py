@@ -57,9 +57,10 @@ def _run(source: bytecode.Block, fork: Fork, builder: Builder) -> None:
         if op.is_push:
             stack.append(builder.const(instruction.push or 0))
         elif op.is_dup:
-            stack.append(stack[-op.pops])
+            stack.append(stack[-op.copies])
         elif op.is_swap:
-            stack[-1], stack[-op.pops] = stack[-op.pops], stack[-1]
+            one, other = op.swaps
+            stack[-one], stack[-other] = stack[-other], stack[-one]
         elif op.name == "POP":
             stack.pop()
         elif op.name == "PC":
