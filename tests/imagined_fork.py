@@ -66,10 +66,8 @@ def _exchange(op: Any, byte: int) -> Any:
 ROWS = (
     Opcode(0x0C, "AVERAGE", 2, 1, 4, IMAGINED, commutes=True),
     Opcode(0x4B, "EXCESSBLOBGAS", 0, 1, 2, IMAGINED, word="context.block.excess_blob_gas"),
-    Opcode(0xB0, "MFILL", 3, 0, 3, IMAGINED, writes=opcodes.MEMORY | opcodes.MSIZE, dynamic=True,
-           writes_at=(Span(0, 1),), prices=(Price("copy_word", 1, 32),)),
-    Opcode(0xB1, "MSUM", 2, 1, 3, IMAGINED, reads=opcodes.MEMORY, writes=opcodes.MSIZE, dynamic=True,
-           reads_at=(Span(0, 1),), prices=(Price("keccak_word", 1, 32),)),
+    Opcode(0xB0, "MFILL", 3, 0, 3, IMAGINED, writes_at=(Span(0, 1),), prices=(Price("copy_word", 1, 32),)),
+    Opcode(0xB1, "MSUM", 2, 1, 3, IMAGINED, reads_at=(Span(0, 1),), prices=(Price("keccak_word", 1, 32),)),
     opcodes.arranged_by_immediate(Opcode(0xE6, "DUPN", 0, 1, 3, IMAGINED), _dupn),
     opcodes.arranged_by_immediate(Opcode(0xE7, "SWAPN", 0, 0, 3, IMAGINED), _swapn),
     opcodes.arranged_by_immediate(Opcode(0xE8, "EXCHANGE", 0, 0, 3, IMAGINED), _exchange),

@@ -74,18 +74,31 @@ class Kind(NamedTuple):
     folds: int  # operands of a meaning that can be folded, 0 where it cannot
     ending: int
     operand: int = 0  # of ROLE_DEEP
-    variants: tuple[Kind | None, ...] = ()  # by the immediate byte
+
+
+Kinds = tuple[Kind | None, ...]
 
 
 @cache
-def kinds_of(fork: Fork, native: frozenset[str]) -> tuple[Kind | None, ...]:
-    """By byte; None where the code ends with all its gas taken."""
-    return tuple(None if op is None or op.name == "INVALID" else _kind(op, fork, native) for op in opcodes_of(fork))
+def kinds_of(fork: Fork, native: frozenset[str]) -> Kinds:
+    """By byte; None where the code ends with all its gas taken, and where `variants_of` tells."""
+    return tuple(
+        None if op is None or op.variants or op.name == "INVALID" else _kind(op, fork, native)
+        for op in opcodes_of(fork)
+    )
+
+
+@cache
+def variants_of(fork: Fork) -> dict[int, Kinds]:
+    """Of bytes whose instruction depends on the byte after it: what it is, by that byte; None where it is invalid."""
+    return {
+        op.byte: tuple(None if each is None else _arranging(each, fork) for each in op.variants)
+        for op in opcodes_of(fork)
+        if op is not None and op.variants
+    }
 
 
 def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
-    if op.is_dup or op.is_swap:
-        return _arranging(op, fork)
     if op.is_push:
         role = ROLE_PUSH
     elif op.name == "JUMPDEST":
@@ -99,9 +112,7 @@ def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
     else:
         ending = ENDS_SECTION if op.observes_gas or role == ROLE_ASK or op.acts_outside else GOES_ON
     folds = op.pops if op.name in FOLDED else 0
-    variants = tuple(None if each is None else _arranging(each, fork) for each in op.variants)
-    delta = op.pushes - op.pops
-    return Kind(op.name, op.gas_at(fork), op.pops, delta, op.immediate, role, folds, ending, 0, variants)
+    return Kind(op.name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, folds, ending)
 
 
 def _arranging(op: Opcode, fork: Fork) -> Kind:
@@ -114,12 +125,10 @@ def _arranging(op: Opcode, fork: Fork) -> Kind:
     return Kind(name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, 0, GOES_ON, operand)
 
 
-def kind_at(kinds: tuple[Kind | None, ...], code: bytes, pc: int) -> Kind | None:
-    """That of the instruction at a pc of the code, of several variants the one it is."""
-    kind = kinds[code[pc]]
-    if kind is not None and kind.variants:
-        return kind.variants[code[pc + 1] if pc + 1 < len(code) else 0]
-    return kind
+def variant_at(variants: dict[int, Kinds], code: bytes, pc: int) -> Kind | None:
+    """The instruction at a pc of the code, if it is one that has variants."""
+    kinds = variants.get(code[pc])
+    return kinds[code[pc + 1] if pc + 1 < len(code) else 0] if kinds else None
 
 
 def sections_of(code: bytes, fork: Fork, native: frozenset[str], dests: Set[int] | None = None) -> list[Section]:
@@ -131,13 +140,15 @@ class _Reader:
     def __init__(self, code: bytes, fork: Fork, native: frozenset[str], dests: Set[int]) -> None:
         self.code = code
         self.kinds = kinds_of(fork, native)
+        self.variants = variants_of(fork)
         self.dests = dests
         self.jumpdest_gas = BY_BYTE[JUMPDEST].gas_at(fork)
         self.sections: list[Section] = []
 
     def read(self) -> list[Section]:
         """Block by block. Behind the last byte of code stands a STOP."""
-        code, end, kinds, dests, sections = self.code, len(self.code), self.kinds, self.dests, self.sections
+        code, end, dests, sections = self.code, len(self.code), self.dests, self.sections
+        kinds, variants = self.kinds, self.variants
         pc = 0
         while pc <= end:
             if code.startswith(ROW_START, pc):
@@ -147,16 +158,14 @@ class _Reader:
             tokens: list[Token] = []
             first = len(sections)
             while True:
-                if pc >= end or (kind := kinds[code[pc]]) is None or (kind[9] and kind_at(kinds, code, pc) is None):
+                if pc >= end or (kind := kinds[code[pc]] or variant_at(variants, code, pc)) is None:
                     tokens.append(token_of(("STOP" if pc >= end else "INVALID", 0, pc, 1)))
                     steps += 1
                     pc = self._next_target(pc + 1)
                     break
                 if pc in dests and pc != start:
                     break
-                if kind[9]:
-                    kind = kind_at(kinds, code, pc) or kind
-                name, cost, pops, delta, immediate, role, folds, ending, deep, _ = kind
+                name, cost, pops, delta, immediate, role, folds, ending, deep = kind
                 gas += cost
                 steps += 1
                 if pops - height > needs:

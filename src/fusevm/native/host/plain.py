@@ -6,6 +6,7 @@ import ctypes
 import struct
 from array import array
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import Fork
@@ -27,8 +28,9 @@ from fusevm.schedule.sections import (
     Kind,
     Section,
     Token,
-    kind_at,
     kinds_of,
+    variant_at,
+    variants_of,
 )
 
 MUCH_WORDS = 1 << 20
@@ -145,7 +147,6 @@ def plain_ops(fork: Fork, handlers: Handlers) -> array[int]:
     """What native code must know of each byte."""
     at = handlers.addresses
     rows: list[tuple[int, ...]] = []
-    several: list[tuple[int, int]] = []  # bytes with variants, and the rows where these begin
 
     def add(kind: Kind | None) -> None:
         if kind is None:
@@ -158,21 +159,17 @@ def plain_ops(fork: Fork, handlers: Handlers) -> array[int]:
         delta = kind.delta & (1 << 64) - 1
         rows.append((handler, kind.gas, kind.pops, delta, kind.immediate, role, ending, kind.operand, 0))
 
-    kinds = kinds_of(fork, handlers.native)
-    for kind in kinds:
+    for kind in kinds_of(fork, handlers.native):
         add(kind)
     rows.append((at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, 0))
     for name in ("SECTION", "GASSECTION", "JUMP@", "MORE"):
         rows.append((at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON, 0, 0))
-    for byte, kind in enumerate(kinds):
-        if kind is not None and kind.variants:
-            several.append((byte, len(rows)))
-            for each in kind.variants:
-                add(each)
-    table = array("Q", [field for row in rows for field in row])
-    width = len(rows[0])
-    for byte, first in several:
-        table[(byte + 1) * width - 1] = table.buffer_info()[0] + 8 * width * first
+    first, width, variants = len(rows), len(rows[0]), variants_of(fork)
+    for kind in chain.from_iterable(variants.values()):
+        add(kind)
+    table = array("Q", chain.from_iterable(rows))
+    for number, byte in enumerate(variants):
+        table[(byte + 1) * width - 1] = table.buffer_info()[0] + 8 * width * (first + 256 * number)
     return table
 
 
@@ -180,7 +177,7 @@ def plain_sections(
     code: bytes, fork: Fork, native: frozenset[str], pc: int = 0, at: int = 2, *, opens: bool = True
 ) -> Iterator[list[Unit]]:
     """The sections of a plain schedule one after another, from the one of that pc and place on."""
-    kinds, end = kinds_of(fork, native), len(code)
+    kinds, variants, end = kinds_of(fork, native), variants_of(fork), len(code)
     while True:
         start, first = pc, "SECTION" if opens else "GASSECTION"
         tokens = [(first, at, pc)]  # names, places and pcs
@@ -188,7 +185,7 @@ def plain_sections(
         gas = 0
         ending = GOES_ON
         while ending == GOES_ON:
-            kind = kind_at(kinds, code, pc) if pc < end else None
+            kind = kinds[code[pc]] or variant_at(variants, code, pc) if pc < end else None
             if kind is None:
                 tokens.append(("STOP" if pc >= end else "INVALID", at, pc))
                 at, pc, ending = at + 1, pc + 1, JUMPS
