@@ -32,14 +32,13 @@ def words_of(size: Gas) -> Gas:
     return (size + 31) // 32
 
 
-def memory_cost(words: Gas) -> Gas:
-    """Linear at first, then quadratic (Yellow Paper, C_mem)."""
-    return MEMORY_WORD * words + words * words // MEMORY_SQUARE
-
-
 def growth_cost(before: Gas, after: Gas) -> Gas:
-    """Of memory that grows from so many words to so many."""
-    return memory_cost(after) - memory_cost(before)
+    """Of memory that grows from so many words to so many: linear at first, then quadratic (Yellow Paper, C_mem)."""
+    return MEMORY_WORD * (after - before) + after * after // MEMORY_SQUARE - before * before // MEMORY_SQUARE
+
+
+def memory_cost(words: Gas) -> Gas:
+    return growth_cost(0, words)
 
 
 def keccak_cost(rules: Rules, size: Gas) -> Gas:
@@ -54,14 +53,9 @@ def log_cost(rules: Rules, size: Gas) -> Gas:
     return rules.log_byte * size
 
 
-def bytes_of(bits: Gas) -> Gas:
-    """How many bytes a number of so many bits takes."""
-    return (bits + 7) // 8
-
-
 def exponent_cost(rules: Rules, bits: Gas) -> Gas:
-    """EXP, by the length of its exponent (EIP-160)."""
-    return rules.exp_byte * bytes_of(bits)
+    """EXP, by the bytes of its exponent (EIP-160)."""
+    return rules.exp_byte * ((bits + 7) // 8)
 
 
 # -- state ------------------------------------------------------------------------------------------------------------
@@ -83,38 +77,40 @@ def sstore_is_starved(rules: Rules, left: Gas) -> bool:
 
 
 def sstore_cost(rules: Rules, original: Word, current: Word, new: Word, cold: Gas) -> Gas:
-    """EIP-1283, 2200, 2929: before the transaction, now, and from now on."""
-    return cold * rules.cold_sload + sstore_change_cost(rules, original, current, new)
-
-
-def sstore_change_cost(rules: Rules, original: Word, current: Word, new: Word) -> Gas:
-    if rules.net_sstore:
-        if current == new or original != current:
-            return rules.sstore_noop
-        return rules.sstore_reset if original else rules.sstore_set
-    return rules.sstore_set if new and not current else rules.sstore_reset
+    """EIP-1283, 2200, 2929: of what the slot held before the transaction, holds now and will hold."""
+    access = cold * rules.cold_sload
+    if not rules.net_sstore:
+        return access + (rules.sstore_set if new and not current else rules.sstore_reset)
+    if current == new:
+        return access + rules.sstore_noop
+    if original != current:
+        return access + rules.sstore_noop
+    if original:
+        return access + rules.sstore_reset
+    return access + rules.sstore_set
 
 
 def sstore_refund(rules: Rules, original: Word, current: Word, new: Word) -> Gas:
     """Change of the refund counter, which may be negative (EIP-1283, 2200, 3529)."""
+    if not rules.net_sstore:
+        return rules.sstore_clear_refund if current and not new else 0
     if current == new:
         return 0
-    if not rules.net_sstore or original == current:
-        return rules.sstore_clear_refund if current and not new else 0
-    if original == new:
-        return sstore_restored_refund(rules, original, current)
-    if not original or (current and new):
-        return 0
-    return rules.sstore_clear_refund if current else -rules.sstore_clear_refund
+    if original != current:
+        return sstore_dirty_refund(rules, original, current, new)
+    if original and not new:
+        return rules.sstore_clear_refund
+    return 0
 
 
-def sstore_restored_refund(rules: Rules, original: Word, current: Word) -> Gas:
-    """For a slot that has again what it had before the transaction."""
+def sstore_dirty_refund(rules: Rules, original: Word, current: Word, new: Word) -> Gas:
+    """For a slot that was changed before in this transaction."""
     if not original:
-        return rules.sstore_set - rules.sstore_noop
-    if current:
-        return rules.sstore_reset - rules.sstore_noop
-    return rules.sstore_reset - rules.sstore_noop - rules.sstore_clear_refund
+        return 0 if new else rules.sstore_set - rules.sstore_noop
+    restored = rules.sstore_reset - rules.sstore_noop if original == new else 0
+    if not current:
+        return restored - rules.sstore_clear_refund
+    return restored if new else rules.sstore_clear_refund
 
 
 def selfdestruct_cost(rules: Rules, cold: Gas, creates: Gas) -> Gas:

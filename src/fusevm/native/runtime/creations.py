@@ -6,7 +6,7 @@ new contracts when it must act itself, or when all is over; until then the journ
 
 from __future__ import annotations
 
-from fusevm.evm.gas import bytes_of, creation_cost, deposit_cost, most_given
+from fusevm.evm.gas import creation_cost, deposit_cost, most_given
 from fusevm.evm.limits import CALL_DEPTH_LIMIT, MAX_NONCE
 from fusevm.native.lang import bswap, call_pointer, clz, copy, load, local, native, ptr, slt, store, u8, u64, u256
 from fusevm.native.layout import (
@@ -128,7 +128,7 @@ def counted_address(maker: u256, nonce: u64) -> u256:
     elif nonce < 0x80:
         store(space, 22, u8(nonce))
     else:
-        length = bytes_of(u64(256) - u64(clz(u256(nonce))))
+        length = (u64(263) - u64(clz(u256(nonce)))) >> 3  # bytes of the nonce
         store(space, 22, u8(length + 0x80))
         store(space, 23, bswap(u256(nonce) << ((u256(32) - u256(length)) << 3)))
         size += length

@@ -223,10 +223,11 @@ def storage_store(frame: Frame, gas: u64, key: u256, value: u256) -> u64:
     current = slot.value
     original = slot.original
     cold = u64(engine.access_sets != 0 and (slot.flags & SLOT_WARM) == 0)
+    refund = sstore_refund(engine, original, current, value)
     gas = charge(frame, gas, sstore_cost(engine, original, current, value, cold))
     if slt(gas, 0):
         return gas
-    engine.refund += sstore_refund(engine, original, current, value)
+    engine.refund += refund
     if cold == 0 and current == value:
         return gas
     if journal_full(engine) != 0:

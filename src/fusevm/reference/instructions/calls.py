@@ -61,12 +61,14 @@ def _enter(
     creates = False
     if pays_new_account:
         creates = bool(value) and state.is_dead(to) if rules.call_new_account_if_dead else not state.exists(to)
-    frame.charge(call_cost(rules, bool(moved), creates))
+    if moved or creates:
+        frame.charge(call_cost(rules, bool(moved), creates))
     delegate = state.delegate_of(to) if rules.delegation else None
     if delegate is not None:
         frame.charge(delegation_cost(rules, not state.is_warm(delegate)))
         state.warm_address(delegate)
-    given = _child_gas(frame, requested)
+    # Before EIP-150, asking for more than there is was out of gas.
+    given = min(requested, most_given(rules, frame.gas)) if rules.all_but_64th else requested
     frame.charge(given)
     if value and pays_new_account:
         frame.forbid_static("CALL with value")
@@ -93,12 +95,6 @@ def _enter(
         runs_precompile=delegate is None,
     )
     return Frame(message, state, frame.context)
-
-
-def _child_gas(frame: Frame, requested: int) -> int:
-    """All but one 64th at most, since EIP-150; before it, asking for more than there is was out of gas."""
-    rules = frame.context.rules
-    return min(requested, most_given(rules, frame.gas)) if rules.all_but_64th else requested
 
 
 def _create(frame: Frame) -> Frame | None:
