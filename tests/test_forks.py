@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fusevm.evm.forks import ALIASES, LATEST, Fork, Rules, UnknownFork, fork_named, rules_of
+from fusevm.evm.forks import ALIASES, LATEST, NO_LIMIT, Fork, Rules, UnknownFork, fork_named, rules_of
 
 
 def test_forks_are_ordered_by_activation() -> None:
@@ -68,7 +68,7 @@ CHANGES = {
     Fork.TANGERINE_WHISTLE: {"all_but_64th": (False, True), "selfdestruct_new_account": (False, True)},  # EIP-150
     Fork.SPURIOUS_DRAGON: {  # EIP-160, 170, 161
         "exp_byte": (10, 50),
-        "max_code_size": (None, 24_576),
+        "max_code_size": (NO_LIMIT, 24_576),
         "create_nonce": (0, 1),
         "call_new_account_if_dead": (False, True),
         "clears_empty_accounts": (False, True),
@@ -76,13 +76,17 @@ CHANGES = {
     Fork.BYZANTIUM: {},
     Fork.CONSTANTINOPLE: {"net_sstore": (False, True), "sstore_noop": (5_000, 200)},  # EIP-1283
     Fork.PETERSBURG: {"net_sstore": (True, False), "sstore_noop": (200, 5_000)},  # EIP-1716 takes it back
-    Fork.ISTANBUL: {  # EIP-2028, 2200
+    Fork.ISTANBUL: {  # EIP-1108, 2028, 2200
         "calldata_nonzero": (68, 16),
         "net_sstore": (False, True),
         "sstore_sentry": (False, True),
         "sstore_noop": (5_000, 800),
+        "bn254_add": (500, 150),
+        "bn254_mul": (40_000, 6_000),
+        "bn254_pairing": (100_000, 45_000),
+        "bn254_pair": (80_000, 34_000),
     },
-    Fork.BERLIN: {  # EIP-2718, 2929, 2930
+    Fork.BERLIN: {  # EIP-2565, 2718, 2929, 2930
         "newest_tx_type": (0, 1),
         "access_sets": (False, True),
         "cold_sload": (0, 2_100),
@@ -90,6 +94,9 @@ CHANGES = {
         "warm_access": (0, 100),
         "sstore_reset": (5_000, 2_900),
         "sstore_noop": (800, 100),
+        "modexp_least": (0, 200),
+        "modexp_word": (0, 1),
+        "modexp_divisor": (20, 3),
     },
     Fork.LONDON: {  # EIP-1559, 3529, 3541
         "newest_tx_type": (1, 2),
@@ -101,7 +108,7 @@ CHANGES = {
     Fork.PARIS: {},
     Fork.SHANGHAI: {  # EIP-3651, 3860
         "warm_coinbase": (False, True),
-        "max_initcode_size": (None, 49_152),
+        "max_initcode_size": (NO_LIMIT, 49_152),
         "initcode_word": (0, 2),
     },
     Fork.CANCUN: {  # EIP-4844, 6780
@@ -119,7 +126,17 @@ CHANGES = {
         "blob_max_per_tx": (6, 9),
         "blob_base_fee_fraction": (3_338_477, 5_007_716),
     },
-    Fork.OSAKA: {"tx_gas_cap": (None, 16_777_216), "blob_max_per_tx": (9, 6)},  # EIP-7825, 7594
+    Fork.OSAKA: {  # EIP-7594, 7823, 7825, 7883
+        "tx_gas_cap": (NO_LIMIT, 16_777_216),
+        "blob_max_per_tx": (9, 6),
+        "modexp_least": (200, 500),
+        "modexp_word": (1, 2),
+        "modexp_short": (0, 32),
+        "modexp_short_complexity": (0, 16),
+        "modexp_exponent_byte": (8, 16),
+        "modexp_divisor": (3, 1),
+        "modexp_bound": (NO_LIMIT, 1_024),
+    },
 }
 
 

@@ -11,14 +11,15 @@ import pytest
 from llvmlite import ir
 
 from fusevm.evm.forks import Rules
+from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.native.emit import build, crypto
 from fusevm.native.emit.jit import Loaded, object_code
-from fusevm.native.host import codes, engine, surroundings
+from fusevm.native.host import codes, engine
 from fusevm.native.host.questions import Questions
 from fusevm.native.host.views import packed, packed_whole, view_at
 from fusevm.native.lang import Native, Struct, exported, native, ptr, u8, u32, u64, u256
 from fusevm.native.lang.foreign import prototype_of
-from fusevm.native.layout import QUESTIONS, RULES, SURROUNDINGS, Engine, NativeFrame
+from fusevm.native.layout import QUESTIONS, Engine, NativeFrame
 from fusevm.native.runtime import calls, loop_counts, outside, plain, relocation, storage
 from fusevm.schedule.loops.operands import LoopOperands, check_of, pair_of
 
@@ -151,20 +152,21 @@ def test_how_a_call_ended_is_what_the_engine_begins_with() -> None:
 # -- what Python tells native code
 
 
-def test_a_field_of_the_engine_that_is_named_as_a_rule_is_one() -> None:
-    assert set(RULES) == set(Engine.names()) & {field.name for field in fields(Rules)}
+def test_a_field_that_is_also_a_rule_or_a_word_is_an_error() -> None:
+    with pytest.raises(TypeError, match="Twice declares cold_sload more than once"):
+
+        class Twice(Struct, Rules):  # type: ignore[misc]
+            cold_sload: u64
+
+    with pytest.raises(TypeError, match="Again declares fork more than once"):
+
+        class Again(Struct, Rules, words=("fork",)):  # type: ignore[misc]
+            pass
 
 
-@pytest.mark.parametrize(
-    ("rules", "words"),
-    [((*RULES, "cold_slaod"), SURROUNDINGS), (RULES, (*SURROUNDINGS, "slot_number")), (RULES, SURROUNDINGS[1:])],
-)
-def test_a_field_without_a_source_and_a_source_without_a_field_are_errors(
-    rules: tuple[str, ...], words: tuple[str, ...]
-) -> None:
-    surroundings.require_sources(RULES, SURROUNDINGS)
-    with pytest.raises(TypeError, match=r"native/layout\.py, Engine"):
-        surroundings.require_sources(rules, words)
+def test_the_engine_has_each_rule_and_each_word_once() -> None:
+    expected = {field.name for field in fields(Rules)} | set(CONTEXT_WORDS.values())
+    assert expected <= set(Engine.names())
 
 
 def test_every_question_native_code_has_is_answered() -> None:

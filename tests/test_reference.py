@@ -6,9 +6,9 @@ import pytest
 
 from fusevm import Block, HaltReason, Hooks, Result, Status
 from fusevm.evm.forks import Fork
+from fusevm.evm.gas import memory_cost
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.opcodes import OPCODES_TABLE, opcodes_of
-from fusevm.reference.frame import memory_cost
 from fusevm.reference.instructions import INSTRUCTIONS
 from programs import CALLER, HERE, NOBODY, OTHER, answer, call, gas_of, machine, push, run
 

@@ -14,9 +14,10 @@ from fusevm.chain.outcome import Failure, Outcome, Status
 from fusevm.chain.processing import clear_away, process, run_top, top_message, warm_up
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
-from fusevm.chain.transaction import MAX_NONCE, Authorization, Transaction, intrinsic_gas, to_authorizations
+from fusevm.chain.transaction import Authorization, Transaction, intrinsic_gas, to_authorizations
 from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
 from fusevm.evm.halts import HaltReason
+from fusevm.evm.limits import MAX_NONCE
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import executor_for
 from fusevm.values import (
@@ -275,7 +276,7 @@ class EVM:
         if max_priority_fee is not None and max_fee is None:
             raise BadValue("max_priority_fee: needs a max_fee")
         if gas is None:
-            gas = min(self._block.gas_limit, self._rules.tx_gas_cap or MAX_GAS, MAX_GAS)
+            gas = min(self._block.gas_limit, self._rules.tx_gas_cap, MAX_GAS)
         if gas_price is None and max_fee is None:
             gas_price = self._block.base_fee
         tx = Transaction(

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from fusevm.analysis.symbolic import SymbolicStack, steps_of
 from fusevm.evm.bytecode import JUMPI, BasicBlock, Instruction
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
 
@@ -24,7 +25,7 @@ Element = int | tuple["str | Element", ...] | None
 
 JUMP = BY_NAME["JUMP"].byte
 _LARGEST_EXPRESSION = 8  # leaves and operations: enough for masked and selected code addresses
-_FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if name != "EXP"}
+_FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if not BY_NAME[name].dynamic}
 
 
 class Stack(NamedTuple):
@@ -169,7 +170,6 @@ class _Spent(Exception):
     pass
 
 
-STACK_LIMIT = 1024
 STATES_PER_BLOCK = 24
 STATES_AT_LEAST = 4_000
 

@@ -23,8 +23,9 @@ class Action(NamedTuple):
     """What an instruction does to the stack."""
 
     kind: int
-    needs: int  # how many words it looks at
+    needs: int  # how many words it looks at; a DUP copies the last of them, a SWAP exchanges it
     change: int  # of the height
+    other: int = 1  # how deep the other word of a SWAP is
 
 
 def action_of(op: Opcode) -> Action:
@@ -36,17 +37,18 @@ def action_of(op: Opcode) -> Action:
         kind = SWAPS
     else:
         kind = DROPS if op.name == "POP" else OPERATES
-    return Action(kind, op.pops, op.pushes - op.pops)
+    return Action(kind, op.pops, op.pushes - op.pops, min(op.swaps) if op.is_swap else 1)
 
 
-ACTIONS = {name: action_of(op) for name, op in BY_NAME.items()}
+ACTIONS = {name: action_of(op) for name, op in BY_NAME.items() if not op.variants}
 UNKNOWN_OPCODE = Action(OPERATES, 0, 0)  # it halts
 
 Step = tuple[Action, int, S]  # with the number that a PUSH pushes
 
 
 def actions_of(instructions: Iterable[Instruction]) -> list[Action]:
-    return [UNKNOWN_OPCODE if each.op is None else ACTIONS[each.op.name] for each in instructions]
+    ops = [each.op for each in instructions]
+    return [UNKNOWN_OPCODE if op is None else ACTIONS.get(op.name) or action_of(op) for op in ops]
 
 
 def steps_of(instructions: Iterable[Instruction], tags: Iterable[S]) -> Iterable[Step[S]]:
@@ -62,7 +64,7 @@ class Bounds(NamedTuple):
 def bounds_of(actions: Iterable[Action]) -> Bounds:
     """How far the stack is read and how far it grows; no words are needed to know."""
     height = needs = rises = 0
-    for _, looks_at, change in actions:
+    for _, looks_at, change, _ in actions:
         if looks_at - height > needs:
             needs = looks_at - height
         height += change
@@ -122,7 +124,7 @@ class SymbolicStack(Generic[W]):
         The caller pushes the result before it asks for the next.
         """
         words, number = self.words, self.number
-        for (kind, needs, _), value, step in steps:
+        for (kind, needs, _, other), value, step in steps:
             if len(words) < needs:
                 self.reach(needs)
             if kind == PUSHES:
@@ -130,7 +132,7 @@ class SymbolicStack(Generic[W]):
             elif kind == COPIES:
                 words.append(words[-needs])
             elif kind == SWAPS:
-                words[-1], words[-needs] = words[-needs], words[-1]
+                words[-other], words[-needs] = words[-needs], words[-other]
             elif kind == DROPS:
                 del words[-1]
             elif needs:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.state import DELEGATION_PREFIX, State
-from fusevm.chain.transaction import MAX_NONCE, Authorization
+from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import Rules
 from fusevm.evm.keccak import keccak256
+from fusevm.evm.limits import MAX_NONCE
 
 CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 MAGIC = b"\x05"

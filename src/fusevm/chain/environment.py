@@ -142,6 +142,11 @@ class Context:
         self.rules = rules_of(self.fork)
 
     @property
+    def prev_randao(self) -> int:
+        """The block's difficulty until the merge made it PREVRANDAO (EIP-4399)."""
+        return self.block.prev_randao if self.fork >= Fork.PARIS else self.block.difficulty
+
+    @property
     def blob_base_fee(self) -> int:
         return self.block.blob_base_fee(self.rules)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from fusevm.chain.environment import Block
 from fusevm.chain.state import State
+from fusevm.evm import gas
 from fusevm.evm.forks import Rules
+from fusevm.evm.limits import MAX_NONCE
 from fusevm.values import AccessList, fields_of, to_address, to_instance, to_list, to_number, to_word
 
-BLOB_GAS = 1 << 17  # EIP-4844: gas per blob
-MAX_NONCE = (1 << 64) - 1
 MAX_WORD = (1 << 256) - 1
 
 
@@ -134,7 +134,7 @@ class Transaction:
 
     @property
     def blob_gas(self) -> int:
-        return BLOB_GAS * len(self.blob_hashes or ())
+        return gas.BLOB_GAS * len(self.blob_hashes or ())
 
     def fee_cap(self) -> int:
         """The most it would pay for a unit of gas."""
@@ -155,20 +155,18 @@ def intrinsic_gas(
 ) -> int:
     """What a transaction costs before any code runs (EIP-2028, 2930, 3860, 7702)."""
     zeros = data.count(0)
-    gas = rules.tx_base + rules.calldata_zero * zeros + rules.calldata_nonzero * (len(data) - zeros)
+    cost = rules.tx_base + gas.calldata_cost(rules, zeros, len(data) - zeros)
     if creates:
-        gas += rules.tx_create + rules.initcode_word * ((len(data) + 31) // 32)
+        cost += gas.transaction_creation_cost(rules, len(data))
     for _, keys in access_list:
-        gas += rules.access_list_address + rules.access_list_slot * len(keys)
-    return gas + rules.authorization * authorizations
+        cost += gas.access_list_cost(rules, 1, len(keys))
+    return cost + rules.authorization * authorizations
 
 
 def floor_gas(rules: Rules, data: bytes) -> int:
     """EIP-7623: data-heavy transactions pay at least this."""
-    if not rules.calldata_floor_token:
-        return 0
-    tokens = 4 * len(data) - 3 * data.count(0)
-    return rules.tx_base + rules.calldata_floor_token * tokens
+    zeros = data.count(0)
+    return gas.calldata_floor(rules, zeros, len(data) - zeros)
 
 
 def intrinsic_gas_of(tx: Transaction, rules: Rules) -> int:
@@ -213,11 +211,11 @@ def _validate_gas(tx: Transaction, block: Block, rules: Rules) -> None:
         raise Rejected(RejectReason.INTRINSIC_GAS_TOO_LOW, f"{tx.gas_limit} of {needed}")
     if tx.gas_limit < floor:
         raise Rejected(RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST, f"{tx.gas_limit} of {floor}")
-    if rules.tx_gas_cap is not None and tx.gas_limit > rules.tx_gas_cap:
+    if tx.gas_limit > rules.tx_gas_cap:
         raise Rejected(RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM, f"{tx.gas_limit} of {rules.tx_gas_cap}")
     if tx.gas_limit > block.gas_limit:
         raise Rejected(RejectReason.GAS_ALLOWANCE_EXCEEDED, f"{tx.gas_limit} of {block.gas_limit}")
-    if tx.creates and rules.max_initcode_size is not None and len(tx.data) > rules.max_initcode_size:
+    if tx.creates and len(tx.data) > rules.max_initcode_size:
         raise Rejected(RejectReason.INITCODE_SIZE_EXCEEDED, f"{len(tx.data)} of {rules.max_initcode_size} bytes")
 
 

@@ -16,7 +16,7 @@ from fusevm.evm import assembler
 from fusevm.evm.assembler import Item, ItemKind, LayoutError, Source, push, push_of_width
 from fusevm.evm.bytecode import Instruction, instructions, jumpdests
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.opcodes import BY_NAME, Opcode
 
 _WORD = re.compile(r"[^\s,]+")
 _COMMENT = re.compile(r";|//|#")
@@ -84,8 +84,10 @@ class _Reader:
             if op.since > self.fork:
                 problem = f"does not exist before {op.since.label} (assembling for {self.fork.label})"
                 raise AssemblyError(line, word, problem)
-            if op.immediate:
+            if op.is_push and op.immediate:
                 self.push(op.immediate)
+            elif op.immediate:
+                self.raw(bytes([op.byte]) + _immediate(*self.operand(), op))
             else:
                 self.raw(bytes([op.byte]))
 
@@ -136,13 +138,23 @@ def _data(line: int, word: str) -> bytes:
     return bytes.fromhex(digits)
 
 
-def _number(line: int, word: str, width: int | None) -> int:
+def _literal(line: int, word: str, or_else: str = "") -> int:
     if _HEX.fullmatch(word) and word[2:].strip("_"):
-        value = int(word, 16)
-    elif _DECIMAL.fullmatch(word):
-        value = int(word.replace("_", ""))
-    else:
-        raise AssemblyError(line, word, "is not a number (decimal or 0x…) or a @label")
+        return int(word, 16)
+    if _DECIMAL.fullmatch(word):
+        return int(word.replace("_", ""))
+    raise AssemblyError(line, word, f"is not a number (decimal or 0x…){or_else}")
+
+
+def _immediate(line: int, word: str, op: Opcode) -> bytes:
+    value = _literal(line, word)
+    if value >> 8 * op.immediate or (op.variants and op.variants[value] is None):
+        raise AssemblyError(line, word, f"is not an immediate of {op.name}")
+    return value.to_bytes(op.immediate, "big")
+
+
+def _number(line: int, word: str, width: int | None) -> int:
+    value = _literal(line, word, " or a @label")
     if value >> 256:
         raise AssemblyError(line, word, "does not fit a word of 32 bytes")
     if width is not None and value >> 8 * width:

@@ -12,15 +12,14 @@ from fusevm.evm.opcodes import BY_NAME, Opcode, opcodes_of
 JUMPDEST = BY_NAME["JUMPDEST"].byte
 JUMPI = BY_NAME["JUMPI"].byte
 PUSH0 = BY_NAME["PUSH0"].byte
-PUSH32 = BY_NAME["PUSH32"].byte
 
 
 class Instruction(NamedTuple):
     pc: int
     byte: int
-    op: Opcode | None  # None: the fork has no such opcode, and executing it halts
+    op: Opcode | None  # of several variants the one it is; None: the fork has no such opcode, and executing it halts
     push: int | None  # the word a PUSH leaves on the stack, data past the end of the code read as zeros
-    size: int  # bytes of code it takes; less than 1 + immediate where the code ends in its push data
+    size: int  # bytes of code it takes; less than 1 + immediate where the code ends before
 
     @property
     def name(self) -> str:
@@ -49,9 +48,15 @@ def instructions(code: bytes, fork: Fork = LATEST, pc: int = 0) -> Iterator[Inst
     while pc < end:
         byte = code[pc]
         op = table[byte]
-        if op is None or not PUSH0 <= byte <= PUSH32:
-            yield Instruction(pc, byte, op, None, 1)
+        if op is None or not op.immediate:
+            yield Instruction(pc, byte, op, 0 if byte == PUSH0 else None, 1)
             pc += 1
+            continue
+        if op.variants:
+            op = op.variants[code[pc + 1] if pc + 1 < end else 0]
+            size = 1 if op is None else min(2, end - pc)
+            yield Instruction(pc, byte, op, None, size)
+            pc += size
             continue
         data = code[pc + 1 : pc + 1 + op.immediate]
         word = int.from_bytes(data, "big") << 8 * (op.immediate - len(data))
@@ -67,7 +72,11 @@ _DESTS_AND_PUSHES = re.compile(
 
 
 def jumpdests(code: bytes) -> frozenset[int]:
-    """Where a jump may land: every JUMPDEST that is not inside push data. Push data is skipped in every fork alike."""
+    """Where a jump may land: every JUMPDEST that is not inside push data. Push data is skipped in every fork alike.
+
+    Other immediates are not skipped, or a fork that brings them would change where old code can jump. None of them has
+    a variant for JUMPDEST or a PUSH (EIP-8024), so that no instruction is cut in two.
+    """
     return frozenset([m.start() for m in _DESTS_AND_PUSHES.finditer(code) if code[m.start()] == JUMPDEST])
 
 

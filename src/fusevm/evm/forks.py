@@ -35,6 +35,7 @@ class Fork(IntEnum):
 
 
 LATEST = Fork.OSAKA
+NO_LIMIT = (1 << 64) - 1
 
 # Names other tools give the same rules. Difficulty-bomb forks change nothing a contract can see.
 ALIASES = {
@@ -76,9 +77,12 @@ def fork_named(name: str | Fork) -> Fork:
     raise UnknownFork(name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rules:
-    """What a fork fixes besides the opcode table. The defaults are Frontier's."""
+    """What a fork fixes besides the opcode table. The defaults are Frontier's.
+
+    Native code has the same fields, 64 bits each; so they are numbers and flags, and no limit is `NO_LIMIT`.
+    """
 
     fork: Fork = Fork.FRONTIER
 
@@ -92,7 +96,7 @@ class Rules:
     access_list_slot: int = 1_900
     authorization: int = 25_000  # EIP-7702: PER_EMPTY_ACCOUNT_COST
     authorization_refund: int = 12_500  # EIP-7702: PER_EMPTY_ACCOUNT_COST - PER_AUTH_BASE_COST
-    tx_gas_cap: int | None = None  # EIP-7825
+    tx_gas_cap: int = NO_LIMIT  # EIP-7825
     refund_quotient: int = 2
     newest_tx_type: int = 0
 
@@ -102,16 +106,25 @@ class Rules:
     blob_base_fee_fraction: int = 0
 
     # code
-    max_code_size: int | None = None
-    max_initcode_size: int | None = None
+    max_code_size: int = NO_LIMIT
+    max_initcode_size: int = NO_LIMIT
+    code_byte: int = 200  # for keeping a contract's code
     create_nonce: int = 0  # EIP-161: contracts start at nonce 1
     creation_needs_deposit: bool = False  # EIP-2: too little gas for the code deposit fails the creation
     rejects_ef_code: bool = False  # EIP-3541
     initcode_word: int = 0  # EIP-3860
 
+    # memory
+    keccak_word: int = 6
+    copy_word: int = 3
+    log_byte: int = 8
+
     # calls
+    call_value: int = 9_000
+    call_stipend: int = 2_300
+    new_account: int = 25_000
     all_but_64th: bool = False  # EIP-150
-    call_new_account_if_dead: bool = False  # EIP-161: 25,000 only when value moves to a dead account
+    call_new_account_if_dead: bool = False  # EIP-161: an account is new only when value moves to a dead one
     selfdestruct_new_account: bool = False  # EIP-150
     clears_empty_accounts: bool = False  # EIP-161
 
@@ -122,7 +135,8 @@ class Rules:
     warm_access: int = 0
     warm_coinbase: bool = False  # EIP-3651
     net_sstore: bool = False  # EIP-1283 (Constantinople only), EIP-2200 and later
-    sstore_sentry: bool = False  # EIP-2200: at most 2,300 gas left is out of gas
+    sstore_sentry: bool = False  # EIP-2200: no more than the stipend left is out of gas
+    sstore_set: int = 20_000
     sstore_reset: int = 5_000
     sstore_noop: int = 5_000
     sstore_clear_refund: int = 15_000
@@ -131,6 +145,19 @@ class Rules:
     delegation: bool = False  # EIP-7702
 
     exp_byte: int = 10
+
+    # precompiled contracts
+    bn254_add: int = 500
+    bn254_mul: int = 40_000
+    bn254_pairing: int = 100_000
+    bn254_pair: int = 80_000
+    modexp_least: int = 0
+    modexp_word: int = 0  # complexity of eight bytes squared; 0: EIP-198's own formula
+    modexp_short: int = 0  # bytes up to which the complexity is fixed
+    modexp_short_complexity: int = 0
+    modexp_exponent_byte: int = 8  # iterations for each byte of the exponent past its first 32
+    modexp_divisor: int = 20
+    modexp_bound: int = NO_LIMIT  # EIP-7823: bytes of base, exponent and modulus
 
 
 CHANGES: dict[Fork, dict[str, Any]] = {
@@ -145,7 +172,16 @@ CHANGES: dict[Fork, dict[str, Any]] = {
     },
     Fork.CONSTANTINOPLE: {"net_sstore": True, "sstore_noop": 200},
     Fork.PETERSBURG: {"net_sstore": False, "sstore_noop": 5_000},
-    Fork.ISTANBUL: {"calldata_nonzero": 16, "net_sstore": True, "sstore_sentry": True, "sstore_noop": 800},
+    Fork.ISTANBUL: {
+        "calldata_nonzero": 16,
+        "net_sstore": True,
+        "sstore_sentry": True,
+        "sstore_noop": 800,
+        "bn254_add": 150,
+        "bn254_mul": 6_000,
+        "bn254_pairing": 45_000,
+        "bn254_pair": 34_000,
+    },
     Fork.BERLIN: {
         "newest_tx_type": 1,
         "access_sets": True,
@@ -154,6 +190,9 @@ CHANGES: dict[Fork, dict[str, Any]] = {
         "warm_access": 100,
         "sstore_reset": 2_900,
         "sstore_noop": 100,
+        "modexp_least": 200,
+        "modexp_word": 1,
+        "modexp_divisor": 3,
     },
     Fork.LONDON: {
         "newest_tx_type": 2,
@@ -178,7 +217,17 @@ CHANGES: dict[Fork, dict[str, Any]] = {
         "blob_max_per_tx": 9,
         "blob_base_fee_fraction": 5_007_716,
     },
-    Fork.OSAKA: {"tx_gas_cap": 1 << 24, "blob_max_per_tx": 6},
+    Fork.OSAKA: {
+        "tx_gas_cap": 1 << 24,
+        "blob_max_per_tx": 6,
+        "modexp_least": 500,
+        "modexp_word": 2,
+        "modexp_short": 32,
+        "modexp_short_complexity": 16,
+        "modexp_exponent_byte": 16,
+        "modexp_divisor": 1,
+        "modexp_bound": 1_024,
+    },
 }
 
 

@@ -15,8 +15,10 @@ from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
+from fusevm.evm.gas import exponent_cost
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.keccak import keccak256
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.block import DependencyBlock, Mode, Program
 from fusevm.ir.copies import pc_of
@@ -27,8 +29,7 @@ from fusevm.reference.instructions import INSTRUCTIONS, table_of
 from fusevm.reference.interpreter import run
 from fusevm.reference.trampoline import drive, resume
 
-STACK_LIMIT = 1024
-_PADDING = 1024  # below the bottom: parameters of blocks that turn out not to look so deep
+_PADDING = STACK_LIMIT  # below the bottom: parameters of blocks that turn out not to look so deep
 
 
 class BrokenPromise(AssertionError):
@@ -150,7 +151,7 @@ class Machine:
             raise BrokenPromise(f"{value!r} grew memory without a check")
 
     def charge_exponent(self, exponent: int) -> None:
-        self.charge(self.frame.context.rules.exp_byte * ((exponent.bit_length() + 7) // 8))
+        self.charge(exponent_cost(self.frame.context.rules, exponent.bit_length()))
 
     def inside(self, offset: int, size: int) -> bytearray:
         if size and offset + size > len(self.frame.memory):

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from fusevm.analysis.cfg import Cfg, Node
 from fusevm.analysis.graphs import DominatorTree, Loops, natural_loops, preorder
-from fusevm.analysis.jumps import STACK_LIMIT, Jumps
+from fusevm.analysis.jumps import Jumps
 from fusevm.evm import bytecode
 from fusevm.evm.bytecode import JUMPI
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.ir.block import DependencyBlock
 from fusevm.ir.builder import Builder
 from fusevm.ir.copies import pc_of, peel_loops

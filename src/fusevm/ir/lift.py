@@ -32,7 +32,7 @@ def shape_of(source: bytecode.BasicBlock) -> DependencyBlock:
     block = DependencyBlock(source.start)
     actions = actions_of(source.instructions)
     block.opcodes = len(actions)
-    block.stack_opcodes = len([kind for kind, _, _ in actions if kind != OPERATES])
+    block.stack_opcodes = len([action for action in actions if action.kind != OPERATES])
     block.stack_opcodes += len([each for each in source.instructions if each.byte == PC])
     needs, rises = bounds_of(actions)
     block.low, block.high = -needs, rises
@@ -54,7 +54,7 @@ def _run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
         lambda depth: block.entry[depth - 1], builder.const, len(block.entry), reversed(block.entry)
     )
     prices = _prices(fork)
-    gas = list(accumulate([prices[each.byte] for each in source.instructions]))
+    gas = list(accumulate([prices[each.byte] if each.op else 0 for each in source.instructions]))
     charged = 0
     tags = zip(source.instructions, gas, strict=True)
     for (instruction, paid), operands in stack.run(steps_of(source.instructions, tags)):
@@ -85,5 +85,5 @@ def _run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
 
 @cache
 def _prices(fork: Fork) -> tuple[int, ...]:
-    """The static gas of each byte; 0 where the fork has no opcode."""
+    """The static gas of each byte that is an opcode of the fork."""
     return tuple(op.gas_at(fork) if op else 0 for op in opcodes_of(fork))

@@ -6,7 +6,7 @@ engine's key.
 
 from __future__ import annotations
 
-from fusevm.evm.opcodes import ACCESS, BY_NAME, GAS, MEMORY, MSIZE, NONE, OPCODES_TABLE, RETURNDATA, Opcode
+from fusevm.evm.opcodes import ACCESS, BY_NAME, GAS, MSIZE, NONE, OPCODES_TABLE, RETURNDATA, Opcode, Span
 
 # name: (operands, reads, writes, may halt). Everything else is the EVM's table.
 OWN = {
@@ -25,7 +25,6 @@ NUMBER_OF: dict[str, int] = {name: number for number, name in enumerate(NAMES)}
 ANY = 127
 assert len(NAMES) < ANY
 
-COMMUTATIVE = frozenset(["ADD", "MUL", "AND", "OR", "XOR", "EQ", "ADDMOD", "MULMOD"])
 CONST, UNSPILL, SPILL, PHI = "CONST", "UNSPILL", "SPILL", "PHI"
 WORD = (1 << 256) - 1
 
@@ -62,13 +61,10 @@ def opcode_of(name: str) -> Opcode | None:
     return BY_NAME.get(name) if name not in OWN else None
 
 
-# Memory accesses and EXP, whose dynamic gas can be charged apart from them (the flag `raw`): the operand it depends on,
-# the price of each unit beside memory growth, and how many of its bytes make a unit.
-PREPAYABLE: dict[str, tuple[int, int, int]] = {
-    "MLOAD": (0, 0, 32), "MSTORE": (0, 0, 32), "MSTORE8": (0, 0, 32), "KECCAK256": (1, 6, 32),
-    "CALLDATACOPY": (2, 3, 32), "CODECOPY": (2, 3, 32), "RETURNDATACOPY": (2, 3, 32), "MCOPY": (2, 3, 32),
-    "EXP": (1, 0, 1), **{f"LOG{n}": (1, 8, 1) for n in range(5)},
-}  # fmt: skip
+# Memory accesses and EXP, whose dynamic gas depends on operands alone: it can be charged apart from them (`raw`).
+PREPAYABLE: dict[str, Opcode] = {
+    op.name: op for op in OPCODES_TABLE if op.dynamic and not (op.ends or op.calls or op.writes & ACCESS)
+}
 
 
 class Traits:
@@ -96,7 +92,8 @@ class Traits:
         self.priced = not (writes & ~(MSIZE | GAS | ACCESS)) and not halts and opcode is not None and opcode.pushes == 1
         self.pure = not (reads or self.is_root) and name != SPILL
         # Whatever goes to the runtime comes back with the registers gone.
-        inline = name in OWN or (raw and name in ("MLOAD", "MSTORE", "MSTORE8"))
+        fixed = opcode is not None and bool(opcode.touches) and all(span.size < 0 for span in opcode.touches)
+        inline = name in OWN or (raw and fixed)
         self.calls = not inline and (bool(writes) or bool(reads & ~(GAS | MSIZE | RETURNDATA)))
 
 
@@ -108,19 +105,6 @@ def traits_of(value: Value) -> Traits:
     return RAW_TRAITS[value.op] if value.raw else TRAITS[value.op]
 
 
-# Where an instruction touches memory, as (offset operand, size operand); a negative size is that many bytes.
-READS_MEMORY: dict[str, tuple[tuple[int, int], ...]] = {
-    "MLOAD": ((0, -32),), "KECCAK256": ((0, 1),), "MCOPY": ((1, 2),), "RETURN": ((0, 1),), "REVERT": ((0, 1),),
-    "CREATE": ((1, 2),), "CREATE2": ((1, 2),), "CALL": ((3, 4),), "CALLCODE": ((3, 4),),
-    "DELEGATECALL": ((2, 3),), "STATICCALL": ((2, 3),), **{f"LOG{n}": ((0, 1),) for n in range(5)},
-}  # fmt: skip
-WRITES_MEMORY: dict[str, tuple[tuple[int, int], ...]] = {
-    "MSTORE": ((0, -32),), "MSTORE8": ((0, -1),), "MCOPY": ((0, 2),), "CALLDATACOPY": ((0, 2),), "CODECOPY": ((0, 2),),
-    "RETURNDATACOPY": ((0, 2),), "EXTCODECOPY": ((1, 3),), "CALL": ((5, 6),), "CALLCODE": ((5, 6),),
-    "DELEGATECALL": ((4, 5),), "STATICCALL": ((4, 5),),
-}  # fmt: skip
-TOUCHES_MEMORY: dict[str, tuple[tuple[int, int], ...]] = {
-    name: READS_MEMORY.get(name, ()) + WRITES_MEMORY.get(name, ()) for name in {**READS_MEMORY, **WRITES_MEMORY}
-}
-assert all(TRAITS[name].reads & MEMORY.value for name in READS_MEMORY)
-assert all(TRAITS[name].writes & MEMORY.value for name in WRITES_MEMORY)
+# Where an instruction touches memory.
+READS_MEMORY: dict[str, tuple[Span, ...]] = {op.name: op.reads_at for op in OPCODES_TABLE if op.reads_at}
+WRITES_MEMORY: dict[str, tuple[Span, ...]] = {op.name: op.writes_at for op in OPCODES_TABLE if op.writes_at}

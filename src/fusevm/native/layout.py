@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fusevm.evm.forks import Rules
+from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.native.lang import Struct, ptr, u64, u256
-from fusevm.native.lang.types import Pointer, Word
+from fusevm.native.lang.types import Pointer
 
 if TYPE_CHECKING:
-    rule = int
     question = int
 else:
-    rule = Word(64)  # a rule of the fork, of the same name in `evm.forks.Rules`
     question = Pointer()  # a function of Python that native code calls with an address; it answers a status
 
 STACK_ALIGN = 1 << 16  # a frame's stack starts at a multiple of this: its height is in the pointer's low bits
@@ -95,8 +95,8 @@ class Call(Struct):
     value: u256
 
 
-class Engine(Struct):
-    """What all frames share."""
+class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
+    """What all frames share; with the rules of the fork, and the words of the block and the transaction."""
 
     # how a call from outside ended; Python reads these at once
     gas_left: u64
@@ -160,41 +160,10 @@ class Engine(Struct):
     secret_1: u64
     secret_2: u64
     secret_3: u64
-    # rules of the fork
-    access_sets: rule
-    cold_sload: rule
-    cold_account: rule
-    warm_access: rule
-    net_sstore: rule
-    sstore_sentry: rule
-    sstore_reset: rule
-    sstore_noop: rule
-    sstore_clear_refund: rule
-    exp_byte: rule
-    all_but_64th: rule
-    create_nonce: rule
-    initcode_word: rule
-    max_initcode_size: rule
-    max_code_size: rule
-    rejects_ef_code: rule
-    selfdestruct_refund: rule
-    selfdestruct_only_new: rule
-    # the block and the transaction
-    origin: u256
-    gas_price: u256
-    coinbase: u256
-    timestamp: u256
-    number: u256
-    prev_randao: u256
-    gas_limit: u256
-    chain_id: u256
-    base_fee: u256
-    blob_base_fee: u256
+    number: u256  # BLOCKHASH looks at it too
 
 
-RULES = Engine.names(rule)
 QUESTIONS = Engine.names(question)
-SURROUNDINGS = Engine.names(u256)  # of the block and the transaction
 
 
 class StorageSlot(Struct):
@@ -270,9 +239,11 @@ class PlainOp(Struct):
     gas: u64
     pops: u64
     delta: u64  # of the stack's height
-    immediate: u64  # bytes behind it
+    immediate: u64  # bytes after it
     role: u64
     ending: u64
+    operand: u64  # how deep it reaches, if DUP16 and SWAP16 do not
+    variants: u64  # number of the first of 256 rows, by the byte after it; zero where there is one only
 
 
 class BlockHash(Struct):

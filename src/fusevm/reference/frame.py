@@ -7,6 +7,7 @@ from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.state import State
 from fusevm.evm.bytecode import JUMPDEST, without_pushes
 from fusevm.evm.code_cache import CodeCache
+from fusevm.evm.gas import growth_cost, words_of
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 
 PADDING = bytes(33)  # running off the end is STOP, and truncated push data reads as zeros
@@ -66,8 +67,8 @@ class Frame:
         end, length = offset + size, len(self.memory)
         if end <= length:
             return
-        words = (end + 31) // 32
-        self.charge(memory_cost(words) - memory_cost(length // 32))
+        words = words_of(end)
+        self.charge(growth_cost(length // 32, words))
         context, growth = self.context, words * 32 - length
         if growth > context.memory_limit - context.memory_used:
             raise EngineLimit(memory_limit_message(context.memory_limit))
@@ -90,12 +91,3 @@ class Frame:
 
 def memory_limit_message(limit: int) -> str:
     return f"memory: more than {limit >> 20:,} MiB in one call; EVM(memory_limit=...) sets this limit"
-
-
-def memory_cost(words: int) -> int:
-    """3 a word, and quadratic beyond (Yellow Paper, C_mem)."""
-    return 3 * words + words * words // 512
-
-
-def words_of(size: int) -> int:
-    return (size + 31) // 32

@@ -10,14 +10,12 @@ from fusevm.chain.environment import Message
 from fusevm.chain.outcome import Outcome
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
-from fusevm.evm.opcodes import BY_BYTE
+from fusevm.evm.limits import STACK_LIMIT
+from fusevm.evm.opcodes import BY_BYTE, STORAGE, TRANSIENT
 from fusevm.reference.frame import Frame
-from fusevm.reference.instructions import STACK_LIMIT, Entry, Instruction, refuse, table_of
+from fusevm.reference.instructions import Entry, Instruction, refuse, table_of
 from fusevm.reference.prices import ENDLESS, price_of
 from fusevm.values import BadValue, to_flag
-
-STORAGE_OPCODES = ("SLOAD", "SSTORE", "TLOAD", "TSTORE")
-CALLS = ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2")
 
 
 class Step(NamedTuple):
@@ -78,8 +76,11 @@ def _observed(byte: int, entry: Entry, hooks: Hooks) -> Instruction:
     on_opcode = hooks.on_opcode or _ignore
     known, with_memory = BY_BYTE.get(byte), hooks.memory
     name = known.name if known else f"0x{byte:02x}"
-    calls = known is not None and known.name in CALLS
-    on_storage = hooks.on_storage if name in STORAGE_OPCODES else None
+    calls = known is not None and known.calls
+    slots = known is not None and (known.reads | known.writes) & (STORAGE | TRANSIENT) and not calls
+    on_storage = hooks.on_storage if slots else None
+
+    loads = known is not None and known.pushes == 1
 
     def run(frame: Frame) -> Frame | None:
         if not frame.message.code:
@@ -100,7 +101,7 @@ def _observed(byte: int, entry: Entry, hooks: Hooks) -> Instruction:
             raise
         on_opcode(step._replace(gas_cost=cost or step.gas - frame.gas, refund=frame.state.refund))
         if on_storage is not None:
-            value = stack[-1] if name.endswith("LOAD") else step.stack[-2]
+            value = stack[-1] if loads else step.stack[-2]
             on_storage(StorageAccess(name, address, step.stack[-1], value))
         return event
 
@@ -110,11 +111,16 @@ def _observed(byte: int, entry: Entry, hooks: Hooks) -> Instruction:
 def _failed(frame: Frame, step: Step, entry: Entry, halt: ExceptionalHalt, calls: bool) -> Step:
     """The step of an instruction that failed; the state is as it found it."""
     if halt.reason in (HaltReason.STACK_OVERFLOW, HaltReason.STACK_UNDERFLOW):
-        popped = halt.reason is HaltReason.STACK_UNDERFLOW and not step.name.startswith(("DUP", "SWAP"))
+        popped = halt.reason is HaltReason.STACK_UNDERFLOW and not _arranges(step.op)
         return step._replace(gas_cost=0 if popped else entry.gas, error=str(halt))
     frame.gas = step.gas - entry.gas if step.gas >= entry.gas else ENDLESS
     price = price_of(frame, step.stack, step.memory_size, entry.instruction, calls=calls)
     return step._replace(gas_cost=entry.gas + price.gas, refund=price.refund, error=str(halt))
+
+
+def _arranges(byte: int) -> bool:
+    op = BY_BYTE.get(byte)
+    return op is not None and op.is_stack and op.name != "POP"
 
 
 def _ignore(step: Step) -> None:

@@ -5,18 +5,13 @@ from __future__ import annotations
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome, check_time
 from fusevm.chain.state import State
-from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks, observed_table
 from fusevm.reference.instructions import Entry, refuse, table_of
 from fusevm.reference.trampoline import drive
 
-_LONG = (
-    "JUMP", "JUMPI", "KECCAK256", "CALLDATACOPY", "CODECOPY", "EXTCODECOPY", "RETURNDATACOPY", "MCOPY",
-    "LOG0", "LOG1", "LOG2", "LOG3", "LOG4", "SELFDESTRUCT",
-    "CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2",
-)  # fmt: skip
-_TIMED = frozenset(BY_NAME[name].byte for name in _LONG)
+_TIMED = frozenset(op.byte for op in OPCODES_TABLE if op.is_long)
 
 
 def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:

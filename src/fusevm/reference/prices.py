@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from fusevm.chain.state import RIPEMD160
+from fusevm.evm.gas import growth_cost, words_of
 from fusevm.evm.halts import ExceptionalHalt
-from fusevm.reference.frame import Frame, memory_cost, words_of
+from fusevm.reference.frame import Frame
 
 ENDLESS = 1 << 512  # gas: more than any instruction can ask for
 
@@ -90,7 +91,7 @@ class _Pricing(Frame):
         """Only calls and creations charge for anything after their memory; all others are done."""
         words = words_of(offset + size) if size else 0
         if words > self._words:
-            self.charge(memory_cost(words) - memory_cost(self._words))
+            self.charge(growth_cost(self._words, words))
             self._words = words
         if not self._calls:
             raise _Priced

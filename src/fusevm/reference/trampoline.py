@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fusevm.chain.outcome import Failure, Outcome, Status, check_room
+from fusevm.evm.gas import deposit_cost
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.precompiles import PrecompileFailure, precompiles_of
 from fusevm.reference.apart import Runner, run_precompile
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
-
-CODE_DEPOSIT_BYTE = 200
 
 
 def drive(
@@ -111,11 +110,11 @@ def _deposit_code(frame: Frame) -> None:
     code, rules = frame.output, frame.context.rules
     if rules.rejects_ef_code and code.startswith(b"\xef"):
         raise ExceptionalHalt(HaltReason.CODE_STARTS_WITH_EF)
-    price = CODE_DEPOSIT_BYTE * len(code)
+    price = deposit_cost(rules, len(code))
     if price > frame.gas and not rules.creation_needs_deposit:
         frame.output, code, price = b"", b"", 0  # Frontier: the contract comes into being without code
     frame.charge(price)
-    if rules.max_code_size is not None and len(code) > rules.max_code_size:
+    if len(code) > rules.max_code_size:
         raise ExceptionalHalt(HaltReason.CODE_TOO_LARGE, f"{len(code)} bytes")
     frame.state.set_code(frame.message.address, code)
     frame.created = frame.message.address

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
+from fusevm.evm.forks import LATEST, rules_of
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import Integers
 from fusevm.rules.pattern import Kind, Meta, Node, Rule, Tree, evaluate, is_constant, metas, nodes
@@ -219,8 +220,8 @@ def rank(op: str) -> int:
 
 # -- gas ----------------------------------------------------------------------------------------------------------
 
-PUSH, DUP = 3, 3
-EXP_GAS = 60  # with an exponent of one byte
+PUSH, DUP = BY_NAME["PUSH1"].gas, BY_NAME["DUP1"].gas
+EXP_GAS = BY_NAME["EXP"].gas + rules_of(LATEST).exp_byte  # with an exponent of one byte
 
 
 def gas(root: Tree) -> int:

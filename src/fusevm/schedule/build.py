@@ -15,16 +15,17 @@ from typing import NamedTuple
 
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.schedule.loops.place import CONTROLS, PAID, Layout, with_loops
-from fusevm.schedule.sections import OUTWARD, Section, Token, sections_of, token_of
+from fusevm.schedule.sections import COPY, OUTWARD, SWAP, Section, Token, sections_of, token_of
 from fusevm.schedule.threading import threaded
 
-STACK_LIMIT = 1024
 HANDLER, PLACE = 1, 2  # kinds of words that are addresses
 ASKING = frozenset(("SYNC", "PROBE", *OUTWARD))  # their operand is the pc, for Python
 LIMB_MASK = (1 << 64) - 1
 NUMBER, WIDE, TARGET, PC, CONTROL = range(5)  # what stands behind a handler's address for one of its tokens
 OPERANDS = {"PUSH": NUMBER, "SECTION": NUMBER, "GASSECTION": NUMBER, "PUSHW": WIDE, "JUMP@": TARGET, "JUMPI@": TARGET}
+OPERANDS |= {COPY: NUMBER, SWAP: NUMBER}
 OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(CONTROLS, CONTROL)
 
 

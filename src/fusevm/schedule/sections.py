@@ -21,17 +21,18 @@ from fusevm.analysis import symbolic
 from fusevm.analysis.symbolic import Action, Step
 from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import Fork
-from fusevm.evm.opcodes import BY_BYTE, Opcode, opcodes_of
+from fusevm.evm.opcodes import BY_BYTE, BY_NAME, OPCODES_TABLE, Opcode, opcodes_of
 from fusevm.evm.words import INTEGER_MEANINGS
 
 SECTION_LIMIT = 1 << 31  # gas; a longer section is split
 SMALL = 1 << 64
 # What may need Python for lack of knowledge: the gas counter must be exact there.
-OUTWARD = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2", "SELFDESTRUCT"))
+OUTWARD = frozenset(op.name for op in OPCODES_TABLE if op.acts_outside)
 PUSHES = ("PUSH", "PUSHW")
 ROW_START = bytes((JUMPDEST,)) * 4  # a shorter row is as quick one by one
 ROW = re.compile(re.escape(bytes((JUMPDEST,))) + b"+")
-FOLDED = {name: INTEGER_MEANINGS[name] for name in INTEGER_MEANINGS if name != "EXP"}  # EXP's gas is dynamic
+FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if not BY_NAME[name].dynamic}
+COPY, SWAP = "COPY", "EXCHANGE"  # of words deeper than DUP16 and SWAP16 reach; the operand says how deep
 
 
 class Token(NamedTuple):
@@ -63,8 +64,9 @@ ACTIONS = symbolic.ACTIONS | {
     "PUSHW": Action(symbolic.PUSHES, 0, 1),
     "JUMP@": Action(symbolic.OPERATES, 0, 0),
     "JUMPI@": Action(symbolic.OPERATES, 1, -1),
-    "SYNC": Action(symbolic.OPERATES, 0, 0),  # nobody knows
 }
+UNCLEAR = frozenset(("SYNC", COPY, SWAP))  # nobody knows what Python does; where the deep ones reach is in the operand
+ACTIONS |= dict.fromkeys(UNCLEAR, Action(symbolic.OPERATES, 0, 0))
 JUMPS = frozenset(("JUMP", "JUMPI", "JUMP@", "JUMPI@"))
 
 
@@ -76,7 +78,7 @@ def steps_of(tokens: list[Token]) -> Iterable[Step[Token]]:
 token_of: Callable[[tuple[str, int, int, int]], Token] = partial(tuple.__new__, Token)
 section_of: Callable[[tuple[Any, ...]], Section] = partial(tuple.__new__, Section)
 
-ROLE_PUSH, ROLE_PLAIN, ROLE_ASK, ROLE_PC, ROLE_DEST = range(5)  # what a token is made of
+ROLE_PUSH, ROLE_PLAIN, ROLE_ASK, ROLE_PC, ROLE_DEST, ROLE_DEEP = range(6)  # what a token is made of
 GOES_ON, ENDS_SECTION, ENDS_BLOCK = range(3)
 
 
@@ -89,12 +91,29 @@ class Kind(NamedTuple):
     role: int
     folds: int  # operands of a meaning that can be folded, 0 where it cannot
     ending: int
+    operand: int = 0  # of ROLE_DEEP
+
+
+Kinds = tuple[Kind | None, ...]
 
 
 @cache
-def kinds_of(fork: Fork, native: frozenset[str]) -> tuple[Kind | None, ...]:
-    """By byte; None where the code ends with all its gas taken."""
-    return tuple(None if op is None or op.name == "INVALID" else _kind(op, fork, native) for op in opcodes_of(fork))
+def kinds_of(fork: Fork, native: frozenset[str]) -> Kinds:
+    """By byte; None where the code ends with all its gas taken, and where `variants_of` tells."""
+    return tuple(
+        None if op is None or op.variants or op.name == "INVALID" else _kind(op, fork, native)
+        for op in opcodes_of(fork)
+    )
+
+
+@cache
+def variants_of(fork: Fork) -> dict[int, Kinds]:
+    """Of bytes whose instruction depends on the byte after it: what it is, by that byte; None where it is invalid."""
+    return {
+        op.byte: tuple(None if each is None else _arranging(each, fork) for each in op.variants)
+        for op in opcodes_of(fork)
+        if op is not None and op.variants
+    }
 
 
 def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
@@ -109,9 +128,25 @@ def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
     if op.ends or op.name == "JUMPI":
         ending = ENDS_BLOCK
     else:
-        ending = ENDS_SECTION if op.observes_gas or role == ROLE_ASK or op.name in OUTWARD else GOES_ON
+        ending = ENDS_SECTION if op.observes_gas or role == ROLE_ASK or op.acts_outside else GOES_ON
     folds = op.pops if op.name in FOLDED else 0
     return Kind(op.name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, folds, ending)
+
+
+def _arranging(op: Opcode, fork: Fork) -> Kind:
+    """DUP and SWAP, or what stands for them if they reach deeper."""
+    one, other = sorted(op.swaps)
+    name, operand = (f"DUP{op.copies}", op.copies) if op.is_dup else (f"SWAP{other - 1}", one | other << 32)
+    role = ROLE_PLAIN
+    if name not in BY_NAME or one > 1:
+        name, role = COPY if op.is_dup else SWAP, ROLE_DEEP
+    return Kind(name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, 0, GOES_ON, operand)
+
+
+def variant_at(variants: dict[int, Kinds], code: bytes, pc: int) -> Kind | None:
+    """The instruction at a pc of the code, if it is one that has variants."""
+    kinds = variants.get(code[pc])
+    return kinds[code[pc + 1] if pc + 1 < len(code) else 0] if kinds else None
 
 
 def sections_of(code: bytes, fork: Fork, native: frozenset[str], dests: Set[int] | None = None) -> list[Section]:
@@ -123,13 +158,15 @@ class _Reader:
     def __init__(self, code: bytes, fork: Fork, native: frozenset[str], dests: Set[int]) -> None:
         self.code = code
         self.kinds = kinds_of(fork, native)
+        self.variants = variants_of(fork)
         self.dests = dests
         self.jumpdest_gas = BY_BYTE[JUMPDEST].gas_at(fork)
         self.sections: list[Section] = []
 
     def read(self) -> list[Section]:
         """Block by block. Behind the last byte of code stands a STOP."""
-        code, end, kinds, dests, sections = self.code, len(self.code), self.kinds, self.dests, self.sections
+        code, end, dests, sections = self.code, len(self.code), self.dests, self.sections
+        kinds, variants = self.kinds, self.variants
         pc = 0
         while pc <= end:
             if code.startswith(ROW_START, pc):
@@ -139,14 +176,14 @@ class _Reader:
             tokens: list[Token] = []
             first = len(sections)
             while True:
-                if pc >= end or (kind := kinds[code[pc]]) is None:
+                if pc >= end or (kind := kinds[code[pc]] or variant_at(variants, code, pc)) is None:
                     tokens.append(token_of(("STOP" if pc >= end else "INVALID", 0, pc, 1)))
                     steps += 1
                     pc = self._next_target(pc + 1)
                     break
                 if pc in dests and pc != start:
                     break
-                name, cost, pops, delta, immediate, role, folds, ending = kind
+                name, cost, pops, delta, immediate, role, folds, ending, deep = kind
                 gas += cost
                 steps += 1
                 if pops - height > needs:
@@ -169,7 +206,9 @@ class _Reader:
                     tokens.append(token_of(("SYNC", code[pc], pc, 1)))
                 elif role == ROLE_PC:
                     tokens.append(token_of(("PUSH", pc, pc, 1)))
-                pc += 1
+                elif role == ROLE_DEEP:
+                    tokens.append(token_of((name, deep, pc, 1)))
+                pc += 1 + immediate
                 if ending == ENDS_BLOCK:
                     if name != "JUMPI" or (tokens and tokens[-1][0] == "JUMP@"):
                         pc = self._next_target(pc)

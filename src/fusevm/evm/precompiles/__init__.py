@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from fusevm.evm.forks import Fork
+from fusevm.evm.gas import IDENTITY, RIPEMD160, SHA256
 from fusevm.evm.precompiles import blake2f, bls12_381, bn254, hashes, kzg, modexp, signatures
 from fusevm.evm.precompiles.contract import First, Precompile, PrecompileFailure, fixed, per_word
 
@@ -12,9 +13,9 @@ __all__ = ["TABLE", "Precompile", "PrecompileFailure", "precompiles_of"]
 
 TABLE = (
     Precompile("ecrecover",           0x01, Fork.FRONTIER,  fixed(3_000),         signatures.ecrecover,    First(128)),
-    Precompile("sha256",              0x02, Fork.FRONTIER,  per_word(60, 12),     hashes.sha256),
-    Precompile("ripemd160",           0x03, Fork.FRONTIER,  per_word(600, 120),   hashes.ripemd160),
-    Precompile("identity",            0x04, Fork.FRONTIER,  per_word(15, 3),      hashes.identity),
+    Precompile("sha256",              0x02, Fork.FRONTIER,  per_word(*SHA256),    hashes.sha256),
+    Precompile("ripemd160",           0x03, Fork.FRONTIER,  per_word(*RIPEMD160), hashes.ripemd160),
+    Precompile("identity",            0x04, Fork.FRONTIER,  per_word(*IDENTITY),  hashes.identity),
     Precompile("modexp",              0x05, Fork.BYZANTIUM, modexp.gas,       modexp.run, modexp.reads, modexp.seconds),
     Precompile("bn254_add",           0x06, Fork.BYZANTIUM, bn254.add_gas,        bn254.add,               First(128)),
     Precompile("bn254_mul",           0x07, Fork.BYZANTIUM, bn254.mul_gas,        bn254.mul,               First(96)),

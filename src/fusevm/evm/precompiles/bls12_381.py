@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fusevm.evm.forks import Fork
+from fusevm.evm.gas import BLS12_PAIRING, linear_cost, msm_cost
 from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, no_pause, require_length, require_multiple
 
 FIELD_MODULUS = int(
@@ -47,20 +48,16 @@ _G1_MULTIPLICATION = 12_000
 _G2_MULTIPLICATION = 22_500
 
 
-def _msm_gas(pairs: int, multiplication: int, discounts: tuple[int, ...]) -> int:
-    return pairs * multiplication * discounts[min(pairs, len(discounts)) - 1] // 1_000
-
-
 def g1_msm_gas(data: bytes, fork: Fork) -> int:
-    return _msm_gas(len(data) // (_G1 + _SCALAR), _G1_MULTIPLICATION, _G1_DISCOUNT)
+    return msm_cost(len(data) // (_G1 + _SCALAR), _G1_MULTIPLICATION, _G1_DISCOUNT)
 
 
 def g2_msm_gas(data: bytes, fork: Fork) -> int:
-    return _msm_gas(len(data) // (_G2 + _SCALAR), _G2_MULTIPLICATION, _G2_DISCOUNT)
+    return msm_cost(len(data) // (_G2 + _SCALAR), _G2_MULTIPLICATION, _G2_DISCOUNT)
 
 
 def pairing_gas(data: bytes, fork: Fork) -> int:
-    return 37_700 + 32_600 * (len(data) // _PAIR)
+    return linear_cost(*BLS12_PAIRING, len(data) // _PAIR)
 
 
 def _elements(data: bytes) -> bytes:

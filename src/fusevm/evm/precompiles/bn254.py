@@ -5,7 +5,8 @@ A point is its x and y, 32 bytes each and below the field's modulus; the point a
 
 from __future__ import annotations
 
-from fusevm.evm.forks import Fork
+from fusevm.evm.forks import Fork, rules_of
+from fusevm.evm.gas import linear_cost
 from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, no_pause, padded
 
 FIELD_MODULUS = 21888242871839275222246405745257275088696311157297823662689037894645226208583
@@ -17,16 +18,16 @@ Point = tuple[int, int] | None  # affine; None is the point at infinity
 
 
 def add_gas(data: bytes, fork: Fork) -> int:
-    return 150 if fork >= Fork.ISTANBUL else 500
+    return rules_of(fork).bn254_add
 
 
 def mul_gas(data: bytes, fork: Fork) -> int:
-    return 6_000 if fork >= Fork.ISTANBUL else 40_000
+    return rules_of(fork).bn254_mul
 
 
 def pairing_gas(data: bytes, fork: Fork) -> int:
-    base, pair = (45_000, 34_000) if fork >= Fork.ISTANBUL else (100_000, 80_000)
-    return base + pair * (len(data) // _PAIR)
+    rules = rules_of(fork)
+    return linear_cost(rules.bn254_pairing, rules.bn254_pair, len(data) // _PAIR)
 
 
 def add(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:

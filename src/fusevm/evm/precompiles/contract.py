@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fusevm.evm.forks import Fork
+from fusevm.evm.gas import linear_cost, words_of
 
 Gas = Callable[[Any, Fork], int]  # of bytes, or of a view of them
 Reads = Callable[[Any], int]  # likewise
@@ -62,7 +63,7 @@ def fixed(price: int) -> Gas:
 
 
 def per_word(base: int, word: int) -> Gas:
-    return lambda data, fork: base + word * ((len(data) + 31) // 32)
+    return lambda data, fork: linear_cost(base, word, words_of(len(data)))
 
 
 def padded(data: bytes, start: int, size: int) -> bytes:

@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
-from fusevm.evm.forks import Fork
+from fusevm.evm.forks import NO_LIMIT, Fork, Rules, rules_of
+from fusevm.evm.gas import modexp_cost
 from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, no_pause, padded
 
 HEADER = 96
-_BOUND = 1_024  # EIP-7823
 
 
-@dataclass(frozen=True, slots=True)
-class Pricing:
-    """gas = max(least, complexity(longest of base and modulus) * iterations // divisor)"""
-
-    least: int
-    complexity: Callable[[int], int]
-    long_exponent_byte: int  # iterations counted for each byte of the exponent past its first 32
-    divisor: int
-    nanoseconds: int  # what a unit of gas may take in Python, with a margin
-
-
-def _complexity_198(size: int) -> int:
-    if size <= 64:
-        return size * size
-    if size <= 1_024:
-        return size * size // 4 + 96 * size - 3_072
-    return size * size // 16 + 480 * size - 199_680
-
-
-def _complexity_2565(size: int) -> int:
-    words = (size + 7) // 8
-    return words * words
-
-
-def _complexity_7883(size: int) -> int:
-    return 2 * _complexity_2565(size) if size > 32 else 16
-
-
-EIP_198 = Pricing(0, _complexity_198, 8, 20, 50)
-EIP_2565 = Pricing(200, _complexity_2565, 8, 3, 200)
-EIP_7883 = Pricing(500, _complexity_7883, 16, 1, 60)
-
-
-def pricing_of(fork: Fork) -> Pricing:
-    if fork >= Fork.OSAKA:
-        return EIP_7883
-    return EIP_2565 if fork >= Fork.BERLIN else EIP_198
+def _nanoseconds(rules: Rules) -> int:
+    """What a unit of gas may take in Python, with a margin."""
+    return 50 if not rules.modexp_word else 200 if rules.modexp_word == 1 else 60
 
 
 def _lengths(data: bytes) -> tuple[int, int, int]:
@@ -74,15 +38,15 @@ def _iterations(data: bytes, base_size: int, exponent_size: int, long_exponent_b
 
 def gas(data: bytes, fork: Fork) -> int:
     """Computed from the lengths and the exponent's first 32 bytes alone, so it is cheap however large it gets."""
-    pricing = pricing_of(fork)
+    rules = rules_of(fork)
     base_size, exponent_size, modulus_size = _lengths(data)
-    iterations = _iterations(data, base_size, exponent_size, pricing.long_exponent_byte)
-    return max(pricing.least, pricing.complexity(max(base_size, modulus_size)) * iterations // pricing.divisor)
+    iterations = _iterations(data, base_size, exponent_size, rules.modexp_exponent_byte)
+    return modexp_cost(rules, max(base_size, modulus_size), iterations)
 
 
 def seconds(price: int, fork: Fork) -> float:
     """Python's `pow` takes no pauses."""
-    return price * pricing_of(fork).nanoseconds * 1e-9
+    return price * _nanoseconds(rules_of(fork)) * 1e-9
 
 
 def reads(data: bytes) -> int:
@@ -93,8 +57,9 @@ def reads(data: bytes) -> int:
 def lengths(data: bytes, fork: Fork) -> tuple[int, int, int]:
     """Those of an input whose price is paid: they fit into memory, unless modulus and base are empty."""
     sizes = _lengths(data)
-    if fork >= Fork.OSAKA and max(sizes) > _BOUND:
-        raise PrecompileFailure(f"a length exceeds {_BOUND} bytes")
+    bound = rules_of(fork).modexp_bound
+    if bound != NO_LIMIT and max(sizes) > bound:
+        raise PrecompileFailure(f"a length exceeds {bound} bytes")
     return sizes
 
 

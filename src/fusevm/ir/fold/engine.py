@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from fusevm.evm import bytecode
 from fusevm.evm.forks import LATEST, Fork, rules_of
-from fusevm.evm.opcodes import ACCESS, GAS, MSIZE, STORAGE, TRANSIENT
+from fusevm.evm.gas import exponent_cost
+from fusevm.evm.opcodes import ACCESS, BY_NAME, GAS, MSIZE, STORAGE, TRANSIENT
 from fusevm.ir.block import DependencyBlock, Mode, Terminator
 from fusevm.ir.builder import Builder, NeverReached
 from fusevm.ir.fold import forward, guards, stores
@@ -22,11 +23,9 @@ from fusevm.ir.fold.stages import DISPATCH, EVERYTHING, Stage, Then
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.lift import lift_block
 from fusevm.ir.values import (
-    COMMUTATIVE,
     CONST,
     PREPAYABLE,
     READS_MEMORY,
-    TOUCHES_MEMORY,
     TRAITS,
     WRITES_MEMORY,
     Value,
@@ -211,7 +210,7 @@ class Folder(Builder):
     @staticmethod
     def ordered(op: str, args: tuple[Value, ...]) -> tuple[Value, ...]:
         """The younger operand to the left; literals are older than everything."""
-        if op in COMMUTATIVE and args[0].id < args[1].id:
+        if BY_NAME[op].commutes and args[0].id < args[1].id:
             return (args[1], args[0], *args[2:])
         return args
 
@@ -265,7 +264,7 @@ class Folder(Builder):
         exponent = args[1]
         if exponent.op == CONST:
             if self.mode is Mode.EXECUTION:
-                self.charge(rules_of(self.fork).exp_byte * ((exponent.number.bit_length() + 7) // 8))
+                self.charge(exponent_cost(rules_of(self.fork), exponent.number.bit_length()))
             return self.paid_exp(args, pc)
         folded = self.fold("EXP", args) if self.fuel > 0 else ("EXP", args)
         if not isinstance(folded, Value):
@@ -341,15 +340,15 @@ class Folder(Builder):
 
     def prepay(self, op: str, args: tuple[Value, ...]) -> bool:
         """Puts the checks of a memory access before it and its price into the section, if the price is known."""
-        operand, price, unit = PREPAYABLE[op]
-        size = args[operand]
-        if price:
-            if size.op != CONST:
-                return False
-            if size.number >= guards.BEYOND_ALL_GAS:
+        opcode, rules = PREPAYABLE[op], rules_of(self.fork)
+        if any(args[price.operand].op != CONST for price in opcode.prices):
+            return False
+        for rule, operand, unit in opcode.prices:
+            size = args[operand].number
+            if size >= guards.BEYOND_ALL_GAS:
                 raise NeverReached
-            self.charge(price * -(-size.number // unit))
-        for offset, length in TOUCHES_MEMORY[op]:
+            self.charge(getattr(rules, rule) * -(-size // unit))
+        for offset, length in opcode.touches:
             self.guard(args[offset], self.const(-length) if length < 0 else args[length])
         return True
 
@@ -382,7 +381,7 @@ class Folder(Builder):
             world.remember(world.transient, value)
 
     def note_growth(self, value: Value) -> None:
-        for offset, length in TOUCHES_MEMORY.get(value.op, ()):
+        for offset, length in READS_MEMORY.get(value.op, ()) + WRITES_MEMORY.get(value.op, ()):
             start, size = value.args[offset], -length if length < 0 else value.args[length].number
             if start.op == CONST and (length < 0 or value.args[length].op == CONST) and size:
                 self.world.reach = max(self.world.reach, -(-(start.number + size) // 32) * 32)

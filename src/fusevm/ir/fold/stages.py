@@ -28,6 +28,7 @@ class Then(Enum):
     EMIT = "emit"  # EMITFOLD: it stays as it is
 
 
+# Whose words are those that stores left, and stores of a word: that is their meaning, which no table of effects tells.
 _LOADS = ("MLOAD", "SLOAD", "TLOAD", "KECCAK256")
 _STORES = ("MSTORE", "MSTORE8", "SSTORE", "TSTORE")
 

@@ -12,7 +12,7 @@ from fusevm.ir.values import READS_MEMORY, WRITES_MEMORY, Value, traits_of
 if TYPE_CHECKING:
     from fusevm.ir.fold.engine import Folder
 
-PLAIN_STORES = ("MSTORE", "MSTORE8")
+PLAIN_STORES = ("MSTORE", "MSTORE8")  # of bytes of their second operand
 
 
 def stores_nothing_new(engine: Folder, op: str, args: tuple[Value, ...]) -> bool:
@@ -37,7 +37,7 @@ def stores_nothing_new(engine: Folder, op: str, args: tuple[Value, ...]) -> bool
 def kill_overwritten(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
     """Unmakes stores of this block whose every byte the new one overwrites before anybody read it."""
     base, offset = split(args[0])
-    new = Range(base, offset, 32 if op == "MSTORE" else 1)
+    new = Range(base, offset, -WRITES_MEMORY[op][0].size)
     for event in reversed(engine.world.memory[-REMEMBERED:]):
         if event.block != engine.block.start or _reads(event, new):
             return

@@ -9,13 +9,11 @@ from fusevm.chain.environment import Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.transaction import floor_gas, intrinsic_gas_of
 from fusevm.evm.forks import rules_of
+from fusevm.evm.opcodes import BY_BYTE, MEMORY
 from fusevm.lab.fuzz.differential import Difference, compare
 from fusevm.lab.peers.ours import Tier
 from fusevm.lab.peers.work import PeerEngine, Work
 from fusevm.reference.hooks import Hooks, Step
-
-_STIPEND = 2_300
-_CALLS = ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL")
 
 # From gas a frame could do without to gas the transaction could; None where they do not hang together.
 Saving = Callable[[int], int | None]
@@ -54,6 +52,10 @@ def compare_starved(work: Work, engines: Sequence[PeerEngine], limits: Iterable[
     return None
 
 
+def _is_call(step: Step) -> bool:
+    return BY_BYTE[step.op].calls and bool(BY_BYTE[step.op].writes & MEMORY)  # a creation hands nothing back
+
+
 class _Trace:
     """Follows a run, and notes for each instruction the limit that would have left nothing behind it."""
 
@@ -61,6 +63,7 @@ class _Trace:
         self.limits: set[int] = set()
         self._limit = work.transaction.gas_limit
         self._all_but_64th = rules_of(work.fork).all_but_64th
+        self._stipend = rules_of(work.fork).call_stipend
         self._frames: list[Saving] = []
         self._pending: Step | None = None  # an instruction is noted when it is known whether it began a call
 
@@ -74,7 +77,7 @@ class _Trace:
             self._frames.append(lambda spare: spare)
             return
         sends_value = step.name in ("CALL", "CALLCODE") and step.stack[-3]
-        given = message.gas - (_STIPEND if sends_value else 0)
+        given = message.gas - (self._stipend if sends_value else 0)
         had = step.gas - step.gas_cost + (0 if message.creates else given)  # a creation's cost is without it
         self._note(had)
         self._frames.append(self._saving(self._frames[-1], had, given))
@@ -85,11 +88,11 @@ class _Trace:
 
     def _flush(self) -> None:
         step, self._pending = self._pending, None
-        if step is None or step.error is not None or step.name in _CALLS:
+        if step is None or step.error is not None or _is_call(step):
             return  # a call that made no frame got back what it handed down, and does not say how much that was
         self._note(step.gas - step.gas_cost)
         if step.name == "SSTORE":
-            self._note(step.gas - (_STIPEND + 1))  # EIP-2200: with no more than the stipend left it fails
+            self._note(step.gas - (self._stipend + 1))  # EIP-2200: with no more than the stipend left it fails
 
     def _note(self, spare: int) -> None:
         saved = self._frames[-1](spare) if spare >= 0 else None

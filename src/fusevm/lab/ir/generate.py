@@ -39,6 +39,7 @@ ENVIRONMENT = [
     "EXTCODESIZE", "RETURNDATASIZE", "EXTCODEHASH", "BLOCKHASH", "COINBASE", "TIMESTAMP", "NUMBER", "PREVRANDAO",
     "GASLIMIT", "CHAINID", "SELFBALANCE", "BASEFEE", "BLOBHASH", "BLOBBASEFEE", "PC",
 ]  # fmt: skip
+# By hand: a generator says how often it writes an opcode and what operands it gives it, not what the opcode does.
 # What each operand of an instruction that touches the world is, the top first: o offset, s size, k key, a address,
 # w word, g gas, v value.
 SHAPES = {

@@ -47,7 +47,6 @@ _ACCOUNT = re.compile(
 _SLOT = re.compile(r"(\d+): StorageSlot \{ previous_or_original_value: \d+, present_value: (\d+) \}")
 _OUTPUT = re.compile(r"output: 0x([0-9a-f]*)")
 _account_info: Any = AccountInfo  # whose stub has no balance
-_NEW_ACCOUNT = 25_000
 _UNLIMITED = (1 << 63) - 1
 
 
@@ -225,7 +224,7 @@ def _meets_missing_account(work: Work) -> bool:
     def look(step: Step) -> None:
         nonlocal met
         if step.name == "SELFDESTRUCT":
-            met = met or step.gas_cost >= _NEW_ACCOUNT or step.error is not None
+            met = met or step.gas_cost >= rules_of(work.fork).new_account or step.error is not None
         elif step.name == "CALL" and len(step.stack) > 1:
             address = step.stack[-2] & (1 << 160) - 1
             met = met or not evm.state.exists(address.to_bytes(20, "big"))

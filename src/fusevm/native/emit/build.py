@@ -9,6 +9,7 @@ from functools import cache
 
 from llvmlite import ir
 
+from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.evm.words import MEANINGS
 from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
@@ -42,7 +43,7 @@ EXPORTED = (
 
 def single_sequences() -> list[tuple[str, ...]]:
     """One handler for every opcode native code can do, and for the schedule's own."""
-    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *made.ENGINE_WORDS, *made.ARRANGED]
+    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *CONTEXT_WORDS, *made.ARRANGED]
     names += [name for name in made.SPECIAL if name != "PC"]
     return [(name,) for name in dict.fromkeys(names)]
 

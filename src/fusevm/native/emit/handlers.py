@@ -10,6 +10,7 @@ An opcode in a sequence may have an operand, which stands after the handler's ad
     JUMP@    where to go on                    JUMPI@      where to go on if the condition holds
     SECTION  gas, and stack bounds, of what    GASSECTION  gas of what follows
              follows
+    COPY, EXCHANGE: depths of words, 32 bits each
     PC, SYNC, PROBE, CALL and the like: the program counter. Of loops: `LoopOperands`, then where to go on.
 
 The vocabulary is in `state`; opcodes that are more than their meaning are in `memory`, `control` and `outside`, or
@@ -21,18 +22,19 @@ from __future__ import annotations
 from llvmlite import ir
 
 from fusevm.analysis.symbolic import ACTIONS, OPERATES, PUSHES
-from fusevm.evm.opcodes import BY_NAME
+from fusevm.evm.opcodes import BY_NAME, CONTEXT_WORDS, OPCODES_TABLE
 from fusevm.evm.words import MEANINGS
 from fusevm.native.emit.control import CONTROL
 from fusevm.native.emit.memory import MEMORY
 from fusevm.native.emit.outside import OUTSIDE
 from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I64, I256, Handler, Opcode, symbol_of
+from fusevm.native.layout import WORD
 from fusevm.native.runtime import memory
+from fusevm.schedule.sections import COPY, SWAP
 
 __all__ = [
     "ARRANGED",
     "CONVENTION",
-    "ENGINE_WORDS",
     "FRAME_SIZES",
     "FRAME_WORDS",
     "HANDLER",
@@ -43,25 +45,13 @@ __all__ = [
     "symbol_of",
 ]
 
-# What the frame and the engine know, by opcode.
-FRAME_WORDS = {"ADDRESS": "address", "CALLER": "caller", "CALLVALUE": "value"}
+# What the frame knows, by opcode; sizes are not words, so the opcode table does not have them.
+FRAME_WORDS = {op.name: op.word.rpartition(".")[2] for op in OPCODES_TABLE if op.word.startswith("message.")}
 FRAME_SIZES = {
     "CALLDATASIZE": "data_size",
     "CODESIZE": "code_size",
     "RETURNDATASIZE": "returned_size",
     "MSIZE": "memory_size",
-}
-ENGINE_WORDS = {
-    "ORIGIN": "origin",
-    "GASPRICE": "gas_price",
-    "COINBASE": "coinbase",
-    "TIMESTAMP": "timestamp",
-    "NUMBER": "number",
-    "PREVRANDAO": "prev_randao",
-    "GASLIMIT": "gas_limit",
-    "CHAINID": "chain_id",
-    "BASEFEE": "base_fee",
-    "BLOBBASEFEE": "blob_base_fee",
 }
 
 # DUP, SWAP and POP. What a PUSH pushes is an operand of the handler.
@@ -89,8 +79,8 @@ class HandlerBuilder(Handler):
             self.push(self.field(FRAME_WORDS[name], I256))
         elif name in FRAME_SIZES:
             self.push(self.build.zext(self.field(FRAME_SIZES[name]), I256))
-        elif name in ENGINE_WORDS:
-            self.push(self.engine_field(ENGINE_WORDS[name], I256))
+        elif name in CONTEXT_WORDS:
+            self.push(self.engine_field(CONTEXT_WORDS[name], I256))
         else:
             SPECIAL[name](self)
 
@@ -111,9 +101,33 @@ def push_wide(handler: Handler) -> None:
     handler.push(handler.build.load(address, typ=I256, align=8))
 
 
+def copy_deep(handler: Handler) -> None:
+    """DUP of a word as deep as the operand says."""
+    depth = handler.next_operand(I64)
+    handler.write_back()
+    handler.push(handler.build.load(_deep(handler, depth), typ=I256, align=8))
+
+
+def swap_deep(handler: Handler) -> None:
+    """Exchanges the words at two depths, 32 bits of the operand each."""
+    build, depths = handler.build, handler.next_operand(I64)
+    handler.write_back()
+    one = _deep(handler, build.and_(depths, ir.Constant(I64, 0xFFFFFFFF)))
+    other = _deep(handler, build.lshr(depths, ir.Constant(I64, 32)))
+    words = [build.load(place, typ=I256, align=8) for place in (one, other)]
+    for word, place in zip(words, (other, one), strict=True):
+        build.store(word, place, align=8)
+
+
+def _deep(handler: Handler, depth: ir.Value) -> ir.Value:
+    offset = handler.build.mul(depth, ir.Constant(I64, -WORD))
+    return handler.build.gep(handler.sp, [offset], source_etype=I8)
+
+
 def gas(handler: Handler) -> None:
     handler.push(handler.build.zext(handler.build.add(handler.gas, handler.field("reserve")), I256))
 
 
 STACK: dict[str, Opcode] = {"PUSH": push, "PC": push, "PUSHW": push_wide, "GAS": gas}
+STACK |= {COPY: copy_deep, SWAP: swap_deep}
 SPECIAL = STACK | MEMORY | CONTROL | OUTSIDE

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from llvmlite import ir
 
+from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.native.emit.state import I64, I256, Handler, Opcode
 from fusevm.native.layout import Status
 from fusevm.native.runtime import calls, creations, destruction, frames, outside
@@ -70,9 +72,5 @@ OUTSIDE: dict[str, Opcode] = {
     "CREATE": lambda handler: _call_out(handler, creations.begin_creation, 0),
     "CREATE2": lambda handler: _call_out(handler, creations.begin_creation, 1),
     "SELFDESTRUCT": lambda handler: _call_out(handler, destruction.self_destruct, 0, Status.STOP),
-    "LOG0": lambda handler: _log(handler, 0),
-    "LOG1": lambda handler: _log(handler, 1),
-    "LOG2": lambda handler: _log(handler, 2),
-    "LOG3": lambda handler: _log(handler, 3),
-    "LOG4": lambda handler: _log(handler, 4),
+    **{op.name: partial(_log, topics=op.pops - 2) for op in OPCODES_TABLE if op.is_log},
 }

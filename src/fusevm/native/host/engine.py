@@ -27,7 +27,7 @@ from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.host.questions import Questions
-from fusevm.native.host.surroundings import describe
+from fusevm.native.host.surroundings import tell_surroundings
 from fusevm.native.host.tables import FRAME_SIZE, SLOT_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
 from fusevm.native.host.views import packed, packed_whole
 from fusevm.native.host.world import NativeWorld
@@ -42,8 +42,6 @@ from fusevm.reference.trampoline import begin, end, outcome_of, resume
 from fusevm.schedule.build import Handlers, address_of
 
 SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
-
-CALLS = frozenset(("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2"))
 
 Probe = Callable[[int, NativeFrame], None]  # depth and native frame
 
@@ -176,7 +174,7 @@ class NativeEngine:
         self.codes.bind(context.fork)
         shared = self.tables.shared
         self.tables.limit_memory(context.memory_limit)
-        describe(context, shared)
+        tell_surroundings(self.tables, context)
         hashes = [each[::-1].ljust(WORD, b"\0") for each in context.blob_hashes]
         self._blob_hashes = b"".join(hashes)  # held while native code reads it
         shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
@@ -342,7 +340,7 @@ class NativeEngine:
         event = INSTRUCTIONS[op.name](frame)
         self.tables.shared.epoch += 1
         if event is None:
-            self._give_back(frame, returned=op.name in CALLS)
+            self._give_back(frame, returned=op.calls)
         return event
 
     def _give_back(self, frame: Frame, *, returned: bool) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from fusevm.chain.state import Account as StateAccount
 from fusevm.chain.state import State
+from fusevm.evm.limits import MAX_NONCE
 from fusevm.native.emit.build import Library
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed
@@ -23,7 +24,6 @@ from fusevm.native.layout import (
     WORD,
     Account,
 )
-from fusevm.native.runtime.creations import MAX_NONCE
 
 ADDRESS = Account.offset("address")
 BODY = Account.offset("number")

@@ -19,6 +19,7 @@ from fusevm.schedule.sections import (
     GOES_ON,
     OUTWARD,
     ROLE_ASK,
+    ROLE_DEEP,
     ROLE_DEST,
     ROLE_PC,
     ROLE_PLAIN,
@@ -27,11 +28,13 @@ from fusevm.schedule.sections import (
     Section,
     Token,
     kinds_of,
+    variant_at,
+    variants_of,
 )
 
 _PLAIN_CODE = packed_whole(PlainCode, "code size ops scanned")
 _ORIGIN = packed_whole(Origin, "at pc opens")
-_OP = packed_whole(PlainOp, "handler gas pops delta immediate role ending")
+_OP = packed_whole(PlainOp, "handler gas pops delta immediate role ending operand variants")
 MUCH_WORDS = 1 << 20
 MOST_WORDS = 1 << 23
 
@@ -133,26 +136,32 @@ def plain_form(kind: Kind) -> tuple[str, int]:
         return "PUSH", 1
     if kind.role == ROLE_ASK:
         return "SYNC", 1
-    return kind.name, int(kind.name in OUTWARD)
+    return kind.name, int(kind.role == ROLE_DEEP or kind.name in OUTWARD)
 
 
 def plain_ops(fork: Fork, handlers: Handlers) -> bytes:
-    """What native code must know of each byte."""
-    at = handlers.addresses
-    table: list[bytes] = []
-    for kind in kinds_of(fork, handlers.native):
+    """What native code must know of each byte, then of the variants of those that have any."""
+    at, variants = handlers.addresses, variants_of(fork)
+    ends = _OP.pack(at["INVALID",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, 0)
+    others = [_OP.pack(at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, 0)]
+    for name in ("SECTION", "GASSECTION", "JUMP@", "MORE"):
+        others.append(_OP.pack(at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON, 0, 0))
+    first = 256 + len(others)
+    rows_of = {byte: first + 256 * number for number, byte in enumerate(variants)}
+
+    def row(byte: int, kind: Kind | None) -> bytes:
         if kind is None:
-            table.append(_OP.pack(at["INVALID",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS))
-            continue
+            found = rows_of.get(byte)
+            return _OP.pack(0, 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, found) if found else ends
         name, _ = plain_form(kind)
         role = ROLE_ASK if kind.name in OUTWARD else kind.role  # they may ask Python
         ending = JUMPS if kind.ending == ENDS_BLOCK and kind.name != "JUMPI" else kind.ending
         handler = at[name,] if name else 0
         delta = kind.delta & (1 << 64) - 1
-        table.append(_OP.pack(handler, kind.gas, kind.pops, delta, kind.immediate, role, ending))
-    table.append(_OP.pack(at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS))
-    for name in ("SECTION", "GASSECTION", "JUMP@", "MORE"):
-        table.append(_OP.pack(at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON))
+        return _OP.pack(handler, kind.gas, kind.pops, delta, kind.immediate, role, ending, kind.operand, 0)
+
+    table = [row(byte, kind) for byte, kind in enumerate(kinds_of(fork, handlers.native))] + others
+    table += [ends if kind is None else row(0, kind) for kinds in variants.values() for kind in kinds]
     return b"".join(table)
 
 
@@ -160,7 +169,7 @@ def plain_sections(
     code: bytes, fork: Fork, native: frozenset[str], pc: int = 0, at: int = 2, *, opens: bool = True
 ) -> Iterator[list[Unit]]:
     """The sections of a plain schedule one after another, from the one of that pc and place on."""
-    kinds, end = kinds_of(fork, native), len(code)
+    kinds, variants, end = kinds_of(fork, native), variants_of(fork), len(code)
     while True:
         start, first = pc, "SECTION" if opens else "GASSECTION"
         tokens = [(first, at, pc)]  # names, places and pcs
@@ -168,7 +177,7 @@ def plain_sections(
         gas = 0
         ending = GOES_ON
         while ending == GOES_ON:
-            kind = kinds[code[pc]] if pc < end else None
+            kind = kinds[code[pc]] or variant_at(variants, code, pc) if pc < end else None
             if kind is None:
                 tokens.append(("STOP" if pc >= end else "INVALID", at, pc))
                 at, pc, ending = at + 1, pc + 1, JUMPS
@@ -193,4 +202,4 @@ def plain_sections(
             if pc >= end:
                 return
             skipped = kinds[code[pc]]
-            pc += 1 + (skipped.immediate if skipped else 0)
+            pc += 1 + (skipped.immediate if skipped and skipped.role == ROLE_PUSH else 0)

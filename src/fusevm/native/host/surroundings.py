@@ -1,49 +1,32 @@
-"""What native code is told of the fork, the block and the transaction: one entry per field of the native engine."""
+"""Tells native code the fork's rules and the words of the block and the transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
+import ctypes
+from dataclasses import astuple, fields
+from functools import cache
+from operator import attrgetter
 
 from fusevm.chain.environment import Context
-from fusevm.evm.forks import Fork, Rules
-from fusevm.native.layout import RULES, SURROUNDINGS, Engine
+from fusevm.evm.forks import Fork, Rules, rules_of
+from fusevm.evm.opcodes import BY_NAME, CONTEXT_WORDS
+from fusevm.native.host.tables import Tables
+from fusevm.native.host.views import packed
+from fusevm.native.layout import Engine
 
-_NO_LIMIT = (1 << 64) - 1
-
-
-def _mixed(context: Context) -> int:
-    """What PREVRANDAO answers (EIP-4399)."""
-    return context.block.prev_randao if context.fork >= Fork.PARIS else context.block.difficulty
-
-
-WORDS: dict[str, Callable[[Context], int]] = {
-    "origin": lambda context: int.from_bytes(context.origin, "big"),
-    "gas_price": lambda context: context.gas_price,
-    "coinbase": lambda context: int.from_bytes(context.block.coinbase, "big"),
-    "timestamp": lambda context: context.block.timestamp,
-    "number": lambda context: context.block.number,
-    "prev_randao": _mixed,
-    "gas_limit": lambda context: context.block.gas_limit,
-    "chain_id": lambda context: context.block.chain_id,
-    "base_fee": lambda context: context.block.base_fee,
-    "blob_base_fee": lambda context: context.blob_base_fee,
-}
+_NAMES = [field.name for field in fields(Rules)]
+_RULES = packed(Engine, " ".join(_NAMES))
+_RULES_AT = Engine.offset(_NAMES[0])
+_WORDS = [(field, attrgetter(BY_NAME[name].word.removeprefix("context."))) for name, field in CONTEXT_WORDS.items()]
 
 
-def require_sources(rules: tuple[str, ...], words: tuple[str, ...]) -> None:
-    """Every field of the native engine that Python must fill has a source, and every source a field."""
-    unknown = set(rules) - {field.name for field in fields(Rules)} | set(words) ^ set(WORDS)
-    if unknown:
-        raise TypeError(f"native/layout.py, Engine: {sorted(unknown)} without a source, or a source without a field")
+def tell_surroundings(tables: Tables, context: Context) -> None:
+    ctypes.memmove(tables.address + _RULES_AT, _packed(context.fork), _RULES.size)
+    for field, find in _WORDS:
+        found: bytes | int = find(context)
+        setattr(tables.shared, field, int.from_bytes(found, "big") if isinstance(found, bytes) else found)
 
 
-require_sources(RULES, SURROUNDINGS)
-
-
-def describe(context: Context, engine: Engine) -> None:
-    for name in RULES:
-        rule = getattr(context.rules, name)
-        setattr(engine, name, _NO_LIMIT if rule is None else int(rule))
-    for name, word in WORDS.items():
-        setattr(engine, name, word(context))
+@cache
+def _packed(fork: Fork) -> bytes:
+    return _RULES.pack(*map(int, astuple(rules_of(fork))))

@@ -6,6 +6,8 @@ assignments, arithmetic, comparisons, `and`/`or`/`not`, structs behind pointers,
 `intrinsics`. `for i in range(...)` of numbers known while translating is unrolled, and `i` is such a number in
 its body. To a type checker every word is an `int`.
 
+Functions of `evm.gas` are called as they are: `Formula` translates them for the types of their arguments.
+
 What a function of the subset needs is imported from here. The translation is in `types`, `expressions`, `intrinsics`
 and `statements`, each knowing only those before it; `foreign` says how Python calls what is exported.
 """

@@ -6,6 +6,7 @@ import ast
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
@@ -26,6 +27,8 @@ from fusevm.native.lang.types import (
     is_literal,
     struct_in,
 )
+
+FORMULAS = "fusevm.evm.gas"  # the module whose functions are read as they are
 
 
 class NativeError(TypeError):
@@ -249,7 +252,13 @@ class Expressions(ABC):
             ]
             value = self.build.call(function, arguments)
             return Typed(value, struct_in(result))
+        if isinstance(called, FunctionType) and called.__module__ == FORMULAS:
+            return self._formula(node, called)
         return self._intrinsic(node, called)
+
+    @abstractmethod
+    def _formula(self, node: ast.Call, called: FunctionType) -> Typed:
+        """The call of a plain function that Python runs too, translated for the types of its arguments."""
 
     @abstractmethod
     def _intrinsic(self, node: ast.Call, called: object) -> Typed:

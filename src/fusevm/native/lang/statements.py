@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from types import FunctionType
 
 from llvmlite import ir
 
 from fusevm.native.lang.intrinsics import Intrinsics
-from fusevm.native.lang.types import Function, Kind, Typed, ir_type, is_literal, struct_in
+from fusevm.native.lang.types import Function, Kind, Struct, Typed, Word, constant_of, ir_type, is_literal, struct_in
 
 
 class Translator(Intrinsics):
@@ -34,6 +35,15 @@ class Translator(Intrinsics):
                 self.build.ret_void()
             else:
                 self.build.unreachable()
+
+    def _formula(self, node: ast.Call, called: FunctionType) -> Typed:
+        arguments = [self._typed(argument) for argument in node.args]
+        formula = Formula(called, arguments)
+        values = [
+            constant_of(ir_type(kind), each.value) if is_literal(each.value) else each.value
+            for each, kind in zip(arguments, formula.kinds, strict=True)
+        ]
+        return Typed(self.build.call(formula.define(self.module), values))
 
     def _statements(self, nodes: list[ast.stmt]) -> None:
         for node in nodes:
@@ -155,6 +165,52 @@ class Translator(Intrinsics):
             self.build.position_at_end(following)
         self.build.branch(after)
         self.build.position_at_end(after)
+
+
+class Formula(Function):
+    """A plain function read for arguments of these types. Annotations tell what has the result's type.
+
+    Numbers known while translating take the type of an argument with the same annotation, 64 bits if there is none.
+    """
+
+    def __init__(self, function: FunctionType, arguments: list[Typed]) -> None:
+        super().__init__(function)
+        names = list(function.__annotations__.items())
+        known = {
+            kind: Word(argument.value.type.width)
+            for (_, kind), argument in zip(names, arguments, strict=False)
+            if argument.kind is None and not is_literal(argument.value)
+        }
+        kinds = {"bool": Word(1), **known}
+        self.kinds: list[Kind] = [
+            _struct_of(argument) or (kinds.get(kind, Word(64)) if is_literal(argument.value) else known[kind])
+            for (_, kind), argument in zip(names, arguments, strict=False)
+        ]
+        self.result = kinds.get(function.__annotations__["return"], Word(64))
+
+    def signature(self) -> tuple[list[tuple[str, Kind]], Kind | None]:
+        names = [name for name in self.function.__annotations__ if name != "return"]
+        return list(zip(names, self.kinds, strict=True)), self.result
+
+    @property
+    def symbol(self) -> str:
+        parts = [kind.__name__ if isinstance(kind, type) else str(kind) for kind in self.kinds]
+        return "_".join(["fusevm_gas", self.name, *parts])
+
+    def define(self, module: ir.Module) -> ir.Function:
+        found = module.globals.get(self.symbol)
+        if found is not None:
+            return found
+        function = self.declare(module)
+        function.linkage = "internal"
+        for attribute in ("alwaysinline", "nounwind"):
+            function.attributes.add(attribute)
+        Translator(self, function, *self.signature()).translate()
+        return function
+
+
+def _struct_of(argument: Typed) -> type[Struct] | None:
+    return argument.kind if isinstance(argument.kind, type) else None
 
 
 def _loaded(target: ast.expr) -> ast.expr:

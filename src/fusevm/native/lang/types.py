@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, ClassVar, TypeGuard
 
@@ -63,12 +64,16 @@ else:
 
 
 class Struct(_Place):
-    """A layout in memory: annotated fields one after another, each aligned to eight bytes."""
+    """A layout in memory: annotated fields one after another, each aligned to eight bytes.
+
+    After them come the fields of a dataclass it may have as a base, numbers of 64 bits, and those `words` of 256 that
+    are not declared.
+    """
 
     _fields: ClassVar[dict[str, tuple[int, Kind]]]
     _size: ClassVar[int]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, words: Iterable[str] = ()) -> None:
         offset = 0
         cls._fields = {}
         scope = vars(inspect.getmodule(cls))
@@ -78,6 +83,18 @@ class Struct(_Place):
             kind = eval(annotation, scope) if isinstance(annotation, str) else annotation
             cls._fields[name] = (offset, kind)
             offset += (size_of(kind) + 7) // 8 * 8
+        for base in filter(is_dataclass, cls.__bases__):  # its fields too, as numbers
+            for field in fields(base):
+                if field.name in cls._fields:
+                    raise TypeError(f"{cls.__name__} declares {field.name} more than once")
+                cls._fields[field.name] = (offset, Word(64))
+                offset += 8
+        for name in words:
+            if name not in cls._fields:
+                cls._fields[name] = (offset, Word(256))
+                offset += 32
+            elif size_of(cls._fields[name][1]) != 32:
+                raise TypeError(f"{cls.__name__} declares {name} more than once")
         cls._size = offset
 
     @classmethod

@@ -6,6 +6,8 @@ which does the instruction as the reference tier does.
 
 from __future__ import annotations
 
+from fusevm.evm.gas import call_cost, cold_account_cost, delegation_cost, identity_cost, most_given
+from fusevm.evm.limits import CALL_DEPTH_LIMIT
 from fusevm.native.lang import (
     bswap,
     call_pointer,
@@ -36,18 +38,15 @@ from fusevm.native.layout import (
 from fusevm.native.runtime.creations import end_creation
 from fusevm.native.runtime.frames import (
     ASK_PYTHON,
-    CALL_VALUE,
-    DEPTH_LIMIT,
     DONE,
     FRAME_REST,
     FRAME_SIZE,
     answer,
     child_of,
 )
-from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow, word_count
+from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow
 from fusevm.native.runtime.outside import (
     ADDRESS_MASK,
-    NEW_ACCOUNT,
     find_account,
     forget_all,
     is_alive,
@@ -57,7 +56,7 @@ from fusevm.native.runtime.outside import (
     warm,
 )
 from fusevm.native.runtime.plain import land, write_on
-from fusevm.native.runtime.storage import STIPEND, forget, revert_to
+from fusevm.native.runtime.storage import forget, revert_to
 
 IDENTITY = 4
 STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, INVALID_JUMP, RETURNDATA, CALLING, MORE = (
@@ -109,26 +108,19 @@ def begin_call(frame: NativeFrame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u6
         revert_to(engine, mark)  # whoever looks for the reason must find the accounts as they were
         return gas
     available = gas + frame.reserve
+    given = most_given(engine, available)
     requested = load(u256, top - 32)
-    if engine.all_but_64th == 0 and requested > u256(available):
+    if requested < u256(given):
+        given = u64(requested)
+    elif requested != u256(given) and engine.all_but_64th == 0:
         revert_to(engine, mark)
         return FAILED
-    given = handed_on(engine, available, requested)
     frame.ip = ip
     frame.sp = args - 128
     frame.returned_size = 0
     frame.call_offset = start_of(args - 96)
     frame.call_size = clamp(load(u256, args - 128))
     return enter(engine, frame, gas, given, args, account, runner, value, kind)
-
-
-@inlined
-def handed_on(engine: Engine, available: u64, requested: u256) -> u64:
-    """The gas a callee gets: what is requested, but no more than all but a 64th, from EIP-150 on."""
-    most = available - (available >> 6)
-    if engine.all_but_64th == 0 or requested < u256(most):
-        return u64(requested)
-    return most
 
 
 @inlined
@@ -146,13 +138,13 @@ def enter(
     """A call that is paid for: the child frame, or the answer where no code runs."""
     stipend: u64 = 0
     if value != 0:
-        stipend = STIPEND
+        stipend = engine.call_stipend
         own = Account(find_account(engine, frame.address))
         if own == 0:
             return BROKEN
         if own.balance < value:
             return answer(frame, gas + stipend, 0)
-    if frame.depth >= DEPTH_LIMIT:
+    if frame.depth >= CALL_DEPTH_LIMIT:
         return answer(frame, gas + stipend, 0)
     if (account.flags & ACCOUNT_PRECOMPILE) != 0:
         return call_precompile(frame, gas, given, account, start_of(args - 32), clamp(load(u256, args - 64)))
@@ -193,7 +185,8 @@ def must_ask(frame: NativeFrame, gas: u64, account: Account, runner: Account, va
         return 0
     if (account.flags & ACCOUNT_PRECOMPILE) != 0:
         return 1
-    if gas < CALL_VALUE and frame.reserve != 0:  # stipends must not keep a slice alive: it is time for the clock
+    # Stipends must not keep a slice alive: it is time for the clock.
+    if gas < Engine(frame.engine).call_value and frame.reserve != 0:
         return 1
     if kind != CALL:
         return 0
@@ -213,24 +206,21 @@ def pay_call(frame: NativeFrame, gas: u64, args: ptr, account: Account, runner: 
     if slt(gas, 0):
         return gas
     if (account.flags & ACCOUNT_WARM) == 0:
-        gas = charge(frame, gas, engine.cold_account - engine.warm_access)
+        gas = charge(frame, gas, cold_account_cost(engine))
         if slt(gas, 0):
             return gas
         if warm(engine, account) == 0:
             return CAPPED
     if value != 0:
-        price: u64 = CALL_VALUE
-        if kind == CALL and is_alive(account) == 0:
-            price = CALL_VALUE + NEW_ACCOUNT
-        gas = charge(frame, gas, price)
+        creates = u64(kind == CALL and is_alive(account) == 0)
+        gas = charge(frame, gas, call_cost(engine, 1, creates))
         if slt(gas, 0):
             return gas
     if (account.flags & ACCOUNT_DELEGATED) == 0:
         return gas
-    if (runner.flags & ACCOUNT_WARM) != 0:
-        return charge(frame, gas, engine.warm_access)
-    gas = charge(frame, gas, engine.cold_account)
-    if not slt(gas, 0) and warm(engine, runner) == 0:
+    cold = u64((runner.flags & ACCOUNT_WARM) == 0)
+    gas = charge(frame, gas, delegation_cost(engine, cold))
+    if not slt(gas, 0) and cold != 0 and warm(engine, runner) == 0:
         return CAPPED
     return gas
 
@@ -280,7 +270,7 @@ def call_precompile(frame: NativeFrame, gas: u64, given: u64, account: Account, 
     engine = Engine(frame.engine)
     data: ptr = frame.memory + in_offset
     if account.address == IDENTITY:
-        price = word_count(in_size) * 3 + 15
+        price = identity_cost(in_size)
         engine.answer_size = in_size
         engine.answer_gas = given - price
         if price > given:

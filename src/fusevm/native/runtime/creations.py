@@ -6,6 +6,8 @@ new contracts when it must act itself, or when all is over; until then the journ
 
 from __future__ import annotations
 
+from fusevm.evm.gas import creation_cost, deposit_cost, most_given
+from fusevm.evm.limits import CALL_DEPTH_LIMIT, MAX_NONCE
 from fusevm.native.lang import bswap, call_pointer, clz, copy, load, local, native, ptr, slt, store, u8, u64, u256
 from fusevm.native.layout import (
     ACCOUNT_ALIVE,
@@ -27,15 +29,12 @@ from fusevm.native.layout import (
     Status,
     Undo,
 )
-from fusevm.native.runtime.frames import ASK_PYTHON, DEPTH_LIMIT, DONE, FRAME_SIZE, answer, child_of
+from fusevm.native.runtime.frames import ASK_PYTHON, DONE, FRAME_SIZE, answer, child_of
 from fusevm.native.runtime.keccak import keccak256_word
-from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow, word_count
+from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow
 from fusevm.native.runtime.outside import ADDRESS_MASK, EMPTY_CODE_HASH, find_account, set_balance, set_nonce, warm
 from fusevm.native.runtime.storage import account_entry, folded, journal_full, mark_dirty, revert_to
 
-MAX_NONCE = (1 << 64) - 1
-HASH_WORD = 6
-DEPOSIT_BYTE = 200
 INIT_CODE_SIZE = InitCode.byte_size()
 RETURN, REVERT, OUT_OF_GAS, CAP, ERROR = Status.RETURN, Status.REVERT, Status.OUT_OF_GAS, Status.CAP, Status.ERROR
 STOP = Status.STOP
@@ -57,7 +56,7 @@ def begin_creation(frame: NativeFrame, gas: u64, top: ptr, salted: u64, ip: ptr)
         return gas
     if size > engine.max_initcode_size:
         return FAILED
-    gas = charge(frame, gas, (engine.initcode_word + salted * HASH_WORD) * word_count(size))
+    gas = charge(frame, gas, creation_cost(engine, salted, size))
     if slt(gas, 0):
         return gas
     maker = Account(find_account(engine, frame.address))
@@ -68,7 +67,7 @@ def begin_creation(frame: NativeFrame, gas: u64, top: ptr, salted: u64, ip: ptr)
     frame.returned_size = 0
     frame.call_offset = 0
     frame.call_size = 0
-    if maker.balance < value or maker.nonce == MAX_NONCE or frame.depth >= DEPTH_LIMIT:
+    if maker.balance < value or maker.nonce == MAX_NONCE or frame.depth >= CALL_DEPTH_LIMIT:
         return answer(frame, gas, u256(0))
     if size == 0:
         offset = 0
@@ -88,7 +87,7 @@ def begin_creation(frame: NativeFrame, gas: u64, top: ptr, salted: u64, ip: ptr)
         return CAPPED
     available = gas + frame.reserve
     mark = engine.journal_count
-    child = NativeFrame(child_of(frame, gas, available - (available >> 6), mark))
+    child = NativeFrame(child_of(frame, gas, most_given(engine, available), mark))
     if account.nonce != 0 or account.code_size != 0 or (account.flags & ACCOUNT_STORED) != 0:
         return answer(frame, frame.gas, u256(0))  # a collision takes the gas it was given
     if make_account(engine, account) == 0 or account.balance + value < value:
@@ -258,7 +257,7 @@ def deposit(engine: Engine, child: NativeFrame, code: ptr, size: u64) -> u64:
         return STOP
     if engine.rejects_ef_code != 0 and u64(load(u8, code)) == 0xEF:
         return OUT_OF_GAS
-    gas = charge(child, child.gas, size * DEPOSIT_BYTE)
+    gas = charge(child, child.gas, deposit_cost(engine, size))
     if slt(gas, 0) or size > engine.max_code_size:
         return OUT_OF_GAS
     account = Account(find_account(engine, child.address))

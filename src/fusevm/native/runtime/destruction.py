@@ -5,6 +5,7 @@ Python does it where an account is created before EIP-161, an empty one is touch
 
 from __future__ import annotations
 
+from fusevm.evm.gas import selfdestruct_cost
 from fusevm.native.lang import load, native, ptr, slt, u64, u256
 from fusevm.native.layout import (
     ACCOUNT_CREATED,
@@ -22,7 +23,6 @@ from fusevm.native.runtime.frames import ASK_PYTHON, DONE
 from fusevm.native.runtime.memory import BROKEN, CAPPED, STATIC, charge
 from fusevm.native.runtime.outside import (
     ADDRESS_MASK,
-    NEW_ACCOUNT,
     find_account,
     is_alive,
     is_creatable,
@@ -52,13 +52,9 @@ def self_destruct(frame: NativeFrame, gas: u64, top: ptr, _kind: u64, _ip: ptr) 
         return ASK_PYTHON
     if (own.flags & ACCOUNT_NEW) != 0 or heir.balance + balance < balance:
         return ASK_PYTHON
-    price: u64 = 0
     cold = u64(engine.access_sets != 0 and (heir.flags & ACCOUNT_WARM) == 0)
-    if cold != 0:
-        price = engine.cold_account
-    if balance != 0 and is_alive(heir) == 0:
-        price += NEW_ACCOUNT
-    gas = charge(frame, gas, price)
+    creates = u64(balance != 0 and is_alive(heir) == 0)
+    gas = charge(frame, gas, selfdestruct_cost(engine, cold, creates))
     if slt(gas, 0):
         return gas
     if cold != 0 and warm(engine, heir) == 0:

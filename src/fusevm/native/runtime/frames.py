@@ -9,8 +9,6 @@ ASK_PYTHON = 0
 DONE = 1
 FRAME_SIZE = NativeFrame.byte_size()
 FRAME_REST = NativeFrame.offset("ip")  # from here on it goes with the code
-DEPTH_LIMIT = 1024
-CALL_VALUE = 9_000
 
 
 @inlined

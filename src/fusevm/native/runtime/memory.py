@@ -6,6 +6,7 @@ not enough. Gas is handed out in slices, so what is short may still be in the fr
 
 from __future__ import annotations
 
+from fusevm.evm.gas import copy_cost, exponent_cost, growth_cost, keccak_cost, words_of
 from fusevm.native.lang import (
     bswap,
     clz,
@@ -71,11 +72,6 @@ def clamp(word: u256) -> u64:
     return low
 
 
-@inlined
-def memory_cost(words: u64) -> u128:
-    return u128(words) * 3 + ((u128(words) * u128(words)) >> 9)
-
-
 @native
 def grow(frame: NativeFrame, gas: u64, offset: u64, size: u64) -> u64:
     """Pays for memory up to offset + size and clears what is new."""
@@ -86,8 +82,8 @@ def grow(frame: NativeFrame, gas: u64, offset: u64, size: u64) -> u64:
         return gas
     if end >= HUGE:
         return FAILED
-    words = (end + 31) >> 5
-    cost = memory_cost(words) - memory_cost(frame.memory_size >> 5)
+    words = words_of(end)
+    cost = growth_cost(u128(frame.memory_size >> 5), u128(words))
     if (cost >> 64) != 0:
         return FAILED
     gas = charge(frame, gas, u64(cost))
@@ -105,17 +101,12 @@ def grow(frame: NativeFrame, gas: u64, offset: u64, size: u64) -> u64:
     return gas
 
 
-@inlined
-def word_count(size: u64) -> u64:
-    return (size + 31) >> 5
-
-
 @native
 def hash_memory(frame: NativeFrame, gas: u64, offset: u256, size: u256, out: ptr) -> u64:
     """KECCAK256, its dynamic gas included."""
     length = clamp(size)
     start = clamp(offset)
-    gas = charge(frame, gas, word_count(length) * 6)
+    gas = charge(frame, gas, keccak_cost(Engine(frame.engine), length))
     if slt(gas, 0):
         return gas
     gas = grow(frame, gas, start, length)
@@ -124,7 +115,7 @@ def hash_memory(frame: NativeFrame, gas: u64, offset: u256, size: u256, out: ptr
     if length == 0:
         start = 0
     store(out, 0, keccak256_word(frame.memory + start, length))
-    return hasten(frame, gas, word_count(length))
+    return hasten(frame, gas, words_of(length))
 
 
 @native
@@ -132,7 +123,7 @@ def copy_padded(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256,
     """CALLDATACOPY and CODECOPY: zeros past the source's end."""
     length = clamp(size)
     target = clamp(to)
-    gas = charge(frame, gas, word_count(length) * 3)
+    gas = charge(frame, gas, copy_cost(Engine(frame.engine), length))
     if slt(gas, 0):
         return gas
     gas = grow(frame, gas, target, length)
@@ -165,7 +156,7 @@ def copy_memory(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256)
     length = clamp(size)
     target = clamp(to)
     begin = clamp(start)
-    gas = charge(frame, gas, word_count(length) * 3)
+    gas = charge(frame, gas, copy_cost(Engine(frame.engine), length))
     if slt(gas, 0):
         return gas
     furthest = target
@@ -214,5 +205,4 @@ def set_output(frame: NativeFrame, gas: u64, offset: u256, size: u256) -> u64:
 @inlined
 def exponent_gas(frame: NativeFrame, gas: u64, exponent: u256) -> u64:
     engine = Engine(frame.engine)
-    size = (u64(263) - u64(clz(exponent))) >> 3
-    return charge(frame, gas, engine.exp_byte * size)
+    return charge(frame, gas, exponent_cost(engine, u64(256) - u64(clz(exponent))))

@@ -6,6 +6,7 @@ balance, which are kept and undone here.
 
 from __future__ import annotations
 
+from fusevm.evm.gas import cold_account_cost, log_cost
 from fusevm.native.lang import (
     call_pointer,
     copy,
@@ -46,7 +47,6 @@ BLOCK_HASH_SIZE = BlockHash.byte_size()
 LOG_HEADER_SIZE = LogHeader.byte_size()
 ADDRESS_MASK = (1 << 160) - 1
 EMPTY_CODE_HASH = 0xC5D2460186F7233C927E7DB2DCC703C0E500B653CA82273B7BFAD8045D85A470
-NEW_ACCOUNT = 25_000
 MUCH = 1 << 20  # bytes of logs
 ACCOUNTS_AT_HAND = 1 << 14  # kept of those that were only looked at, before EIP-2929 had them paid for
 
@@ -56,7 +56,7 @@ def pay_log(frame: NativeFrame, gas: u64, offset: u256, size: u256) -> u64:
     """What LOG0 to LOG4 cost beside their static gas."""
     if frame.static != 0:
         return STATIC
-    gas = charge(frame, gas, clamp(size) * 8)
+    gas = charge(frame, gas, log_cost(Engine(frame.engine), clamp(size)))
     if slt(gas, 0):
         return gas
     return grow(frame, gas, clamp(offset), clamp(size))
@@ -171,7 +171,7 @@ def may_visit(frame: NativeFrame, gas: u64, address: u256) -> u64:
     so whatever it left there would be free.
     """
     engine = Engine(frame.engine)
-    if engine.access_sets == 0 or gas + frame.reserve >= engine.cold_account - engine.warm_access:
+    if engine.access_sets == 0 or gas + frame.reserve >= cold_account_cost(engine):
         return DONE
     account = Account(known_account(engine, address, hash_key(engine, 0, address)))
     if account != 0:
@@ -281,7 +281,7 @@ def visit(frame: NativeFrame, gas: u64, address: u256) -> u64:
         return BROKEN
     if (account.flags & ACCOUNT_WARM) != 0:
         return gas
-    gas = charge(frame, gas, engine.cold_account - engine.warm_access)
+    gas = charge(frame, gas, cold_account_cost(engine))
     if not slt(gas, 0) and warm(engine, account) == 0:
         return CAPPED
     return gas

@@ -11,6 +11,7 @@ none or nobody has looked, KNOWN where there is one, else the number of the word
 from __future__ import annotations
 
 from fusevm.evm.bytecode import JUMPDEST, PUSH0
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.native.lang import (
     Struct,
     bswap,
@@ -26,10 +27,19 @@ from fusevm.native.lang import (
     u32,
     u64,
     u256,
+    unlikely,
 )
 from fusevm.native.layout import Engine, NativeFrame, PlainOp, Status
-from fusevm.schedule.build import STACK_LIMIT
-from fusevm.schedule.sections import ENDS_BLOCK, ENDS_SECTION, GOES_ON, ROLE_ASK, ROLE_DEST, ROLE_PC, ROLE_PUSH
+from fusevm.schedule.sections import (
+    ENDS_BLOCK,
+    ENDS_SECTION,
+    GOES_ON,
+    ROLE_ASK,
+    ROLE_DEEP,
+    ROLE_DEST,
+    ROLE_PC,
+    ROLE_PUSH,
+)
 
 CHUNK = 256  # bytes of code written at a time: a section of these costs less than 32 bits of gas
 CHUNK_WORDS = 6 * CHUNK + 64  # at most: two sections' two, a handler and its operand for each byte, and the way on
@@ -119,9 +129,13 @@ def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
 @inlined
 def op_at(plain: PlainCode, pc: u64) -> ptr:
     """What stands at a pc; past the code's end, END."""
+    number: u64 = END
     if pc < plain.size:
-        return plain.ops + u64(load(u8, plain.code, pc)) * OP_SIZE
-    return plain.ops + END * OP_SIZE
+        number = u64(load(u8, plain.code, pc))
+        variants = PlainOp(plain.ops + number * OP_SIZE).variants
+        if unlikely(variants != 0):
+            number = variants + u64(pushed(plain.code, plain.size, pc + 1, 1))
+    return plain.ops + number * OP_SIZE
 
 
 @inlined
@@ -184,6 +198,8 @@ def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -
             draft.count += 4
     elif op.role == ROLE_ASK or op.role == ROLE_PC:
         put(words, draft, pc)
+    elif op.role == ROLE_DEEP:
+        put(words, draft, op.operand)
 
 
 @inlined

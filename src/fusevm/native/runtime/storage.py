@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusevm.evm.gas import cold_slot_cost, sstore_cost, sstore_is_starved, sstore_refund
 from fusevm.native.lang import (
     call_pointer,
     exported,
@@ -40,10 +41,8 @@ from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge
 
 SLOT_SIZE = StorageSlot.byte_size()
 UNDO_SIZE = Undo.byte_size()
-SSTORE_SET = 20_000
 SLOTS_AT_HAND = 1 << 14
 MANY = 1 << 15  # entries of a table from which on it is heavy
-STIPEND = 2_300
 
 
 @inlined
@@ -197,7 +196,7 @@ def storage_load(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
     if slot == 0:
         return BROKEN
     if engine.access_sets != 0 and (slot.flags & SLOT_WARM) == 0:
-        gas = charge(frame, gas, engine.cold_sload - engine.warm_access)
+        gas = charge(frame, gas, cold_slot_cost(engine))
         if slt(gas, 0):
             return gas
         if journal_full(engine) != 0:
@@ -213,47 +212,19 @@ def storage_load(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
 
 @native
 def storage_store(frame: NativeFrame, gas: u64, key: u256, value: u256) -> u64:
-    """SSTORE: EIP-2200 and its successors, or the plain rule before (reference: sstore_cost)."""
     engine = Engine(frame.engine)
     if frame.static != 0:
         return STATIC
-    if engine.sstore_sentry != 0 and gas + frame.reserve <= STIPEND:
+    if sstore_is_starved(engine, gas + frame.reserve):
         return FAILED
     slot = StorageSlot(find_slot(frame, frame.account, key))
     if slot == 0:
         return BROKEN
-    cost: u64 = engine.sstore_noop
-    refund: u64 = 0
     current = slot.value
     original = slot.original
-    clear = engine.sstore_clear_refund
-    if engine.net_sstore == 0:
-        cost = engine.sstore_reset
-        if value != 0 and current == 0:
-            cost = SSTORE_SET
-        if value == 0 and current != 0:
-            refund = clear
-    elif current != value:
-        if original == current:
-            if original == 0:
-                cost = SSTORE_SET
-            else:
-                cost = engine.sstore_reset
-                if value == 0:
-                    refund = clear
-        else:
-            if original != 0:
-                if current == 0:
-                    refund -= clear
-                elif value == 0:
-                    refund = clear
-            if original == value:
-                if original == 0:
-                    refund += SSTORE_SET - engine.sstore_noop
-                else:
-                    refund += engine.sstore_reset - engine.sstore_noop
     cold = u64(engine.access_sets != 0 and (slot.flags & SLOT_WARM) == 0)
-    gas = charge(frame, gas, cost + cold * engine.cold_sload)
+    refund = sstore_refund(engine, original, current, value)
+    gas = charge(frame, gas, sstore_cost(engine, original, current, value, cold))
     if slt(gas, 0):
         return gas
     engine.refund += refund

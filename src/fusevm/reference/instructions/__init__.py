@@ -14,6 +14,7 @@ from typing import NamedTuple, NoReturn
 
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import opcodes_of
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import arithmetic as words
@@ -30,8 +31,6 @@ INSTRUCTIONS: dict[str, Instruction] = {
     **stack.INSTRUCTIONS,
     **calls.INSTRUCTIONS,
 }
-
-STACK_LIMIT = 1024
 
 
 class Entry(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fusevm.evm.gas import exponent_cost
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.reference.frame import Frame
@@ -41,7 +42,7 @@ _BY_ARITY = {1: _unary, 2: _binary, 3: _ternary}
 def _exp(frame: Frame) -> None:
     stack = frame.stack
     base, exponent = stack.pop(), stack.pop()
-    frame.charge(frame.context.rules.exp_byte * ((exponent.bit_length() + 7) // 8))
+    frame.charge(exponent_cost(frame.context.rules, exponent.bit_length()))
     stack.append(INTEGER_MEANINGS["EXP"](base, exponent))
 
 

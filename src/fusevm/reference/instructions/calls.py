@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import Message
+from fusevm.evm.gas import call_cost, creation_cost, delegation_cost, most_given
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
-from fusevm.reference.frame import Frame, words_of
+from fusevm.evm.limits import CALL_DEPTH_LIMIT, MAX_NONCE
+from fusevm.reference.frame import Frame
 from fusevm.reference.instructions.environment import charge_cold_account, to_address
-from fusevm.reference.instructions.memory import KECCAK_WORD
-from fusevm.reference.instructions.storage import STIPEND
-
-CALL_DEPTH_LIMIT = 1024
-CALL_VALUE = 9_000
-NEW_ACCOUNT = 25_000
-MAX_NONCE = (1 << 64) - 1
 
 
 def _call(frame: Frame) -> Frame | None:
@@ -63,22 +58,22 @@ def _enter(
     frame.expand(out_offset, out_size)
     charge_cold_account(frame, to)
     moved = value if transfers else 0
-    if moved:
-        frame.charge(CALL_VALUE)
+    creates = False
     if pays_new_account:
-        new = value and state.is_dead(to) if rules.call_new_account_if_dead else not state.exists(to)
-        if new:
-            frame.charge(NEW_ACCOUNT)
+        creates = bool(value) and state.is_dead(to) if rules.call_new_account_if_dead else not state.exists(to)
+    if moved or creates:
+        frame.charge(call_cost(rules, bool(moved), creates))
     delegate = state.delegate_of(to) if rules.delegation else None
     if delegate is not None:
-        frame.charge(rules.warm_access if state.is_warm(delegate) else rules.cold_account)
+        frame.charge(delegation_cost(rules, not state.is_warm(delegate)))
         state.warm_address(delegate)
-    given = _child_gas(frame, requested)
+    # Before EIP-150, asking for more than there is was out of gas.
+    given = min(requested, most_given(rules, frame.gas)) if rules.all_but_64th else requested
     frame.charge(given)
     if value and pays_new_account:
         frame.forbid_static("CALL with value")
     if moved:
-        given += STIPEND
+        given += rules.call_stipend
 
     frame.returndata = b""
     if moved > state.account(frame.message.address).balance or frame.message.depth >= CALL_DEPTH_LIMIT:
@@ -102,13 +97,6 @@ def _enter(
     return Frame(message, state, frame.context)
 
 
-def _child_gas(frame: Frame, requested: int) -> int:
-    """All but one 64th at most, since EIP-150; before it, asking for more than there is was out of gas."""
-    if frame.context.rules.all_but_64th:
-        return min(requested, frame.gas - frame.gas // 64)
-    return requested
-
-
 def _create(frame: Frame) -> Frame | None:
     return _begin_creation(frame, salted=False)
 
@@ -123,8 +111,8 @@ def _begin_creation(frame: Frame, *, salted: bool) -> Frame | None:
     salt = stack.pop() if salted else 0
 
     frame.expand(offset, size)
-    frame.charge((rules.initcode_word + (KECCAK_WORD if salted else 0)) * words_of(size))
-    if rules.max_initcode_size is not None and size > rules.max_initcode_size:
+    frame.charge(creation_cost(rules, salted, size))
+    if size > rules.max_initcode_size:
         raise ExceptionalHalt(HaltReason.INITCODE_TOO_LARGE, f"{size} bytes")
     frame.forbid_static("CREATE2" if salted else "CREATE")
 
@@ -134,7 +122,7 @@ def _begin_creation(frame: Frame, *, salted: bool) -> Frame | None:
         stack.append(0)
         return None
     initcode = frame.read(offset, size)
-    given = frame.gas - frame.gas // 64 if rules.all_but_64th else frame.gas
+    given = most_given(rules, frame.gas)
     frame.charge(given)
     address = create2_address(creator, salt, initcode) if salted else create_address(creator, account.nonce)
     state.warm_address(address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fusevm.chain.outcome import check_room
+from fusevm.evm.gas import selfdestruct_cost
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.reference.frame import Frame
 
@@ -56,14 +57,14 @@ def _selfdestruct(frame: Frame) -> Frame:
     state, rules, address = frame.state, frame.context.rules, frame.message.address
     beneficiary = frame.stack.pop().to_bytes(32, "big")[12:]
     balance = state.account(address).balance
-    if rules.access_sets and not state.is_warm(beneficiary):
-        frame.charge(rules.cold_account)
-        state.warm_address(beneficiary)
+    cold = rules.access_sets and not state.is_warm(beneficiary)
     if rules.call_new_account_if_dead:
-        if balance and state.is_dead(beneficiary):
-            frame.charge(25_000)
-    elif rules.selfdestruct_new_account and not state.exists(beneficiary):
-        frame.charge(25_000)
+        creates = bool(balance) and state.is_dead(beneficiary)
+    else:
+        creates = rules.selfdestruct_new_account and not state.exists(beneficiary)
+    frame.charge(selfdestruct_cost(rules, cold, creates))
+    if cold:
+        state.warm_address(beneficiary)
     if rules.selfdestruct_refund and address not in state.destroyed:
         state.add_refund(rules.selfdestruct_refund)
     frame.forbid_static("SELFDESTRUCT")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fusevm.evm.forks import Fork
+from fusevm.evm.gas import cold_account_cost
+from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions.memory import copy_padded
 
@@ -24,10 +25,11 @@ def to_address(word: int) -> bytes:
     return word.to_bytes(32, "big")[12:]
 
 
-def _prevrandao(frame: Frame) -> int:
-    """DIFFICULTY until the merge made it PREVRANDAO (EIP-4399)."""
-    block = frame.context.block
-    return block.prev_randao if frame.context.fork >= Fork.PARIS else block.difficulty
+def _word(path: str) -> Callable[[Frame], None]:
+    """Pushes the attribute of the frame that the opcode table names, compiled to run as if it were written here."""
+    source = f"lambda frame: frame.stack.append(x if (x := frame.{path}).__class__ is int else number(x))"
+    instruction: Callable[[Frame], None] = eval(source, {"number": number})
+    return instruction
 
 
 def _calldataload(frame: Frame) -> None:
@@ -48,7 +50,7 @@ def charge_cold_account(frame: Frame, address: bytes) -> None:
     """EIP-2929: the first look at an address in a transaction costs more."""
     rules = frame.context.rules
     if rules.access_sets and not frame.state.is_warm(address):
-        frame.charge(rules.cold_account - rules.warm_access)
+        frame.charge(cold_account_cost(rules))
         frame.state.warm_address(address)
 
 
@@ -79,24 +81,12 @@ def _extcodecopy(frame: Frame) -> None:
 
 
 INSTRUCTIONS = {
-    "ADDRESS": _asks(lambda frame: number(frame.message.address)),
-    "ORIGIN": _asks(lambda frame: number(frame.context.origin)),
-    "CALLER": _asks(lambda frame: number(frame.message.caller)),
-    "CALLVALUE": _asks(lambda frame: frame.message.value),
+    **{op.name: _word(op.word) for op in OPCODES_TABLE if op.word},
     "CALLDATALOAD": _calldataload,
     "CALLDATASIZE": _asks(lambda frame: len(frame.message.data)),
     "CODESIZE": _asks(lambda frame: len(frame.message.code)),
-    "GASPRICE": _asks(lambda frame: frame.context.gas_price),
     "RETURNDATASIZE": _asks(lambda frame: len(frame.returndata)),
-    "COINBASE": _asks(lambda frame: number(frame.context.block.coinbase)),
-    "TIMESTAMP": _asks(lambda frame: frame.context.block.timestamp),
-    "NUMBER": _asks(lambda frame: frame.context.block.number),
-    "PREVRANDAO": _asks(_prevrandao),
-    "GASLIMIT": _asks(lambda frame: frame.context.block.gas_limit),
-    "CHAINID": _asks(lambda frame: frame.context.block.chain_id),
     "SELFBALANCE": _asks(lambda frame: frame.state.account(frame.message.address).balance),
-    "BASEFEE": _asks(lambda frame: frame.context.block.base_fee),
-    "BLOBBASEFEE": _asks(lambda frame: frame.context.blob_base_fee),
     "BLOCKHASH": _blockhash,
     "BLOBHASH": _blobhash,
     "BALANCE": _balance,

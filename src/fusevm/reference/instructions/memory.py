@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fusevm.chain.outcome import check_time
+from fusevm.evm.gas import copy_cost, keccak_cost
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.keccak import keccak256, keccak256_of
-from fusevm.reference.frame import Frame, words_of
+from fusevm.reference.frame import Frame
 
-COPY_WORD = 3
-KECCAK_WORD = 6
 PIECE = 1 << 20  # bytes hashed at a time: 6 ms
 
 
@@ -38,14 +37,14 @@ def _msize(frame: Frame) -> None:
 
 def _mcopy(frame: Frame) -> None:
     to, source, size = frame.stack.pop(), frame.stack.pop(), frame.stack.pop()
-    frame.charge(COPY_WORD * words_of(size))
+    frame.charge(copy_cost(frame.context.rules, size))
     frame.expand(max(to, source), size)
     frame.write(to, frame.read(source, size))
 
 
 def _keccak256(frame: Frame) -> None:
     offset, size = frame.stack.pop(), frame.stack.pop()
-    frame.charge(KECCAK_WORD * words_of(size))
+    frame.charge(keccak_cost(frame.context.rules, size))
     frame.expand(offset, size)
     hashed = keccak256(frame.read(offset, size)) if size <= PIECE else keccak256_of(_pieces(frame, offset, size))
     frame.stack.append(int.from_bytes(hashed, "big"))
@@ -62,7 +61,7 @@ def _pieces(frame: Frame, offset: int, size: int) -> Iterator[memoryview]:
 def copy_padded(frame: Frame, source: bytes) -> None:
     """Pops to, from, size; copies, reading zeros past the source's end."""
     to, start, size = frame.stack.pop(), frame.stack.pop(), frame.stack.pop()
-    frame.charge(COPY_WORD * words_of(size))
+    frame.charge(copy_cost(frame.context.rules, size))
     frame.expand(to, size)
     frame.write(to, source[start : start + size].ljust(size, b"\0"))
 
@@ -77,7 +76,7 @@ def _copying(source: Callable[[Frame], bytes]) -> Callable[[Frame], None]:
 def _returndatacopy(frame: Frame) -> None:
     """Alone among the copies, it may not read past the end (EIP-211)."""
     to, start, size = frame.stack.pop(), frame.stack.pop(), frame.stack.pop()
-    frame.charge(COPY_WORD * words_of(size))
+    frame.charge(copy_cost(frame.context.rules, size))
     frame.expand(to, size)
     if start + size > len(frame.returndata):
         detail = f"{start} + {size} is over {len(frame.returndata)}"

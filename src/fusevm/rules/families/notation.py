@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.rules.pattern import (
     ADD,
     ADDMOD,
@@ -154,7 +155,7 @@ __all__ = [
     "yul",
 ]  # fmt: skip
 
-COMMUTATIVE = frozenset({"ADD", "MUL", "AND", "OR", "XOR", "EQ", "ADDMOD", "MULMOD"})  # in their first two operands
+COMMUTATIVE = frozenset(op.name for op in OPCODES_TABLE if op.commutes)  # in their first two operands
 
 
 def rule(

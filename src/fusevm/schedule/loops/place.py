@@ -11,6 +11,7 @@ from collections.abc import Container, Set
 from dataclasses import replace
 from typing import NamedTuple
 
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.schedule.loops.operands import LIMB, MIRRORED, RELATIONS, WORD_MASK, LoopOperands, check_of, pair_of
 from fusevm.schedule.loops.plan import LoopMetadata, LoopPlan, leaving_depths, loop_plans
@@ -18,7 +19,6 @@ from fusevm.schedule.loops.unroll import start_of, unrolled
 from fusevm.schedule.loops.walk import NOWHERE, Edge, Node, slot
 from fusevm.schedule.sections import Section, Token
 
-STACK_LIMIT = 1024
 PAID = -2  # a section's `needs` where its gas and bounds were seen to before
 NOBODY = -2  # the node behind the last
 WORD = 32

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import NamedTuple
 
 from fusevm.evm.bytecode import jumpdests
-from fusevm.evm.forks import Fork
-from fusevm.evm.opcodes import BY_NAME, Effect
+from fusevm.evm.forks import Fork, rules_of
+from fusevm.evm.gas import memory_cost, words_of
+from fusevm.evm.opcodes import BY_NAME, Effect, Opcode, Span
 from fusevm.schedule.loops.find import regions_of
 from fusevm.schedule.loops.shape import Shape
 from fusevm.schedule.loops.walk import (
@@ -43,8 +45,6 @@ LOOP_BUDGET = 400  # of these for one loop: what is longer has little to gain
 MOST_LOOPS = 256  # headers looked at in one code
 MOST_GAS = 1 << 31  # per iteration
 WORD_BOUND = 1 << 16  # memory below this is a bounded cost
-COLD = 2_600  # the most that a first access adds
-EXP_BYTES = 32 * 50
 WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
 
 
@@ -314,8 +314,9 @@ def _described(shape: Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
         for access in shape.nodes[number].accesses:
             stride = _stride(access.address, steps)
             op = BY_NAME[access.name]
-            place = "storage" if access.name in ("SLOAD", "SSTORE") else "memory"
-            if stride and (access.name in ("SLOAD", "SSTORE", "MLOAD", "MSTORE", "MSTORE8")):
+            slots = bool((op.reads | op.writes) & Effect.STORAGE)
+            if stride and (slots or any(span.size < 0 for span in op.touches)):
+                place = "storage" if slots else "memory"
                 walks.append(f"{place} {stride:+d} ({access.name} at 0x{access.pc:x})")
             if op.writes & (WRITES | Effect.OUTSIDE) or op.observes_gas:
                 independent &= access.name == "SSTORE" and bool(stride)
@@ -418,6 +419,20 @@ def _halts(shape: Shape, edge: Edge) -> bool:
     return bool(tokens) and tokens[-1].name == "INVALID"
 
 
+@cache
+def _most(rule: str) -> int:
+    """The price in the fork where it is highest: a bound for all of them."""
+    return max(int(getattr(rules_of(fork), rule)) for fork in Fork)
+
+
+def _span_of(op: Opcode) -> Span | None:
+    """The memory it touches, where an `Access` tells: at the first operand, so many bytes or as the second says."""
+    if len(op.touches) != 1 or op.halts:
+        return None
+    span = op.touches[0]
+    return span if span.offset == 0 and span.size <= 1 else None
+
+
 def _slack(shape: Shape) -> tuple[int, int]:
     """The most an iteration can be charged beside its static gas, and the most that is charged once."""
     if shape.inner:
@@ -427,19 +442,19 @@ def _slack(shape: Shape) -> tuple[int, int]:
     once = 0
     for access in (access for node in nodes for access in node.accesses):
         op = BY_NAME[access.name]
-        if access.name == "EXP":
-            each += EXP_BYTES
-        elif access.name in ("MLOAD", "MSTORE", "MSTORE8", "KECCAK256"):
-            size = access.size if access.name == "KECCAK256" else 32
+        span = _span_of(op)
+        if op.prices and not op.touches:
+            each += sum(_most(price.rule) * 32 for price in op.prices)  # bytes of an exponent
+        elif span is not None:
+            size = -span.size if span.size < 0 else access.size
             if not _bounded(access.address) or not _bounded(size):
                 raise Refused(f"it can be left early, and what {access.name} may cost has no bound")
             assert isinstance(access.address, int)
             assert isinstance(size, int)
-            words = (access.address + size + 31) // 32
-            once = max(once, words * 3 + words * words // 512)
-            each += 6 * ((size + 31) // 32) if access.name == "KECCAK256" else 0
+            once = max(once, memory_cost(words_of(access.address + size)))
+            each += sum(_most(price.rule) * -(-size // price.unit) for price in op.prices)
         elif op.dynamic and not op.writes & Effect.MSIZE:
-            each += COLD
+            each += max(_most("cold_account"), _most("cold_sload"))
         elif op.dynamic:
             raise Refused(f"it can be left early, and what {access.name} may cost has no bound")
     return each, once

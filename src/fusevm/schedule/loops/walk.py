@@ -14,7 +14,7 @@ from typing import NamedTuple
 from fusevm.analysis.symbolic import SymbolicStack
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.schedule.sections import FOLDED, JUMPS, OUTWARD, Section, Token, steps_of
+from fusevm.schedule.sections import FOLDED, JUMPS, OUTWARD, UNCLEAR, Section, Token, steps_of
 
 MASK = (1 << 256) - 1
 MOST_NODES = 96  # a loop of more blocks than this is not looked at
@@ -325,8 +325,8 @@ class Walk:
             if name in JUMPS:
                 if words:
                     accesses.append(Access(name, words[0], None, None, pc))
-            elif name == "SYNC":
-                raise Refused("an instruction that Python does")
+            elif name in UNCLEAR:
+                raise Refused("an instruction that Python does, or that reaches deep into the stack")
             elif name in MEANINGS:
                 stack.push(MEANINGS[name](*words))
             else:

@@ -1,13 +1,14 @@
 """Which part of memory or storage a builtin touches, and which of its arguments say so.
 
-The effects table says that an opcode reads or writes memory; where, stands here. Lengths that are only a bound
-(the room a call's output may fill) are not given.
+From the opcode table. Lengths that are only a bound (the room a call's output may fill) are not given.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+
+from fusevm.evm.opcodes import OPCODES_TABLE, Effect, Opcode, Span
 
 
 class Place(Enum):
@@ -26,42 +27,23 @@ class Access:
     size: int | None = None
 
 
-def _reads(start: int, length: int) -> Access:
-    return Access(Place.MEMORY, False, start, length)
+def _spans(spans: tuple[Span, ...], writes: bool, bounds: bool) -> list[Access]:
+    return [
+        Access(Place.MEMORY, writes, start, size=-size)
+        if size < 0
+        else Access(Place.MEMORY, writes, start, None if bounds else size)
+        for start, size in spans
+    ]
 
 
-def _copies(start: int, length: int) -> Access:
-    return Access(Place.MEMORY, True, start, length)
+def _accesses(op: Opcode) -> tuple[Access, ...]:
+    """What is read is read before anything is written. A store of a slot is not a read of it, whatever its price."""
+    reads, writes = bool(op.reads & Effect.STORAGE), bool(op.writes & Effect.STORAGE)
+    slots = [Access(Place.STORAGE, each) for each, there in ((False, reads), (True, writes)) if there]
+    if slots and not op.calls:
+        return (Access(Place.STORAGE, writes, 0, size=1),)
+    before = _spans(op.reads_at, False, False) + slots[:1]
+    return (*before, *_spans(op.writes_at, True, bounds=op.calls), *slots[1:])
 
 
-def _call(parameters: int, writes_storage: bool) -> tuple[Access, ...]:
-    """Input is read before the output is written."""
-    before = (_reads(parameters - 4, parameters - 3), Access(Place.STORAGE, False))
-    after = (Access(Place.MEMORY, True, parameters - 2),)
-    return before + after + ((Access(Place.STORAGE, True),) if writes_storage else ())
-
-
-_CREATION = (_reads(1, 2), Access(Place.STORAGE, False), Access(Place.STORAGE, True))
-
-ACCESSES: dict[str, tuple[Access, ...]] = {
-    "sload": (Access(Place.STORAGE, False, 0, size=1),),
-    "sstore": (Access(Place.STORAGE, True, 0, size=1),),
-    "mload": (Access(Place.MEMORY, False, 0, size=32),),
-    "mstore": (Access(Place.MEMORY, True, 0, size=32),),
-    "mstore8": (Access(Place.MEMORY, True, 0, size=1),),
-    "mcopy": (_reads(1, 2), _copies(0, 2)),
-    "calldatacopy": (_copies(0, 2),),
-    "codecopy": (_copies(0, 2),),
-    "returndatacopy": (_copies(0, 2),),
-    "extcodecopy": (_copies(1, 3),),
-    "keccak256": (_reads(0, 1),),
-    "return": (_reads(0, 1),),
-    "revert": (_reads(0, 1),),
-    **{f"log{n}": (_reads(0, 1),) for n in range(5)},
-    "call": _call(7, writes_storage=True),
-    "callcode": _call(7, writes_storage=True),
-    "delegatecall": _call(6, writes_storage=True),
-    "staticcall": _call(6, writes_storage=False),
-    "create": _CREATION,
-    "create2": _CREATION,
-}  # fmt: skip
+ACCESSES: dict[str, tuple[Access, ...]] = {op.name.lower(): found for op in OPCODES_TABLE if (found := _accesses(op))}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fusevm.evm.forks import Fork
+from fusevm.evm.forks import Fork, Rules, rules_of
+from fusevm.evm.gas import calldata_cost, deposit_cost
+from fusevm.evm.opcodes import BY_NAME
 from fusevm.yul.syntax.ast import (
     Block,
     Break,
@@ -83,9 +85,8 @@ def byte_length(value: int) -> int:
     return (value.bit_length() + 7) // 8
 
 
-_PUSH, _PUSH0, _DUP = 3, 2, 3
-_CODE_BYTE = 200  # depositing a byte of runtime code
-_KECCAK_WORD, _EXP_BYTE, _EXP_BYTE_FRONTIER = 6, 50, 10
+_PUSH, _PUSH0, _DUP, _JUMP, _JUMPDEST = (BY_NAME[name].gas for name in ("PUSH1", "PUSH0", "DUP1", "JUMP", "JUMPDEST"))
+_PRICED = ("keccak256", "exp")  # solc counts one unit of these, and of copies none
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +115,23 @@ class GasMeter:
         if builtin is None or builtin.opcode is None:
             raise ValueError(f"the gas of {name} is not known")
         gas = builtin.opcode.gas_at(self.dialect.fork)
-        if name == "keccak256":
-            gas += _KECCAK_WORD
-        elif name == "exp":
-            gas += _EXP_BYTE if self.dialect.fork >= Fork.SPURIOUS_DRAGON else _EXP_BYTE_FRONTIER
+        if name in _PRICED:
+            gas += sum(getattr(self.rules, price.rule) for price in builtin.opcode.prices)
         return gas, self.byte()
 
-    def byte(self) -> int:
-        return _CODE_BYTE if self.runs is not None else self._call_data_byte()
+    @property
+    def rules(self) -> Rules:
+        return rules_of(self.dialect.fork)
 
-    def _call_data_byte(self) -> int:
-        return 16 if self.dialect.fork >= Fork.ISTANBUL else 68
+    def byte(self) -> int:
+        """Kept as code, or sent with the transaction that creates the contract."""
+        return self.rules.code_byte if self.runs is not None else self.rules.calldata_nonzero
 
     def _bytes(self, data: bytes) -> int:
         if self.runs is not None:
-            return _CODE_BYTE * len(data)
-        return sum(self._call_data_byte() if byte else 4 for byte in data)
+            return deposit_cost(self.rules, len(data))
+        zeros = data.count(0)
+        return calldata_cost(self.rules, zeros, len(data) - zeros)
 
     def _measure(self, expression: Expression) -> tuple[int, int]:
         if isinstance(expression, Identifier):
@@ -178,4 +180,4 @@ def parser_depth(root: Block) -> int:
     return deepest
 
 
-_USER_CALL = 3 + 8 + 1 + 8 + 1  # return label, jump, jump destination, jump back, jump destination
+_USER_CALL = _PUSH + 2 * (_JUMP + _JUMPDEST)  # return label, jump, jump destination, jump back, jump destination

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.yul.run.host import End, Ended, LimitReached, Limits, Outcome
 from fusevm.yul.run.interpreter import interpret
 from fusevm.yul.run.worlds import ADDRESS_MASK, WORD, Storage, World, hash_of, zero_extended
@@ -30,17 +31,10 @@ _MOST_BYTES = 0xFFFF  # larger pieces of memory, and those past the last offset,
 _OFFSETS = 1 << 64  # offsets into data wrap around here
 _LAST_OFFSET = _OFFSETS - 1 - _MOST_BYTES
 
-# Which operand is a pointer to memory, and which its length: a pointer to nothing is traced as 0.
-_POINTERS = {
-    "return": (0, 1), "revert": (0, 1), "create": (1, 2), "create2": (1, 2), "call": (3, 4), "callcode": (3, 4),
-    "delegatecall": (2, 3), "staticcall": (2, 3), "returndatacopy": (0, 2), "calldatacopy": (0, 2),
-    "codecopy": (0, 2), "extcodecopy": (1, 3), **{f"log{n}": (0, 1) for n in range(5)},
-}  # fmt: skip
-# The memory that calls and creations look at: pairs of pointer and length.
-_RANGES = {
-    "create": ((1, 2),), "create2": ((1, 2),), "call": ((3, 4), (5, 6)), "callcode": ((3, 4), (5, 6)),
-    "delegatecall": ((2, 3), (4, 5)), "staticcall": ((2, 3), (4, 5)), **{f"log{n}": ((0, 1),) for n in range(5)},
-}  # fmt: skip
+# The memory that calls, creations and logs look at: pairs of pointer and length.
+_RANGES = {op.name.lower(): op.touches for op in OPCODES_TABLE if op.calls or op.is_log}
+# Which operand is a pointer to memory, and which its length: a pointer to nothing is traced as 0, but not mcopy's.
+_POINTERS = {op.name.lower(): op.touches[0] for op in OPCODES_TABLE if op.touches and op.name != "MCOPY"}
 
 
 def show_number(value: int) -> str:
