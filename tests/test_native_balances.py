@@ -175,7 +175,7 @@ PAYMENTS = {
 @pytest.mark.parametrize("what", PAYMENTS)
 def test_an_account_that_a_payment_creates(what: str, inner: str, fork: str) -> None:
     seen = []
-    for tier in ("reference", "native", "auto"):
+    for tier in ("reference", "native", "native-tiered", "auto"):
         evm = EVM(fork, tier)
         for address, program in ((HERE, f"{PAYMENTS[what]} PUSH1 128 PUSH0 RETURN"), (OTHER, inner)):
             if fork != "osaka":
@@ -189,7 +189,7 @@ def test_an_account_that_a_payment_creates(what: str, inner: str, fork: str) -> 
         with evm.snapshot():
             seen[-1] += (evm.call(HERE), evm.state_root)
         assert evm.state_root == seen[-1][1]
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1] == seen[2] == seen[3]
 
 
 def test_a_contract_made_where_a_payment_created_an_account_is_undone_with_it() -> None:
@@ -197,7 +197,7 @@ def test_a_contract_made_where_a_payment_created_an_account_is_undone_with_it() 
     maker = bytes.fromhex("f1" * 20)
     place = create2_address(maker, 0, b"")
     seen = []
-    for tier in ("reference", "native", "auto"):
+    for tier in ("reference", "native", "native-tiered", "auto"):
         evm = EVM(tier=tier)
         evm.set_balance(maker, 10)
         for number, address in enumerate(CONTRACTS[:2]):
@@ -206,7 +206,7 @@ def test_a_contract_made_where_a_payment_created_an_account_is_undone_with_it() 
         evm.set_code(maker, assemble(f"{steps} {call(CONTRACTS[1])} POP PUSH0 PUSH0 REVERT"))
         evm.set_code(HERE, assemble(f"{call(maker)} POP"))
         seen.append((evm.call(HERE), evm.call(maker), sorted(evm.state.accounts), evm.state_root))
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1] == seen[2] == seen[3]
 
 
 @pytest.mark.parametrize("fork", ["frontier", "homestead", "tangerine whistle"])
@@ -223,11 +223,11 @@ def test_a_contract_that_was_undone_and_made_again_is_there_before_eip_161(fork:
         f"PUSH1 0 PUSH1 0 PUSH1 {size} PUSH1 0 PUSH1 0 {push(maker)} PUSH3 200000 CALL POP " for size in (1, 0)
     )
     seen = []
-    for tier in ("reference", "native", "auto"):
+    for tier in ("reference", "native", "native-tiered", "auto"):
         evm = EVM(fork, tier)
         evm.set_code(outer, assemble(twice))
         evm.set_code(maker, assemble(make))
         evm.set_balance(maker, 5)
         evm.set_balance(heir, 1)
         seen.append((evm.call(outer, gas=3_000_000), sorted(evm.state.accounts), evm.state_root))
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1] == seen[2] == seen[3]

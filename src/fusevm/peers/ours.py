@@ -30,7 +30,7 @@ class Tier:
     def run(self, work: Work) -> Observation:
         evm = EVM(work.fork, self.name, block=work.block, state=work.state(), hooks=self.hooks)
         try:
-            result = _transact(evm, work.transaction)
+            result = transact(evm, work.transaction)
         except Rejected as rejected:
             return Observation("rejected", accounts=evm.state.accounts, reason=str(rejected))
         return Observation(
@@ -60,7 +60,7 @@ class Tier:
         return measure
 
 
-def _transact(evm: EVM, tx: Transaction) -> Result:
+def transact(evm: EVM, tx: Transaction) -> Result:
     return evm.transact(
         tx.sender,
         tx.to,
