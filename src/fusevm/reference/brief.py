@@ -22,6 +22,7 @@ JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
 MEMORY = 1 << 16  # bytes over all frames: no instruction works on more
 GAS_PER_STEP = 10  # of instructions whose work grows with their operands: hashing takes 20 ns per gas
 _EACH = 100  # gas that each of these counts beside its own: a hash takes 5 µs however short
+_MOST = 6 * MEMORY // 32  # gas that one can count: what hashing all memory costs; logs and collisions pay more
 _FRAME = 30  # steps that entering a frame, or going on with one, counts
 _BYTES_PER_STEP = 16  # of code whose jump targets must be found first
 _PRECOMPILE = 8  # gas of its price for each that counts: input that is refused at once costs as much as any
@@ -110,7 +111,7 @@ def _metered(fork: Fork) -> tuple[Entry, ...]:
             before = frame.gas
             event = entry.instruction(frame)
             handed_on = 0 if event is None else event.message.gas
-            _spend(frame.context, before - frame.gas - handed_on + _EACH)
+            _spend(frame.context, min(before - frame.gas - handed_on, _MOST) + _EACH)
             return event
 
         return entry._replace(instruction=instruction)
