@@ -13,7 +13,7 @@ from fusevm.chain.outcome import EngineLimit, Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.native import choice
+from fusevm.native import choice, halts
 from fusevm.native.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, Choice
 from fusevm.native.crypto.contracts import run_precompile
 from fusevm.native.engine import engine
@@ -334,6 +334,26 @@ def test_an_error_of_a_provider_of_block_hashes_reaches_the_caller_and_leaves_th
         with pytest.raises(LookupError, match="no block 8"):
             evm.call(HERE)
         assert evm.state_root == before
+
+
+@pytest.mark.parametrize("tier", ["native", "native-unfused", "native-tiered"])
+@pytest.mark.parametrize(
+    "program", ["INVALID", "NUMBER JUMP", "CALLER NUMBER JUMPI", "NUMBER DUP1 JUMPI", "DUP1 NUMBER"]
+)
+def test_a_halt_that_the_instruction_itself_explains_is_not_replayed(
+    program: str, tier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replayed: list[int] = []
+    diagnose = halts.diagnose
+    monkeypatch.setattr(halts, "diagnose", lambda *given: (replayed.append(1), diagnose(*given))[1])
+    code = assemble(f"PUSH1 7 PUSH1 1 SSTORE PUSH1 1 PUSH1 99 MSTORE {program}")
+    seen = []
+    for each in ("reference", tier):
+        evm = EVM(tier=each)
+        evm.set_code(HERE, code)
+        seen.append([evm.call(HERE, caller=CALLER, gas=gas) for gas in (100_000, 22_120, 50)])
+    assert seen[0] == seen[1]
+    assert len(replayed) <= 2 + (program == "DUP1 NUMBER")  # for lack of gas, or of words
 
 
 def test_a_failure_after_one_whose_place_was_not_sure_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:

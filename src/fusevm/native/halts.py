@@ -7,7 +7,7 @@ from typing import Any
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.fuse.schedule import Unit
 from fusevm.native.codes import Codes
-from fusevm.native.diagnosis import diagnose
+from fusevm.native.diagnosis import EVIDENT, diagnose, read_off, unit_index
 from fusevm.native.layout import Status
 from fusevm.native.replay import ReplayState
 from fusevm.native.tables import NativeLimit, Tables
@@ -52,6 +52,8 @@ class Halts:
         if schedule.fused_loops:
             self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
+        if unit.sequence in EVIDENT:
+            return read_off(frame, view, unit, halt)
         self._world.learn()
         mark, ledger = state.mark(), state.ledger
         state.ledger = None  # what the replay does is undone by the state's own journal
@@ -65,4 +67,6 @@ class Halts:
         """What stands in the schedule where a frame came back, or so many words before."""
         at = (view.ip - view.schedule) // 8 - behind
         schedule = self._codes.schedule_with(frame.message.code, view.jumps)
-        return next((unit for unit in self._codes.units(schedule, at) if unit.at == at), None)
+        units = self._codes.units(schedule, at)
+        index = unit_index(units, at)
+        return units[index] if index < len(units) and units[index].at == at else None
