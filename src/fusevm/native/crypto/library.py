@@ -69,7 +69,9 @@ def build(family: str) -> bytes:
             function = getattr(import_module(f"fusevm.native.crypto.{place}"), name)
             assert isinstance(function, Native)
             function.define(module)
-    return object_code(module)
+    # By now the engines have reserved gigabytes, and what is left between may hold one section and not the next. Small
+    # code does not reach further than 2 GiB: LLVM would abort the process.
+    return object_code(module, scattered=True)
 
 
 @cache
