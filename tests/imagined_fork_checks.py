@@ -220,6 +220,17 @@ def test_an_immediate_that_is_none_is_invalid_and_may_be_a_jumpdest() -> None:
         assert on(tier, code[3:], 1_000).status is Status.HALT
 
 
+@pytest.mark.parametrize(
+    ("pushed", "gas", "reason"), [(0, 2, "OUT_OF_GAS"), (0, 3, "INVALID_OPCODE"), (1024, 9_999, "STACK_OVERFLOW")]
+)
+def test_gas_and_stack_are_looked_at_before_the_immediate(pushed: int, gas: int, reason: str) -> None:
+    code = bytes.fromhex("6001" * pushed + "e65f")
+    for tier in ("reference", *TIERS):
+        failure = on(tier, code, gas).failure
+        assert failure is not None
+        assert (failure.reason.name, failure.pc) == (reason, 2 * pushed), tier
+
+
 def test_code_that_ends_before_the_immediate_reads_a_zero() -> None:
     code = assemble(PUSHES, IMAGINED) + bytes([BY_NAME["DUPN"].byte])
     expected = on("reference", code, 100_000)

@@ -55,11 +55,11 @@ def crowd(tier: str, count: int, gas: int) -> EVM:
     return evm
 
 
-@pytest.mark.parametrize("tier", ["native", "auto"])
+@pytest.mark.parametrize("tier", ["native", "native-tiered"])
 def test_code_whose_call_is_not_paid_for_is_not_prepared(tier: str) -> None:
     """A frame calls a contract with too little gas for the first look at it."""
     caller = f"PUSH0 PUSH0 PUSH0 PUSH0 {push(OTHER)} PUSH1 105 STATICCALL POP"
-    known = engine(tiered=tier == "auto").codes
+    known = engine(tiered=tier == "native-tiered").codes
     evm = EVM(tier=tier)
     evm.set_code(HERE, assemble(caller))
     evm.set_code(OTHER, assemble(f"PUSH0 PUSH0 PUSH0 PUSH0 {push(LAST)} GAS STATICCALL"))
@@ -68,10 +68,10 @@ def test_code_whose_call_is_not_paid_for_is_not_prepared(tier: str) -> None:
     assert all(code != evm.get_code(LAST) for code, _ in known.schedules)
 
 
-@pytest.mark.parametrize("tier", ["native", "auto"])
+@pytest.mark.parametrize("tier", ["native", "native-tiered"])
 def test_schedules_are_dropped_in_the_middle_of_a_call(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "KEPT", 4 << 20)
-    known = engine(tiered=tier == "auto").codes
+    known = engine(tiered=tier == "native-tiered").codes
     known._forget()
     seen: list[int] = []
     built = codes.Codes.schedule
@@ -106,11 +106,11 @@ def test_one_call_fuses_no_more_than_its_budget() -> None:
     assert fused() > once  # the rest, later
 
 
-@pytest.mark.parametrize("tier", ["native", "auto"])
+@pytest.mark.parametrize("tier", ["native", "native-tiered"])
 def test_of_init_code_only_what_runs_is_prepared(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before EIP-3860 it may be longer than a MiB."""
     monkeypatch.setattr(codes, "build_schedule", lambda code, *_, **__: pytest.fail(f"{len(code)} bytes fused"))
-    known = engine(tiered=tier == "auto").codes
+    known = engine(tiered=tier == "native-tiered").codes
     known._forget()
     init = assemble("PUSH3 0x110000 JUMP").ljust(0x110000, b"\x5b") + assemble("JUMPDEST PUSH1 7 PUSH1 0 SSTORE")
     schedule = known.init_code(init, lambda: ())
@@ -121,7 +121,7 @@ def test_of_init_code_only_what_runs_is_prepared(tier: str, monkeypatch: pytest.
 def test_of_new_code_only_what_runs_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "PREPARING", 1e9)
     known = engine(tiered=True).codes
-    evm = EVM()
+    evm = EVM(tier="native-tiered")
     evm.set_code(HERE, assemble("PUSH2 0x5000 JUMP").ljust(0x5000, b"\x5b") + assemble("JUMPDEST PUSH0 PUSH0 RETURN"))
     evm.call(HERE)
     known._forget()
@@ -137,7 +137,7 @@ def test_a_block_is_written_once_however_jumps_land(monkeypatch: pytest.MonkeyPa
     head = assemble(f"PUSH3 {len(head) + size} loop: JUMPDEST PUSH1 5 SWAP1 SUB DUP1 JUMP")
     known = engine(tiered=True).codes
     known._forget()
-    evm = EVM()
+    evm = EVM(tier="native-tiered")
     evm.set_code(HERE, head + block * (size // 5))
     evm.call(HERE)
     assert known._tables.shared.plain_count < 4 * size
@@ -177,7 +177,7 @@ def test_a_first_halt_in_new_code_looks_at_one_section_of_it(ending: str, monkey
     monkeypatch.setattr(codes, "build_schedule", lambda *_, **__: pytest.fail("fused"))
     code = assemble("PUSH2 0x5000 JUMP") + b"\x5b\x50\x5a" * 6823 + bytes(100)
     code = code[:0x5000] + assemble(f"JUMPDEST {ending}") + os.urandom(30)
-    evm = EVM()
+    evm = EVM(tier="native-tiered")
     evm.set_code(HERE, code)
     found = evm.call(HERE, gas=100_000)
     judge = EVM(tier="reference")
@@ -207,7 +207,9 @@ REPLAYED = {  # a block that is bound to fail is replayed from its start: what t
 def test_a_replay_sees_what_the_frame_saw(what: str) -> None:
     program, gas = REPLAYED[what]
     others = {OTHER: f"{push(WATCHED)} BALANCE PUSH0 PUSH0 REVERT"}
-    agreed(Case(program, others, prepare=lambda evm: evm.set_balance(WATCHED, 3)), gas, tiers=("native", "auto"))
+    agreed(
+        Case(program, others, prepare=lambda evm: evm.set_balance(WATCHED, 3)), gas, tiers=("native", "native-tiered")
+    )
 
 
 # -- what native code does itself -------------------------------------------------------------------------------------
@@ -233,7 +235,7 @@ NATIVE_DEEDS = {
 def test_python_is_not_asked_for(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fork, program = NATIVE_DEEDS[what]
     seen = []
-    for tier in ("reference", "native", "auto"):
+    for tier in ("reference", "native", "native-tiered"):
         if tier == "native":
             monkeypatch.setattr(NativeEngine, "_sync", lambda *_: pytest.fail("Python was asked"))
         evm = EVM(fork, tier)
@@ -265,7 +267,7 @@ def test_jump_targets_of_much_code_take_no_more_than_a_cap() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads resident memory from /proc")
-@pytest.mark.parametrize("tier", ["native", "auto"])
+@pytest.mark.parametrize("tier", ["native", "native-tiered"])
 def test_a_call_that_took_much_memory_gives_it_back(tier: str) -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

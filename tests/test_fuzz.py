@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from random import Random
@@ -12,7 +13,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fusevm.chain.environment import Block
+from fusevm.chain.environment import Block, Message
+from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import Account
 from fusevm.chain.transaction import Transaction
 from fusevm.cli.fuzz import fuzz
@@ -190,6 +192,72 @@ def test_a_crash_counts_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fusevm.lab.fuzz.campaign.engine_named", engines.__getitem__)
     tally = run_campaign(Plan(("reference", "crashing"), 1, shrink_attempts=5))
     assert "ZeroDivisionError: oops" in tally.failures[0].difference
+
+
+class Learning(Tier):
+    """The reference tier, made to err from its third run on one machine on."""
+
+    def run_again(self, work: Work, limits: Iterable[int]) -> Iterator[Observation]:
+        for number, seen in enumerate(super().run_again(work, limits)):
+            yield replace(seen, gas_used=seen.gas_used + 1) if number >= 2 else seen
+
+
+def test_a_campaign_finds_a_fault_that_shows_only_when_a_machine_has_run_the_code_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engines = {"reference": REFERENCE, "learning": Learning("reference")}
+    monkeypatch.setattr("fusevm.lab.fuzz.campaign.engine_named", engines.__getitem__)
+    plan = Plan(("reference", "learning"), 1, shrink_attempts=5)
+    tally = run_campaign(plan)
+    assert "in run 3 on one machine" in tally.failures[0].difference
+    assert not run_campaign(replace(plan, again=2)).failures
+
+
+def test_runs_on_one_machine_go_on_from_the_state_the_last_one_left() -> None:
+    work = work_of("PUSH0 SLOAD PUSH1 1 ADD PUSH0 SSTORE PUSH0 SLOAD PUSH0 MSTORE PUSH1 32 PUSH0 RETURN")
+    seen = list(REFERENCE.run_again(work, [100_000, 100_000, 22_000, 100_000]))
+    assert [int.from_bytes(each.output or b"", "big") for each in seen] == [1, 2, 0, 3]
+    assert [each.status for each in seen] == ["success", "success", "halt", "success"]
+
+
+# -- what is made and undone
+
+
+def frames(work: Work) -> list[tuple[Message, Outcome]]:
+    ended: list[tuple[Message, Outcome]] = []
+    hooks = Hooks(on_return=lambda message, outcome: ended.append((message, outcome)))
+    Tier("reference", hooks).run(work)
+    return ended
+
+
+def works(count: int, *forks: Fork) -> Iterator[Work]:
+    return (program(f"undone.{number}", forks[number % len(forks)]).work() for number in range(count))
+
+
+def test_programs_create_contracts_where_a_payment_went_and_undo_it() -> None:
+    """As in a fault that was found by reading: Python had looked at the account in between."""
+
+    def is_one(work: Work) -> bool:
+        ended = frames(work)
+        paid = {message.address for message, _ in ended if message.value and not message.code}
+        made = {message.address for message, _ in ended if message.creates}
+        return any(message.depth and outcome.status.value != "success" for message, outcome in ended) and bool(
+            paid & made
+        )
+
+    assert any(is_one(work) for work in works(600, Fork.CONSTANTINOPLE, Fork.CANCUN))
+
+
+def test_programs_make_a_contract_of_code_alone_again_that_was_undone() -> None:
+    """As in the other: before EIP-161 such a contract has no nonce, and it gave away its balance."""
+
+    def is_one(work: Work) -> bool:
+        made = [message.address for message, outcome in frames(work) if message.creates and outcome.created]
+        again = {address for address in made if made.count(address) > 1}
+        kept = Tier("reference").run(work).accounts or {}
+        return any(address in kept and kept[address].code and not kept[address].balance for address in again)
+
+    assert any(is_one(work) for work in works(600, Fork.FRONTIER, Fork.HOMESTEAD, Fork.TANGERINE_WHISTLE))
 
 
 # -- shrinking

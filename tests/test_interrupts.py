@@ -119,7 +119,7 @@ def interrupted(deed: Callable[[EVM], Any], evm: EVM, line: int) -> bool:
 
 
 @pytest.mark.parametrize("fork", ["osaka", "istanbul"])
-@pytest.mark.parametrize("tier", ["reference", "native", "auto"])
+@pytest.mark.parametrize("tier", ["reference", "native", "native-tiered", "auto"])
 @pytest.mark.parametrize("what", DEEDS)
 def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: str, tier: str, fork: str) -> None:
     if what == "hooks" and tier != "reference":
@@ -180,7 +180,7 @@ print(sent)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers that send signals")
-@pytest.mark.parametrize("tier", ["reference", "native", "auto"])
+@pytest.mark.parametrize("tier", ["reference", "native", "native-tiered", "auto"])
 def test_real_signals_leave_the_state_as_before_or_as_after(tier: str) -> None:
     arguments = [sys.executable, "-c", BY_SIGNALS, tier, "osaka", str(SIGNALS)]
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, timeout=600)

@@ -175,7 +175,7 @@ PAYMENTS = {
 @pytest.mark.parametrize("what", PAYMENTS)
 def test_an_account_that_a_payment_creates(what: str, inner: str, fork: str) -> None:
     seen = []
-    for tier in ("reference", "native", "auto"):
+    for tier in ("reference", "native", "native-tiered", "auto"):
         evm = EVM(fork, tier)
         for address, program in ((HERE, f"{PAYMENTS[what]} PUSH1 128 PUSH0 RETURN"), (OTHER, inner)):
             if fork != "osaka":
@@ -189,7 +189,7 @@ def test_an_account_that_a_payment_creates(what: str, inner: str, fork: str) -> 
         with evm.snapshot():
             seen[-1] += (evm.call(HERE), evm.state_root)
         assert evm.state_root == seen[-1][1]
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1] == seen[2] == seen[3]
 
 
 def test_a_contract_made_where_a_payment_created_an_account_is_undone_with_it() -> None:
@@ -197,7 +197,7 @@ def test_a_contract_made_where_a_payment_created_an_account_is_undone_with_it() 
     maker = bytes.fromhex("f1" * 20)
     place = create2_address(maker, 0, b"")
     seen = []
-    for tier in ("reference", "native", "auto"):
+    for tier in ("reference", "native", "native-tiered", "auto"):
         evm = EVM(tier=tier)
         evm.set_balance(maker, 10)
         for number, address in enumerate(CONTRACTS[:2]):
@@ -206,7 +206,30 @@ def test_a_contract_made_where_a_payment_created_an_account_is_undone_with_it() 
         evm.set_code(maker, assemble(f"{steps} {call(CONTRACTS[1])} POP PUSH0 PUSH0 REVERT"))
         evm.set_code(HERE, assemble(f"{call(maker)} POP"))
         seen.append((evm.call(HERE), evm.call(maker), sorted(evm.state.accounts), evm.state_root))
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1] == seen[2] == seen[3]
+
+
+@pytest.mark.parametrize("fork", ["osaka", "constantinople"])
+def test_an_account_described_while_it_was_paid_is_nobody_when_the_payment_is_undone(fork: str) -> None:
+    """A creation at its address that fails makes native code ask for it anew, between payment and undoing."""
+    maker, init = bytes.fromhex("f1" * 20), bytes.fromhex("fe")
+    place = create2_address(maker, 0, init)
+    zeros = "PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0"
+    pay = f"{zeros} PUSH1 1 {push(place)} PUSH2 50000 CALL POP"
+    make = "PUSH1 0xfe PUSH1 0 MSTORE8 PUSH1 0 PUSH1 1 PUSH1 0 PUSH1 0 CREATE2 POP"
+    look = f"{push(place)} EXTCODEHASH POP {push(place)} BALANCE POP"
+    seen = []
+    for tier in ("reference", "native", "native-tiered", "auto"):
+        evm = EVM(fork, tier)
+        evm.set_balance(maker, 10)
+        evm.set_balance(HERE, 10)
+        evm.set_code(maker, assemble(f"{pay} {make} {look} PUSH1 0 PUSH1 0 REVERT"))
+        again = f"{push(place)} EXTCODEHASH PUSH1 0 MSTORE {pay} {pay} PUSH1 32 PUSH1 0 RETURN"
+        evm.set_code(HERE, assemble(f"{zeros} PUSH1 0 {push(maker)} PUSH3 200000 CALL POP {again}"))
+        result = evm.call(HERE, gas=1_000_000)
+        seen.append((result, evm.state_root))
+    assert seen[0][0].output == bytes(32)
+    assert seen[0] == seen[1] == seen[2] == seen[3]
 
 
 @pytest.mark.parametrize("fork", ["frontier", "homestead", "tangerine whistle"])
@@ -223,11 +246,11 @@ def test_a_contract_that_was_undone_and_made_again_is_there_before_eip_161(fork:
         f"PUSH1 0 PUSH1 0 PUSH1 {size} PUSH1 0 PUSH1 0 {push(maker)} PUSH3 200000 CALL POP " for size in (1, 0)
     )
     seen = []
-    for tier in ("reference", "native", "auto"):
+    for tier in ("reference", "native", "native-tiered", "auto"):
         evm = EVM(fork, tier)
         evm.set_code(outer, assemble(twice))
         evm.set_code(maker, assemble(make))
         evm.set_balance(maker, 5)
         evm.set_balance(heir, 1)
         seen.append((evm.call(outer, gas=3_000_000), sorted(evm.state.accounts), evm.state_root))
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1] == seen[2] == seen[3]

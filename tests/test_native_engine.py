@@ -388,7 +388,7 @@ def test_every_tier_answers_alike() -> None:
 
 
 def test_the_default_tier_is_the_native_one_where_it_runs() -> None:
-    assert executor_for("auto") is native_engine.execute_tiered
+    assert executor_for("auto") is native_engine.execute_quickest
 
 
 def test_an_unknown_tier_is_named() -> None:
@@ -396,7 +396,7 @@ def test_an_unknown_tier_is_named() -> None:
         EVM(tier="nativ")
 
 
-@pytest.mark.parametrize("tier", [*NATIVE, "lockstep", "auto"])
+@pytest.mark.parametrize("tier", [*NATIVE, "lockstep", "native-tiered", "auto"])
 def test_hooks_on_a_native_tier_see_every_instruction(tier: str) -> None:
     names: list[str] = []
     evm = machine(tier, "PUSH1 1 PUSH1 2 ADD POP STOP", hooks=Hooks(on_opcode=lambda step: names.append(step.name)))

@@ -54,7 +54,7 @@ OVER = {
 }
 
 
-@pytest.mark.parametrize("tier", [*NATIVE, "auto", "reference"])
+@pytest.mark.parametrize("tier", [*NATIVE, "native-tiered", "auto", "reference"])
 @pytest.mark.parametrize("what", OVER)
 def test_memory_beyond_the_limit_is_the_engines_limit_and_not_out_of_gas(what: str, tier: str) -> None:
     evm = machine(tier, f"PUSH1 1 PUSH1 1 SSTORE {OVER[what]}", memory_limit=LIMIT)
@@ -66,7 +66,7 @@ def test_memory_beyond_the_limit_is_the_engines_limit_and_not_out_of_gas(what: s
     still_works(evm)
 
 
-@pytest.mark.parametrize("tier", [*NATIVE, "auto", "reference"])
+@pytest.mark.parametrize("tier", [*NATIVE, "native-tiered", "auto", "reference"])
 def test_the_limit_counts_the_memory_of_all_frames_together(tier: str) -> None:
     program = f"PUSH1 1 PUSH3 0x01ffe0 MSTORE {call(HERE)} STOP"
     evm = machine(tier, program, memory_limit=LIMIT)
@@ -76,7 +76,7 @@ def test_the_limit_counts_the_memory_of_all_frames_together(tier: str) -> None:
     still_works(evm)
 
 
-@pytest.mark.parametrize("tier", ["native", "auto", "reference"])
+@pytest.mark.parametrize("tier", ["native", "native-tiered", "auto", "reference"])
 def test_memory_that_is_given_up_does_not_count(tier: str) -> None:
     """Frames one after another have the same memory."""
     evm = machine(

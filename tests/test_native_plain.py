@@ -87,7 +87,7 @@ def first_word(tables: Tables, number: int) -> int:
 def test_random_bytes_run_plainly_as_on_the_reference_tier() -> None:
     rng = random.Random(7)
     for _ in range(300):
-        agreed(Case(code_of(rng), {OTHER: code_of(rng)}), rng.choice([20, 300, 60_000]), tiers=("auto",))
+        agreed(Case(code_of(rng), {OTHER: code_of(rng)}), rng.choice([20, 300, 60_000]), tiers=("native-tiered",))
 
 
 @pytest.mark.usefixtures("plainly")
@@ -107,13 +107,13 @@ def test_a_plain_run_at_every_amount_of_gas(program: str) -> None:
     case = Case(program, prepare=lambda evm: evm.set_balance(HERE, 5))
     used = agreed_at_every_gas(case, 100_000, most=400).gas_used
     for gas in sorted({*range(min(used + 2, 120)), *case.critical_gas(100_000)}):
-        agreed(case, gas, tiers=("auto",))
+        agreed(case, gas, tiers=("native-tiered",))
 
 
 def test_code_is_run_plainly_until_that_took_as_long_as_preparing_it(monkeypatch: pytest.MonkeyPatch) -> None:
     known = engine(tiered=True).codes
     code = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(600) + b"once"
-    evm = EVM()
+    evm = EVM(tier="native-tiered")
     evm.set_code(HERE, code)
     monkeypatch.setattr(codes, "PREPARING", 1e9)
     first = evm.call(HERE)
@@ -128,7 +128,7 @@ def test_code_is_run_plainly_until_that_took_as_long_as_preparing_it(monkeypatch
 def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     known = engine(tiered=True).codes
     inner = assemble("PUSH1 9 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(600) + b"inner"
-    evm = EVM()
+    evm = EVM(tier="native-tiered")
     evm.set_code(HERE, assemble(f"{call(OTHER, out=32)} POP PUSH1 32 PUSH0 RETURN"))
     evm.set_code(OTHER, inner)
     monkeypatch.setattr(codes, "PREPARING", 1e9)
@@ -175,7 +175,7 @@ def test_what_runs_long_goes_on_with_a_fused_schedule(changes: list[bytes], gas:
     for number, spin in enumerate((evenly, unevenly)):
         code = assemble(f"{EFFECTS} {spin} {EFFECTS} {ending}") + gas.to_bytes(8, "big") + bytes([number])
         for limit in (gas, gas // 2):
-            agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), limit, tiers=("auto",))
+            agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), limit, tiers=("native-tiered",))
         if spin is evenly:  # in the other, slices also end in the middle of a block
             assert changes.count(code) == (gas > 2 * SLICE)
 
@@ -184,7 +184,7 @@ def test_a_frame_that_fails_while_another_of_the_same_code_was_prepared_says_whe
     """The outer frame stays on the plain schedule, the inner one goes on with a fused one."""
     deeper = f"CALLVALUE PUSH1 @spin JUMPI {call(HERE, value=1)} POP INVALID"
     code = f"{deeper} spin: JUMPDEST {SPIN.format(times=3 * SLICE // 26)} STOP"
-    seen = agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), 6 * SLICE, tiers=("auto",))
+    seen = agreed(Case(code, prepare=lambda evm: evm.set_balance(HERE, 10)), 6 * SLICE, tiers=("native-tiered",))
     assert "invalid opcode" in str(seen.error)
     assert changes == [assemble(code)]
 
@@ -193,7 +193,7 @@ def test_a_frame_that_fails_while_another_of_the_same_code_was_prepared_says_whe
 def test_a_deployment_is_as_on_the_reference_tier(times: int) -> None:
     init = assemble(EFFECTS + SPIN.format(times=times)) + deployer(assemble("PUSH1 1 POP"))
     seen = []
-    for tier in ("reference", "auto", "native"):
+    for tier in ("reference", "native-tiered", "native"):
         evm = EVM(tier=tier)
         evm.set_balance(OTHER, 100)
         result = evm.deploy(init, caller=OTHER, value=50)
@@ -202,7 +202,7 @@ def test_a_deployment_is_as_on_the_reference_tier(times: int) -> None:
 
 
 def test_the_memory_limit_holds_on_the_default_tier() -> None:
-    evm = EVM()
+    evm = EVM(tier="native-tiered")
     evm.set_code(HERE, assemble("PUSH1 1 PUSH5 0x2000000000 MSTORE") + bytes(600))
     for run in (lambda: evm.call(HERE, gas=1 << 62), lambda: evm.deploy(evm.get_code(HERE), gas=1 << 62)):
         with pytest.raises(EngineLimit, match="memory"):
@@ -219,7 +219,7 @@ def test_a_jump_lands_on_what_is_a_jumpdest_wherever_it_stands(before: int, jump
     body = bytes(before) + filling + b"\x00" + filling + b"\x61\x5b"
     for to in (*range(start, start + len(body) + 3), 0xFFFF):
         if abs(to - start - before) < 90 or to % 16 == 0:
-            agreed(Case(assemble(jump.format(to=to)) + body), 5_000, tiers=("auto",))
+            agreed(Case(assemble(jump.format(to=to)) + body), 5_000, tiers=("native-tiered",))
 
 
 @pytest.mark.usefixtures("plainly")
@@ -229,4 +229,4 @@ def test_code_longer_than_what_is_written_at_a_time_goes_on(size: int, filling: 
     code = (bytes.fromhex(filling) * size)[:size] + assemble("PUSH1 7 PUSH0 SSTORE PUSH1 5 PUSH0 MSTORE8")
     case = Case(code + assemble("PUSH0 SLOAD PUSH2 1 ADD PUSH1 1 JUMPI"))
     for gas in (50_000, 300, size, 2 * size, 2 * size + 22_150):
-        agreed(case, gas, tiers=("auto",))
+        agreed(case, gas, tiers=("native-tiered",))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 import random
+import subprocess
+import sys
 import tarfile
 import time
 from functools import cache
@@ -190,6 +192,35 @@ def twist_multiple(point: Any, scalar: int) -> Any:
         if bit == "1":
             total = bn254_pairing._sum(total, point)
     return total
+
+
+FAR = """
+import ctypes, sys
+from fusevm.native.emit import crypto
+from fusevm.native.emit.jit import Loaded
+
+code = crypto.library(sys.argv[1]).code
+libc, size, flags = ctypes.CDLL(None), 8 << 30, 0x4022  # private, anonymous, nothing reserved
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+reserved = libc.mmap(None, size, 0, flags, -1, 0)
+while libc.mmap(None, 4096, 0, flags, -1, 0) >= reserved:
+    pass  # no other hole is left above
+libc.munmap(reserved + size - (1 << 20), int(sys.argv[2]) * 4096)
+Loaded(code)
+print("loaded")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
+@pytest.mark.parametrize("family", library.FAMILIES)
+def test_native_arithmetic_is_loaded_where_its_sections_lie_far_apart(family: str) -> None:
+    for pages in (1, 3, 8):
+        done = subprocess.run(
+            [sys.executable, "-c", FAR, family, str(pages)], capture_output=True, text=True, timeout=60
+        )
+        assert done.stdout == "loaded\n", done.stderr
 
 
 def test_native_pairing_agrees_with_the_readable_one_on_random_pairs() -> None:

@@ -16,16 +16,18 @@ from fusevm.values import BadValue, shown
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 
 TIERS = {
-    "auto": "native where it can run, prepared for speed where that is worth it; else reference",
+    "auto": "native where that is quicker, prepared for speed where that is worth it; else reference",
     "native": "fused handlers made by LLVM",
     "native-unfused": "native, one handler an opcode",
+    "native-tiered": "native, fused where that is worth it: `auto` without its runs on the reference tier",
     "lockstep": "native, compared with the reference at every section",
     "reference": "plain Python, to be read; the judge of all others",
 }
 _PLACES = {
-    "tiered": ("fusevm.native.host.engine", "execute_tiered"),  # what "auto" means where LLVM can run
+    "quickest": ("fusevm.native.host.engine", "execute_quickest"),  # what "auto" means where LLVM can run
     "native": ("fusevm.native.host.engine", "execute"),
     "native-unfused": ("fusevm.native.host.engine", "execute_unfused"),
+    "native-tiered": ("fusevm.native.host.engine", "execute_tiered"),
     "lockstep": ("fusevm.native.host.lockstep", "execute"),
     "reference": ("fusevm.reference.interpreter", "execute"),
 }
@@ -54,7 +56,7 @@ def executor_for(tier: str) -> TierExecutor:
 def _best() -> TierExecutor:
     """The native tier, fused where that pays; or the reference tier, and one warning, where LLVM cannot run."""
     try:
-        module, name = _PLACES["tiered"]
+        module, name = _PLACES["quickest"]
         native: TierExecutor = getattr(import_module(module), name)
         import_module("fusevm.native.emit.build").library()  # what LLVM cannot build or load here must show now
     except (ImportError, OSError, RuntimeError) as error:

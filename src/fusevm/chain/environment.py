@@ -133,7 +133,7 @@ class Context:
     gas_price: int = 0
     blob_hashes: tuple[bytes, ...] = ()
     deadline: float | None = None  # on time.monotonic's clock: what runs past it ends in TimeLimit
-    jumps_left: int = 0  # where a run must be brief
+    work_left: int = 0  # where a run must be brief
     memory_limit: int = MEMORY_LIMIT  # bytes of EVM memory that all frames of a call may have together
     memory_used: int = 0  # of these, as far as the reference tier keeps it
     rules: Rules = field(init=False, repr=False)

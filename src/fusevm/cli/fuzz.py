@@ -25,6 +25,7 @@ def fuzz(
     peer: Annotated[list[str] | None, typer.Option(help="pyrevm, spec or py-evm")] = None,
     starve: Annotated[bool, typer.Option("--starve", help="again at every point where gas could run out")] = False,
     limits: Annotated[int, typer.Option(min=0, help="again at so many random gas limits")] = 0,
+    again: Annotated[int, typer.Option(min=0, help="again so often on one machine, with other gas limits")] = 6,
     save: Annotated[Path | None, typer.Option(help="a folder for the shrunk programs that fail")] = None,
     jobs: Annotated[int, typer.Option("-j", min=1, help="processes")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="the figures and the failing programs as data")] = False,
@@ -35,7 +36,7 @@ def fuzz(
     engines = (*(tier or ["reference"]), *(peer or []))
     if len(engines) < 2:
         quit_with("nothing to compare: name another --tier or a --peer")
-    plan = Plan(engines, programs, seed, _forks(engines, fork), starve, limits)
+    plan = Plan(engines, programs, seed, _forks(engines, fork), starve, limits, again)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:

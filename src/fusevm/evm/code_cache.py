@@ -22,6 +22,9 @@ class CodeCache(Generic[V]):
         self._kept: dict[bytes, V] = {}
         self.size = 0  # in bytes, keys included
 
+    def __contains__(self, code: bytes) -> bool:
+        return code in self._kept
+
     def __call__(self, code: bytes) -> V:
         found = self._kept.get(code)
         if found is None:

@@ -1,31 +1,130 @@
-"""A run that ends soon or not at all: for replays."""
+"""Runs that end soon or not at all: for replays, and for calls that may be quicker here than natively."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from fusevm.evm.forks import Fork
-from fusevm.evm.opcodes import BY_NAME
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import EngineLimit, Outcome, TimeLimit
+from fusevm.chain.state import State
+from fusevm.evm.forks import LATEST, Fork, rules_of
+from fusevm.evm.gas import keccak_cost
+from fusevm.evm.opcodes import BY_NAME, OPCODES_TABLE
+from fusevm.evm.precompiles import Precompile
 from fusevm.reference.apart import Runner
-from fusevm.reference.frame import Frame
-from fusevm.reference.instructions import Entry, table_of
+from fusevm.reference.frame import Frame, jump_map
+from fusevm.reference.instructions import Entry, refuse, table_of
 from fusevm.reference.interpreter import run
 from fusevm.reference.trampoline import drive
 
 JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
+
+# What a brief run may do beside counting instructions. A step takes some 0.25 µs.
+MEMORY = 1 << 16  # bytes over all frames: no instruction works on more
+GAS_PER_STEP = 10  # of instructions whose work grows with their operands: hashing takes 20 ns per gas
+_EACH = 100  # gas that each of these counts beside its own: a hash takes 5 µs however short
+# Gas that one can count: what hashing all memory costs; logs and collisions pay more.
+_MOST = keccak_cost(rules_of(LATEST), MEMORY)
+_FRAME = 30  # steps that entering a frame, or going on with one, counts
+_BYTES_PER_STEP = 16  # of code whose jump targets must be found first
+_PRECOMPILE = 8  # gas of its price for each that counts: input that is refused at once costs as much as any
+# EXTCODEHASH has no price per word, but whoever asks first waits for the hash.
+_METERED = frozenset(op.byte for op in OPCODES_TABLE if op.prices or op.name == "EXTCODEHASH")
 
 
 class _TooLong(Exception):
     pass
 
 
+def execute_briefly(
+    message: Message, state: State, context: Context, steps: int, run_precompile: Runner
+) -> Outcome | None:
+    """As `interpreter.execute`; None, the state as it was, where that takes more than about so many instructions."""
+    if state.pending is not None:
+        state.settle()
+    entries, original = len(state.journal), dict(state.original)
+    brief = _Brief(context, steps, run_precompile)
+    try:
+        return drive(Frame(message, state, brief.context), brief.run, run_precompile=brief.run_precompile)
+    except TimeLimit:
+        raise
+    except (_TooLong, EngineLimit):  # the limit may be the brief run's own: who runs it in full will see
+        state.undo_to_length(entries)
+        state.original = original
+        return None
+
+
+class _Brief:
+    """The interpreter's loop with a bound on the instructions it runs, and on what they do."""
+
+    __slots__ = ("_left", "_run_precompile", "_table", "context")
+
+    def __init__(self, context: Context, steps: int, run_precompile: Runner) -> None:
+        self._left = steps
+        self._table = _metered(context.fork)
+        self._run_precompile = run_precompile
+        self.context = Context(
+            context.fork, context.block, context.origin, context.gas_price, context.blob_hashes, context.deadline,
+            work_left=steps * GAS_PER_STEP, memory_limit=min(context.memory_limit, MEMORY),
+        )  # fmt: skip
+
+    def run_precompile(
+        self, contract: Precompile, data: bytes, fork: Fork, price: int, deadline: float | None
+    ) -> bytes:
+        _spend(self.context, price // _PRECOMPILE)
+        return self._run_precompile(contract, data, fork, price, deadline)
+
+    def run(self, frame: Frame) -> Frame:
+        code, stack, table = frame.code, frame.stack, self._table
+        message, most = frame.message, self._left - _FRAME
+        if message.depth and not frame.pc and message.code not in jump_map:
+            most -= len(message.code) // _BYTES_PER_STEP
+        left = most
+        try:
+            for left in range(most, 0, -1):  # noqa: B007
+                instruction, gas, needs, room = table[code[frame.pc]]
+                frame.pc += 1
+                if gas > frame.gas or not needs <= len(stack) <= room:
+                    refuse(frame, gas, needs)
+                frame.gas -= gas
+                event = instruction(frame)
+                if event is not None:
+                    return event
+        finally:
+            self._left = left - 1
+        raise _TooLong
+
+
+def _spend(context: Context, gas: int) -> None:
+    context.work_left -= gas
+    if context.work_left < 0:
+        raise _TooLong
+
+
+@cache
+def _metered(fork: Fork) -> tuple[Entry, ...]:
+    """The fork's instructions; those whose work grows with their operands are counted by gas."""
+
+    def metered(entry: Entry) -> Entry:
+        def instruction(frame: Frame) -> Frame | None:
+            before = frame.gas
+            event = entry.instruction(frame)
+            handed_on = 0 if event is None else event.message.gas
+            _spend(frame.context, min(before - frame.gas - handed_on, _MOST) + _EACH)
+            return event
+
+        return entry._replace(instruction=instruction)
+
+    return tuple(metered(entry) if byte in _METERED else entry for byte, entry in enumerate(table_of(fork)))
+
+
 def drive_briefly(frame: Frame, most: int, run_precompile: Runner) -> bool:
     """Runs a frame and all it calls to its end; whether that took no more than so many jumps and calls."""
     table = _counting(frame.context.fork)
-    frame.context.jumps_left = most
+    frame.context.work_left = most
 
     def run_counted(each: Frame) -> Frame:
-        _count(each)
+        _spend(each.context, 1)
         return run(each, table)
 
     try:
@@ -35,19 +134,13 @@ def drive_briefly(frame: Frame, most: int, run_precompile: Runner) -> bool:
     return True
 
 
-def _count(frame: Frame) -> None:
-    frame.context.jumps_left -= 1
-    if frame.context.jumps_left < 0:
-        raise _TooLong
-
-
 @cache
 def _counting(fork: Fork) -> tuple[Entry, ...]:
     """The fork's instructions, with jumps that are counted."""
 
     def counting(entry: Entry) -> Entry:
         def jump(frame: Frame) -> Frame | None:
-            _count(frame)
+            _spend(frame.context, 1)
             return entry.instruction(frame)
 
         return entry._replace(instruction=jump)

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from fusevm.evm.forks import Fork
+from fusevm.lab.fuzz.again import Repeating, compare_again
 from fusevm.lab.fuzz.differential import Difference, compare, excused, fitted
 from fusevm.lab.fuzz.generator import program
 from fusevm.lab.fuzz.program import Program
@@ -35,6 +36,7 @@ class Plan:
     forks: tuple[Fork, ...] = tuple(Fork)
     starve: bool = False  # every program again at every critical gas limit
     random_limits: int = 0  # every program again at so many random gas limits
+    again: int = 6  # every program again so often on one machine, which may learn from each run
     most_limits: int = 600  # of more critical limits than these, so many are drawn
     shrink_attempts: int = 3_000
 
@@ -164,6 +166,8 @@ def _check(made: Program, engines: Sequence[PeerEngine], plan: Plan, tally: Tall
     work = fitted(made.work(), engines)
     try:
         difference = compare(work, engines)
+        if difference is None and plan.again:
+            difference = compare_again(work, engines, Random(made.seed), plan.again)
         if difference is None and (plan.starve or plan.random_limits):
             difference = compare_starved(work, engines, _limits(work, made.seed, plan, tally))
     except Exception:
@@ -217,7 +221,13 @@ class _Watched:
         self.stopwatch = engine.stopwatch
 
     def run(self, work: Work) -> Observation:
-        seen = self._engine.run(work)
+        return self._counted(self._engine.run(work))
+
+    def run_again(self, work: Work, limits: Iterable[int]) -> Iterator[Observation]:
+        if isinstance(self._engine, Repeating):
+            yield from map(self._counted, self._engine.run_again(work, limits))
+
+    def _counted(self, seen: Observation) -> Observation:
         self._tally.runs += 1
         self._tally.statuses[seen.status] += 1
         return seen

@@ -13,6 +13,7 @@ from fusevm.lab.fuzz.code import Code
 from fusevm.lab.fuzz.loop_programs import flood, loop
 from fusevm.lab.fuzz.outside import call, call_precompile, create, pay
 from fusevm.lab.fuzz.statements import STRAIGHT, address
+from fusevm.lab.fuzz.undone import call_twice, create_hollow, create_where_paid, fail_if_odd, give_away, make
 from fusevm.lab.fuzz.weighted import Weighted
 from fusevm.lab.fuzz.writer import VOCABULARIES, Writer
 
@@ -222,6 +223,11 @@ def creation(w: Writer) -> None:
         create(w, init_code)
 
 
+def creation_where_paid(w: Writer) -> None:
+    if w.nesting < _MOST_NESTED and w.loops < 2:
+        create_where_paid(w, init_code)
+
+
 def early_end(w: Writer) -> None:
     """Ends the run under a condition that seldom holds."""
     go_on = w.new_label()
@@ -254,6 +260,10 @@ FLOW: tuple[tuple[float, Statement, str], ...] = (
     (1.0, pay, "CALL"),
     (1.5, call_precompile, "CALL"),
     (1.0, creation, "CREATE"),
+    (0.4, creation_where_paid, "CREATE2"),
+    (0.4, create_hollow, "CREATE"),
+    (0.2, give_away, "CALL"),
+    (0.6, call_twice, "CALL"),
 )  # fmt: skip
 
 
@@ -307,10 +317,31 @@ def ending(w: Writer) -> None:
 
 def contract_code(w: Writer, room: int) -> Code:
     block(w, room)
+    if w.chance(0.15):
+        fail_if_odd(w)
     if not w.code.parts and w.chance(0.1):
         _run_off(w)
     else:
         ending(w)
+    return w.code
+
+
+def maker_code(w: Writer, room: int) -> Code:
+    """A contract that makes others, and undoes them if it is told to; see `call_twice`."""
+    if w.chance(0.3):
+        block(w, room)
+    make(w, init_code)
+    ending(w)
+    return w.code
+
+
+def caller_code(w: Writer, room: int, maker: int) -> Code:
+    """A contract that calls a maker more than once, among other things."""
+    before = room // 4 if w.chance(0.5) else 0
+    block(w, before)
+    call_twice(w, maker)
+    block(w, room - before)
+    ending(w)
     return w.code
 
 

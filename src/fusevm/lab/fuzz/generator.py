@@ -15,7 +15,7 @@ from fusevm.evm.keccak import keccak256
 from fusevm.evm.precompiles import precompiles_of
 from fusevm.lab.fuzz import constants as words
 from fusevm.lab.fuzz.code import misdirected, raw
-from fusevm.lab.fuzz.flow import contract_code, init_code
+from fusevm.lab.fuzz.flow import caller_code, contract_code, init_code, maker_code
 from fusevm.lab.fuzz.program import Contract, Program
 from fusevm.lab.fuzz.writer import Surroundings, Writer
 from fusevm.lab.peers.work import block_hash
@@ -63,8 +63,13 @@ def _accounts(rng: Random, around: Surroundings, rules: Rules) -> dict[bytes, Co
         PERSON: Contract(rng.choice((0, 1)), rng.choice((1, 1_000))),
     }
     rooms = [rng.randint(40, 170)] + [rng.randint(5, 50) for _ in range(rng.choice((0, 1, 1, 1, 2, 3)))]
+    makes = len(rooms) > 1 and rng.random() < 0.12
     for address, room in zip(CONTRACTS, rooms, strict=False):
-        code = contract_code(Writer(rng, around), room)
+        w = Writer(rng, around)
+        if makes and address == CONTRACTS[0]:
+            code = caller_code(w, room, int.from_bytes(CONTRACTS[1], "big"))
+        else:
+            code = maker_code(w, room) if makes and address == CONTRACTS[1] else contract_code(w, room)
         accounts[address] = Contract(
             rng.choice((1, 1, 1, 0, 255)),
             rng.choice((0, 1, 5, 10**18)),

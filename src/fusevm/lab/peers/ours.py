@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from time import perf_counter
 
 from fusevm.api import EVM
@@ -14,7 +16,7 @@ from fusevm.reference.hooks import Hooks
 
 class Tier:
     def __init__(self, tier: str, hooks: Hooks | None = None) -> None:
-        self.name = tier
+        self.name = self._tier = tier
         self.hooks = hooks
         EVM(tier=tier).call(bytes(20))  # whatever must be loaded, or built, is so before any clock starts
 
@@ -28,25 +30,20 @@ class Tier:
         return None
 
     def run(self, work: Work) -> Observation:
-        evm = EVM(work.fork, self.name, block=work.block, state=work.state(), hooks=self.hooks)
-        try:
-            result = _transact(evm, work.transaction)
-        except Rejected as rejected:
-            return Observation("rejected", accounts=evm.state.accounts, reason=str(rejected))
-        return Observation(
-            result.status.value,
-            result.gas_used,
-            result.gas_refunded,
-            result.output,
-            list(result.logs),
-            evm.state.accounts,
-            reason=result.error or "",
-        )
+        return _observed(self._machine(work), work.transaction)
+
+    def run_again(self, work: Work, limits: Iterable[int]) -> Iterator[Observation]:
+        """Runs the transaction with these gas limits one after another, on one machine: it may learn from them."""
+        evm = self._machine(work)
+        for limit in limits:
+            yield _observed(evm, replace(work.transaction, gas_limit=limit, nonce=None))
+
+    def _machine(self, work: Work) -> EVM:
+        return EVM(work.fork, self._tier, block=work.block, state=work.state(), hooks=self.hooks)
 
     def stopwatch(self, work: Work) -> Stopwatch:
         """Only `EVM.call` is timed. It runs inside `EVM.snapshot`, which undoes it afterwards, off the clock."""
-        evm = EVM(work.fork, self.name, block=work.block, state=work.state(), hooks=self.hooks)
-        tx = work.transaction
+        evm, tx = self._machine(work), work.transaction
         assert tx.to is not None
         to, data, value, caller, gas = tx.to, tx.data, tx.value, tx.sender, tx.gas_limit
 
@@ -60,7 +57,23 @@ class Tier:
         return measure
 
 
-def _transact(evm: EVM, tx: Transaction) -> Result:
+def _observed(evm: EVM, tx: Transaction) -> Observation:
+    try:
+        result = transact(evm, tx)
+    except Rejected as rejected:
+        return Observation("rejected", accounts=evm.state.accounts, reason=str(rejected))
+    return Observation(
+        result.status.value,
+        result.gas_used,
+        result.gas_refunded,
+        result.output,
+        list(result.logs),
+        evm.state.accounts,
+        reason=result.error or "",
+    )
+
+
+def transact(evm: EVM, tx: Transaction) -> Result:
     return evm.transact(
         tx.sender,
         tx.to,

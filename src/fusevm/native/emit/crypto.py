@@ -77,7 +77,9 @@ def build(family: str) -> bytes:
     for function in _sources(family).values():
         assert isinstance(function, Native)
         function.define(module)
-    return object_code(module)
+    # By now the engines have reserved gigabytes, and what is left between may hold one section and not the next. Small
+    # code does not reach further than 2 GiB: LLVM would abort the process.
+    return object_code(module, scattered=True)
 
 
 def _sources(family: str) -> dict[str, Callable[..., int]]:

@@ -15,20 +15,27 @@ from fusevm.native.processor import initialise, target
 R = TypeVar("R", int, None)
 
 
-def target_machine(speed: int = 2) -> llvm.TargetMachine:
+def target_machine(speed: int = 2, *, scattered: bool = False) -> llvm.TargetMachine:
+    """`scattered`: the code works wherever the loader places its sections."""
     initialise()
     name, features = target()
     architecture = llvm.Target.from_default_triple()
     # No vectors, only limbs: a word stored by four machine words and loaded again as one vector before the stores have
     # reached the cache costs ten nanoseconds, and LLVM would mix both.
     scalar = features + ",-sse" if architecture.name == "x86-64" else features
+    if scattered and architecture.name == "x86-64":
+        return architecture.create_target_machine(
+            cpu=name, features=scalar, opt=speed, reloc="static", codemodel="large"
+        )
     # Position-independent small code: what the loader places anywhere, and jump tables without absolute addresses.
     return architecture.create_target_machine(cpu=name, features=scalar, opt=speed, reloc="pic", codemodel="small")
 
 
-def optimised(module: ir.Module, speed: int = 2) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
+def optimised(
+    module: ir.Module, speed: int = 2, *, scattered: bool = False
+) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     """The module as LLVM's own, verified and optimised, and the machine it is meant for."""
-    machine = target_machine(speed)
+    machine = target_machine(speed, scattered=scattered)
     module.triple = llvm.get_default_triple()
     module.data_layout = str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
@@ -42,8 +49,8 @@ def optimised(module: ir.Module, speed: int = 2) -> tuple[llvm.ModuleRef, llvm.T
     return parsed, machine
 
 
-def object_code(module: ir.Module, *, speed: int = 2) -> bytes:
-    parsed, machine = optimised(module, speed)
+def object_code(module: ir.Module, *, speed: int = 2, scattered: bool = False) -> bytes:
+    parsed, machine = optimised(module, speed, scattered=scattered)
     return bytes(machine.emit_object(parsed))
 
 

@@ -7,10 +7,13 @@ instruction failed, and why. Nothing between two handlers is longer than one sec
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_left
+from operator import attrgetter
 
 from fusevm.chain.state import State
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.halts import ExceptionalHalt
+from fusevm.evm.opcodes import opcodes_of
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame
 from fusevm.reference.brief import drive_briefly
@@ -22,6 +25,7 @@ from fusevm.schedule.build import Schedule, Unit
 from fusevm.schedule.sections import Section
 
 PLENTY = 1 << 64  # of gas
+EVIDENT = frozenset({("INVALID",), ("JUMP",), ("JUMPI",)})  # handlers that fail for no reason but their own
 MOST_JUMPS = 20_000  # of a call that is replayed, and of its own calls; past that, words alone must tell
 
 
@@ -54,6 +58,31 @@ def diagnose(
     return halt
 
 
+def is_evident(frame: Frame, unit: Unit) -> bool:
+    """Whether `read_off` can tell. Of an opcode with variants gas and stack are looked at before its immediate is."""
+    op = opcodes_of(frame.context.fork)[frame.code[unit.tokens[0].pc]]
+    return unit.sequence in EVIDENT and not (op and op.variants)
+
+
+def read_off(frame: Frame, view: NativeFrame, unit: Unit, halt: ExceptionalHalt) -> ExceptionalHalt:
+    """As `diagnose`, for what is evident: its words tell, and all before it is paid for."""
+    twin = Frame(frame.message, frame.state, frame.context)
+    frame.pc = twin.pc = unit.tokens[0].pc + 1
+    base = max(view.sp - 2 * WORD, view.sp - view.sp % STACK_ALIGN)
+    twin.stack = _words(base, view.sp)
+    try:
+        table_of(frame.context.fork)[frame.code[unit.tokens[0].pc]].instruction(twin)
+    except ExceptionalHalt as found:
+        return found
+    return halt
+
+
+def _words(start: int, end: int) -> list[int]:
+    """Of a native stack."""
+    raw = ctypes.string_at(start, end - start)
+    return [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
+
+
 def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:
     """Goes on behind a call, counting words only, to the instruction that finds too few of them, or too many."""
     height = len(twin.stack) + 1
@@ -74,8 +103,7 @@ def _twin(frame: Frame, view: NativeFrame, pc: int, state: State) -> Frame:
     twin.pc = pc
     twin.gas = view.gas + view.reserve
     base = view.sp - view.sp % STACK_ALIGN
-    raw = ctypes.string_at(base, view.sp - base)
-    twin.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
+    twin.stack = _words(base, view.sp)
     twin.memory = bytearray(ctypes.string_at(view.memory, view.memory_size))
     twin.returndata = ctypes.string_at(view.returned, view.returned_size)
     return twin
@@ -83,8 +111,15 @@ def _twin(frame: Frame, view: NativeFrame, pc: int, state: State) -> Frame:
 
 def section_of(unit: Unit, schedule: Schedule) -> Section:
     """The section a unit stands in; a bad jump's own place, behind all sections, counts to the last."""
-    units = schedule.units[: schedule.units.index(unit) + 1]
-    return next(each.section for each in reversed(units) if each.section is not None)
+    units, index = schedule.units, unit_index(schedule.units, unit.at)
+    while (section := units[index].section) is None:
+        index -= 1
+    return section
+
+
+def unit_index(units: list[Unit], at: int) -> int:
+    """Where the unit at a word of the schedule is among them, or the next: there may be ten thousand, in order."""
+    return bisect_left(units, at, key=attrgetter("at"))
 
 
 def _gas_ahead(frame: Frame, unit: Unit, schedule: Schedule) -> int:

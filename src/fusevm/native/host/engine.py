@@ -20,6 +20,7 @@ from fusevm.chain.state import State
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import Library, library
+from fusevm.native.host.choice import Choice
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.failures import Halts
 from fusevm.native.host.kept_schedules import ScheduleStore
@@ -72,6 +73,7 @@ class NativeEngine:
         self._questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halts = Halts(tables, self.codes, self.world)
+        self.choice = Choice()
         self.probe: Probe | None = None  # looks at every section's start, where there are probes
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
@@ -94,32 +96,41 @@ class NativeEngine:
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         """Runs a message; on the reference tier, from the start, where native code cannot hold what it needs."""
+        if not message.code:
+            return _execute_without_code(message, state, context)
         if state.pending is not None:
             state.settle()
         entries = len(state.journal)
         try:
-            return self._execute(message, state, context)
+            if context is not self.context or context.block.version != self._block_version:
+                self._bind(context)
+            if message.code_address in self.world.precompiles and message.runs_precompile:
+                return _execute_without_code(message, state, context)
+            if not message.value or message.creates:
+                return self._execute_code(message, state, context)
+            mark = state.mark()
+            state.transfer(message.caller, message.address, message.value)
+            outcome = self._execute_code(message, state, context)
+            if outcome.status is not _SUCCESS:
+                state.revert(mark)
+            return outcome
         except NativeLimit:
             self.codes.untidy = True
             state.undo_to_length(entries)
             return execute_reference(message, state, context)
 
-    def _execute(self, message: Message, state: State, context: Context) -> Outcome:
-        if context is not self.context or context.block.version != self._block_version:
-            self._bind(context)
-        if not message.code or (message.code_address in self.world.precompiles and message.runs_precompile):
-            frame = Frame(message, state, context)  # there is nothing to run
-            begin(frame, run_precompile)
-            end(frame)
-            return outcome_of(frame)
-        if not message.value or message.creates:
-            return self._execute_code(message, state, context)
-        mark = state.mark()
-        state.transfer(message.caller, message.address, message.value)
-        outcome = self._execute_code(message, state, context)
-        if outcome.status is not _SUCCESS:
-            state.revert(mark)
-        return outcome
+    def execute_surely(self, message: Message, state: State, context: Context) -> Outcome:
+        """As `execute`. Where the place of a failure could not be told, an engine that fuses no loops can tell."""
+        started, codes, halts = time.perf_counter(), self.codes, self.halts
+        try:
+            outcome = self.execute(message, state, context)
+            if outcome.failure is not None and halts.unsure:
+                outcome = engine(fuse=False).execute(message, state, context)
+            return outcome
+        finally:
+            halts.unsure = False
+            if codes.tiered and codes.in_use:  # what runs plainly must know for how long
+                codes.tally(time.perf_counter() - started)
 
     def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
         codes = self.codes
@@ -382,6 +393,14 @@ class NativeEngine:
             view.schedule, view.jumps, view.ip = better
 
 
+def _execute_without_code(message: Message, state: State, context: Context) -> Outcome:
+    """A payment, or a precompile."""
+    frame = Frame(message, state, context)
+    begin(frame, run_precompile)
+    end(frame)
+    return outcome_of(frame)
+
+
 _engines = threading.local()
 
 
@@ -403,32 +422,34 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
     """As the reference tier, natively. What is watched by hooks runs in the reference tier."""
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
-    return _execute_surely(engine(), message, state, context)
-
-
-def _execute_surely(fused: NativeEngine, message: Message, state: State, context: Context) -> Outcome:
-    """Where the place of a failure could not be told, an engine that fuses no loops can tell."""
-    outcome = fused.execute(message, state, context)
-    if outcome.failure is not None and fused.halts.unsure:
-        fused.halts.unsure = False
-        return engine(fuse=False).execute(message, state, context)
-    return outcome
+    return engine().execute_surely(message, state, context)
 
 
 def execute_tiered(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """As `execute`, except that code is prepared for speed only once it has run for as long as that takes."""
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
-    try:
-        tiered, started = engine(tiered=True), time.perf_counter()
-    except NativeUnavailable as error:
-        _warn_once(f"fusevm: the native tier cannot run here ({error}); using the reference tier")
-        return execute_reference(message, state, context)
-    try:
-        return _execute_surely(tiered, message, state, context)
-    finally:
-        if tiered.codes.in_use:
-            tiered.codes.tally(time.perf_counter() - started)
+    return engine(tiered=True).execute_surely(message, state, context)
+
+
+def execute_quickest(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
+    """As `execute_tiered`, or on the reference tier: whichever was found to be quicker for calls like this one."""
+    if hooks is not None:
+        return execute_reference(message, state, context, hooks)
+    tiered: NativeEngine | None = getattr(_engines, "tiered", None)
+    if tiered is None or tiered.world.busy:
+        try:
+            tiered = engine(tiered=True)
+        except NativeUnavailable as error:
+            _warn_once(f"fusevm: the native tier cannot run here ({error}); using the reference tier")
+            return execute_reference(message, state, context)
+    trials = tiered.choice.trials.get(message.code)
+    trial = None if trials is None else trials.get(message.data[:4])
+    if (trial is None or not trial.pause) and message.code:
+        return tiered.choice.execute(trial, tiered.execute_surely, message, state, context)
+    if trial is not None:
+        trial.pause -= 1
+    return tiered.execute_surely(message, state, context)
 
 
 @cache

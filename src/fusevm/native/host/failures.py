@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.native.host.codes import Codes
-from fusevm.native.host.diagnosis import diagnose
+from fusevm.native.host.diagnosis import diagnose, is_evident, read_off, unit_index
 from fusevm.native.host.replay import ReplayState
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.world import NativeWorld
@@ -50,6 +50,8 @@ class Halts:
         if schedule.fused_loops:
             self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
+        if is_evident(frame, unit):
+            return read_off(frame, view, unit, halt)
         self._world.learn()
         mark, ledger = state.mark(), state.ledger
         state.ledger = None  # what the replay does is undone by the state's own journal
@@ -63,4 +65,6 @@ class Halts:
         """What stands in the schedule where a frame came back, or so many words before."""
         at = (view.ip - view.schedule) // 8 - behind
         schedule = self._codes.schedule_with(frame.message.code, view.jumps)
-        return next((unit for unit in self._codes.units(schedule, at) if unit.at == at), None)
+        units = self._codes.units(schedule, at)
+        index = unit_index(units, at)
+        return units[index] if index < len(units) and units[index].at == at else None

@@ -170,7 +170,9 @@ def undo_account(engine: Engine, entry: Undo) -> None:
     if entry.slot < NONCE_ENTRY:
         account.balance = entry.value
         if entry.value == 0:
-            account.epoch = 0  # a payment may have created it: Python will say what it is without
+            # A payment may have created it. If it was described since, as after a creation there that was undone, it
+            # reads as alive: Python must say what it is without the payment.
+            account.epoch = 0
     else:
         account.nonce = entry.flags
     if entry.slot >= CREATION_ENTRY:

@@ -146,7 +146,8 @@ def bn254_mul(data: ptr, out: ptr) -> u64:
         left: u64 = 256
         while left != 0:
             left -= 1
-            g1_double(total)
+            if load(u256, total, Z) != 0:  # infinity until the first bit that is set
+                g1_double(total)
             if u64(scalar >> 255) != 0:
                 g1_add_affine(total, point)
             scalar = scalar << 1

@@ -1,0 +1,151 @@
+"""Which tier `auto` runs a call on: natively, or on the reference tier where that was found to be quicker.
+
+Native code wins by far where there is work to do. But beginning and ending a call, asking for accounts, explaining a
+halt and instructions left to Python have their price, and a program of a hundred instructions may be done before it is
+paid. So calls are timed: a code's first ones natively, then one on the reference tier, which may do only about as much
+work as the native run took time for. The quicker tier goes on, and the other is tried again now and then.
+
+A run on the reference tier that exceeds its bound is undone, and the call runs natively from the start. The pauses
+between such attempts grow, so whatever a caller does, he can make only a few of a million calls slower, each by a
+millisecond or so. Times decide only where a call runs; all tiers answer alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import Executor, Outcome
+from fusevm.chain.state import State
+from fusevm.native.host.precompiles import run_precompile
+from fusevm.reference.brief import execute_briefly
+
+STEP = 0.15e-6  # seconds for an instruction of the reference tier, at the least
+LEAST_STEPS, MOST_STEPS = 200, 8_000  # on the reference tier: 2 ms
+NEW_STEPS = 400  # for code that never ran natively: 0.1 ms, as long as it takes to prepare it
+NEW_SIZE = 1 << 11  # bytes of new code that is tried on the reference tier first
+WORTH_PREPARING = 0.3e-3  # seconds on the reference tier before such code runs natively
+TIMED = 2  # runs of each tier before the two are compared: the first native one prepares the code
+PAUSE, LONGEST_PAUSE = 16, 1 << 20  # native runs before the reference tier is tried again: times 4 with each try
+LOOK, SELDOM = 8, 1 << 8  # runs on the reference tier before a native one: times 2 with each
+SELECTORS = 32  # of one code; further ones share a trial
+KEPT = 1 << 23  # bytes, for all trials and the codes they belong to
+ENTRY = 256  # bytes a trial takes
+
+_NEVER = float("inf")
+
+
+class Trial:
+    """What is known of calls of one code with one selector."""
+
+    __slots__ = (
+        "_look", "_next_pause", "_runs", "_spent", "_tries", "native", "on_reference", "pause", "reference", "steps",
+        "until_look",
+    )  # fmt: skip
+
+    def __init__(self, *, is_new: bool) -> None:
+        self.pause = 0  # native runs before anything is decided
+        self.on_reference = False  # decided for now
+        self.until_look = 0  # runs there before a native one
+        self.steps = NEW_STEPS if is_new else 0  # for the next run on the reference tier; 0: it is native
+        self.native = self.reference = _NEVER  # seconds
+        self._runs = 0  # natively, timed
+        self._spent = 0.0  # seconds on the reference tier before the first native run
+        self._tries = 0  # on the reference tier, that were slower
+        self._next_pause, self._look = PAUSE, LOOK
+
+    def ran_natively(self, seconds: float) -> None:
+        self._runs += 1
+        self.native = min(self.native * 1.1, seconds)  # the last ones count most, and disturbed ones little
+        if self._runs < TIMED:
+            return
+        self.steps = min(max(LEAST_STEPS, int(self.native / STEP)), MOST_STEPS)
+        if self.on_reference:
+            self._look = min(2 * self._look, SELDOM)
+            self._decide()
+
+    def ran_on_reference(self, seconds: float) -> None:
+        self.reference = min(self.reference * 1.1, seconds)
+        if not self._runs:
+            self._spent += seconds
+            if self._spent >= WORTH_PREPARING:
+                self.steps = 0
+            return
+        self._tries += 1
+        if self.reference < self.native or self._tries >= TIMED:
+            self._decide()
+
+    def exceeded_its_steps(self) -> None:
+        if self._runs:
+            self.stay_native()
+        else:
+            self.steps = 0
+
+    def _decide(self) -> None:
+        if self.reference < self.native:
+            self.on_reference, self.until_look = True, self._look
+        else:
+            self.stay_native()
+
+    def stay_native(self) -> None:
+        self.on_reference, self._tries = False, 0
+        self.reference = _NEVER  # it is timed anew when it is tried again
+        self.pause, self._next_pause = self._next_pause, min(4 * self._next_pause, LONGEST_PAUSE)
+
+
+class Choice:
+    """The trials of one engine."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self.trials: dict[bytes, dict[bytes, Trial]] = {}  # by code and selector
+        self._size = 0
+        self.on_reference = 0  # calls that ran there
+        self.undone = 0  # calls that were begun there in vain
+
+    def execute(
+        self, trial: Trial | None, natively: Executor, message: Message, state: State, context: Context
+    ) -> Outcome:
+        """Runs a message where its trial says; without one it is the code's first with this selector."""
+        if trial is None:
+            trial = self._trial(message.code, message.data[:4])
+        if trial.pause:
+            trial.pause -= 1
+            return natively(message, state, context)
+        clock, looks = self._clock, trial.on_reference and not trial.until_look
+        started = clock()
+        if trial.steps and not looks:
+            outcome = execute_briefly(message, state, context, trial.steps, run_precompile)
+            if outcome is not None:
+                self.on_reference += 1
+                if trial.on_reference:
+                    trial.until_look -= 1
+                else:
+                    trial.ran_on_reference(clock() - started)
+                return outcome
+            self.undone += 1
+            trial.exceeded_its_steps()
+            started = clock()
+        outcome = natively(message, state, context)
+        trial.ran_natively(clock() - started)
+        return outcome
+
+    def _trial(self, code: bytes, selector: bytes) -> Trial:
+        trials = self.trials.get(code)
+        if trials is None:
+            self._make_room(len(code) + 2 * ENTRY)
+            self.trials[code] = {selector: (trial := Trial(is_new=len(code) <= NEW_SIZE))}
+            return trial
+        if len(trials) >= SELECTORS and selector not in trials:
+            return trials.setdefault(_OTHERS, Trial(is_new=False))
+        self._make_room(ENTRY)
+        return trials.setdefault(selector, Trial(is_new=False))
+
+    def _make_room(self, size: int) -> None:
+        if self._size + size > KEPT:
+            self.trials, self._size = {}, 0
+        self._size += size
+
+
+_OTHERS = b"others"  # longer than a selector
