@@ -7,8 +7,8 @@ from itertools import pairwise, product
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import MEANINGS
-from fusevm.rules.matching import Match, Trees, match, rewrite
 from fusevm.rules.pattern import LT, MAX, Const, Kind, Meta, Node, Rule, Tree, metas, tree
+from plainmatching import Match, Trees, match, rewrite
 
 TREES = Trees()
 EDGES = (0, 1, 2, 7, 8, 31, 32, 33, 255, 256, 257, 1 << 160, (1 << 160) - 1, 1 << 255, (1 << 255) - 1, (1 << 256) - 1)

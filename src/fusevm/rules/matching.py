@@ -1,133 +1,171 @@
-"""Matching rules against terms of any kind: a view says what a term is, a maker builds the result."""
+"""Matching rules against terms of any kind: a rule's pattern is compiled to straight-line Python, written for one view.
+
+A view says in Python source how its terms are looked at: an IR value, a Yul expression. Rules are found by the forms of
+a term's operands (`form_of`), in whatever order their reader tries them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
 
-from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree, is_constant, tree
+from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree
 
 T = TypeVar("T")
 
-COMPARISONS = frozenset({"LT", "GT", "SLT", "SGT", "EQ", "ISZERO"})  # their results are zero or one
+NUMBER = "number"  # the form of a constant
 
 
-class View(Generic[T]):
-    """What matching asks of a term: an IR value, a Yul expression, a plain tree."""
-
-    def call(self, term: T) -> tuple[str, Sequence[T]] | None:
-        """The opcode and its operands in stack order, where the term is an instruction."""
-        raise NotImplementedError
-
-    def constant(self, term: T) -> int | None:
-        raise NotImplementedError
-
-    def same(self, left: T, right: T) -> bool:
-        """Whether the two are certainly the same value."""
-        raise NotImplementedError
-
-    def boolean(self, term: T) -> bool:
-        """Whether the value is certainly zero or one."""
-        call = self.call(term)
-        if call is None:
-            return self.constant(term) in (0, 1)
-        op, args = call
-        if op in ("AND", "OR", "XOR"):
-            known = [self.constant(arg) in (0, 1) or self._compares(arg) for arg in args]
-            return any(known) if op == "AND" else all(known)
-        return op in COMPARISONS or (op == "SHR" and self.constant(args[0]) == 255)
-
-    def _compares(self, term: T) -> bool:
-        call = self.call(term)
-        return call is not None and call[0] in COMPARISONS
-
-    def admits(self, term: T) -> bool:
-        """Whether a metavariable may stand for the term."""
-        return True
-
-
-class Maker(Generic[T]):
-    """What building a result asks for."""
-
-    def instruction(self, op: str, args: list[T]) -> T:
-        raise NotImplementedError
-
-    def number(self, value: int) -> T:
-        raise NotImplementedError
+def form_of(pattern: Tree) -> str | None:
+    """What a term must be to fit at all: the name of an opcode, or a number; None where several forms may."""
+    if isinstance(pattern, Node):
+        return pattern.op
+    is_number = isinstance(pattern, Const) or (isinstance(pattern, Meta) and pattern.kind is Kind.CONSTANT)
+    return NUMBER if is_number else None
 
 
 @dataclass(slots=True)
 class Match(Generic[T]):
+    """What the metavariables stand for; `constants` has the numbers of those that stand for one."""
+
     rule: Rule
-    values: dict[str, T] = field(default_factory=dict)
-    constants: dict[str, int] = field(default_factory=dict)
+    values: dict[str, T]
+    constants: dict[str, int]
 
 
-def match(rule: Rule, term: T, view: View[T]) -> Match[T] | None:
-    """What the metavariables stand for, where the rule's pattern fits and its condition holds."""
-    found: Match[T] = Match(rule)
-    if _fits(rule.pattern, term, view, found) and rule.holds(found.constants):
-        return found
-    return None
+class View:
+    """How Python looks at a term: every method answers with an expression over the names it is given."""
+
+    parameters: ClassVar[tuple[str, ...]] = ()  # what a matcher is called with before the operands
+    names: ClassVar[Mapping[str, object]] = {}  # what the expressions mention
+
+    def shown(self, term: str) -> str | None:
+        """The term that `is_call` and `is_number` look at, where it is another."""
+        return None
+
+    def refuses(self, operand: str) -> str | None:
+        """Whether no pattern fits the operand, whatever it is."""
+        return None
+
+    def is_call(self, term: str, op: str) -> str:
+        raise NotImplementedError
+
+    def operands(self, term: str) -> str:
+        raise NotImplementedError
+
+    def is_number(self, term: str) -> str:
+        raise NotImplementedError
+
+    def number(self, term: str) -> str:
+        raise NotImplementedError
+
+    def same(self, one: str, other: str) -> str:
+        """Whether the two are certainly the same value."""
+        raise NotImplementedError
+
+    def is_boolean(self, term: str) -> str:
+        """Whether the value is certainly zero or one."""
+        raise NotImplementedError
 
 
-def _fits(pattern: Tree, term: T, view: View[T], found: Match[T]) -> bool:
-    if isinstance(pattern, Node):
-        call = view.call(term)
-        if call is None or call[0] != pattern.op:
-            return False
-        return all(_fits(part, arg, view, found) for part, arg in zip(pattern.args, call[1], strict=True))
-    if isinstance(pattern, Const):
-        return view.constant(term) == pattern.at(256)
-    if isinstance(pattern, Meta):
-        return _binds(pattern, term, view, found)
-    raise TypeError(f"not a pattern: {pattern!r}")
+class Matcher(Generic[T]):
+    """A rule ready to be tried. `match` takes the view's parameters and the operands of a term with the rule's opcode,
+    and answers None where the rule does not fit. It is compiled when first called: most rules of a run never are."""
+
+    __slots__ = ("match", "rule", "view")
+
+    def __init__(self, rule: Rule, view: View) -> None:
+        self.rule, self.view = rule, view
+        self.match: Callable[..., Match[T] | None] = self._first
+
+    def _first(self, *args: Any) -> Match[T] | None:
+        self.match = compiled(self.rule, self.view)
+        return self.match(*args)
 
 
-def _binds(meta: Meta, term: T, view: View[T], found: Match[T]) -> bool:
-    if meta.kind is Kind.CONSTANT:
-        value = view.constant(term)
-        return value is not None and found.constants.setdefault(meta.name, value) == value
-    if not view.admits(term) or (meta.kind is Kind.VARIABLE and view.constant(term) is not None):
-        return False
-    if meta.kind is Kind.BOOLEAN and not view.boolean(term):
-        return False
-    bound = found.values.setdefault(meta.name, term)
-    return bound is term or view.same(bound, term)
+def compiled(rule: Rule, view: View) -> Callable[..., Match[Any] | None]:
+    """A function that answers a Match or None."""
+    return _Compiler(rule, view).function()
 
 
-def build(result: Tree, found: Match[T], maker: Maker[T]) -> T:
-    """The result as a term, innermost instructions first; what is made of constants alone becomes a number."""
-    if is_constant(result):
-        return maker.number(found.rule.number(result, found.constants))
-    if isinstance(result, Node):
-        return maker.instruction(result.op, [build(arg, found, maker) for arg in result.args])
-    if isinstance(result, Meta):
-        return found.values[result.name]
-    raise TypeError(f"not a result: {result!r}")
+class _Compiler:
+    """Writes tests from the outside in, then the condition."""
+
+    def __init__(self, rule: Rule, view: View) -> None:
+        self.rule, self.view = rule, view
+        self.lines: list[str] = []
+        self.values: dict[str, str] = {}  # metavariable to the name of the term it stands for
+        self.numbers: dict[str, str] = {}  # of those that stand for a number, the expression of it
+        self.scope: dict[str, Any] = {"rule": rule, "Match": Match, "holds": rule.holds, **view.names}
+
+    def function(self) -> Callable[..., Match[Any] | None]:
+        names = [f"a{place}" for place in range(len(self.rule.pattern.args))]
+        for name, arg in zip(names, self.rule.pattern.args, strict=True):
+            self.test(arg, name)
+        if self.rule.when:
+            self.demand(f"holds({{{_items(self.numbers)}}})")
+        self.lines.append(f"return Match(rule, {{{_items(self.values)}}}, {{{_items(self.numbers)}}})")
+        source = f"def match({', '.join((*self.view.parameters, *names))}):\n    " + "\n    ".join(self.lines)
+        exec(source, self.scope)
+        match: Callable[..., Match[Any] | None] = self.scope["match"]
+        return match
+
+    def demand(self, condition: str) -> None:
+        self.lines.append(f"if not ({condition}): return None")
+
+    def shown(self, term: str) -> str:
+        other = self.view.shown(term)
+        if other is None:
+            return term
+        self.lines.append(f"{term}_ = {other}")
+        return f"{term}_"
+
+    def test(self, pattern: Tree, term: str) -> None:
+        view = self.view
+        if (refused := view.refuses(term)) is not None:
+            self.lines.append(f"if {refused}: return None")
+        if isinstance(pattern, Node):
+            self.call(pattern, self.shown(term))
+        elif isinstance(pattern, Const):
+            self.number(self.shown(term), self.literal(pattern))
+        elif isinstance(pattern, Meta) and pattern.kind is Kind.CONSTANT:
+            shown = self.shown(term)
+            self.number(shown, self.numbers.get(pattern.name))
+            self.numbers.setdefault(pattern.name, view.number(shown))
+            self.values.setdefault(pattern.name, shown)
+        elif isinstance(pattern, Meta):
+            self.bind(pattern, term)
+        else:
+            raise TypeError(f"not a pattern: {pattern!r}")
+
+    def call(self, pattern: Node, term: str) -> None:
+        self.demand(self.view.is_call(term, pattern.op))
+        parts = [f"{term}_{place}" for place in range(len(pattern.args))]
+        if parts:
+            self.lines.append(f"{', '.join(parts)}, = {self.view.operands(term)}")
+        for part, arg in zip(parts, pattern.args, strict=True):
+            self.test(arg, part)
+
+    def number(self, term: str, expected: str | None) -> None:
+        self.demand(self.view.is_number(term))
+        if expected is not None:
+            self.demand(f"{self.view.number(term)} == {expected}")
+
+    def literal(self, pattern: Const) -> str:
+        name = f"K{len(self.scope)}"
+        self.scope[name] = pattern.at(256)
+        return name
+
+    def bind(self, meta: Meta, term: str) -> None:
+        if meta.name in self.values:
+            self.demand(self.view.same(term, self.values[meta.name]))
+        elif meta.kind is Kind.VARIABLE:
+            self.demand(f"not ({self.view.is_number(self.shown(term))})")
+        elif meta.kind is Kind.BOOLEAN:
+            self.demand(self.view.is_boolean(term))
+        self.values.setdefault(meta.name, term)
 
 
-class Trees(View[Tree], Maker[Tree]):
-    """Plain trees as terms: nodes are instructions, constants numbers, metavariables values from outside."""
-
-    def call(self, term: Tree) -> tuple[str, Sequence[Tree]] | None:
-        return (term.op, term.args) if isinstance(term, Node) else None
-
-    def constant(self, term: Tree) -> int | None:
-        return term.at(256) if isinstance(term, Const) else None
-
-    def same(self, left: Tree, right: Tree) -> bool:
-        return left == right
-
-    def instruction(self, op: str, args: list[Tree]) -> Tree:
-        return Node(op, tuple(args))
-
-    def number(self, value: int) -> Tree:
-        return tree(value)
-
-
-def rewrite(rule: Rule, term: Tree, trees: Trees) -> Tree | None:
-    """The term after the rule is applied at its root, or None where it does not match."""
-    found = match(rule, term, trees)
-    return None if found is None else build(rule.result, found, trees)
+def _items(names: dict[str, str]) -> str:
+    return ", ".join(f"{name!r}: {expression}" for name, expression in names.items())

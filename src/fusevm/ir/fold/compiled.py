@@ -1,4 +1,4 @@
-"""The rules as a table: each compiled to a matcher, found by a 24-bit key.
+"""The rules as a table, each found by a 24-bit key.
 
     |23_____17|16___10|9_____________0|
     |folded ir|left ir|right ir opcode|
@@ -9,16 +9,15 @@ An instruction with one operand keys on the left alone, one with three on the fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import ClassVar
 
 from fusevm.evm.forks import Fork
 from fusevm.ir.values import CONST, NUMBER_OF, Value
 from fusevm.rules.families import engine_rules
-from fusevm.rules.matching import Match, View
-from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree, is_constant, nodes
+from fusevm.rules.matching import NUMBER, Matcher, View, form_of
+from fusevm.rules.pattern import Node, Rule, Tree, is_constant, nodes
 
 ANY_LEFT, ANY_RIGHT = 0x7F, 0x3FF
 
@@ -36,30 +35,60 @@ def keys_of(op: str, args: tuple[Value, ...]) -> tuple[int, int, int, int]:
     return root | left | right, root | any_left | right, root | left | ANY_RIGHT, root | any_left | ANY_RIGHT
 
 
-class Terms(View[Value]):
-    """What the rules' matching asks of an IR value."""
-
-    def call(self, term: Value) -> tuple[str, Sequence[Value]] | None:
-        return None if term.op == CONST else (term.op, term.args)
-
-    def constant(self, term: Value) -> int | None:
-        return term.number if term.op == CONST else None
-
-    def same(self, left: Value, right: Value) -> bool:
-        return left is right
+COMPARISONS = frozenset({"LT", "GT", "SLT", "SGT", "EQ", "ISZERO"})  # their results are zero or one
 
 
-TERMS = Terms()
+def is_boolean(value: Value) -> bool:
+    """Whether the value is certainly zero or one."""
+    op, args = value.op, value.args
+    if op in ("AND", "OR", "XOR"):
+        known = [_is_flag(arg) for arg in args]
+        return any(known) if op == "AND" else all(known)
+    if op == "SHR":
+        return args[0].op == CONST and args[0].number == 255
+    return _is_flag(value)
 
 
-@dataclass(slots=True)
-class Folding:
-    """A rule ready to be tried: `match` answers what its metavariables stand for, or None (NEXTFOLD)."""
+def _is_flag(value: Value) -> bool:
+    return value.number in (0, 1) if value.op == CONST else value.op in COMPARISONS
 
-    rule: Rule
-    match: Callable[..., Match[Value] | None]
-    grows: int  # instructions it may add beyond those it replaces one for one
-    inner: tuple[tuple[int, ...], ...]  # where in the pattern other instructions stand, as paths of operand numbers
+
+class Values(View):
+    """How matchers look at IR values."""
+
+    names: ClassVar = {"is_boolean": is_boolean}
+
+    def is_call(self, term: str, op: str) -> str:
+        return f"{term}.op == {op!r}"
+
+    def operands(self, term: str) -> str:
+        return f"{term}.args"
+
+    def is_number(self, term: str) -> str:
+        return f"{term}.op == {CONST!r}"
+
+    def number(self, term: str) -> str:
+        return f"{term}.number"
+
+    def same(self, one: str, other: str) -> str:
+        return f"{one} is {other}"
+
+    def is_boolean(self, term: str) -> str:
+        return f"is_boolean({term})"
+
+
+VALUES = Values()
+
+
+class Folding(Matcher[Value]):
+    """A rule as the engine tries it; where its matcher answers None, the next is tried (NEXTFOLD)."""
+
+    __slots__ = ("grows", "inner")
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__(rule, VALUES)
+        self.grows = _growth(rule)  # instructions it may add beyond those it replaces one for one
+        self.inner = tuple(_inner(rule.pattern))  # where the pattern has other instructions: paths of operand numbers
 
 
 @dataclass(slots=True)
@@ -71,17 +100,13 @@ class Table:
         args = rule.pattern.args
         left = _field(args[0], ANY_LEFT) if args else ANY_LEFT
         right = _field(args[1], ANY_RIGHT) if len(args) > 1 else ANY_RIGHT
-        folding = Folding(rule, _matcher(rule), _growth(rule), tuple(_inner(rule.pattern)))
-        self.buckets.setdefault(key_of(rule.pattern.op, left, right), []).append(folding)
+        self.buckets.setdefault(key_of(rule.pattern.op, left, right), []).append(Folding(rule))
         self.roots.add(rule.pattern.op)
 
 
 def _field(operand: Tree, wildcard: int) -> int:
-    if isinstance(operand, Node):
-        return NUMBER_OF[operand.op]
-    if isinstance(operand, Const) or (isinstance(operand, Meta) and operand.kind is Kind.CONSTANT):
-        return NUMBER_OF[CONST]
-    return wildcard
+    form = form_of(operand)
+    return wildcard if form is None else NUMBER_OF[CONST if form == NUMBER else form]
 
 
 def _growth(rule: Rule) -> int:
@@ -105,69 +130,3 @@ def table_of(fork: Fork, native: bool) -> Table:
     for rule in engine_rules(fork, native):
         table.add(rule)
     return table
-
-
-# -- matchers -----------------------------------------------------------------------------------------------------
-
-
-def _matcher(rule: Rule) -> Callable[..., Match[Value] | None]:
-    """A function of the operands, compiled when it is first called: most rules of a run are never asked."""
-    compiled: list[Callable[..., Match[Value] | None]] = []
-
-    def first(*args: Value) -> Match[Value] | None:
-        if not compiled:
-            compiled.append(_compiled(rule))
-        return compiled[0](*args)
-
-    return first
-
-
-def _compiled(rule: Rule) -> Callable[..., Match[Value] | None]:
-    """The pattern as straight-line Python: tests from the outside in, then the condition."""
-    names = [f"a{place}" for place in range(len(rule.pattern.args))]
-    lines: list[str] = []
-    bound: dict[str, str] = {}
-    constants: dict[str, str] = {}
-    literals: list[int] = []
-    for name, arg in zip(names, rule.pattern.args, strict=True):
-        _test(arg, name, lines, bound, constants, literals)
-    if rule.when:
-        lines.append(f"if not holds({{{_dict(constants, '.number')}}}): return None")
-    lines.append(f"return Match(rule, {{{_dict(bound, '')}}}, {{{_dict(constants, '.number')}}})")
-    source = f"def match({', '.join(names)}):\n    " + "\n    ".join(lines)
-    scope: dict[str, Any] = {"rule": rule, "Match": Match, "holds": rule.holds, "K": literals, "boolean": TERMS.boolean}
-    exec(source, scope)
-    match: Callable[..., Match[Value] | None] = scope["match"]
-    return match
-
-
-def _dict(names: dict[str, str], suffix: str) -> str:
-    return ", ".join(f"{name!r}: {place}{suffix}" for name, place in names.items())
-
-
-def _test(
-    pattern: Tree, at: str, lines: list[str], bound: dict[str, str], constants: dict[str, str], literals: list[int]
-) -> None:
-    if isinstance(pattern, Node):
-        lines.append(f"if {at}.op != {pattern.op!r}: return None")
-        if pattern.args:
-            parts = [f"{at}_{place}" for place in range(len(pattern.args))]
-            lines.append(f"{', '.join(parts)}, = {at}.args")
-            for part, arg in zip(parts, pattern.args, strict=True):
-                _test(arg, part, lines, bound, constants, literals)
-    elif isinstance(pattern, Const):
-        literals.append(pattern.at(256))
-        lines.append(f"if {at}.op != 'CONST' or {at}.number != K[{len(literals) - 1}]: return None")
-    elif isinstance(pattern, Meta) and pattern.kind is Kind.CONSTANT:
-        lines.append(f"if {at}.op != 'CONST': return None")
-        if pattern.name in constants:
-            lines.append(f"if {at}.number != {constants[pattern.name]}.number: return None")
-        constants.setdefault(pattern.name, at)
-    elif isinstance(pattern, Meta):
-        if pattern.name in bound:
-            lines.append(f"if {at} is not {bound[pattern.name]}: return None")
-        elif pattern.kind is Kind.VARIABLE:
-            lines.append(f"if {at}.op == 'CONST': return None")
-        elif pattern.kind is Kind.BOOLEAN:
-            lines.append(f"if not boolean({at}): return None")
-        bound.setdefault(pattern.name, at)

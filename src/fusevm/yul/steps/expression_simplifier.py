@@ -11,10 +11,12 @@ Why: `add(x, 0)` and its kind come from other steps and from careless writers.
 from __future__ import annotations
 
 from functools import cache
+from typing import ClassVar
 
 from fusevm.evm.forks import Fork
 from fusevm.rules.families import by_root, yul_rules
-from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree, is_constant
+from fusevm.rules.matching import NUMBER, Match, Matcher, View, form_of
+from fusevm.rules.pattern import Kind, Meta, Node, Tree, is_constant
 from fusevm.yul.analysis.accesses import ACCESSES
 from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
 from fusevm.yul.analysis.effects import builtin_effects
@@ -30,29 +32,61 @@ def run(context: StepContext, block: Block) -> None:
     _Simplifier(context.dialect).block(block)
 
 
-NUMBER = "number"  # the form of an argument that is a number; others are an opcode's name, or None: anything
-Forms = tuple[str | None, ...]
+Forms = tuple[str | None, ...]  # of arguments: NUMBER, an opcode's name, or None for anything else
+
+
+class _Expressions(View):
+    """How matchers look at Yul: through variables where an opcode or a number is asked for."""
+
+    parameters = ("resolved",)
+    names: ClassVar = {
+        "FunctionCall": FunctionCall,
+        "Literal": Literal,
+        "NUMBER": LiteralKind.NUMBER,
+        "leaf_key": leaf_key,
+    }
+
+    def shown(self, term: str) -> str:
+        return f"resolved({term})"
+
+    def refuses(self, operand: str) -> str:
+        return f"{operand}.__class__ is FunctionCall"
+
+    def is_call(self, term: str, op: str) -> str:
+        return f"{term}.__class__ is FunctionCall and {term}.function.name == {op.lower()!r}"
+
+    def operands(self, term: str) -> str:
+        return f"{term}.arguments"
+
+    def is_number(self, term: str) -> str:
+        return f"{term}.__class__ is Literal and {term}.kind is NUMBER"
+
+    def number(self, term: str) -> str:
+        return f"{term}.value"
+
+    def same(self, one: str, other: str) -> str:
+        return f"{one} is {other} or leaf_key({one}) == leaf_key({other})"
 
 
 @cache
-def _rules(fork: Fork) -> dict[str, tuple[Rule, ...]]:
+def _rules(fork: Fork) -> dict[str, tuple[Matcher[Expression], ...]]:
     """By builtin, solc's rules in solc's order."""
-    return {op.lower(): rules for op, rules in by_root(yul_rules(fork)).items()}
+    view = _Expressions()
+    return {op.lower(): tuple(Matcher(rule, view) for rule in rules) for op, rules in by_root(yul_rules(fork)).items()}
 
 
 @cache
-def _candidates(fork: Fork, name: str, forms: Forms) -> tuple[Rule, ...]:
+def _candidates(fork: Fork, name: str, forms: Forms) -> tuple[Matcher[Expression], ...]:
     """The rules that can match a call with arguments of these forms: most can't, and this says so at once."""
-    rules = _rules(fork).get(name, ())
-    return tuple(rule for rule in rules if all(map(_admits, rule.pattern.args, forms)))
+    matchers = _rules(fork).get(name, ())
+    return tuple(each for each in matchers if all(map(_admits, each.rule.pattern.args, forms)))
 
 
 def _admits(pattern: Tree, form: str | None) -> bool:
-    if isinstance(pattern, Node):
-        return form == pattern.op.lower()
-    if isinstance(pattern, Meta) and pattern.kind is not Kind.CONSTANT:
-        return pattern.kind is Kind.ANY or form != NUMBER
-    return form == NUMBER
+    wanted = form_of(pattern)
+    if wanted is not None:
+        return form == wanted
+    return form != NUMBER or (isinstance(pattern, Meta) and pattern.kind is Kind.ANY)
 
 
 class _Simplifier(DataFlowAnalyzer):
@@ -81,17 +115,17 @@ class _Simplifier(DataFlowAnalyzer):
             if argument.__class__ is FunctionCall:
                 return None  # what it does may not be doubled, dropped or moved
             forms.append(self.form(argument))
-        for rule in _candidates(self.dialect.fork, name, tuple(forms)):
-            match = _Match(self, rule)
-            if match.fits(call):
-                return match.result(call.location)
+        for each in _candidates(self.dialect.fork, name, tuple(forms)):
+            found = each.match(self.resolved, *call.arguments)
+            if found is not None:
+                return _built(found.rule.result, found, call.location)
         return None
 
     def form(self, argument: Expression) -> str | None:
         value = self.resolved(argument)
         if value.__class__ is Literal:
             return NUMBER if value.kind is LiteralKind.NUMBER else None
-        return value.function.name if value.__class__ is FunctionCall else None
+        return value.function.name.upper() if value.__class__ is FunctionCall else None
 
     def resolved(self, expression: Expression) -> Expression:
         """A variable's value, if it is known and may be written here."""
@@ -121,62 +155,11 @@ class _Simplifier(DataFlowAnalyzer):
         return isinstance(value, Literal) and value.value == 0
 
 
-class _Match:
-    """An attempt to match a rule; says what its metavariables stand for."""
-
-    __slots__ = ("numbers", "rule", "simplifier", "terms")
-
-    def __init__(self, simplifier: _Simplifier, rule: Rule) -> None:
-        self.simplifier = simplifier
-        self.rule = rule
-        self.terms: dict[str, Expression] = {}
-        self.numbers: dict[str, int] = {}
-
-    def fits(self, call: FunctionCall) -> bool:
-        return self._arguments(self.rule.pattern, call) and self.rule.holds(self.numbers)
-
-    def _arguments(self, pattern: Node, call: FunctionCall) -> bool:
-        for part, argument in zip(pattern.args, call.arguments, strict=True):
-            if argument.__class__ is FunctionCall or not self._fits(part, argument):
-                return False
-        return True
-
-    def _fits(self, pattern: Tree, term: Expression) -> bool:
-        if isinstance(pattern, Meta) and pattern.kind is not Kind.CONSTANT:
-            if pattern.kind is Kind.VARIABLE and self._number(term) is not None:
-                return False
-            bound = self.terms.setdefault(pattern.name, term)
-            assert not isinstance(bound, FunctionCall)
-            assert not isinstance(term, FunctionCall)
-            return bound is term or leaf_key(bound) == leaf_key(term)
-        if isinstance(pattern, Node):
-            value = self.simplifier.resolved(term)
-            return (
-                isinstance(value, FunctionCall)
-                and value.function.name == pattern.op.lower()
-                and self._arguments(pattern, value)
-            )
-        literal = self._number(term)
-        if literal is None:
-            return False
-        if isinstance(pattern, Const):
-            return literal.value == pattern.at(256)
-        assert isinstance(pattern, Meta)
-        self.terms.setdefault(pattern.name, literal)
-        return self.numbers.setdefault(pattern.name, literal.value) == literal.value
-
-    def _number(self, term: Expression) -> Literal | None:
-        value = self.simplifier.resolved(term)
-        return value if isinstance(value, Literal) and value.kind is LiteralKind.NUMBER else None
-
-    def result(self, place: Location) -> Expression:
-        return self._build(self.rule.result, place)
-
-    def _build(self, tree: Tree, place: Location) -> Expression:
-        if isinstance(tree, Meta):
-            return copy_expression(self.terms[tree.name])  # numbers keep their spelling
-        if is_constant(tree):
-            return literals.number(self.rule.number(tree, self.numbers), place)
-        assert isinstance(tree, Node)
-        arguments = [self._build(each, place) for each in tree.args]
-        return FunctionCall(Identifier(tree.op.lower(), place), arguments, place)
+def _built(tree: Tree, found: Match[Expression], place: Location) -> Expression:
+    if isinstance(tree, Meta):
+        return copy_expression(found.values[tree.name])  # numbers keep their spelling
+    if is_constant(tree):
+        return literals.number(found.rule.number(tree, found.constants), place)
+    assert isinstance(tree, Node)
+    arguments = [_built(each, found, place) for each in tree.args]
+    return FunctionCall(Identifier(tree.op.lower(), place), arguments, place)
