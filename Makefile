@@ -29,6 +29,7 @@ FUSEVM_FIXTURES ?= ../shared/fixtures
 conformance: $(READY)
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier reference
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier native
+	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier native-tiered
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier auto
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --no-fuse
 	$(BIN)/fusevm bench --dir $(FUSEVM_FIXTURES)/bench --repeat 1

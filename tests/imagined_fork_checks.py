@@ -29,7 +29,7 @@ from imagined_fork import IMAGINED
 
 ADDRESS = b"\xc0" * 20
 BLOCK = Block(number=7, excess_blob_gas=12_345)
-TIERS = ("native", "native-unfused", "auto", "lockstep")
+TIERS = ("native", "native-unfused", "native-tiered", "auto", "lockstep")
 RETURN = " PUSH1 0 MSTORE PUSH1 32 PUSH1 0 RETURN"
 PUSHES = " ".join(f"PUSH2 {1000 + n}" for n in range(240))
 WORD = (1 << 256) - 1
