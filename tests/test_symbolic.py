@@ -9,6 +9,7 @@ import pytest
 from fusevm.analysis.symbolic import ACTIONS, SymbolicStack, actions_of, bounds_of, steps_of
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import Instruction, decode
+from fusevm.evm.opcodes import Opcode, arranged_by_immediate, copying, swapping
 from fusevm.evm.words import INTEGER_MEANINGS
 
 SEEDS = range(200)
@@ -111,3 +112,23 @@ def test_only_what_arranges_the_stack_can_be_arranged() -> None:
     assert (stack.taken, stack.words) == (3, [3, 2, 1, 3])
     with pytest.raises(ValueError, match="more than to arrange"):
         stack.arrange(ACTIONS["ADD"])
+
+
+DUPN = arranged_by_immediate(Opcode(0xE6, "DUPN", 0, 1, 3), lambda op, n: copying(op, n + 17) if n < 0x5B else None)
+EXCHANGE = arranged_by_immediate(
+    Opcode(0xE8, "EXCHANGE", 0, 0, 3), lambda op, n: swapping(op, 2, n + 3) if n < 0x5B else None
+)
+
+
+@pytest.mark.parametrize(
+    ("op", "immediate", "needs", "expected"),
+    [(DUPN, 3, 20, [*range(20, 0, -1), 20]), (EXCHANGE, 4, 7, [2, 6, 5, 4, 3, 7, 1])],
+)
+def test_an_opcode_with_variants_arranges_the_words_its_immediate_names(
+    op: Opcode, immediate: int, needs: int, expected: list[int]
+) -> None:
+    code = [Instruction(0, op.byte, op.variants[immediate], None, 2)]
+    stack: SymbolicStack[int] = SymbolicStack(int, int)
+    assert list(stack.run(steps_of(code, code))) == []
+    assert stack.words == expected
+    assert bounds_of(actions_of(code)).needs == needs
