@@ -63,7 +63,7 @@ else:
 class Struct(_Place):
     """A layout in memory: annotated fields one behind another, each aligned to eight bytes.
 
-    Behind them stand the fields of a dataclass it may have as a base, numbers of 64 bits, and `words` of 256.
+    After them come the fields of a dataclass that is a base, as numbers of 64 bits, and `words` of 256.
     """
 
     _fields: dict[str, tuple[int, Any]]
