@@ -79,7 +79,6 @@ def _observed(byte: int, entry: Entry, hooks: Hooks) -> Instruction:
     calls = known is not None and known.calls
     slots = known is not None and (known.reads | known.writes) & (STORAGE | TRANSIENT) and not calls
     on_storage = hooks.on_storage if slots else None
-
     loads = known is not None and known.pushes == 1
 
     def run(frame: Frame) -> Frame | None:

@@ -66,8 +66,8 @@ else:
 class Struct(_Place):
     """A layout in memory: annotated fields one after another, each aligned to eight bytes.
 
-    After them come the fields of a dataclass it may have as a base, numbers of 64 bits, and those `words` of 256 that
-    are not declared.
+    After them come the fields of a dataclass that is a base, as numbers of 64 bits, and those `words` of 256 that are
+    not declared.
     """
 
     _fields: ClassVar[dict[str, tuple[int, Kind]]]
