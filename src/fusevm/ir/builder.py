@@ -5,6 +5,7 @@ A plain builder takes every instruction as it comes (the seed's raw emission); t
 
 from __future__ import annotations
 
+from fusevm.evm.assembler import Source
 from fusevm.ir.block import CONTINUES, DependencyBlock, Terminator
 from fusevm.ir.values import CONST, SPILL, TRAITS, UNSPILL, WORD, Value
 
@@ -21,6 +22,7 @@ class Builder:
         self.block = DependencyBlock(0)
         self.meter: DependencyBlock | Value = self.block  # who carries the static gas from here on
         self.first_id = 0
+        self.where: Source | None = None  # of the values made from here on
 
     def begin(self, block: DependencyBlock) -> None:
         self.block = block
@@ -40,6 +42,7 @@ class Builder:
     def make(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
         """A numbered value that stands in the block without being one of its instructions."""
         value = Value(op, args, number, self.next_id, self.block.start)
+        value.where = self.where
         self.next_id += 1
         for arg in args:
             arg.uses += 1

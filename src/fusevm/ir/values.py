@@ -6,7 +6,23 @@ engine's key.
 
 from __future__ import annotations
 
-from fusevm.evm.opcodes import ACCESS, BY_NAME, GAS, MSIZE, NONE, OPCODES_TABLE, RETURNDATA, Opcode, Span
+from fusevm.evm.assembler import Source
+from fusevm.evm.opcodes import (
+    ACCESS,
+    BY_NAME,
+    GAS,
+    MEMORY,
+    MSIZE,
+    NONE,
+    OPCODES_TABLE,
+    OUTSIDE,
+    RETURNDATA,
+    WORLD,
+    Opcode,
+    Span,
+)
+
+_EVERYTHING = WORLD | MEMORY | MSIZE | RETURNDATA | GAS | OUTSIDE
 
 # name: (operands, reads, writes, may halt). Everything else is the EVM's table.
 OWN = {
@@ -18,6 +34,15 @@ OWN = {
     "VALID": (1, NONE, NONE, True),  # guard: a jump may land there
     "HOLDS": (1, NONE, NONE, True),  # guard: a condition is not zero; asked of the engine, never emitted
     "EXPGAS": (1, NONE, GAS, False),  # the price of an exponent whose EXP became something else
+    # Of functions (`ir/functions.py`) alone. The number of CALLFN and VERBATIM says which one, that of RESULT which of
+    # its results, that of SYMBOL and SETIMMUTABLE what is meant.
+    "CALLFN": (0, _EVERYTHING, _EVERYTHING, True),  # calls a function with these operands
+    "RESULT": (1, NONE, NONE, False),  # one of a call's results
+    "LITERAL": (0, NONE, NONE, False),  # a word that is kept on the stack, where CONST is pushed for each use
+    "COPY": (1, NONE, NONE, False),  # a word once more, where it is wanted next
+    "SYMBOL": (0, NONE, NONE, False),  # a word that is known when the code is laid out, linked or deployed
+    "SETIMMUTABLE": (2, NONE, MEMORY | MSIZE, True),  # fills in an immutable in the copy of the code at an offset
+    "VERBATIM": (0, _EVERYTHING, _EVERYTHING, True),  # bytes that nobody looks into
 }
 
 NAMES: tuple[str, ...] = (*OWN, *(op.name for op in OPCODES_TABLE if not op.is_stack))
@@ -32,7 +57,7 @@ WORD = (1 << 256) - 1
 class Value:
     """An instruction. Operands are in stack order, the top first."""
 
-    __slots__ = ("args", "block", "epoch", "gas", "id", "number", "op", "prev", "raw", "uses")
+    __slots__ = ("args", "block", "epoch", "gas", "id", "number", "op", "prev", "raw", "uses", "where")
 
     def __init__(self, op: str, args: tuple[Value, ...] = (), number: int = 0, id: int = -1, block: int = 0) -> None:  # noqa: A002
         self.op = op
@@ -45,6 +70,7 @@ class Value:
         self.gas = 0  # for what looks at the gas counter: the static gas charged when it is done
         self.raw = False  # its reach in memory is secured and its dynamic gas charged, by guards and sections before it
         self.uses = 0
+        self.where: Source | None = None  # the place in the source that it was written for
 
     @property
     def is_const(self) -> bool:

@@ -46,7 +46,7 @@ def kill_overwritten(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
 
 
 def _reads(event: Value, bytes_: Range) -> bool:
-    if traits_of(event).reads & MSIZE.value:
+    if traits_of(event).reads & MSIZE.value:  # functions that are called look at everything
         return True
     return any(relation(bytes_, range_of(event, place)) is not NO for place in READS_MEMORY.get(event.op, ()))
 
@@ -55,8 +55,10 @@ def kill_unread(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
     """At the end of a frame memory is gone: only what RETURN or REVERT hands out was worth storing."""
     read = [range_of(Value(op, args), place) for place in READS_MEMORY.get(op, ())]
     for event in reversed(engine.world.memory[-REMEMBERED:]):
-        if event.block != engine.block.start:
+        if event.block != engine.block.start or event.op in ("CALLFN", "VERBATIM"):
             return
+        if event.op == "MSIZE" and not engine.guards_growth:
+            return  # it saw how far the stores before it made memory grow
         if event.op in PLAIN_STORES:
             stored = range_of(event, WRITES_MEMORY[event.op][0])
             if all(relation(stored, each) is NO for each in read):

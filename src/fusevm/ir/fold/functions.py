@@ -1,0 +1,650 @@
+"""Folding functions: every instruction goes through the fold engine once more, with what is known where it stands.
+
+Beside the engine's own knowledge that is: what branches decided on the way here, the ranges of words (`ir/ranges.py`),
+which of two words is the smaller, and what memory and storage hold, carried over joins where nothing in between writes.
+Gas may only fall; everything else that a caller can see is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from fusevm.analysis.graphs import DominatorTree
+from fusevm.evm.opcodes import BY_NAME, MEMORY, MSIZE, STORAGE, TRANSIENT, WORLD
+from fusevm.ir.block import Mode
+from fusevm.ir.builder import NeverReached
+from fusevm.ir.fold import stores
+from fusevm.ir.fold.engine import Folder, fuel_for
+from fusevm.ir.fold.facts import BITS, KnownState
+from fusevm.ir.fold.stats import Stats
+from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, SWITCH, Arc, End, Function, GraphBlock, Unit
+from fusevm.ir.ranges import ANYTHING, SIZE, TOP, Range, assumed, bits_of, decided, range_of
+from fusevm.ir.values import CONST, PHI, READS_MEMORY, TRAITS, WRITES_MEMORY, Value, traits_of
+
+K = TypeVar("K")
+V = TypeVar("V")
+_OWN = frozenset(("CALLFN", "RESULT", "SYMBOL", "SETIMMUTABLE", "VERBATIM"))
+_LESS = {"LT": (0, 1), "GT": (1, 0)}
+_MEMORY, _STORAGE, _TRANSIENT = MEMORY.value, STORAGE.value, TRANSIENT.value
+_MOST_FACTS = 256
+_DEEP = 6  # how far an assumption is followed into what a condition is made of
+
+
+@dataclass(slots=True)
+class Summary:
+    """What calling a function may do."""
+
+    reads: int = 0
+    writes: int = 0
+    halts: bool = False
+
+
+def summaries(unit: Unit) -> dict[str, Summary]:
+    """To a fixed point, since functions may call each other in circles."""
+    found = {name: Summary() for name in unit.functions}
+    calls: dict[str, set[str]] = {name: set() for name in unit.functions}
+    for name, function in unit.functions.items():
+        summary = found[name]
+        for block in function.blocks():
+            for value in block.instructions:
+                if value.op == "CALLFN":
+                    calls[name].add(unit.names[value.number])
+                else:
+                    traits = traits_of(value)
+                    summary.reads |= traits.reads
+                    summary.writes |= traits.writes
+                    summary.halts |= traits.halts
+            if block.end.op in BY_NAME and block.end.op != JUMP:
+                summary.halts = True
+                summary.reads |= BY_NAME[block.end.op].reads.value
+                if block.end.op not in ("REVERT", "INVALID"):
+                    summary.reads |= WORLD.value  # all that was done so far is kept, and seen
+        summary.halts |= any(block.start >= target.start for block in function.blocks() for target in block.targets)
+    changed = True
+    while changed:
+        changed = False
+        for name, callees in calls.items():
+            mine = found[name]
+            before = mine.reads, mine.writes, mine.halts
+            for callee in callees:
+                mine.reads |= found[callee].reads
+                mine.writes |= found[callee].writes
+                mine.halts |= found[callee].halts or callee == name
+            changed |= before != (mine.reads, mine.writes, mine.halts)
+    return found
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What is known at one place, besides what every value carries with it. All of it holds in dominated blocks."""
+
+    equal: dict[int, Value] = field(default_factory=dict)  # value to what stands for it here
+    ranges: dict[int, Range] = field(default_factory=dict)
+    less: dict[tuple[int, int], bool] = field(default_factory=dict)  # one is not greater than the other; True: less
+
+    def copy(self) -> Knowledge:
+        return Knowledge(_newest(self.equal), _newest(self.ranges), _newest(self.less))
+
+
+def _newest(facts: dict[K, V]) -> dict[K, V]:
+    """A copy, without the oldest facts where there are many."""
+    return dict(facts) if len(facts) <= _MOST_FACTS else dict(list(facts.items())[-_MOST_FACTS // 2 :])
+
+
+class ReachedLate(Exception):
+    """Blocks that were passed over as unreachable, and then led to by a later block: what was concluded is not sure."""
+
+    def __init__(self, blocks: set[int]) -> None:
+        self.blocks = blocks
+        super().__init__(blocks)
+
+
+class FunctionFolder(Folder):
+    def __init__(
+        self,
+        unit: Unit,
+        function: Function,
+        effects: dict[str, Summary],
+        keeps_growth: bool,
+        reached: frozenset[int] = frozenset(),
+    ) -> None:
+        super().__init__(unit.fork, Mode.OPTIMISATION, keeps_growth=keeps_growth)
+        self.unit, self.function, self.effects = unit, function, effects
+        self.order = function.blocks()
+        graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
+        self.tree = DominatorTree(graph, function.entry.start)
+        self.ways_in: dict[int, list[GraphBlock]] = {block.start: [] for block in self.order}
+        for block in self.order:
+            for target in block.targets:
+                self.ways_in[target.start].append(block)
+        self.position = {block.start: number for number, block in enumerate(self.order)}
+        self.writes = {block.start: self.written_by(block) for block in self.order}
+        self.made: dict[int, GraphBlock] = {}  # the new blocks
+        self.values: dict[int, Value] = {}  # old to new
+        self.worlds: dict[int, KnownState] = {}
+        self.known: dict[int, Knowledge] = {}  # at the end of each block
+        self.knowledge = Knowledge()
+        self.range_at: dict[int, Range] = {}  # of every value, wherever it is used
+        self.bits_at: dict[int, int] = {}
+        self.symbols: dict[int, Value] = {}
+        self.reached = {function.entry.start, *reached}
+        self.arcs: list[tuple[int, Arc, Arc]] = []  # from which block, new and old
+        self.fuel = fuel_for(sum(len(block.instructions) for block in self.order))
+        self.constants_used = {
+            arg.number
+            for block in self.order
+            for value in block.instructions
+            if value.op not in ("LT", "GT")
+            for arg in value.args
+            if arg.op == CONST
+        }
+
+    def written_by(self, block: GraphBlock) -> int:
+        written = 0
+        for value in block.instructions:
+            if value.op == "CALLFN":
+                written |= self.effects[self.unit.names[value.number]].writes
+            else:
+                written |= traits_of(value).writes
+        return written
+
+    def run(self) -> Function:
+        self.aliases = self.same_everywhere()
+        for block in self.order:
+            if block.start in self.reached:
+                self.fold_block(block)
+        if self.reached - self.known.keys():
+            raise ReachedLate(self.reached - self.known.keys())
+        for source, new, old in self.arcs:
+            kept = {param.id for param in new.target.params}
+            new.args = [
+                self.new(arg, self.known[source])
+                for param, arg in zip(old.target.params, old.args, strict=True)
+                if self.values[param.id].id in kept and param.id not in self.aliases
+            ]
+        entry = self.made[self.function.entry.start]
+        return Function(self.function.name, entry, self.function.results, self.function.returns, self.function.where)
+
+    # -- blocks -----------------------------------------------------------------------------------------------------
+
+    def same_everywhere(self) -> dict[int, Value]:
+        """Parameters that are the same value whichever way is taken."""
+        incoming: dict[int, list[Value]] = {}
+        for block in self.order:
+            for arc in block.end.arcs:
+                for param, arg in zip(arc.target.params, arc.args, strict=True):
+                    incoming.setdefault(param.id, []).append(arg)
+        found: dict[int, Value] = {}
+
+        def resolved(value: Value) -> Value:
+            while value.id in found:
+                value = found[value.id]
+            return value
+
+        changed = True
+        while changed:
+            changed = False
+            for block in self.order:
+                for param in block.params:
+                    if param.id in found or param.id not in incoming:
+                        continue
+                    values = {self.key(each): each for each in map(resolved, incoming[param.id])}
+                    values.pop(self.key(param), None)
+                    if len(values) == 1:
+                        found[param.id] = next(iter(values.values()))
+                        changed = True
+        return {number: resolved(value) for number, value in found.items()}
+
+    @staticmethod
+    def key(value: Value) -> tuple[bool, int]:
+        return (True, value.number) if value.op == CONST else (False, value.id)
+
+    def fold_block(self, block: GraphBlock) -> None:
+        made = self.block_of(block)
+        self.begin(made)  # type: ignore[arg-type]
+        self.enter_block(block, made)
+        try:
+            for value in block.instructions:
+                self.where = value.where
+                result = self.again(value)
+                if result is not None:
+                    self.values[value.id] = result
+            self.where = block.end.where
+            made.end = self.ended(block.end)
+        except NeverReached:
+            made.end = End("INVALID")
+        made.end.where = self.where
+        for arc in made.end.arcs:
+            self.reached.add(arc.target.start)
+        self.sweep()
+        self.worlds[block.start] = self.world
+        self.known[block.start] = self.knowledge
+
+    def block_of(self, block: GraphBlock) -> GraphBlock:
+        if block.start not in self.made:
+            self.made[block.start] = GraphBlock(block.start)
+        return self.made[block.start]
+
+    def enter_block(self, block: GraphBlock, made: GraphBlock) -> None:
+        ways = [way for way in self.ways_in[block.start] if self.may_come_from(way, block)]
+        self.know_world(block, ways)
+        above = self.tree.above[block.start]
+        is_sole = len(ways) == 1 and ways[0].start in self.known and block is not self.function.entry
+        sole = ways[0] if is_sole else None
+        base = self.known.get(sole.start if sole is not None else above)
+        self.knowledge = base.copy() if base is not None else Knowledge()
+        if sole is not None:
+            self.assume_way(self.made[sole.start], made)
+        for param in block.params:
+            if param.id in self.aliases:
+                self.values[param.id] = self.new(self.aliases[param.id])
+                continue
+            handed = self.handed(param, block, ways)
+            if handed is not None and all(each is handed[0] for each in handed) and handed:
+                self.values[param.id] = handed[0]
+                continue
+            value = self.make(PHI, (), len(made.params))
+            made.params.append(value)
+            self.values[param.id] = value
+            if handed:
+                found = self.range(handed[0], self.known[ways[0].start])
+                for each, way in zip(handed[1:], ways[1:], strict=True):
+                    found = found.with_(self.range(each, self.known[way.start]))
+                self.range_at[value.id] = found
+
+    def may_come_from(self, way: GraphBlock, block: GraphBlock) -> bool:
+        """A way from a block that was folded is there if it still leads here; one from a later block may be."""
+        made = self.made.get(way.start)
+        if made is None or way.start not in self.known:
+            return self.position[way.start] >= self.position[block.start]
+        return any(arc.target.start == block.start for arc in made.end.arcs)
+
+    def handed(self, param: Value, block: GraphBlock, ways: list[GraphBlock]) -> list[Value] | None:
+        """What each way makes of the parameter; None where one of them is not known yet."""
+        if block is self.function.entry:
+            return None
+        number = block.params.index(param)
+        found: list[Value] = []
+        for way in ways:
+            if way.start not in self.known:
+                return None
+            arcs = [arc for arc in way.end.arcs if arc.target is block]
+            if len(arcs) != 1:
+                return None
+            found.append(self.new(arcs[0].args[number], self.known[way.start]))
+        return found
+
+    def know(self, block: object) -> None:
+        """By `enter_block`."""
+
+    def know_world(self, block: GraphBlock, ways: list[GraphBlock]) -> None:
+        if block is self.function.entry:
+            self.world = KnownState(zeroed=not self.function.name and not self.ways_in[block.start])
+        elif len(ways) == 1 and ways[0].start in self.worlds:
+            self.world = self.worlds[ways[0].start].copy()
+        else:
+            self.world = self.world_over_join(block)
+
+    def world_over_join(self, block: GraphBlock) -> KnownState:
+        """What the dominator knew and no block between it and this one changes."""
+        above = self.tree.above[block.start]
+        written = 0
+        seen: set[int] = set()  # holds the block itself where it is in a loop
+        work = [way.start for way in self.ways_in[block.start]]
+        while work:
+            start = work.pop()
+            if start != above and start not in seen:
+                seen.add(start)
+                written |= self.writes[start]
+                work += [way.start for way in self.ways_in[start]]
+        before = self.worlds.get(above)
+        self.clock += 1
+        world = before.copy() if before is not None else KnownState()
+        for bit in BITS:
+            if written & bit or before is None:
+                world.epochs[bit] = self.clock
+        if written & _MEMORY or before is None:
+            world.memory, world.zeroed = [], False
+        if written & _STORAGE or before is None:
+            world.storage = []
+        if written & _TRANSIENT or before is None:
+            world.transient = []
+        return world
+
+    # -- values -----------------------------------------------------------------------------------------------------
+
+    def is_available(self, value: Value) -> bool:
+        return value.block == self.block.start or self.tree.dominates(value.block, self.block.start)
+
+    def new(self, old: Value, knowledge: Knowledge | None = None) -> Value:
+        """What stands for an old value here."""
+        if old.op == CONST:
+            return self.const(old.number)
+        value = self.symbol(old.number) if old.op == "SYMBOL" else self.values[old.id]
+        return (knowledge or self.knowledge).equal.get(value.id, value)
+
+    def again(self, value: Value) -> Value | None:
+        args = tuple([self.new(arg) for arg in value.args])
+        if value.op not in _OWN:
+            return self.emit(value.op, args, value.number)
+        if value.op == "SYMBOL":
+            return self.symbol(value.number)
+        if value.op == "RESULT":
+            return self.raw("RESULT", args, value.number)
+        return self.effect(value.op, args, value.number)
+
+    def symbol(self, number: int) -> Value:
+        """Like a literal, it stands in no block."""
+        found = self.symbols.get(number)
+        if found is None:
+            found = self.symbols[number] = self.make("SYMBOL", (), number)
+            found.block = self.function.entry.start
+        return found
+
+    def note(self, value: Value) -> None:
+        if value.op != "CALLFN":
+            super().note(value)
+            if value.op == "VERBATIM":
+                self.world.memory, self.world.zeroed = [], False
+            self.note_reach(value)
+            return
+        summary = self.effects[self.unit.names[value.number]]
+        world = self.world
+        self.clock += 1
+        world.write(summary.writes, self.clock)
+        touched = summary.writes | summary.reads
+        if touched & _MEMORY or touched & MSIZE.value:
+            world.remember_memory(value)
+        if summary.writes & _MEMORY:
+            world.memory, world.zeroed = [], False
+        if touched & _STORAGE:
+            world.remember(world.storage, value)
+        if touched & _TRANSIENT:
+            world.remember(world.transient, value)
+        if summary.writes & _STORAGE:
+            world.storage = []
+        if summary.writes & _TRANSIENT:
+            world.transient = []
+
+    def note_reach(self, value: Value) -> None:
+        """Whoever touched memory had an offset that gas could pay for."""
+        for offset, length in READS_MEMORY.get(value.op, ()) + WRITES_MEMORY.get(value.op, ()):
+            place = value.args[offset]
+            if place.op != CONST and (length < 0 or self.range(value.args[length]).low > 0):
+                self.knowledge.ranges[place.id] = self.range(place).within(SIZE)
+
+    def raw(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
+        value = super().raw(op, args, number)
+        ranges = [self.range(arg) for arg in args]
+        found = range_of(op, ranges) if TRAITS[op].opcode is not None else ANYTHING
+        if op == "SUB" and self.is_less(args[1], args[0]) is not None:
+            found = found.within(Range(0, ranges[0].high))
+        if found != ANYTHING:
+            self.range_at[value.id] = found
+        if op == "ADD" and ranges[0].high + ranges[1].high <= TOP:  # a sum that cannot wrap is not less than its parts
+            for part, other in ((args[0], ranges[1]), (args[1], ranges[0])):
+                if part.op != CONST:
+                    self.knowledge.less[part.id, value.id] = other.low > 0
+        constants = [arg.number if arg.op == CONST else None for arg in args]
+        bits = bits_of(op, [self.bits(arg) for arg in args], constants, found.high)
+        if bits != TOP:
+            self.bits_at[value.id] = bits
+        return value
+
+    def range(self, value: Value, knowledge: Knowledge | None = None) -> Range:
+        if value.op == CONST:
+            return Range(value.number, value.number)
+        always = self.range_at.get(value.id, ANYTHING)
+        here = (knowledge or self.knowledge).ranges.get(value.id)
+        return always if here is None else here.within(always)
+
+    def bits(self, value: Value) -> int:
+        """Those that may be set."""
+        if value.op == CONST:
+            return value.number
+        high = self.range(value).high
+        return self.bits_at.get(value.id, TOP) & (1 << high.bit_length()) - 1
+
+    # -- what is decided --------------------------------------------------------------------------------------------
+
+    def fold(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]]:
+        for _ in range(8):
+            result = super().fold(op, args)
+            if isinstance(result, Value):
+                return self.knowledge.equal.get(result.id, result)
+            op, args = result
+            known = self.by_knowledge(op, args)
+            if known is None:
+                break
+            if isinstance(known, Value):
+                return known
+            op, args = known
+        return op, args
+
+    def by_knowledge(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]] | None:
+        """What ranges, bits and the order of words tell about an instruction."""
+        ranges = [self.range(arg) for arg in args]
+        verdict = decided(op, ranges)
+        if verdict is None:
+            verdict = self.by_order(op, args)
+        if verdict is not None:
+            return self.const(int(verdict))
+        if op in ("SLT", "SGT") and all(each.high <= TOP >> 1 for each in ranges):
+            return ("LT" if op == "SLT" else "GT"), args
+        if op == "AND":
+            for one, other in ((0, 1), (1, 0)):
+                if args[other].op == CONST and not self.bits(args[one]) & ~args[other].number:
+                    return args[one]
+        if op in ("LT", "GT"):
+            return self.without_offset(op, args)
+        if op == "ISZERO" and args[0].op == "ISZERO" and self.range(args[0].args[0]).high <= 1:
+            return args[0].args[0]
+        if op == "SIGNEXTEND" and args[0].op == CONST and range_of(op, ranges) == ranges[1] != ANYTHING:
+            return args[1]
+        if op == "MOD" and ranges[0].high < ranges[1].low:
+            return args[0]
+        if op == "DIV" and ranges[0].high < ranges[1].low:
+            return self.const(0)
+        return None
+
+    def without_offset(self, op: str, args: tuple[Value, ...]) -> tuple[str, tuple[Value, ...]] | None:
+        """x - k < n → x < n + k, where neither wraps."""
+        for one, other in ((0, 1), (1, 0)):
+            sum_, bound = args[one], args[other]
+            if sum_.op in ("ADD", "SUB") and bound.op == CONST and sum_.args[1].op == CONST:
+                number = sum_.args[1].number
+                taken = TOP + 1 - number if sum_.op == "ADD" else number
+                if self.range(sum_.args[0]).low >= taken and bound.number + taken <= TOP:
+                    moved = [sum_.args[0], self.const(bound.number + taken)]
+                    return op, (moved[one], moved[other])
+        return None
+
+    def is_less(self, one: Value, other: Value) -> bool | None:
+        """True: one < other. False: only one <= other is known."""
+        return self.knowledge.less.get((one.id, other.id)) if CONST not in (one.op, other.op) else None
+
+    def by_order(self, op: str, args: tuple[Value, ...]) -> bool | None:
+        if op == "EQ":
+            less = self.is_less(args[0], args[1]) or self.is_less(args[1], args[0])
+            return False if less else None
+        if op not in _LESS:
+            return None
+        one, other = (args[place] for place in _LESS[op])
+        if self.is_less(one, other):
+            return True
+        return False if self.is_less(other, one) is not None else None
+
+    # -- what branches tell -----------------------------------------------------------------------------------------
+
+    def assume_way(self, source: GraphBlock, block: GraphBlock) -> None:
+        """Control came from there: what the branch or switch at its end says of that."""
+        end = source.end
+        ways = [number for number, arc in enumerate(end.arcs) if arc.target.start == block.start]
+        if len(ways) != 1:
+            return
+        if end.op == BRANCH:
+            self.assume(end.args[0], ways[0] == 0)
+        elif end.op == SWITCH and ways[0] < len(end.cases):
+            self.assume_equal(end.args[0], self.const(end.cases[ways[0]]))
+
+    def assume(self, condition: Value, holds: bool, depth: int = _DEEP) -> None:
+        """The condition is not zero, or is."""
+        if condition.op == CONST or not depth:
+            return
+        knowledge = self.knowledge
+        whole = self.range(condition)
+        if not holds:
+            knowledge.equal[condition.id] = self.const(0)
+        elif whole.high == 1:
+            knowledge.equal[condition.id] = self.const(1)
+        else:
+            knowledge.ranges[condition.id] = whole.within(Range(1, TOP))
+        op, args = condition.op, condition.args
+        if op == "ISZERO":
+            self.assume(args[0], not holds, depth - 1)
+        elif (op == "AND" and holds) or (op == "OR" and not holds):
+            for arg in args:
+                self.assume(arg, holds, depth - 1)
+        elif (op == "EQ" and holds) or (op in ("SUB", "XOR") and not holds):
+            self.assume_equal(args[0], args[1])
+        elif op in ("LT", "GT", "SLT", "SGT", "EQ"):
+            self.assume_ranges(op, args, holds)
+
+    def assume_ranges(self, op: str, args: tuple[Value, ...], holds: bool) -> None:
+        for arg, found in zip(args, assumed(op, [self.range(arg) for arg in args], holds), strict=True):
+            self.narrow(arg, found)
+        if op in _LESS and CONST not in (args[0].op, args[1].op):
+            one, other = (args[place] for place in _LESS[op])
+            if holds:
+                self.knowledge.less[one.id, other.id] = True
+            else:
+                self.knowledge.less.setdefault((other.id, one.id), False)
+
+    def narrow(self, value: Value, found: Range) -> None:
+        if value.op == CONST or found == self.range(value):
+            return
+        self.knowledge.ranges[value.id] = found
+        if value.op == "ADD" and value.args[1].op == CONST:  # and with it what the constant was added to
+            offset, base = value.args[1].number, value.args[0]
+            before = self.range(base)
+            if before.high + offset <= TOP and found.low >= offset:
+                self.narrow(base, before.within(Range(found.low - offset, found.high - offset)))
+
+    def assume_equal(self, one: Value, other: Value) -> None:
+        if one.op == CONST:
+            one, other = other, one
+        if one.op == CONST:
+            return
+        if other.op == CONST:
+            self.knowledge.equal[one.id] = other
+            if one.op == "ISZERO":
+                self.assume(one.args[0], other.number == 0)
+            return
+        both = self.range(one).within(self.range(other))
+        self.knowledge.ranges[one.id] = self.knowledge.ranges[other.id] = both
+
+    # -- ends -------------------------------------------------------------------------------------------------------
+
+    def ended(self, end: End) -> End:
+        args = tuple([self.new(arg) for arg in end.args])
+        if end.op == BRANCH:
+            return self.branch(args[0], end.arcs)
+        if end.op == SWITCH:
+            return self.switch(args[0], end)
+        if end.op not in (JUMP, LEAVE, NEVER) and self.unmakes:
+            stores.kill_unread(self, end.op, args)
+        return End(end.op, args, [self.arc(arc) for arc in end.arcs])
+
+    def arc(self, old: Arc) -> Arc:
+        new = Arc(self.block_of(old.target))
+        self.arcs.append((self.block.start, new, old))
+        return new
+
+    def branch(self, condition: Value, arcs: list[Arc]) -> End:
+        taken, other = arcs
+        while True:
+            if condition.op == "ISZERO":
+                condition, taken, other = condition.args[0], other, taken
+                condition = self.knowledge.equal.get(condition.id, condition)
+            elif condition.op == "EQ" and condition.args[1].op == CONST and condition.args[1].number == 0:
+                condition, taken, other = condition.args[0], other, taken
+            else:
+                break
+        if condition.op == CONST or self.range(condition).low > 0:
+            known = condition.op != CONST or condition.number != 0
+            return End(JUMP, (), [self.arc(taken if known else other)])
+        if taken.target is other.target and all(
+            self.key(one) == self.key(two) for one, two in zip(taken.args, other.args, strict=True)
+        ):
+            return End(JUMP, (), [self.arc(taken)])
+        if condition.op in _LESS:
+            turned = self.turned(condition, _fails(taken.target))
+            if turned is not None:
+                condition, taken, other = turned, other, taken
+        return End(BRANCH, (condition,), [self.arc(taken), self.arc(other)])
+
+    def turned(self, condition: Value, fails: bool) -> Value | None:
+        """The opposite of a comparison, where that is better: a constant that is shorter or needed elsewhere too, or
+        a branch that is taken only where the frame fails."""
+        one, other = (condition.args[place] for place in _LESS[condition.op])  # one < other
+        if one.op == CONST and one.number < TOP:  # c < x: not x < c + 1
+            moved = self.const(one.number + 1)
+            if self.is_better(moved.number, one.number):
+                return self.pure("LT", (other, moved))
+        elif other.op == CONST and other.number > 0:  # x < c: not c - 1 < x
+            moved = self.const(other.number - 1)
+            if self.is_better(moved.number, other.number):
+                return self.pure("LT", (moved, one))
+        elif not fails and one.op == "ADD" and one.args[1].op == CONST and one.uses <= 1 and self.range(one).high < TOP:
+            more = self.pure("ADD", (one.args[0], self.const(one.args[1].number + 1)))
+            return self.pure("LT", (other, more))  # x + c < y: not y < x + (c + 1)
+        return None
+
+    def is_better(self, number: int, than: int) -> bool:
+        size, other = _plain_size(number), _plain_size(than)
+        shared = number in self.constants_used and than not in self.constants_used
+        return size < other or (size == other and size > 4 and shared)
+
+    def switch(self, value: Value, end: End) -> End:
+        *ways, default = end.arcs
+        if value.op == CONST:
+            found = next((arc for case, arc in zip(end.cases, ways, strict=True) if case == value.number), default)
+            return End(JUMP, (), [self.arc(found)])
+        possible = self.range(value)
+        kept = [(case, arc) for case, arc in zip(end.cases, ways, strict=True) if case in possible]
+        if not kept:
+            return End(JUMP, (), [self.arc(default)])
+        arcs = [self.arc(arc) for _, arc in kept]
+        return End(SWITCH, (value,), [*arcs, self.arc(default)], tuple([case for case, _ in kept]))
+
+
+def _plain_size(number: int) -> int:
+    """Bytes of the constant, zeros at its end aside: those are made by a shift."""
+    low = (number & -number).bit_length() - 1 if number else 0
+    return (number.bit_length() + 7) // 8 - max(low // 8 - 3, 0)
+
+
+def _fails(block: GraphBlock) -> bool:
+    return block.end.op in ("REVERT", "INVALID", NEVER)
+
+
+def fold_unit(unit: Unit) -> Stats:
+    """Folds every function, in place of the old one; what was done."""
+    effects, stats = summaries(unit), Stats()
+    keeps_growth = any(value.op == "MSIZE" for each in unit.functions.values() for value in each.instructions())
+    for name, function in list(unit.functions.items()):
+        unit.functions[name], found = _folded(unit, function, effects, keeps_growth)
+        stats.add(found)
+    return stats
+
+
+def _folded(unit: Unit, function: Function, effects: dict[str, Summary], keeps_growth: bool) -> tuple[Function, Stats]:
+    """A loop with two entries may be entered at a block that was thought unreachable: then once more, knowing that."""
+    reached: frozenset[int] = frozenset()
+    while True:
+        folder = FunctionFolder(unit, function, effects, keeps_growth, reached)
+        try:
+            return folder.run(), folder.stats
+        except ReachedLate as late:
+            reached |= late.blocks

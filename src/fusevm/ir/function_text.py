@@ -1,0 +1,53 @@
+"""Functions as text: one block after another, each with its parameters, instructions and ways on."""
+
+from __future__ import annotations
+
+from fusevm.ir.functions import Arc, Function, GraphBlock, Unit
+from fusevm.ir.values import CONST, Value
+
+
+def unit_text(unit: Unit) -> str:
+    return "\n".join(function_text(function, unit) for function in unit.functions.values())
+
+
+def function_text(function: Function, unit: Unit) -> str:
+    name = function.name or "main"
+    results = f" -> {function.results}" if function.results else "" if function.returns else " never returns"
+    lines = [f"function {name}({_list(function.params)}){results}"]
+    for block in function.blocks():
+        lines.append(f"  block {block.start}({_list(block.params)}):")
+        lines += [f"    {_instruction(value, unit)}" for value in block.instructions]
+        lines.append(f"    {_end(block)}")
+    return "\n".join(lines) + "\n"
+
+
+def _name(value: Value) -> str:
+    if value.op == CONST:
+        return hex(value.number) if value.number > 9 else str(value.number)
+    return f"${value.id}"
+
+
+def _list(values: list[Value] | tuple[Value, ...]) -> str:
+    return ", ".join(_name(value) for value in values)
+
+
+def _instruction(value: Value, unit: Unit) -> str:
+    what = value.op
+    if value.op == "CALLFN":
+        what = f"call {unit.names[value.number]}"
+    elif value.op == "RESULT":
+        what = f"result {value.number} of"
+    elif value.op in ("SYMBOL", "SETIMMUTABLE"):
+        what = f"{value.op} {unit.symbols[value.number].name}"
+    return f"${value.id} = {what} {_list(value.args)}".rstrip()
+
+
+def _arc(arc: Arc) -> str:
+    return f"{arc.target.start}({_list(arc.args)})"
+
+
+def _end(block: GraphBlock) -> str:
+    end = block.end
+    cases = [f"{case:#x}: " for case in end.cases]
+    ways = [prefix + _arc(arc) for prefix, arc in zip([*cases, *[""] * len(end.arcs)], end.arcs, strict=False)]
+    return " ".join(each for each in (end.op, _list(end.args), ", ".join(ways)) if each)

@@ -1,0 +1,101 @@
+"""Changes to functions that need no knowledge: unused values go, blocks in a row become one, empty ones are skipped."""
+
+from __future__ import annotations
+
+from fusevm.evm.opcodes import ACCESS, MSIZE, Effect
+from fusevm.ir.fold.functions import Summary
+from fusevm.ir.functions import BRANCH, JUMP, Function, GraphBlock, Unit
+from fusevm.ir.liveness import is_root
+from fusevm.ir.values import CONST, PHI, Value
+
+
+def ways_into(blocks: list[GraphBlock]) -> dict[GraphBlock, list[GraphBlock]]:
+    ways: dict[GraphBlock, list[GraphBlock]] = {block: [] for block in blocks}
+    for block in blocks:
+        for target in block.targets:
+            ways[target].append(block)
+    return ways
+
+
+def prune(unit: Unit, function: Function, effects: dict[str, Summary], unseen: Effect) -> None:
+    """Takes out instructions and parameters that nothing needs."""
+    blocks = function.blocks()
+    incoming: dict[int, list[Value]] = {}
+    for block in blocks:
+        for arc in block.end.arcs:
+            for param, arg in zip(arc.target.params, arc.args, strict=True):
+                incoming.setdefault(param.id, []).append(arg)
+    needed: set[int] = set()
+    work: list[Value] = []
+    for block in blocks:
+        work += [value for value in block.instructions if _stays(value, unit, effects, unseen)]
+        work += block.end.args
+    while work:
+        value = work.pop()
+        if value.op != CONST and value.id not in needed:
+            needed.add(value.id)
+            work += value.args
+            if value.op == PHI:
+                work += incoming.get(value.id, ())
+    for block in blocks:
+        block.instructions = [value for value in block.instructions if value.id in needed]
+        for arc in block.end.arcs:
+            params = arc.target.params
+            arc.args = [arg for param, arg in zip(params, arc.args, strict=True) if param.id in needed]
+    for block in blocks:
+        if block is not function.entry:
+            block.params = [param for param in block.params if param.id in needed]
+
+
+def _stays(value: Value, unit: Unit, effects: dict[str, Summary], unseen: Effect) -> bool:
+    if value.op == "CALLFN":
+        summary = effects[unit.names[value.number]]
+        return bool(summary.writes & ~unseen.value) or summary.halts
+    return is_root(value, unseen)
+
+
+def unseen_in(unit: Unit) -> Effect:
+    """What nobody can notice: how far memory grew without MSIZE, what is warm where nothing is called."""
+    unseen = MSIZE | ACCESS
+    for function in unit.functions.values():
+        for value in function.instructions():
+            if value.op in ("MSIZE", "VERBATIM"):
+                unseen &= ~MSIZE
+            if value.op in ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2", "VERBATIM", "GAS"):
+                unseen &= ~ACCESS
+    return unseen
+
+
+def straighten(function: Function) -> None:
+    """Joins blocks in a row, and leads ways through empty blocks on to where these go."""
+    _pass_empty(function)
+    blocks = function.blocks()
+    ways = ways_into(blocks)
+    joined: set[GraphBlock] = set()
+    for block in blocks:
+        if block in joined:
+            continue
+        while block.end.op == JUMP:
+            target = block.end.arcs[0].target
+            if target is block or target is function.entry or len(ways[target]) != 1 or target.params:
+                break
+            block.instructions += target.instructions
+            block.end = target.end
+            joined.add(target)
+
+
+def _pass_empty(function: Function) -> None:
+    """A block that only goes on is passed by, unless that would give a branch two ways to one block."""
+    for block in function.blocks():
+        for arc in block.end.arcs:
+            for _ in range(8):
+                middle = arc.target
+                if middle.instructions or middle.params or middle.end.op != JUMP or middle is function.entry:
+                    break
+                on = middle.end.arcs[0]
+                if on.target is middle:
+                    break
+                others = [each.target for each in block.end.arcs if each is not arc]
+                if on.target in others and (on.args or block.end.op == BRANCH):
+                    break
+                arc.target, arc.args = on.target, list(on.args)

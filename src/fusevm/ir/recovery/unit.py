@@ -1,0 +1,112 @@
+"""Bytecode to functions in SSA form, or the reason why it is left alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fusevm.evm.bytecode import BasicBlock, basic_blocks, jumpdests
+from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.ir.builder import Builder
+from fusevm.ir.functions import GraphBlock, Unit
+from fusevm.ir.recovery.build import UnitBuilder
+from fusevm.ir.recovery.finder import Finder
+from fusevm.ir.recovery.walk import STACK_LIMIT, Reading
+from fusevm.ir.recovery.words import GrowingStack, NotUnderstood
+
+MOST_RECURSIVE = 8
+ROUNDS = 4  # of finding out which PUSHes are of code addresses
+
+
+_PUSH32 = BY_NAME["PUSH32"].byte
+
+
+@dataclass(slots=True)
+class Recovered:
+    unit: Unit
+    reached: list[BasicBlock]  # basic blocks that can be run, by place
+    sources: dict[GraphBlock, BasicBlock] = field(default_factory=dict)  # the basic block that each comes from
+    highest: int = 0  # the stack's highest point, functions that call themselves counted once
+    growth: tuple[int, int] | None = None  # by how much at least and at most such calls raise it
+
+    @property
+    def end(self) -> int:
+        """Where the code that can be run ends."""
+        return self.reached[-1].end if self.reached else 0
+
+    def overlaps(self, start: int, end: int) -> bool:
+        return any(block.start < end and start < block.end for block in self.reached)
+
+
+def recover(code: bytes, fork: Fork = LATEST) -> Recovered:
+    """Raises NotUnderstood where control flow or the use of code addresses is not certain."""
+    blocks = {block.start: block for block in basic_blocks(code, fork)}
+    if not blocks:
+        raise NotUnderstood("there is no code")
+    dests = jumpdests(code)
+    finder, labels = _found(blocks, dests, fork)
+    unit = Unit(fork)
+    how = Reading(fork, labels, unfilled(blocks), Builder(), unit)
+    builder = UnitBuilder(finder, unit, how)
+    builder.run()
+    escaped = how.escaped & finder.used
+    if escaped:
+        raise NotUnderstood("a code address is used as a number", min(escaped))
+    if finder.main.highest > STACK_LIMIT:
+        raise NotUnderstood("the stack may grow past its limit")
+    reached = {key.pc for found in (finder.main, *finder.functions.values()) for key in found.states}
+    growth = [each for found in finder.functions.values() for each in found.growth]
+    return Recovered(
+        unit,
+        [blocks[pc] for pc in sorted(reached)],
+        builder.sources,
+        finder.main.highest,
+        (min(growth), max(growth)) if growth else None,
+    )
+
+
+def _found(blocks: dict[int, BasicBlock], dests: frozenset[int], fork: Fork) -> tuple[Finder, dict[int, int]]:
+    """A function that is seen to raise the stack with each turn is tried once more as one that calls itself."""
+    recursive: frozenset[int] = frozenset()
+    while True:
+        try:
+            return _found_with(blocks, dests, fork, recursive)
+        except GrowingStack as grows:
+            if grows.pc is None or grows.pc in recursive or len(recursive) == MOST_RECURSIVE:
+                raise
+            recursive |= {grows.pc}
+
+
+def _found_with(
+    blocks: dict[int, BasicBlock], dests: frozenset[int], fork: Fork, recursive: frozenset[int]
+) -> tuple[Finder, dict[int, int]]:
+    """All PUSHes of a jump target may be of addresses at first, then only those that were jumped to."""
+    labels = _candidates(blocks, dests)
+    for _ in range(ROUNDS):
+        finder = Finder(blocks, dests, Reading(fork, labels, unfilled(blocks)), recursive)
+        finder.run()
+        if finder.used >= labels.keys():
+            break
+        labels = {pc: word for pc, word in labels.items() if pc in finder.used}
+    return finder, labels
+
+
+def _candidates(blocks: dict[int, BasicBlock], dests: frozenset[int]) -> dict[int, int]:
+    """PUSHes of a jump target, and those right before a jump, wherever they lead."""
+    found: dict[int, int] = {}
+    for block in blocks.values():
+        jumps = block.last.name in ("JUMP", "JUMPI")
+        for place, each in enumerate(block.instructions, 2 - len(block.instructions)):
+            if each.push is not None and (each.push in dests or (jumps and place == 0)):
+                found[each.pc] = each.push
+    return found
+
+
+def unfilled(blocks: dict[int, BasicBlock]) -> dict[int, str]:
+    """PUSH32 of zero: what a compiler leaves to be filled in as the code is deployed."""
+    return {
+        each.pc: f"{each.pc + 1}"
+        for block in blocks.values()
+        for each in block.instructions
+        if each.byte == _PUSH32 and each.push == 0 and not each.truncated
+    }

@@ -1,0 +1,137 @@
+"""One basic block over a stack of words: what it leaves there, and where it says it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fusevm.evm.bytecode import BasicBlock
+from fusevm.evm.forks import Fork
+from fusevm.evm.words import INTEGER_MEANINGS
+from fusevm.ir.builder import Builder
+from fusevm.ir.functions import SymbolKind, Unit
+from fusevm.ir.recovery.words import Known, Label, NotUnderstood, Number, Param, Shifted, Word, WordStack
+from fusevm.ir.values import Value
+
+STACK_LIMIT = 1024
+_MASK = 0xFFFFFF  # bits that addresses are made of
+_HIGHEST_SHIFT = 224
+
+
+class Leaving(NamedTuple):
+    """How a block ends: JUMP, JUMPI, FALL, or an instruction that ends the frame, with its operands."""
+
+    op: str
+    target: Word | None = None
+    args: tuple[Word, ...] = ()
+
+
+@dataclass(slots=True)
+class Reading:
+    """How code is read: which PUSHes are of code addresses, which are filled in later, and what came of addresses."""
+
+    fork: Fork
+    labels: dict[int, int]  # the pc of a PUSH to the address
+    immutables: dict[int, str]  # the pc of a PUSH32 to the name of what is filled in
+    builder: Builder = field(default_factory=Builder)
+    unit: Unit = field(default_factory=Unit)
+    is_main: bool = False
+    escaped: set[int] = field(default_factory=set)  # PUSHes whose address is used as a number
+
+    def number(self, word: Word) -> Value:
+        """The word as an operand."""
+        if isinstance(word.known, Label):
+            self.escaped |= word.known.pushes
+            return self.builder.const(word.known.target)
+        if isinstance(word.known, Shifted):
+            self.escaped |= word.known.label.pushes
+            return self.builder.const(word.known.label.target << word.known.by)
+        if isinstance(word.known, Number):
+            return self.builder.const(word.known.number)
+        assert word.value is not None
+        return word.value
+
+    def named(self, stack: WordStack) -> WordStack:
+        """The stack, each word with something that stands for its value."""
+        words = [word._replace(value=word.value or self.builder.make("UNSPILL")) for word in stack.words]
+        return WordStack(stack.taken, words, stack.params, stack.peak)
+
+
+def walk(block: BasicBlock, stack: WordStack, how: Reading) -> Leaving:
+    """Runs the block over the stack."""
+    for instruction in block.instructions:
+        op = instruction.op
+        if op is None:
+            return Leaving("INVALID")
+        if how.is_main and op.pops > len(stack.words):
+            return Leaving("INVALID")  # the stack underflows
+        if op.is_push:
+            stack.push(_pushed(instruction.pc, instruction.push or 0, how))
+        elif op.is_dup:
+            stack.reach(op.pops)
+            stack.push(stack.words[-op.pops])
+        elif op.is_swap:
+            stack.reach(op.pops)
+            stack.words[-1], stack.words[-op.pops] = stack.words[-op.pops], stack.words[-1]
+        elif op.name == "PC":
+            raise NotUnderstood("PC reads the place of its own code", instruction.pc)
+        elif op.name not in ("POP", "JUMPDEST"):
+            args = [stack.pop() for _ in range(op.pops)]
+            if op.name in ("JUMP", "JUMPI"):
+                return Leaving(op.name, args[0], tuple(args[1:]))
+            if op.ends:
+                return Leaving(op.name, None, tuple(args))
+            made = operation(op.name, args, instruction.pc, how)
+            if op.pushes:
+                stack.push(made)
+        elif op.name == "POP":
+            stack.pop()
+        if len(stack.words) > STACK_LIMIT or stack.taken > STACK_LIMIT:
+            raise NotUnderstood("the stack grows past its limit: calls that are recursive, or a loop", instruction.pc)
+    return Leaving("FALL")
+
+
+def _pushed(pc: int, number: int, how: Reading) -> Word:
+    if pc in how.labels:
+        return Word(Label(number, frozenset([pc])))
+    if pc in how.immutables:
+        symbol = how.unit.symbol(SymbolKind.IMMUTABLE, how.immutables[pc])
+        return Word(None, how.builder.raw("SYMBOL", (), symbol))
+    return Word(Number(number), how.builder.const(number))
+
+
+def operation(op: str, args: list[Word], pc: int, how: Reading) -> Word:
+    known = _known(op, [arg.known for arg in args])
+    if known is not None:
+        return Word(known)
+    return Word(None, how.builder.raw(op, tuple([how.number(arg) for arg in args]), pc))
+
+
+def _known(op: str, args: list[Known]) -> Known:
+    """Masks and shifts that leave a code address as it is, and arithmetic on numbers."""
+    match op, args:
+        case ("AND", [Label() as label, Number(mask)]) | ("AND", [Number(mask), Label() as label]):
+            return label if mask & _MASK == _MASK else None
+        case "SHL", [Number(by), Label() as label] if 0 < by <= _HIGHEST_SHIFT:
+            return Shifted(label, by)
+        case "SHR", [Number(by), Shifted(label, shifted)] if by == shifted:
+            return label
+    numbers = [arg.number for arg in args if isinstance(arg, Number)]
+    if args and len(numbers) == len(args) and op in INTEGER_MEANINGS and op != "EXP":
+        return Number(INTEGER_MEANINGS[op](*numbers))
+    return None
+
+
+def told(stack: WordStack, condition: Word, holds: bool) -> WordStack:
+    """The stack where a condition is not zero, or is: a word that was tested is zero on one of the two ways."""
+    after = stack.copy()
+    value = condition.value
+    while value is not None and value.op == "ISZERO":
+        value, holds = value.args[0], not holds
+    if value is not None and not holds:
+        after.words = [Word(Number(0)) if _is(word, value) else word for word in after.words]
+    return after
+
+
+def _is(word: Word, value: Value) -> bool:
+    return word.value is value and (word.known is None or isinstance(word.known, Param))
