@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fusevm.evm.assembler import ADDRESS_BYTES, STOP, Piece, Surroundings, assemble
+from fusevm.codegen import backend
+from fusevm.codegen.source_map import FunctionEntry, Mapped, mapped_code
+from fusevm.codegen.validation import Validation
+from fusevm.evm.assembler import ADDRESS_BYTES, STOP, Assembly, Piece, Surroundings, assemble
+from fusevm.evm.forks import rules_of
 from fusevm.evm.keccak import keccak256
-from fusevm.yul.generate import generate
-from fusevm.yul.syntax.ast import Data, Literal, Object
+from fusevm.yul.generate import StackTooDeep, generate
+from fusevm.yul.steps.disambiguator import disambiguated
+from fusevm.yul.syntax.ast import Block, Data, Literal, Object
 from fusevm.yul.syntax.depth import room_to_recurse
 from fusevm.yul.syntax.dialect import Dialect, dialect_for
 from fusevm.yul.syntax.errors import ErrorKind, YulError
+from fusevm.yul.syntax.origins import source_names
 from fusevm.yul.syntax.walk import calls_of
 
+RUNS = 200
+# Creation code runs once, and its bytes are sent but not kept: 16 gas each instead of 216.
+CREATION_RUNS = 13
 METADATA = ".metadata"  # data of this name stands at the end of the code and cannot be referred to
 
 
@@ -30,6 +39,9 @@ class CompiledObject:
     libraries: Mapping[str, list[int]]
     places: Mapping[str, tuple[int, int]]  # offset and size of what the code names; -1 for what is not embedded
     children: Mapping[str, CompiledObject] = field(default_factory=dict)
+    locations: Mapping[int, Mapped] = field(default_factory=dict)  # what each instruction was made from, by offset
+    functions: Mapping[str, FunctionEntry] = field(default_factory=dict)
+    source_names: Mapping[int, str] = field(default_factory=dict)  # of the numbers in locations, from @use-src
 
     def placeholder_hex(self) -> str:
         """The code in hex, with solc's placeholders where library addresses are missing."""
@@ -60,20 +72,67 @@ def library_names(obj: Object) -> set[str]:
 
 
 def compile_object(
-    obj: Object, dialect: Dialect | None = None, libraries: Mapping[str, int] | None = None
+    obj: Object,
+    dialect: Dialect | None = None,
+    libraries: Mapping[str, int] | None = None,
+    *,
+    runs: int | None = RUNS,
+    exact: bool = False,
+    validation: Validation | None = None,
 ) -> CompiledObject:
     """Bytecode of an analysed object and everything in it.
 
-    Raises StackTooDeep if none of the ways to fit the variables on the stack is enough: see `yul_generate.py`.
+    `runs` is how often the deployed code is expected to run: 0 asks for the smallest code, many for the cheapest. None
+    translates statement by statement and improves nothing. `exact` lays out what the code says without improving it: it
+    is for text that was optimised before. `validation` checks every pass. Raises StackTooDeep if the values fit
+    nowhere.
     """
     with room_to_recurse():
-        return _compile(obj, dialect or dialect_for(), libraries or {})
+        return _Compiler(dialect or dialect_for(), libraries or {}, runs, exact, validation).object(obj)
 
 
-def _compile(obj: Object, dialect: Dialect, libraries: Mapping[str, int]) -> CompiledObject:
-    children = {child.name: _compile(child, dialect, libraries) for child in obj.children if isinstance(child, Object)}
-    assembly = generate(obj.code, dialect)
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    dialect: Dialect
+    libraries: Mapping[str, int]
+    runs: int | None
+    exact: bool
+    validation: Validation | None
+
+    def object(self, obj: Object) -> CompiledObject:
+        children = {child.name: self.object(child) for child in obj.children if isinstance(child, Object)}
+        runs = CREATION_RUNS if children and self.runs is not None else self.runs
+        most = rules_of(self.dialect.fork).max_code_size
+        while True:
+            compiled = _laid_out(obj, self.generate(obj, runs), children, self.libraries)
+            if runs is None or runs <= RUNS or len(compiled.code) <= most:
+                return compiled
+            runs = max(runs // 8, RUNS)  # no faster code than can be deployed
+
+    def generate(self, obj: Object, runs: int | None) -> Assembly:
+        if runs is None:
+            return _plainly(obj.code, self.dialect)
+        code = disambiguated(self.dialect, obj.code)
+        try:
+            if self.validation is None:
+                return backend.generate(code, self.dialect, runs, exact=self.exact)
+            self.validation.object_name = obj.name
+            assembly = backend.generate(code, self.dialect, runs, exact=self.exact, run=self.validation.run)
+        except StackTooDeep:
+            return _plainly(obj.code, self.dialect)  # one of the plainer ways may still do
+        return self.validation.whole(code, self.dialect, assembly, lambda: _plainly(obj.code, self.dialect))
+
+
+def _plainly(code: Block, dialect: Dialect) -> Assembly:
+    assembly = generate(code, dialect)
+    assembly.at(code.location)
     assembly.raw(STOP, 0)
+    return assembly
+
+
+def _laid_out(
+    obj: Object, assembly: Assembly, children: Mapping[str, CompiledObject], libraries: Mapping[str, int]
+) -> CompiledObject:
     pieces = dict(_pieces(obj, children))
     tail = b"".join(child.content for child in obj.children if isinstance(child, Data) and child.name == METADATA)
     around = Surroundings(
@@ -85,7 +144,12 @@ def _compile(obj: Object, dialect: Dialect, libraries: Mapping[str, int]) -> Com
     )
     layout = assemble(assembly.items, assembly.fork, around)
     code, unlinked = _link(layout.code, layout.libraries, libraries)
-    return CompiledObject(obj.name, code, layout.immutables, unlinked, layout.places, children)
+    locations = mapped_code(layout, layout.size, obj, assembly.fork)
+    functions = {name: FunctionEntry(layout.labels[at], *slots) for name, (at, *slots) in assembly.entries.items()}
+    names = source_names(obj.debug) or {}
+    return CompiledObject(
+        obj.name, code, layout.immutables, unlinked, layout.places, children, locations, functions, names
+    )
 
 
 def _pieces(obj: Object, children: Mapping[str, CompiledObject]) -> Iterator[tuple[str, Piece]]:

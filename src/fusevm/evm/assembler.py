@@ -20,7 +20,9 @@ _POP, _INVALID, _ADD, _MSTORE, _DUP2 = (BY_NAME[name].byte for name in ("POP", "
 STOP, JUMPDEST = (bytes([BY_NAME[name].byte]) for name in ("STOP", "JUMPDEST"))
 ADDRESS_BYTES, WORD_BYTES = 20, 32
 
-Source = tuple[int, ...]  # where an instruction comes from, in numbers of whoever made it: offsets in a text, say
+Source = tuple[int, ...]  # where an instruction comes from, in numbers of its producer: offsets in a text, say
+# Compilers write offset, end and one of these, which says what a jump does.
+NO_CALL, CALLS, RETURNS = 0, 1, 2
 
 
 class ItemKind(Enum):
@@ -45,6 +47,14 @@ class Item:
     label: int = -1
     width: int | None = None  # bytes of push data of a reference; None: as few as will do
     source: Source | None = None
+
+
+class Entry(NamedTuple):
+    """Where a function begins, and how many words it takes and leaves."""
+
+    label: int
+    parameters: int
+    results: int
 
 
 class LayoutError(ValueError):
@@ -78,6 +88,13 @@ class Assembly:
     highest: int = 0
     labels: int = 0
     source: Source | None = None  # of the items that follow
+    entries: dict[str, Entry] = field(default_factory=dict)  # of functions
+
+    def at(self, place: Source | None, jump: int = NO_CALL) -> None:
+        """The items that follow come from there; nowhere is part of where the last ones came from."""
+        if place is None or place[0] < 0:
+            place = self.source or (-1, -1)
+        self.source = (place[0], place[1], jump)
 
     def new_label(self) -> int:
         self.labels += 1
@@ -167,6 +184,7 @@ class Layout:
     libraries: dict[str, list[int]]
     places: dict[str, tuple[int, int]]  # offset and size of all that is named; the offset is -1 if it is not embedded
     spans: list[tuple[int, int, Source]]  # start, end and source of each item that has one
+    size: int = 0  # of the instructions, without the data after them
 
     def sources(self) -> dict[int, Source]:
         """For each instruction whose source is known, by the offset of its opcode."""
@@ -279,6 +297,7 @@ class _Placement:
             if item.source is not None:
                 layout.spans.append((position, position + len(chunk), item.source))
             position += len(chunk)
+        layout.size = position
         position += len(self.separator)
         for piece in self.pieces:
             for name, inner in piece.libraries:

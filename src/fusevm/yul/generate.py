@@ -15,7 +15,7 @@ from fusevm.evm.assembler import Assembly
 from fusevm.yul.context import StepContext
 from fusevm.yul.stack.by_layouts import generate as by_layouts
 from fusevm.yul.stack.reach import by_function, plainly, unreachable_variables
-from fusevm.yul.steps import circular_references_pruner
+from fusevm.yul.steps import circular_references_pruner, function_hoister
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.steps.expression_splitter import Splitter
 from fusevm.yul.steps.stack_limit_evader import evade
@@ -73,7 +73,9 @@ def fits(code: Block, dialect: Dialect) -> bool:
 
 def _variants(code: Block, dialect: Dialect) -> Iterator[Block]:
     """The code without functions that are never called, split, with more and more in memory, and both."""
-    circular_references_pruner.run(StepContext.for_block(dialect, code), code)
+    context = StepContext.for_block(dialect, code)
+    function_hoister.run(context, code)  # or a function inside a block could keep calling one that goes
+    circular_references_pruner.run(context, code)
     yield code
     split = _split(code, dialect)
     yield split

@@ -12,7 +12,7 @@ that make it so, and left as it is if that does not help either. A sequence that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TypeAlias
 
@@ -36,7 +36,7 @@ from fusevm.yul.syntax.dialect import Dialect, dialect_for
 
 MOST_ROUNDS = 12  # of `[…]`
 
-# What every step may rely on is made before the sequence, and what the last steps rely on behind it.
+# What every step may rely on is made before the sequence, and what the last steps rely on after it.
 _BEFORE = "hgfo"
 _FINISHING = ("ConstantOptimiser", "StackCompressor", "StackLimitEvader")
 _NAMING = ("NameSimplifier", "VarNameCleaner")
@@ -61,7 +61,7 @@ OnStep: TypeAlias = Callable[[StepEvent], None]
 def run_sequence(
     context: StepContext, block: Block, sequence: Sequenced, after: Callable[[OptimiserStep, float], None]
 ) -> None:
-    """Run the steps on the block, calling `after` behind each with the seconds it took."""
+    """Run the steps on the block, calling `after` after each with the seconds it took."""
     for each in sequence:
         if isinstance(each, OptimiserStep):
             started = perf_counter()
@@ -123,7 +123,7 @@ class _Suite:
         ]
         is_runtime = is_runtime if self.runtime is None else self.runtime
         code = self.compilable_code(obj.code, path, self.runs if is_runtime else None)
-        return Object(obj.name, code, children, obj.debug, obj.location)
+        return replace(obj, code=code, children=children)
 
     def compilable_code(self, block: Block, path: str, runs: int | None) -> Block:
         """The code optimised; less so where it would not compile, though it did before."""

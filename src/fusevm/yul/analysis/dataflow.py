@@ -166,7 +166,7 @@ class DataFlowAnalyzer(Modifier):
         return names
 
     def _since_continue(self, block: Block, seen: bool, names: set[str]) -> bool:
-        """Walk in order of the text; collect what is assigned behind a `continue` of this loop."""
+        """Walk in order of the text; collect what is assigned after a `continue` of this loop."""
         if not seen and not self._has_continue(block):
             return False
         for statement in block.statements:

@@ -18,7 +18,7 @@ from fusevm.yul.syntax.walk import children, nodes
 IMMOVABLE = 1 << 0  # its value depends on more than its operands and what is fixed for the call, or it does something
 IMMOVABLE_APART = 1 << 1  # even if nothing writes what it reads, it may not be moved
 IRREMOVABLE = 1 << 2
-IRREMOVABLE_WITHOUT_MSIZE = 1 << 3  # it may not be dropped even where nobody asks for the size of memory
+IRREMOVABLE_WITHOUT_MSIZE = 1 << 3  # it may not be dropped even where the program never asks for the size of memory
 MAY_LOOP = 1 << 4
 READS_OTHER, WRITES_OTHER = 1 << 5, 1 << 6  # accounts, code, logs, returned data
 READS_STORAGE, WRITES_STORAGE = 1 << 7, 1 << 8
@@ -62,7 +62,7 @@ def _effects_of_opcode(op: Opcode) -> int:
     if bits & WRITES or op.ends or op.halts:
         return bits | STUCK
     if op.writes & Effect.MSIZE:
-        bits |= IRREMOVABLE  # without msize nobody would see that memory has not grown
+        bits |= IRREMOVABLE  # without msize the program cannot see that memory has not grown
     if op.reads & (Effect.GAS | Effect.MSIZE) or op.name in _PLACE_DEPENDENT:
         bits |= IMMOVABLE_APART | IMMOVABLE
     if op.reads & Effect.MSIZE:

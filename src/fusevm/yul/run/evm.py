@@ -1,6 +1,6 @@
-"""A host with a real EVM behind it: the interpreter walks the Yul, the reference tier executes every opcode it meets.
+"""A host backed by a real EVM: the interpreter walks the Yul, the reference tier executes every opcode it meets.
 
-So a program and its bytecode can be run on the same state and must leave the same behind, gas aside.
+So a program and its bytecode can be run on the same state and must leave the same state, gas aside.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class LimitReached(Ended):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a run may take; 0 is no limit of that kind."""
+    """How much a run may take; 0 means no limit of that kind."""
 
     steps: int = 1_000_000  # statements
     nesting: int = 0  # operands and calls in one expression

@@ -136,8 +136,8 @@ _ENVIRONMENT_BITS = {
 class SeededWorld(World):
     """A world for comparing programs: flat memory, and calls whose outcome follows from the seed and what was called.
 
-    A call that may write lets the callee re-enter: it changes a slot of storage, so that whoever forgets to look again
-    after a call is found out.
+    A call that may write lets the callee re-enter: it changes a slot of storage, so that a step that
+    forgets to look again after a call is found out.
     """
 
     MOST_MEMORY = 1 << 18

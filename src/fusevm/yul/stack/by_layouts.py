@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fusevm.evm.assembler import STOP, Assembly
+from fusevm.evm.assembler import CALLS, RETURNS, STOP, Assembly
 from fusevm.yul.stack.flowgraph import BasicBlock, FlowGraph, Operation, Slot, SlotKind, Stack, flow_graphs
 from fusevm.yul.stack.layout import Layouts, OutOfBudget
 from fusevm.yul.stack.plain import perform
@@ -27,6 +27,7 @@ class Unreachable(Exception):
 def generate(block: Block, dialect: Dialect) -> Assembly | None:
     """The code, or None where even this cannot reach everything. Names must be unique."""
     assembly = Assembly(dialect.fork)
+    assembly.at(block.location)
     labels: dict[str, int] = {}
     try:
         for graph in flow_graphs(dialect, block):
@@ -87,6 +88,8 @@ class _Function:
         self.written.add(block)
         self.stack = list(self.layouts.ends[block].entry)
         for operation in block.operations:
+            if operation.call is not None:
+                self.assembly.at(operation.call.location)
             self._arrange(self.layouts.before[operation])
             self._operate(operation)
         if block.condition is not None:
@@ -100,7 +103,9 @@ class _Function:
             self._flow_into(block.targets[0], pending)
         elif block.returns:
             self._arrange(self.graph.exit_stack)
+            self.assembly.at(None, RETURNS)
             self.assembly.named_op("JUMP")
+            self.assembly.at(None)
         else:
             self.assembly.raw(STOP, 0)
 
@@ -126,7 +131,9 @@ class _Function:
         if builtin is not None:
             perform(self.assembly, builtin, call)
             return
+        self.assembly.at(call.location, CALLS)
         self.assembly.jump(self._function(call.function.name))
+        self.assembly.at(call.location)
         if operation.input and operation.input[0].kind is SlotKind.CALL_LABEL:
             self.assembly.label(self._return(operation.input[0]))
 

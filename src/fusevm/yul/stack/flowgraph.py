@@ -309,7 +309,7 @@ def reachable(entry: BasicBlock) -> list[BasicBlock]:
 
 
 def _finish(entry: BasicBlock) -> None:
-    """Forget entries from blocks nobody reaches, and find where junk may be left on the stack."""
+    """Forget entries from unreachable blocks, and find where junk may be left on the stack."""
     blocks = reachable(entry)
     known = {id(block) for block in blocks}
     for block in blocks:
@@ -318,7 +318,7 @@ def _finish(entry: BasicBlock) -> None:
 
 
 def _mark_junk(entry: BasicBlock, blocks: list[BasicBlock]) -> None:
-    """Junk is allowed from a block on that nobody leaves for one visited before, if it never leads to a return."""
+    """Junk is allowed from a block on that has no way back to one visited before, if it never leads to a return."""
     needs_clean = {id(block) for block in blocks if block.returns}
     work = [block for block in blocks if block.returns]
     while work:
@@ -326,11 +326,11 @@ def _mark_junk(entry: BasicBlock, blocks: list[BasicBlock]) -> None:
             if id(before) not in needs_clean:
                 needs_clean.add(id(before))
                 work.append(before)
-    for block in [*_behind_bridges(entry), *(block for block in blocks if not block.targets)]:
+    for block in [*_after_bridges(entry), *(block for block in blocks if not block.targets)]:
         block.allows_junk = id(block) not in needs_clean
 
 
-def _behind_bridges(entry: BasicBlock) -> Iterator[BasicBlock]:
+def _after_bridges(entry: BasicBlock) -> Iterator[BasicBlock]:
     """The blocks that a bridge of the undirected graph leads to. (Tarjan's, without recursion.)"""
     order: dict[int, int] = {id(entry): 0}
     low: dict[int, int] = {id(entry): 0}

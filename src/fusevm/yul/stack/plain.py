@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fusevm.evm.assembler import Assembly, ItemKind
+from fusevm.evm import assembler
+from fusevm.evm.assembler import CALLS, RETURNS, Assembly, ItemKind
 from fusevm.yul.stack.slots import Entry, ReferenceCounter, Scope, Variable
 from fusevm.yul.syntax.ast import (
     Assignment,
@@ -57,7 +58,7 @@ class _Body:
     delayed: list[TypedName] = field(default_factory=list)  # return variables not on the stack yet
     exit_label: int | None = None  # None in the main code
     exit_height: int | None = None  # None until the return variables are on the stack
-    free: set[int] = field(default_factory=set)  # slots nobody needs
+    free: set[int] = field(default_factory=set)  # slots no longer needed
     finished: dict[Scope, list[Variable]] = field(default_factory=dict)  # referenced for the last time, not freed yet
 
 
@@ -83,6 +84,7 @@ class Generator:
     def program(self, block: Block) -> None:
         counter = ReferenceCounter()
         counter.block(block, None)
+        self.assembly.at(block.location)
         self.scopes = counter.scopes
         self.block(block)
 
@@ -186,6 +188,12 @@ class Generator:
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def statement(self, statement: Statement) -> None:
+        outer = self.assembly.source
+        self.assembly.at(statement.location)
+        self.translate(statement)
+        self.assembly.source = outer
+
+    def translate(self, statement: Statement) -> None:
         if isinstance(statement, ExpressionStatement):
             self.expression(statement.expression)
         elif isinstance(statement, VariableDeclaration):
@@ -312,7 +320,9 @@ class Generator:
 
     def function(self, function: FunctionDefinition) -> None:
         assembly, height, outer_body, outer_scope = self.assembly, self.assembly.height, self.body, self.scope
-        assembly.label(self.scope.functions[function.name].label)
+        label = self.scope.functions[function.name].label
+        assembly.label(label)
+        assembly.entries[function.name] = assembler.Entry(label, len(function.parameters), len(function.returns))
         self.scope = self.scopes[id(function)]
         self.body = _Body(function.name, list(function.returns), assembly.new_label())
         assembly.height = 1 + len(function.parameters)
@@ -329,6 +339,7 @@ class Generator:
         self.pop_to(self.body.exit_height)
         assembly.label(self.body.exit_label)
         self.arrange_returns(function)
+        assembly.at(function.location, RETURNS)
         assembly.named_op("JUMP")
         self.body, self.scope, assembly.height = outer_body, outer_scope, height
 
@@ -353,6 +364,12 @@ class Generator:
     # -- expressions --------------------------------------------------------------------------------------------------
 
     def expression(self, expression: Expression) -> None:
+        outer = self.assembly.source
+        self.assembly.at(expression.location)
+        self.push(expression)
+        self.assembly.source = outer
+
+    def push(self, expression: Expression) -> None:
         if isinstance(expression, Literal):
             self.assembly.constant(expression.value)
         elif isinstance(expression, Identifier):
@@ -372,7 +389,9 @@ class Generator:
         for argument in reversed(call.arguments):
             self.expression(argument)
         entry = self.scope.entry(call.name)
+        assembly.at(call.location, CALLS)
         assembly.jump(entry.label)
+        assembly.at(call.location)
         assembly.label(back)
         assembly.height = before + entry.returns
 

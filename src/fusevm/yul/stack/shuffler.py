@@ -56,7 +56,7 @@ class Shuffle:
 
 
 class StackShuffle(Shuffle):
-    """A real stack to a target, telling every move to whoever wants to know."""
+    """A real stack to a target, reporting every move to a callback."""
 
     def __init__(
         self,

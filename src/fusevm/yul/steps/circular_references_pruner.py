@@ -2,7 +2,7 @@
 
 Needs: Disambiguator, FunctionHoister.
 Does: removes every function the main code cannot reach through calls.
-Why: UnusedPruner keeps a function as long as anybody mentions it, be it only itself.
+Why: UnusedPruner keeps a function as long as anything mentions it, even if only itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ConditionalSimplifier (C): writes down what a branch taken says about the value it was taken on.
 
 Needs: Disambiguator.
-Does: begins `case V` of a switch on a variable x with `x := V`, and puts `c := 0` behind an `if c` whose body never
+Does: begins `case V` of a switch on a variable x with `x := V`, and puts `c := 0` after an `if c` whose body never
 flows out.
 Why: the data flow then knows the value. ConditionalUnsimplifier takes it back.
 """

@@ -1,7 +1,7 @@
 """ConditionalUnsimplifier (U): takes back what ConditionalSimplifier wrote down.
 
 Needs: Disambiguator.
-Does: removes `x := V` at the head of `case V` of a switch on x, and `c := 0` behind an `if c` that never flows out.
+Does: removes `x := V` at the head of `case V` of a switch on x, and `c := 0` after an `if c` that never flows out.
 Why: the assignments only told the data flow something; executing them is waste.
 """
 

@@ -1,8 +1,8 @@
-"""DeadCodeEliminator (D): drops what stands behind a statement that never flows out.
+"""DeadCodeEliminator (D): drops what follows a statement that never flows out.
 
 Needs: Disambiguator, ForLoopInitRewriter (a loop's init block outlives its own end), FunctionHoister to find it all.
-Does: behind break, continue, leave, or a call that does not return, only function definitions stay in the block.
-Why: inlining and constant conditions leave such code behind.
+Does: after break, continue, leave, or a call that does not return, only function definitions stay in the block.
+Why: inlining and constant conditions leave such code.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Needs: nothing. Every other step needs it.
 Does: copies the tree; a name met a second time in another scope gets a number (`x`, `x_1`, `x_2`).
-Why: with unique names nobody has to think of scopes any more: a name alone says which variable is meant.
+Why: with unique names scopes need not be considered any more: a name alone says which variable is meant.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ExpressionJoiner (j): puts the value of a variable used once, just behind its declaration, where it is used.
+"""ExpressionJoiner (j): puts the value of a variable used once, just after its declaration, where it is used.
 
 Needs: Disambiguator.
 Does: `let x := add(0, 2) let y := mul(x, 3)` becomes `let y := mul(add(0, 2), 3)`, never changing the order in which

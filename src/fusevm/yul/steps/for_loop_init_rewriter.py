@@ -3,7 +3,7 @@
 Needs: Disambiguator.
 Does: `for { Init } C { Post } { Body }` becomes `Init for {} C { Post } { Body }`. No block is put around them: names
 are unique, so nothing can clash.
-Why: the odd scope of the init block is gone, and nobody has to think of it any more.
+Why: the odd scope of the init block is gone, and later steps need not consider it.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class _Inliner:
         if name == caller or name not in self.functions or name in self.never:
             return False
         if any(argument.__class__ is FunctionCall for argument in call.arguments):
-            return False  # its evaluation would come behind that of the arguments to its right
+            return False  # its evaluation would come after that of the arguments to its right
         size = self.sizes[name]
         if size <= _TINY:
             return True

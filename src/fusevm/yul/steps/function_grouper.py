@@ -1,4 +1,4 @@
-"""FunctionGrouper (g): the main code as one block, all functions behind it.
+"""FunctionGrouper (g): the main code as one block, all functions after it.
 
 Needs: Disambiguator, FunctionHoister.
 Does: gives the program the form `{ { main code } function … function … }`.

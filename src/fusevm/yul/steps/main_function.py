@@ -18,7 +18,7 @@ def run(context: StepContext, block: Block) -> None:
     if not block.statements or not isinstance(block.statements[0], Block):
         raise ValueError("MainFunction needs FunctionGrouper: the first statement has to be the main block")
     displace(context.dispenser, block, {NAME})
-    context.reserved |= {NAME}  # nobody in here calls it
+    context.reserved |= {NAME}  # nothing in here calls it
     main = block.statements[0]
     assert isinstance(main, Block)
     block.statements[0] = FunctionDefinition(NAME, [], [], main, main.location)

@@ -28,7 +28,7 @@ _REPLACEMENTS = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"_\$|\$_", "_"),  # marks around mangled types
-        (r"_[0-9]+([^0-9a-fA-Fx])", r"\1"),  # numbers of the syntax tree, if they are no hex
+        (r"_[0-9]+([^0-9a-fA-Fx])", r"\1"),  # numbers of the syntax tree, if they are not hex
         (r"_[0-9]+$", ""),
         (r"_t_", "_"),
         (r"__", "_"),

@@ -2,7 +2,7 @@
 
 Needs: Disambiguator, ForLoopInitRewriter; best after ExpressionSplitter and CommonSubexpressionEliminator.
 Does: `a := v` becomes `let a_1 := v a := a_1`, later mentions of a become a_1; where control flow joins, `let a_2 := a`
-catches whatever value came. UnusedAssignEliminator then removes the assignments nobody needs.
+catches whatever value came. UnusedAssignEliminator then removes the assignments that are not needed.
 Why: variables that never change can be moved, compared and replaced freely.
 """
 
@@ -69,7 +69,7 @@ class _Splitter(Rewriter):
 
 
 class _Catcher(Rewriter):
-    """Second: behind joins, variables assigned on the ways there are copied to new ones before the next statement."""
+    """Second: after joins, variables assigned on the ways there are copied to new ones before the next statement."""
 
     def __init__(self, dispenser: NameDispenser, assigned: set[str]) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class _Propagator(Modifier):
             self.current[name] = value.name
             self.set_here.add(name)
         elif value.name in self.assigned:
-            self.current[value.name] = name  # it caught the value behind a join
+            self.current[value.name] = name  # it caught the value after a join
             self.set_here.add(value.name)
 
     def assignment(self, assignment: Assignment) -> None:

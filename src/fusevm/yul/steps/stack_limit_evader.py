@@ -66,9 +66,9 @@ def evade(context: StepContext, block: Block, unreachable: Mapping[str, list[str
 def _allocate(
     graph: CallGraph, functions: dict[str, FunctionDefinition], unreachable: Mapping[str, list[str]]
 ) -> tuple[dict[str, int], int]:
-    """A slot for each variable, behind those of everything its function may call; and how many there are.
+    """A slot for each variable, after those of everything its function may call; and how many there are.
 
-    Functions that are never called get none: the slots of the main code would not be behind theirs.
+    Functions that are never called get none: the slots of the main code would not come after theirs.
     """
     slots: dict[str, int] = {}
     needed: dict[str, int] = {}

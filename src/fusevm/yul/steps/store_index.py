@@ -60,7 +60,7 @@ class MemoryIndex:
     """Ranges: by number where start and length are known, by distance from a variable where that is known."""
 
     def __init__(self) -> None:
-        self._empty = 0  # of length zero: nobody touches them, everything covers them
+        self._empty = 0  # of length zero: nothing touches them, everything covers them
         self._numbers: dict[int, _Starts] = {}  # by length, those whose start is a number
         self._open = _Starts()  # of any length, from a number on
         self._all_numbers = 0

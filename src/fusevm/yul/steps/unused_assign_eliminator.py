@@ -1,9 +1,9 @@
-"""UnusedAssignEliminator (r, once RedundantAssignEliminator): drops assignments whose value nobody reads.
+"""UnusedAssignEliminator (r, once RedundantAssignEliminator): drops assignments whose value is never read.
 
 Needs: Disambiguator, ForLoopInitRewriter.
 Does: removes `a := E`, E movable, if on every path a is assigned again, goes out of scope or the call ends before a is
 read. Return variables are read at the function's end and at `leave`.
-Why: completes SSATransform, which leaves an assignment behind at every step.
+Why: completes SSATransform, which leaves an assignment at every step.
 """
 
 from __future__ import annotations

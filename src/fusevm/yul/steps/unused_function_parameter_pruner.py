@@ -1,9 +1,9 @@
-"""UnusedFunctionParameterPruner (p): functions without the parameters and return variables nobody uses.
+"""UnusedFunctionParameterPruner (p): functions without the parameters and return variables that are not used.
 
 Needs: Disambiguator, FunctionHoister; LiteralRematerialiser makes parameters unused.
 Does: the function keeps its name and loses them; a new one with the old signature calls it: `function f_1(x, y) -> z
 { z := f(x) }`. All old calls go to the new one, which is small enough to be inlined everywhere.
-Why: arguments that nobody reads need not be computed.
+Why: arguments that are never read need not be computed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""UnusedPruner (u): drops what nobody mentions.
+"""UnusedPruner (u): drops what is not mentioned.
 
 Needs: Disambiguator.
 Does: removes unused functions, unused variables (an expression that may not go stays as `pop(E)`) and expression

@@ -1,8 +1,8 @@
-"""UnusedStoreEliminator (S): drops stores to memory and storage that nobody reads.
+"""UnusedStoreEliminator (S): drops stores to memory and storage that are never read.
 
 Needs: Disambiguator, ForLoopInitRewriter; sees addresses only in SSA form with split expressions.
 Does: removes mstore, mstore8, sstore and the copying builtins (returndatacopy, which may fail, and mcopy aside) whose
-target is overwritten, or out of anybody's reach, before it may be read. Memory ends with the call, storage survives it
+target is overwritten, or out of reach, before it may be read. Memory ends with the call, storage survives it
 unless the call is undone.
 Why: stores are dear; inlined code sets up memory that later turns out not to be used.
 """

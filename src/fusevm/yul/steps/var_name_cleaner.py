@@ -1,4 +1,4 @@
-"""VarNameCleaner: variables without the numbers that steps put behind them.
+"""VarNameCleaner: variables without the numbers that steps appended to them.
 
 Needs: Disambiguator, FunctionHoister, FunctionGrouper. Names are unique only within a function afterwards.
 Does: `x_7` becomes `x`, or `x_1`, `x_2`, … where that is taken in the function; every function begins afresh.

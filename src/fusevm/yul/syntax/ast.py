@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from fusevm.yul.syntax.origins import NO_ORIGINS, Origins
+
 
 class Location(NamedTuple):
     """Offsets into the source text, end exclusive; -1 where the node was made by a step out of nothing."""
@@ -178,3 +180,4 @@ class Object:
     children: list[Object | Data] = field(default_factory=list)
     debug: str | None = None  # the text of a `/// @use-src` comment, where there was one
     location: Location = NOWHERE
+    origins: Origins = NO_ORIGINS  # what `@src` comments say, in the whole source

@@ -261,7 +261,7 @@ def _values(count: int) -> str:
 
 
 def data_names(obj: Object) -> set[str]:
-    """What datasize and dataoffset may name: the object itself, its children, and theirs behind a dot."""
+    """What datasize and dataoffset may name: the object itself, its children, and theirs after a dot."""
     own = obj.name or "object"
     names = set() if "." in own else {own}
     for child in obj.children:

@@ -21,7 +21,7 @@ _DEEP_FRAMES = 10_000_000
 
 
 def make_room() -> None:
-    """Raise Python's recursion limit. The parser calls it, so that whoever holds a tree has the room to walk it."""
+    """Raise Python's recursion limit. The parser calls it, so that any tree can be walked."""
     if sys.getrecursionlimit() < PYTHON_FRAMES:
         sys.setrecursionlimit(PYTHON_FRAMES)
 

@@ -55,8 +55,8 @@ OBJECT_BUILTINS = (
     Builtin("memoryguard", 1, 1, literals=(_NUMBER,)),
 )
 
-# Names nobody may declare besides the opcodes'. (memoryguard can't be declared either, being a builtin, but it is not
-# in this list: a generated name may be `memoryguard_1` and the like.)
+# Names that may not be declared, besides the opcodes'. (memoryguard can't be declared either, being a builtin, but it
+# is not in this list: a generated name may be `memoryguard_1` and the like.)
 RESERVED_OBJECT_NAMES = frozenset(builtin.name for builtin in OBJECT_BUILTINS) - {"memoryguard"}
 
 _REVERTING = {"REVERT", "INVALID"}

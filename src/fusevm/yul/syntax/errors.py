@@ -80,4 +80,4 @@ class ErrorList:
 
 
 class TooManyErrors(Exception):
-    """The list is full: whoever reports must stop."""
+    """The list is full: the reporter must stop."""

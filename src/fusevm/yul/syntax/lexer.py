@@ -130,7 +130,7 @@ def _misdirected(comment: str, start: int) -> Token | None:
     return None
 
 
-# -- what is wrong with a text that is no token -----------------------------------------------------------------------
+# -- what is wrong with a text that is not a token --------------------------------------------------------------------
 
 _STRING_HEAD = {quote: re.compile(rf"(?:{plain}++|{_ESCAPE})*+") for quote, plain in (('"', _PLAIN_D), ("'", _PLAIN_S))}
 _HEX_HEAD = re.compile(rf"{_HEX}_?")

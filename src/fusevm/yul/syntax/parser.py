@@ -8,6 +8,7 @@ from fusevm.yul.syntax.ast import Block, Data, Location, Object
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.errors import ErrorList, TooManyErrors
 from fusevm.yul.syntax.lexer import Kind
+from fusevm.yul.syntax.origins import NO_ORIGINS, Origins, origins_of
 from fusevm.yul.syntax.statements import CodeParser, Fatal, LoopPart
 
 _USE_SRC = re.compile(r"///[ \t]*@use-src[ \t]+([^\n\r]*)")
@@ -30,13 +31,22 @@ class Parser(CodeParser):
         start = self.token.start
         debug = self.debug_comment()
         code = self.code_block()
-        return Object("", code, [], debug, Location(start, code.location.end)) if code is not None else None
+        if code is None:
+            return None
+        return Object("", code, [], debug, Location(start, code.location.end), self.origins())
 
     def debug_comment(self) -> str | None:
         """The `@use-src` comment between the last token and this one, if there is one."""
         begin = self.tokens[self.index - 1].end if self.index else 0
         found = _USE_SRC.findall(self.text, begin, self.token.start) if begin < self.token.start else None
         return found[-1].strip() if found else None
+
+    def origins(self) -> Origins:
+        """What `@src` comments say, anywhere in the source."""
+        if "@src" not in self.text:
+            return NO_ORIGINS
+        ends = [0, *(token.end for token in self.tokens)]
+        return origins_of(self.text, zip(ends, (token.start for token in self.tokens), strict=False))
 
     def object_(self, parent: Object | None) -> Object:
         self.enter()
@@ -45,6 +55,7 @@ class Parser(CodeParser):
             self.fatal(4294, 'expected the keyword "object"')
         self.advance()
         result = Object(self.unique_name(parent), Block(), [], debug)
+        result.origins = self.origins() if parent is None else parent.origins
         self.expect("{")
         if self.token.kind is not Kind.IDENTIFIER or self.token.text != "code":
             self.fatal(4846, 'expected the keyword "code"')

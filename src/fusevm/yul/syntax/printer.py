@@ -77,7 +77,7 @@ def is_bare(obj: Object) -> bool:
     return not obj.name and not obj.children
 
 
-# -- lines, not indented; whoever contains them indents ---------------------------------------------------------------
+# -- lines, not indented; the block around them indents ---------------------------------------------------------------
 
 
 def _object(obj: Object) -> list[str]:

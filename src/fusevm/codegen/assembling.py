@@ -1,0 +1,83 @@
+"""Stack code to the assembler's items: jumps where the next block is another, labels where something leads."""
+
+from __future__ import annotations
+
+from fusevm.codegen.blocks import LABEL, PUSH, SETIMMUTABLE, SYMBOL, VERBATIM, Code, StackBlock, StackProgram, Way
+from fusevm.codegen.constants import constant
+from fusevm.evm.assembler import CALLS, NO_CALL, RETURNS, Assembly, Entry, Item, ItemKind
+from fusevm.ir.functions import SymbolKind, Unit
+
+_KINDS = {
+    SymbolKind.DATA_SIZE: ItemKind.DATA_SIZE,
+    SymbolKind.DATA_OFFSET: ItemKind.DATA_OFFSET,
+    SymbolKind.IMMUTABLE: ItemKind.IMMUTABLE,
+    SymbolKind.LIBRARY: ItemKind.LIBRARY,
+}
+
+
+def assembly_of(program: StackProgram, unit: Unit, runs: int) -> Assembly:
+    assembly = Assembly(unit.fork)
+    labels = {label: assembly.new_label() for label in program.order}
+    following = dict(zip(program.order, program.order[1:], strict=False))
+    wanted = _wanted(program, following)
+    entries = {label: name for name, label in program.functions.items() if label and label in labels}
+    for label in program.order:
+        block = program.blocks[label]
+        _begin(assembly, block, unit, labels[label], label in wanted, entries.get(label))
+        for code in block.code:
+            assembly.at(code.where)
+            _write(assembly, code, unit, labels, runs * block.weight)
+        after = following.get(label)
+        if block.way is Way.RETURN:
+            assembly.at(block.where, RETURNS)
+            assembly.named_op("JUMP")
+        elif block.way is Way.BRANCH:
+            assembly.at(block.where)
+            assembly.jump_if(labels[block.targets[0]])
+        if block.way in (Way.JUMP, Way.CALL, Way.BRANCH) and block.targets[-1] != after:
+            calls = block.way is Way.CALL or (block.targets[-1] in entries and block.function != block.targets[-1])
+            assembly.at(block.where, CALLS if calls else NO_CALL)
+            assembly.jump(labels[block.targets[-1]])
+    return assembly
+
+
+def _begin(assembly: Assembly, block: StackBlock, unit: Unit, label: int, wanted: bool, function: str | None) -> None:
+    """The block's label; a function's is known even where nothing jumps to it."""
+    assembly.at(block.code[0].where if block.code else block.where)
+    if function is not None and function in unit.functions:
+        entered = unit.functions[function]
+        assembly.entries[function] = Entry(label, len(entered.params), entered.results)
+        assembly.at(entered.where)
+        if not wanted:
+            assembly.items.append(Item(ItemKind.LABEL, label=label, source=assembly.source))
+    if wanted:
+        assembly.label(label)
+
+
+def _wanted(program: StackProgram, following: dict[int, int]) -> set[int]:
+    """The blocks that are jumped to."""
+    wanted: set[int] = set()
+    for label, block in program.blocks.items():
+        wanted.update(block.labels())
+        if block.way is Way.BRANCH:
+            wanted.add(block.targets[0])
+        if block.targets and block.targets[-1] != following.get(label):
+            wanted.add(block.targets[-1])
+    return wanted
+
+
+def _write(assembly: Assembly, code: Code, unit: Unit, labels: dict[int, int], runs: float) -> None:
+    if code.op == PUSH:
+        assembly.raw(constant(code.number, unit.fork, runs), 1)
+    elif code.op == LABEL:
+        assembly.label_reference(labels[code.number])
+    elif code.op == SYMBOL:
+        symbol = unit.symbols[code.number]
+        assembly.reference(_KINDS[symbol.kind], symbol.name)
+    elif code.op == SETIMMUTABLE:
+        assembly.reference(ItemKind.ASSIGN_IMMUTABLE, unit.symbols[code.number].name, -2)
+    elif code.op == VERBATIM:
+        verbatim = unit.verbatims[code.number]
+        assembly.raw(verbatim.data, verbatim.outputs - verbatim.inputs)
+    else:
+        assembly.named_op(code.op)

@@ -1,0 +1,216 @@
+"""The back end: functions in SSA form to stack code.
+
+functions → fold → straighten → inline → fold → layouts → blocks → passes → placement → assembly
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
+
+from fusevm.codegen.assembling import assembly_of
+from fusevm.codegen.blocks import StackProgram
+from fusevm.codegen.constants import DEPOSIT, constant
+from fusevm.codegen.dispatch import lower_switches, split_ways
+from fusevm.codegen.inlining import calls_of, inline_what_pays, recursive_functions
+from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
+from fusevm.codegen.placement import place
+from fusevm.codegen.spilling import cost_of_spilling, is_cheap, keep_in_memory, recompute, users
+from fusevm.codegen.stack_code import CodeWriter, Unreachable
+from fusevm.codegen.weights import Weights, all_weights
+from fusevm.codegen.yul_functions import unit_of
+from fusevm.evm.assembler import WORD_BYTES, Assembly
+from fusevm.evm.forks import Fork
+from fusevm.ir.fold.functions import fold_unit, summaries
+from fusevm.ir.functions import Function, GraphBlock, Unit
+from fusevm.ir.graphs import prune, straighten, unseen_in
+from fusevm.ir.sharing import share_constants
+from fusevm.ir.sinking import sink
+from fusevm.ir.threading import hoist_value_check, thread_branches
+from fusevm.ir.values import Value
+from fusevm.yul.generate import StackTooDeep
+from fusevm.yul.syntax.ast import Block
+from fusevm.yul.syntax.dialect import Dialect
+
+Changed = TypeVar("Changed")
+
+ROUNDS = 3  # of inlining and folding
+BEAM = 6  # arrangements of the stack that are followed side by side
+LONG = 6  # bytes of a constant from which on it is shared
+ATTEMPTS = 4  # to find how much memory is needed beside the stack
+
+
+class Runner(Protocol):
+    """Runs a pass over a unit, named so. Whoever wants to check passes takes the place of `just_run`."""
+
+    def __call__(self, name: str, unit: Unit, change: Callable[[], Changed]) -> Changed: ...
+
+
+def just_run(name: str, unit: Unit, change: Callable[[], Changed]) -> Changed:
+    return change()
+
+
+def generate(
+    code: Block, dialect: Dialect, runs: int = 200, *, exact: bool = False, run: Runner = just_run
+) -> Assembly:
+    """The code of a block of Yul whose names are unique; `exact` computes what it says, in that way and no other."""
+    spills = Spills()
+    for _ in range(ATTEMPTS):
+        reserved = spills.used
+        unit = unit_of(code, dialect, reserved)
+        if exact:
+            keep_as_written(unit)
+        else:
+            optimise(unit, runs, run)
+        spills.used = 0
+        program = stack_code(unit, runs, spills, exact=exact, run=run)
+        if spills.used <= reserved:
+            improve(program, runs)
+            return assembly_of(program, unit, runs)
+    raise StackTooDeep({})
+
+
+def optimise(unit: Unit, runs: int = 200, run: Runner = just_run) -> None:
+    def fold() -> None:
+        run("fold", unit, lambda: fold_unit(unit))
+        run("clean", unit, lambda: clean(unit))
+
+    fold()
+    for _ in range(ROUNDS):
+        drop_uncalled(unit)
+        if not run("inline", unit, lambda: inline_what_pays(unit, all_weights(unit), runs)):
+            break
+        fold()
+    fold()
+
+
+def keep_as_written(unit: Unit) -> None:
+    """Nothing is folded or inlined; only blocks in a row become one."""
+    drop_uncalled(unit)
+    for function in unit.functions.values():
+        straighten(function)
+
+
+def drop_uncalled(unit: Unit) -> None:
+    """Functions that the main code never comes to."""
+    needed, work = {""}, [""]
+    while work:
+        for callee in calls_of(unit.functions[work.pop()], unit):
+            if callee not in needed:
+                needed.add(callee)
+                work.append(callee)
+    unit.functions = {name: function for name, function in unit.functions.items() if name in needed}
+
+
+def clean(unit: Unit) -> None:
+    effects, unseen = summaries(unit), unseen_in(unit)
+    for function in unit.functions.values():
+        prune(unit, function, effects, unseen)
+        straighten(function)
+        if thread_branches(function):
+            straighten(function)
+
+
+@dataclass(slots=True)
+class Spills:
+    """Values that did not fit on the stack."""
+
+    used: int = 0  # bytes of memory they take
+    known: dict[str, list[int]] = field(default_factory=dict)  # by function, so that the next attempt need not search
+
+
+def stack_code(unit: Unit, runs: int, spills: Spills, *, exact: bool = False, run: Runner = just_run) -> StackProgram:
+    if not exact:
+        run("hoist", unit, lambda: _each(unit, hoist_value_check))
+    lower(unit)
+    run("sink", unit, lambda: _each(unit, sink))
+    run("share", unit, lambda: _share(unit, runs))
+    return write(unit, runs, spills)
+
+
+def lower(unit: Unit) -> None:
+    """Nothing but jumps and branches is left, each way on with a block of its own."""
+    _each(unit, lower_switches)
+    _each(unit, split_ways)
+
+
+def write(unit: Unit, runs: int, spills: Spills, beam: int = BEAM) -> StackProgram:
+    """The code of a unit that was lowered; a narrow beam finds code sooner, a wide one better code."""
+    writer = CodeWriter(unit, unseen_in(unit), runs, beam)
+    recursive = recursive_functions(unit)
+    weights = all_weights(unit)
+    for name, function in unit.functions.items():
+        room = None if unit.guard is None or name in recursive else unit.guard
+        write_function(writer, function, weights[name], room, spills)
+    return writer.program
+
+
+def _each(unit: Unit, change: Callable[[Function], object]) -> None:
+    for function in unit.functions.values():
+        change(function)
+
+
+def _share(unit: Unit, runs: int) -> None:
+    weights = all_weights(unit)
+    for name, function in unit.functions.items():
+        share_constants(function, partial(_is_long, unit.fork, runs, weights[name]))
+
+
+def _is_long(fork: Fork, runs: int, weights: Weights, word: int, block: GraphBlock) -> bool:
+    """Whether keeping the word, and a DUP instead of pushing it, is worth it."""
+    return len(constant(word, fork, runs * weights.get(block, 1.0))) >= LONG
+
+
+def write_function(writer: CodeWriter, function: Function, weights: Weights, room: int | None, spills: Spills) -> None:
+    """Writes a function, with as few values elsewhere as it takes; memory is free from `room` on, if anywhere."""
+    known = spills.known.setdefault(function.name, [])
+    again = list(known)
+    known.clear()
+    while True:
+        remembered = bool(again)
+        try:
+            if not remembered:
+                writer.write(function, weights)
+                return
+            candidates = {again.pop(0)}
+        except Unreachable as reason:
+            candidates = reason.candidates
+        value = _to_spill(function, candidates, weights, room is not None)
+        if value is None and remembered:
+            continue
+        if value is None:
+            raise StackTooDeep({function.name: []})
+        known.append(value.id)
+        if is_cheap(value):
+            recompute(function, value)
+        else:
+            assert room is not None
+            keep_in_memory(function, value, room + spills.used)
+            spills.used += WORD_BYTES
+
+
+def _to_spill(function: Function, candidates: set[int], weights: dict[GraphBlock, float], memory: bool) -> Value | None:
+    """The value that costs least to have elsewhere; those that are there already are loaded or computed in place."""
+    found = [
+        value
+        for block in function.blocks()
+        for value in (*block.params, *block.instructions)
+        if value.id in candidates and value.op != "MLOAD" and (memory or is_cheap(value))
+    ]
+    found = [value for value in found if len(users(function, value)) > (1 if is_cheap(value) else 0)]
+    return min(found, key=lambda value: (cost_of_spilling(function, value, weights), value.id), default=None)
+
+
+def improve(program: StackProgram, runs: int) -> None:
+    thread_jumps(program)
+    join_blocks(program)
+    peephole(program)
+    while merge_equal_blocks(program):
+        thread_jumps(program)
+    merge_tails(program, DEPOSIT, runs)
+    while merge_equal_blocks(program):
+        pass
+    join_blocks(program)
+    place(program)

@@ -1,0 +1,272 @@
+"""Bytecode to cheaper bytecode that does the same, by way of functions in SSA form and the back end.
+
+What a caller can see is kept: status, output, logs, storage, and calls in their order with data and value; gas may only
+fall. Code that cannot be understood, or that looks at its own bytes or gas, is returned as it is, and the report says
+why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fusevm.codegen.assembling import assembly_of
+from fusevm.codegen.backend import Spills, clean, drop_uncalled, stack_code
+from fusevm.codegen.blocks import StackProgram
+from fusevm.codegen.constants import DEPOSIT
+from fusevm.codegen.duplication import duplicate_short_blocks
+from fusevm.codegen.inlining import inline_what_pays
+from fusevm.codegen.linking import OWN, Parts, link, look_inside, parts_of
+from fusevm.codegen.metadata import metadata_of
+from fusevm.codegen.optimize_report import Cost, Report, cost_of
+from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
+from fusevm.codegen.placement import place
+from fusevm.codegen.shift_reuse import reuse_shifts
+from fusevm.codegen.weights import all_weights
+from fusevm.evm.assembler import Layout, Piece, Surroundings, assemble
+from fusevm.evm.forks import LATEST, Fork
+from fusevm.ir.fold.functions import fold_unit
+from fusevm.ir.fold.stats import Stats
+from fusevm.ir.functions import SymbolKind, Unit
+from fusevm.ir.recovery.unit import Recovered, recover
+from fusevm.ir.recovery.words import NotUnderstood
+from fusevm.yul.generate import StackTooDeep
+
+ROUNDS = 2  # of inlining and folding
+RESERVED = b"\xef"  # EIP-3541
+
+
+@dataclass(frozen=True, slots=True)
+class Optimized:
+    code: bytes
+    report: Report
+    deployed: tuple[bytes, bytes] | None = None  # of creation code: the runtime before and after
+
+
+class Setting(NamedTuple):
+    """How hard code is squeezed."""
+
+    inlines: bool = True
+    merging: int = 20  # how much dearer gas is thought to be where shared code costs a jump that was not there before
+
+
+# The first whose result is better is taken. What is shared less runs cheaper everywhere, and takes more bytes; without
+# inlining fewer values have to fit on the stack.
+SETTINGS = (Setting(), Setting(merging=1), Setting(inlines=False), Setting(inlines=False, merging=1))
+
+
+@dataclass(slots=True)
+class _Part:
+    """Code on its way: how much of it was understood, and what it was worth."""
+
+    code: bytes
+    recovered: Recovered
+    parts: Parts
+    stats: Stats
+    cost: Cost
+
+
+@dataclass(slots=True)
+class _Made:
+    code: bytes
+    report: Report
+    layout: Layout | None = None  # None: the code is what it was
+    deployed: tuple[bytes, bytes] | None = None
+
+
+def optimize(code: bytes, fork: Fork = LATEST, runs: int = 200, always: bool = False) -> Optimized:
+    """Cheaper code that does the same, for code that is deployed once and run so many times.
+
+    `always`: whatever comes out, even if it is not better. Campaigns want to see that too.
+    """
+    made = _Optimizer(fork, runs, always).best(code, frozenset())
+    return Optimized(made.code, made.report, made.deployed)
+
+
+class _Optimizer:
+    def __init__(self, fork: Fork, runs: int, always: bool) -> None:
+        self.fork, self.runs, self.always = fork, runs, always
+        self.setting = SETTINGS[0]
+        self.runtimes: dict[bytes, _Made] = {}
+
+    def best(self, code: bytes, places: frozenset[int]) -> _Made:
+        """The first result that is better, or the code as it is and why; words are stored at some places in it."""
+        reasons: list[str] = []
+        kept = _Made(code, Report("code", cost := Cost(len(code)), cost))
+        for setting in SETTINGS:
+            self.setting = setting
+            try:
+                made = self.made(code, places)
+            except NotUnderstood as reason:
+                reasons.append(str(reason))
+                break
+            except StackTooDeep:
+                reasons.append("the values of a function do not fit on the stack")
+                continue
+            if made.layout is not None:
+                return made
+            kept = made
+            reasons += made.report.left_alone
+            if made.report.runtime is not None and not made.report.runtime.changed:
+                reasons += [f"the runtime: {reason}" for reason in made.report.runtime.left_alone]
+        kept.report.left_alone = list(dict.fromkeys(reasons))
+        kept.report.runtime = None  # what is deployed is what it was
+        return kept
+
+    def made(self, code: bytes, places: frozenset[int]) -> _Made:
+        """One attempt."""
+        part = self.understood(code)
+        _refuse_unknown_places(places, part)
+        report = Report("runtime", part.cost, part.cost)
+        report.rules, report.steps = part.stats.rules, _steps(part.stats)
+        pieces = {name: Piece(code[offset : offset + size]) for name, (offset, size) in part.parts.data.items()}
+        runtime: _Made | None = None
+        if part.parts.runtime is not None:
+            report.kind = "creation"
+            runtime = self.deployed(part, pieces)
+            report.runtime = runtime.report
+        elif part.parts.unfollowed:
+            report.kind = "creation"
+            report.left_alone.append(f"the runtime: {part.parts.unfollowed}")
+        layout = self.laid_out(part, pieces, runtime.layout if runtime is not None else None)
+        made = self.better(part, layout.code + self.appended(part), layout, report)
+        if runtime is not None and made.layout is not None:
+            offset, size = part.parts.data[part.parts.runtime or ""]
+            made.deployed = code[offset : offset + size], runtime.code
+        return made
+
+    def deployed(self, part: _Part, pieces: dict[str, Piece]) -> _Made:
+        """The new runtime, whose bytes replace the old one's in `pieces`."""
+        assert part.parts.runtime is not None
+        old = pieces[part.parts.runtime].content
+        if old not in self.runtimes:
+            setting = self.setting
+            self.runtimes[old] = self.best(old, part.parts.places)
+            self.setting = setting
+        made = self.runtimes[old]
+        pieces[part.parts.runtime] = Piece(made.code)
+        return made
+
+    def understood(self, code: bytes) -> _Part:
+        if code.startswith(RESERVED):
+            raise NotUnderstood("code that begins with 0xef is a delegation, or of another format", 0)
+        recovered = recover(code, self.fork)
+        unit = recovered.unit
+        cost = cost_of(code, recovered)
+        boundary = look_inside(unit)
+        stats = self.fold(unit)
+        parts = parts_of(unit, code, recovered.overlaps, boundary)
+        if not self.always:
+            _refuse_data(code, recovered, parts)
+        return _Part(code, recovered, parts, stats, cost)
+
+    def fold(self, unit: Unit) -> Stats:
+        stats = fold_unit(unit)
+        clean(unit)
+        for _ in range(ROUNDS):
+            drop_uncalled(unit)
+            if not self.setting.inlines or not inline_what_pays(unit, all_weights(unit), self.runs):
+                break
+            stats.add(fold_unit(unit))
+            clean(unit)
+        stats.add(fold_unit(unit))
+        clean(unit)
+        drop_uncalled(unit)
+        return stats
+
+    def laid_out(self, part: _Part, pieces: dict[str, Piece], runtime: Layout | None) -> Layout:
+        unit = part.recovered.unit
+        link(unit, part.parts, follows=runtime is not None)
+        if sum(map(reuse_shifts, unit.functions.values())):
+            clean(unit)
+        program = stack_code(unit, self.runs, Spills())
+        shorten(program, self.setting.merging * max(self.runs, 1))
+        assembly = assembly_of(program, unit, self.runs)
+        sizes = {name: len(piece.content) for name, piece in pieces.items()}
+        immutables = runtime.immutables if runtime is not None else {}
+        around = Surroundings(sizes, pieces, OWN, self.tail(part), immutables)
+        return assemble(assembly.items, self.fork, around)
+
+    def tail(self, part: _Part) -> bytes:
+        """What stands after code and data: metadata, or whatever creation code has after the runtime."""
+        end = max(part.parts.end, part.recovered.end)
+        if part.parts.runtime is not None:
+            return part.code[end : part.parts.boundary]
+        whole = part.code[: part.parts.boundary]
+        metadata = metadata_of(whole)
+        return metadata if len(whole) - len(metadata) >= end else b""
+
+    @staticmethod
+    def appended(part: _Part) -> bytes:
+        return b"" if part.parts.boundary is None else part.code[part.parts.boundary :]
+
+    def better(self, part: _Part, made: bytes, layout: Layout, report: Report) -> _Made:
+        """The new code, if it is certain that it is better, else the old."""
+        try:
+            again = recover(made, self.fork)
+        except NotUnderstood as reason:
+            report.left_alone.append(f"the result cannot be checked: {reason}")
+            return _Made(part.code, report)
+        if _grows_faster(again, part.recovered):
+            report.left_alone.append("a function that calls itself would raise the stack more than before")
+            return _Made(part.code, report)
+        cost = cost_of(made, again)
+        before = report.before
+        # A constructor runs once: its gas does not count beside the bytes of a new runtime.
+        deploys = report.runtime is not None and report.runtime.changed
+        worse = (cost.gas > before.gas and not deploys) or cost.bytes > before.bytes
+        if (worse or (cost.gas, cost.bytes) == (before.gas, before.bytes)) and not self.always:
+            report.left_alone.append(f"no better: {cost.bytes:,} bytes, static gas {cost.gas:,.0f}")
+            return _Made(part.code, report)
+        report.after = cost
+        report.immutables = dict(layout.immutables)
+        return _Made(made, report, layout)
+
+
+def shorten(program: StackProgram, runs: int) -> None:
+    """The back end's passes, and copies of short blocks in place of jumps."""
+    thread_jumps(program)
+    join_blocks(program)
+    peephole(program)
+    while merge_equal_blocks(program):
+        thread_jumps(program)
+    merge_tails(program, DEPOSIT, runs)
+    while merge_equal_blocks(program):
+        pass
+    join_blocks(program)
+    place(program)
+    if duplicate_short_blocks(program, DEPOSIT, runs):
+        join_blocks(program)
+        place(program)
+
+
+def _grows_faster(new: Recovered, old: Recovered) -> bool:
+    """Where functions call themselves the stack may run out, and must not do so sooner."""
+    if new.growth is None:
+        return False
+    return old.growth is None or new.growth[1] > old.growth[0] or new.highest > old.highest
+
+
+def _refuse_data(code: bytes, recovered: Recovered, parts: Parts) -> None:
+    """Bytes that nobody runs or copies may be there for others to read."""
+    run = sum(block.end - block.start for block in recovered.reached)
+    copied = sum(size for _, size in parts.data.values())
+    rest = len(code[: parts.boundary]) - run - copied - len(metadata_of(code))
+    if rest > run + copied:
+        raise NotUnderstood("most of the code is never run: it may be data that others read")
+
+
+def _refuse_unknown_places(places: frozenset[int], part: _Part) -> None:
+    """Words stored into the code must be those that it leaves to be filled in."""
+    known = {int(symbol.name) for symbol in part.recovered.unit.symbols if symbol.kind is SymbolKind.IMMUTABLE}
+    if places - known:
+        raise NotUnderstood("a word is stored into the code where nothing is left to be filled in", min(places - known))
+
+
+def _steps(stats: Stats) -> dict[str, int]:
+    return {
+        "folded by rules": stats.folded,
+        "shared with an equal one": stats.shared,
+        "loads whose value was known": stats.forwarded,
+        "stores dropped": stats.stores_dropped,
+    }

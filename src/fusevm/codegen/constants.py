@@ -1,0 +1,59 @@
+"""Constants in the fewest bytes that are worth their gas: by NOT, by shifts of shorter ones, by ones of a width."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from fusevm.evm.assembler import push
+from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME
+
+TOP = (1 << 256) - 1
+DEPOSIT = 216  # gas per byte of deployed code: 200 to keep it, 16 to send it
+_NOT, _SHL, _SHR = (BY_NAME[name].byte for name in ("NOT", "SHL", "SHR"))
+_SHORT = 3  # bytes of a PUSH that nothing beats
+_DEPTH = 3
+
+
+def constant(word: int, fork: Fork, runs: float) -> bytes:
+    """Code that pushes the word: the cheapest over so many runs, deployment included."""
+    return min(_ways(word, fork, _DEPTH), key=lambda code: (cost(code, runs), len(code), code))
+
+
+def cost(code: bytes, runs: float) -> float:
+    return DEPOSIT * len(code) + gas_of(code) * runs
+
+
+def gas_of(code: bytes) -> int:
+    gas, at = 0, 0
+    while at < len(code):
+        gas += 2 if code[at] == 0x5F else 3
+        at += code[at] - 0x5F + 1 if 0x5F <= code[at] <= 0x7F else 1
+    return gas
+
+
+@lru_cache(maxsize=1 << 14)
+def _ways(word: int, fork: Fork, depth: int) -> tuple[bytes, ...]:
+    """The plain PUSH, and what is shorter than it, at most one of each length."""
+    plain = push(word, fork)
+    if len(plain) <= _SHORT or not depth:
+        return (plain,)
+    found = {len(plain): plain}
+
+    def add(code: bytes) -> None:
+        if len(code) < len(plain) and (len(code) not in found or gas_of(code) < gas_of(found[len(code)])):
+            found[len(code)] = code
+
+    for inner in _ways(word ^ TOP, fork, depth - 1):
+        add(inner + bytes([_NOT]))
+    if fork >= Fork.CONSTANTINOPLE:
+        zeros = (word & -word).bit_length() - 1
+        for shift in {zeros, zeros - zeros % 8}:
+            if shift > 7:
+                for inner in _ways(word >> shift, fork, depth - 1):
+                    add(inner + push(shift, fork) + bytes([_SHL]))
+        ones = 256 - word.bit_length()
+        if ones > 7:  # shifted down from the top
+            for inner in _ways((word << ones & TOP) | (1 << ones) - 1, fork, depth - 1):
+                add(inner + push(ones, fork) + bytes([_SHR]))
+    return tuple(found.values())

@@ -1,0 +1,71 @@
+"""Switches as branches: a few cases one after another, many by halves."""
+
+from __future__ import annotations
+
+from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, End, Function, GraphBlock
+from fusevm.ir.graphs import ways_into
+from fusevm.ir.inline import Numbers
+from fusevm.ir.values import CONST, Value
+
+LINEAR = 4  # cases that are compared one after another
+
+
+def lower_switches(function: Function, linear: int = LINEAR) -> None:
+    numbers = Numbers(function)
+    for block in function.blocks():
+        if block.end.op == SWITCH:
+            _Lowering(numbers, block.end, linear).lower(block)
+
+
+class _Lowering:
+    def __init__(self, numbers: Numbers, end: End, linear: int) -> None:
+        self.numbers, self.linear = numbers, linear
+        self.value = end.args[0]
+        self.where = end.where
+        self.default = end.arcs[-1]
+        self.place = {case: place for place, case in enumerate(end.cases)}
+        self.ways = sorted(zip(end.cases, end.arcs, strict=False), key=lambda way: way[0])
+
+    def lower(self, block: GraphBlock) -> None:
+        self.search(block, self.ways)
+
+    def search(self, block: GraphBlock, ways: list[tuple[int, Arc]]) -> None:
+        if len(ways) <= self.linear:
+            self.compare(block, sorted(ways, key=lambda way: self.place[way[0]]))
+            return
+        middle = len(ways) // 2
+        low, high = self.numbers.new_block(), self.numbers.new_block()
+        greater = self.numbers.make(block, "GT", (Value(CONST, (), ways[middle][0]), self.value))
+        greater.where = self.where
+        block.end = End(BRANCH, (greater,), [Arc(low), Arc(high)], where=self.where)
+        self.search(low, ways[:middle])
+        self.search(high, ways[middle:])
+
+    def compare(self, block: GraphBlock, ways: list[tuple[int, Arc]]) -> None:
+        if not ways:
+            block.end = End(JUMP, (), [self.default])
+        for number, (case, arc) in enumerate(ways):
+            last = number == len(ways) - 1
+            rest = Arc(self.default.target, list(self.default.args)) if last else Arc(self.numbers.new_block())
+            if case:
+                equal = self.numbers.make(block, "EQ", (Value(CONST, (), case), self.value))
+                equal.where = self.where
+                block.end = End(BRANCH, (equal,), [arc, rest], where=self.where)
+            else:
+                block.end = End(BRANCH, (self.value,), [rest, arc], where=self.where)
+            block = rest.target
+
+
+def split_ways(function: Function) -> None:
+    """Gives a way from a branch to a block that others lead to, or that has parameters, a block of its own."""
+    numbers = Numbers(function)
+    blocks = function.blocks()
+    entries = {block: len(ways) for block, ways in ways_into(blocks).items()}
+    for block in blocks:
+        if block.end.op != BRANCH:
+            continue
+        for arc in block.end.arcs:
+            if entries[arc.target] > 1 or arc.args or arc.target is function.entry:
+                between = numbers.new_block()
+                between.end = End(JUMP, (), [Arc(arc.target, arc.args)], where=block.end.where)
+                arc.target, arc.args = between, []

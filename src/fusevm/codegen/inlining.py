@@ -1,0 +1,121 @@
+"""Which calls are inlined: those that cost more than a copy of the function, deployed once and run so many times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fusevm.analysis.graphs import cyclic_nodes
+from fusevm.codegen.constants import DEPOSIT
+from fusevm.codegen.weights import Weights
+from fusevm.ir.functions import LEAVE, Function, GraphBlock, Unit
+from fusevm.ir.inline import inline_calls
+from fusevm.ir.values import CONST, Value
+
+CALL_BYTES, CALL_GAS = 8, 24  # of a call, its label and its return
+RETURN_BYTES = 24  # of the function's own label and its jump back
+OPERAND_BYTES, OPERAND_GAS = 1, 3  # of bringing up an operand
+CONSTANT_BYTES, CONSTANT_GAS = 3, 4  # that a constant operand is thought to save in the function
+MOST_GROWTH = 4.0  # times its size that a unit may grow in each round
+
+
+@dataclass(slots=True)
+class Site:
+    caller: str
+    block: GraphBlock
+    call: Value
+    weight: float
+
+
+def size_of(function: Function) -> int:
+    """About how many bytes the function's code takes."""
+    size = 0
+    for block in function.blocks():
+        size += 2 + 4 * (len(block.end.arcs) - 1 if block.end.arcs else 0) + len(block.end.args)
+        for value in block.instructions:
+            size += 1 + sum(_operand(arg) for arg in value.args)
+            size += CALL_BYTES if value.op == "CALLFN" else 0
+        if block.end.op == LEAVE:
+            size += len(block.end.args)
+    return size
+
+
+def _operand(value: Value) -> int:
+    if value.op == CONST:
+        return min(1 + (value.number.bit_length() + 7) // 8, 6)
+    return OPERAND_BYTES if value.uses > 1 else 0
+
+
+def call_sites(unit: Unit, weights: dict[str, Weights]) -> dict[str, list[Site]]:
+    sites: dict[str, list[Site]] = {name: [] for name in unit.functions}
+    for name, function in unit.functions.items():
+        for block in function.blocks():
+            for value in block.instructions:
+                if value.op == "CALLFN":
+                    sites[unit.names[value.number]].append(Site(name, block, value, weights[name][block]))
+    return sites
+
+
+def calls_of(function: Function, unit: Unit) -> set[str]:
+    return {unit.names[value.number] for value in function.instructions() if value.op == "CALLFN"}
+
+
+def recursive_functions(unit: Unit) -> set[str]:
+    """Those that can come back to themselves."""
+    return cyclic_nodes({name: calls_of(function, unit) for name, function in unit.functions.items()})
+
+
+def gain(size: int, sites: int, site: Site, runs: int) -> float:
+    """What replacing a call by a copy saves, in gas over all runs, deployment included."""
+    constants = sum(arg.op == CONST for arg in site.call.args)
+    grows = size - RETURN_BYTES - CALL_BYTES - OPERAND_BYTES * len(site.call.args) - CONSTANT_BYTES * constants
+    if sites == 1:
+        grows = min(grows - size, -1)  # the function itself goes
+    saves = CALL_GAS + OPERAND_GAS * len(site.call.args) + CONSTANT_GAS * constants
+    return saves * site.weight * runs - DEPOSIT * grows
+
+
+def inline_what_pays(unit: Unit, weights: dict[str, Weights], runs: int) -> bool:
+    """Inlines callees before callers, as long as the code does not grow too much; whether anything was."""
+    recursive = recursive_functions(unit)
+    sites = call_sites(unit, weights)
+    sizes = {name: size_of(function) for name, function in unit.functions.items()}
+    budget = MOST_GROWTH * sum(sizes.values()) + 1_000
+    order = callees_first(unit)
+    chosen: dict[str, set[int]] = {name: set() for name in unit.functions}
+    for name in order:
+        alone = len(sites[name]) == 1
+        if not name or name in recursive or not (unit.functions[name].returns or alone):
+            continue  # nobody waits for what never returns: a jump is all it costs
+        for site in sites[name]:
+            if (alone or sizes[name] <= budget) and gain(sizes[name], len(sites[name]), site, runs) > 0:
+                chosen[site.caller].add(site.call.id)
+                sizes[site.caller] += sizes[name]
+                budget -= 0 if alone else sizes[name]
+    for name in order:
+        if chosen[name]:
+            inline_calls(unit, unit.functions[name], chosen[name])
+    return any(chosen.values())
+
+
+def callees_first(unit: Unit) -> list[str]:
+    order: list[str] = []
+    seen: set[str] = set()
+
+    def visit(name: str) -> None:
+        work = [(name, iter(sorted(calls_of(unit.functions[name], unit))))]
+        seen.add(name)
+        while work:
+            at, callees = work[-1]
+            for callee in callees:
+                if callee not in seen:
+                    seen.add(callee)
+                    work.append((callee, iter(sorted(calls_of(unit.functions[callee], unit)))))
+                    break
+            else:
+                order.append(at)
+                work.pop()
+
+    for name in unit.functions:
+        if name not in seen:
+            visit(name)
+    return order

@@ -1,0 +1,216 @@
+"""What code knows of its own bytes: data it copies, the runtime it deploys, and what is appended to it.
+
+Places and sizes become symbols, so that they can be filled in once the new code is laid out. Code that looks at itself
+or at its gas in any other way is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from fusevm.ir.functions import Function, GraphBlock, SymbolKind, Unit
+from fusevm.ir.recovery.words import NotUnderstood
+from fusevm.ir.values import CONST, WORD, Value, traits_of
+
+OWN = "code"  # the name of the code itself
+LOOKS = frozenset({"EXTCODEHASH", "EXTCODECOPY", "EXTCODESIZE"})
+CALLS = frozenset({"CALL", "CALLCODE", "DELEGATECALL", "STATICCALL"})
+
+
+@dataclass(slots=True)
+class Deployment:
+    """CODECOPY of the runtime, words stored into the copy, RETURN of it."""
+
+    block: GraphBlock
+    copy: Value
+    stores: list[tuple[int, Value]]  # the place in the runtime, and the MSTORE
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the code copies from itself."""
+
+    data: dict[str, tuple[int, int]] = field(default_factory=dict)  # name to offset and size
+    copies: list[tuple[Function, GraphBlock, Value, str]] = field(default_factory=list)
+    deployments: list[Deployment] = field(default_factory=list)
+    runtime: str | None = None  # what is deployed
+    boundary: int | None = None  # where what is appended begins
+    unfollowed: str = ""  # why what is returned after a CODECOPY is kept as it is
+
+    @property
+    def places(self) -> frozenset[int]:
+        """In the runtime, where words are stored."""
+        return frozenset(place for deployment in self.deployments for place, _ in deployment.stores)
+
+    @property
+    def end(self) -> int:
+        return max((offset + size for offset, size in self.data.values()), default=0)
+
+
+def users(function: Function) -> dict[int, list[tuple[str, int, Value | None]]]:
+    """Who uses each value: the opcode, at which place, the instruction (None: the end of a block)."""
+    found: dict[int, list[tuple[str, int, Value | None]]] = {}
+    for block in function.blocks():
+        for value in block.instructions:
+            for place, arg in enumerate(value.args):
+                found.setdefault(arg.id, []).append((value.op, place, value))
+        for place, arg in enumerate(block.end.args):
+            found.setdefault(arg.id, []).append((block.end.op, place, None))
+        for arc in block.end.arcs:
+            for arg in arc.args:
+                found.setdefault(arg.id, []).append(("PHI", 0, None))
+    return found
+
+
+def look_inside(unit: Unit) -> int | None:
+    """Refuses code that looks at its gas or its own code; where what is appended begins, if the code asks for that.
+
+    CODESIZE is understood where a literal is taken from it: the rest is what a constructor is given.
+    """
+    boundaries: set[int] = set()
+    for function in unit.functions.values():
+        uses = users(function)
+        for value in function.instructions():
+            mine = uses.get(value.id, [])
+            if value.op == "GAS" and any((op not in CALLS or place) for op, place, _ in mine):
+                raise NotUnderstood("GAS is used for more than a call", value.number)
+            if value.op == "CODESIZE":
+                boundaries |= {_appended(user, place, value) for _, place, user in mine}
+            if value.op in LOOKS and _is_own_address(value.args[0]) and not _asks_whether(value, mine):
+                raise NotUnderstood(f"{value.op} looks at the code itself", value.number)
+    if len(boundaries) > 1:
+        raise NotUnderstood("CODESIZE is compared with more than one number")
+    if not boundaries:
+        return None
+    symbol = Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_SIZE, OWN))
+    for function in unit.functions.values():
+        for value in function.instructions():
+            if value.op == "SUB" and value.args[0].op == "CODESIZE":
+                value.args = (value.args[0], symbol)
+    return boundaries.pop()
+
+
+def _is_own_address(value: Value) -> bool:
+    return value.op == "ADDRESS" or (value.op == "AND" and any(map(_is_own_address, value.args)))
+
+
+def _asks_whether(value: Value, uses: list[tuple[str, int, Value | None]]) -> bool:
+    """It only wants to know whether there is code."""
+    return value.op == "EXTCODESIZE" and all(op == "ISZERO" for op, _, _ in uses)
+
+
+def _appended(user: Value | None, place: int, size: Value) -> int:
+    if user is None or user.op != "SUB" or place or user.args[1].op != CONST:
+        raise NotUnderstood("CODESIZE is used for more than the size of what is appended", size.number)
+    return user.args[1].number
+
+
+def parts_of(unit: Unit, code: bytes, is_code: Callable[[int, int], bool], boundary: int | None) -> Parts:
+    """All that folded code copies from itself; refuses what is not certainly data."""
+    parts = Parts(boundary=boundary)
+    for function in unit.functions.values():
+        for block in function.blocks():
+            for value in block.instructions:
+                if value.op == "CODECOPY":
+                    name = _copied(value, code, is_code, boundary)
+                    parts.copies.append((function, block, value, name))
+                    if name not in ("", OWN):
+                        offset, size = map(int, name.split(":"))
+                        parts.data[name] = offset, size
+    if boundary is not None and (not parts.end <= boundary <= len(code) or is_code(boundary, len(code))):
+        raise NotUnderstood("what is appended does not begin where the code ends", boundary)
+    _find_deployments(parts)
+    return parts
+
+
+def _copied(copy: Value, code: bytes, is_code: Callable[[int, int], bool], boundary: int | None) -> str:
+    _, offset, size = copy.args
+    if size.op == CONST and size.number == 0:
+        return ""
+    if offset.op != CONST:
+        raise NotUnderstood("CODECOPY from an offset that is not known", copy.number)
+    if boundary is not None and offset.number == boundary:
+        return OWN
+    if size.op != CONST or offset.number + size.number > len(code):
+        raise NotUnderstood("CODECOPY of a size that is not known", copy.number)
+    if is_code(offset.number, offset.number + size.number):
+        raise NotUnderstood("CODECOPY copies code that is run", copy.number)
+    return f"{offset.number}:{size.number}"
+
+
+def _find_deployments(parts: Parts) -> None:
+    found = [(name, deployment) for _, block, copy, name in parts.copies for deployment in _deployment(block, copy)]
+    names = {name for name, _ in found if name not in ("", OWN)}
+    copies = sum(name in names for *_, name in parts.copies)
+    if len(names) == 1 and copies == len(found):
+        parts.runtime = names.pop()
+        parts.deployments = [deployment for _, deployment in found]
+    elif any(returns_copy(block, copy) for _, block, copy, _ in parts.copies):
+        parts.unfollowed = "memory is used between the CODECOPY of it and its RETURN"
+
+
+def _deployment(block: GraphBlock, copy: Value) -> Iterator[Deployment]:
+    """The deployment that a CODECOPY begins, if what is copied is returned as it is, but for words stored into it."""
+    base, _, size = copy.args
+    if not returns_copy(block, copy):
+        return
+    stores: list[tuple[int, Value]] = []
+    for value in block.instructions[block.instructions.index(copy) + 1 :]:
+        if value.op == "MSTORE":
+            place = distance(base, value.args[0])
+            if place is None or place + 32 > size.number:
+                return
+            stores.append((place, value))
+        elif not traits_of(value).pure and value.op != "SLOAD":
+            return
+    yield Deployment(block, copy, stores)
+
+
+def returns_copy(block: GraphBlock, copy: Value) -> bool:
+    base, _, size = copy.args
+    if block.end.op != "RETURN" or size.op != CONST:
+        return False
+    return _same(block.end.args[0], base) and _same(block.end.args[1], size)
+
+
+def _same(one: Value, other: Value) -> bool:
+    return one is other or (one.op == other.op == CONST and one.number == other.number)
+
+
+def distance(base: Value, address: Value) -> int | None:
+    """How far an address lies above another, where that is a literal."""
+    if base.op == CONST and address.op == CONST:
+        return (address.number - base.number) & WORD
+    if address is base:
+        return 0
+    if address.op == "ADD":
+        for one, other in (address.args, address.args[::-1]):
+            if one is base and other.op == CONST:
+                return other.number
+    return None
+
+
+def link(unit: Unit, parts: Parts, follows: bool) -> None:
+    """Puts symbols for offsets and sizes; `follows`: the runtime is new, and so are the places stored to in it."""
+    symbols = {name: Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_OFFSET, name)) for name in parts.data}
+    own = Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_SIZE, OWN)) if parts.boundary is not None else None
+    for _, _, copy, name in parts.copies:
+        base, _, size = copy.args
+        if name == OWN:
+            assert own is not None
+            copy.args = (base, own, size)
+        elif name:
+            copy.args = (base, symbols[name], size)
+    if not follows or parts.runtime is None:
+        return
+    length = Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_SIZE, parts.runtime))
+    for deployment in parts.deployments:
+        deployment.copy.args = (*deployment.copy.args[:2], length)
+        block = deployment.block
+        block.end.args = (block.end.args[0], length)
+        for place, store in deployment.stores:
+            symbol = unit.symbol(SymbolKind.IMMUTABLE, str(place))
+            at = block.instructions.index(store)
+            made = Value("SETIMMUTABLE", (deployment.copy.args[0], store.args[1]), symbol, store.id, block.start)
+            block.instructions[at] = made

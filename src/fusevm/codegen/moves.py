@@ -1,0 +1,326 @@
+"""The cheapest moves that bring operands to the top of the stack, and that turn one stack into another.
+
+Only what matters to an instruction is looked at: where its operands are, which of them nobody needs afterwards, and
+which slots hold nothing of worth. Such patterns recur all over a program, so answers are kept.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+REACH = 16
+DEAD, OTHER = -1, -2  # a slot nobody needs; one that is needed later
+GARBAGE = 4  # what a slot that is left to be popped later counts
+_MOST_STATES = 400
+_MOST_WAYS, _MORE = 3, 4  # how many ways are told, and by how much they may be worse than the best
+
+# Moves are numbers: DUP + n, SWAP + n, POP, and PUSH + 256 * which, an operand of `bring` or a place in the target.
+DUP, SWAP, POP, PUSH = 0, 32, 64, 96
+_POP_GAS, _MOVE_GAS, _BYTE = 2, 3, 1
+
+
+class Found(NamedTuple):
+    cost: int
+    moves: tuple[int, ...]
+
+
+@lru_cache(maxsize=1 << 16)
+def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[Found, ...]:
+    """Ways to have `wanted` on top (its last on top), the cheapest first.
+
+    `pattern` is the stack, the top first: which operand a slot holds, DEAD or OTHER. Operands whose bit is set in
+    `dies` are not needed afterwards, those in `pushed` are made out of nothing.
+    """
+    goal = wanted[::-1]
+    size = len(goal)
+    goals: list[Found] = []
+    ends: set[tuple[int, ...]] = set()
+    best: dict[tuple[int, ...], int] = {pattern: 0}
+    queue: list[tuple[int, int, int, tuple[int, ...], tuple[int, ...]]] = [(0, 0, 0, pattern, ())]
+    count, states = 0, 0
+    while queue and states < _MOST_STATES:
+        _, cost, _, stack, moves = heappop(queue)
+        if cost > best[stack]:
+            continue
+        if goals and cost > goals[0].cost + _MORE:
+            break
+        states += 1
+        if stack[:size] == goal:
+            rest = stack[size:]
+            garbage = _garbage(rest, wanted, dies, pushed)
+            if garbage is not None:
+                if rest not in ends:
+                    ends.add(rest)
+                    goals.append(Found(cost + garbage * GARBAGE, moves))
+                    if len(goals) == _MOST_WAYS:
+                        break
+                continue
+        if len(moves) > 2 * size + 3:
+            continue
+        for move, price, after in _next(stack, wanted, dies, pushed):
+            total = cost + price
+            if total < best.get(after, 1 << 30):
+                best[after] = total
+                count += 1
+                heappush(queue, (total + _estimate(after, goal), total, count, after, (*moves, move)))
+    return tuple(sorted(goals)) or _one_by_one(pattern, wanted, dies, pushed)
+
+
+def _one_by_one(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[Found, ...]:
+    """Every operand pushed or copied: always right where it is within reach, and leaves the most behind."""
+    moves: list[int] = []
+    cost = 0
+    for above, operand in enumerate(wanted):
+        if pushed >> operand & 1:
+            moves.append(PUSH + (operand << 8))
+        else:
+            if operand not in pattern or pattern.index(operand) + above >= REACH:
+                return ()
+            moves.append(DUP + pattern.index(operand) + above + 1)
+        cost += 4 + (GARBAGE if dies >> operand & 1 else 0)
+    return (Found(cost, tuple(moves)),)
+
+
+def _garbage(rest: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> int | None:
+    """How many copies of what is not needed any more are left below; None where something needed is not."""
+    left = 0
+    for operand in set(wanted):
+        copies = rest.count(operand)
+        if (dies | pushed) >> operand & 1:
+            left += copies
+        elif not copies:
+            return None
+    return left
+
+
+def _estimate(stack: tuple[int, ...], goal: tuple[int, ...]) -> int:
+    """At least what is missing costs: everything above the operands that are in place already."""
+    size = len(goal)
+    for have in range(min(size, len(stack)), 0, -1):
+        if stack[:have] == goal[size - have :]:
+            return 4 * (size - have)
+    return 4 * (size - 1) if size > 1 else 0
+
+
+def _next(
+    stack: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int
+) -> list[tuple[int, int, tuple[int, ...]]]:
+    found: list[tuple[int, int, tuple[int, ...]]] = []
+    for operand in set(wanted):
+        wants, has = wanted.count(operand), stack.count(operand)
+        if pushed >> operand & 1:
+            if has < wants:
+                found.append((PUSH + (operand << 8), 4, (operand, *stack)))
+        elif has and (has <= wants or stack[: len(wanted)].count(operand) < wants):
+            depth = stack.index(operand)
+            if depth < REACH and not (depth == 0 and dies >> operand & 1 and has == wants):
+                found.append((DUP + depth + 1, 4, (operand, *stack)))
+    if not stack:
+        return found
+    top = stack[0]
+    if top == DEAD:
+        found.append((POP, 3, stack[1:]))
+    gone = dies | pushed
+    for depth in range(1, min(len(stack), REACH + 1)):
+        other = stack[depth]
+        if other == top:
+            continue
+        sinks = top >= 0 and depth < len(wanted) + 1
+        if sinks or (other >= 0 and gone >> other & 1):
+            found.append((SWAP + depth, 4, (other, *stack[1:depth], top, *stack[depth + 1 :])))
+    return found
+
+
+def shuffle(stack: tuple[int, ...], target: tuple[int, ...], made: dict[int, int]) -> Found | None:
+    """Moves from one stack to another, the top last in both. A slot of the target that is DEAD may hold anything.
+
+    `made` has the cost of what can be pushed. None where something is out of reach.
+    """
+    common = 0
+    while common < min(len(stack), len(target)) and (stack[common] == target[common] or target[common] == DEAD):
+        common += 1
+    if len(stack) - common <= 5 and len(target) - common <= 5:
+        found = _search(stack[common:], target[common:], stack[:common], made)
+        if found is not None:
+            return found
+    return _greedy(list(stack), target, made)
+
+
+def _search(
+    stack: tuple[int, ...], target: tuple[int, ...], below: tuple[int, ...], made: dict[int, int]
+) -> Found | None:
+    """The best moves for a few slots on top."""
+    names: dict[int, int] = {}
+    for slot in (*target, *stack):
+        names.setdefault(slot, len(names))
+    depths = tuple(
+        [(names[slot], len(below) - at) for at, slot in enumerate(below) if slot in names and len(below) - at <= REACH]
+    )
+    key_made = tuple(sorted((names[slot], cost) for slot, cost in made.items() if slot in names))
+    wanted = tuple([DEAD if slot == DEAD else names[slot] for slot in target])
+    found = _searched(tuple([names[slot] for slot in stack]), wanted, depths, key_made)
+    if found is None:
+        return None
+    shift = len(below)  # places count from the bottom of the whole stack
+    moves = [PUSH + (wanted.index(move >> 8) + shift << 8) if move & 0xFF == PUSH else move for move in found.moves]
+    return Found(found.cost, tuple(moves))
+
+
+@lru_cache(maxsize=1 << 15)
+def _searched(
+    stack: tuple[int, ...],
+    target: tuple[int, ...],
+    below: tuple[tuple[int, int], ...],
+    made: tuple[tuple[int, int], ...],
+) -> Found | None:
+    costs = dict(made)
+    deep = dict(below)
+    best: dict[tuple[int, ...], int] = {stack: 0}
+    queue: list[tuple[int, int, int, tuple[int, ...], tuple[int, ...]]] = [(0, 0, 0, stack, ())]
+    count, states = 0, 0
+    while queue and states < _MOST_STATES:
+        _, cost, _, now, moves = heappop(queue)
+        if cost > best[now]:
+            continue
+        states += 1
+        if len(now) == len(target) and all(want in (DEAD, have) for have, want in zip(now, target, strict=True)):
+            return Found(cost, moves)
+        for move, price, after in _steps(now, target, costs, deep):
+            total = cost + price
+            if total < best.get(after, 1 << 30):
+                best[after] = total
+                count += 1
+                heappush(queue, (total + 3 * abs(len(after) - len(target)), total, count, after, (*moves, move)))
+    return None
+
+
+def _steps(
+    stack: tuple[int, ...], target: tuple[int, ...], made: dict[int, int], deep: dict[int, int]
+) -> list[tuple[int, int, tuple[int, ...]]]:
+    found: list[tuple[int, int, tuple[int, ...]]] = []
+    size = len(stack)
+    for slot in set(target):
+        if slot == DEAD:
+            continue
+        if slot in made:
+            found.append((PUSH + (slot << 8), made[slot], (*stack, slot)))
+        if slot in stack:
+            depth = stack[::-1].index(slot)
+            found.append((DUP + depth + 1, _MOVE_GAS + _BYTE, (*stack, slot)))
+        elif slot in deep and size + deep[slot] <= REACH:
+            found.append((DUP + size + deep[slot], _MOVE_GAS + _BYTE, (*stack, slot)))
+    if not stack:
+        return found
+    top = stack[-1]
+    if stack.count(top) > target.count(top) or size > len(target):
+        found.append((POP, _POP_GAS + _BYTE, stack[:-1]))
+    for depth in range(1, min(size, REACH + 1)):
+        other = stack[-1 - depth]
+        if other != top:
+            swapped = (*stack[: -1 - depth], top, *stack[size - depth : -1], other)
+            found.append((SWAP + depth, _MOVE_GAS + _BYTE, swapped))
+    return found
+
+
+def _greedy(stack: list[int], target: tuple[int, ...], made: dict[int, int]) -> Found | None:
+    """Right moves, if not the fewest: what is too much goes, what is missing comes, then places are put right."""
+    moves: list[int] = []
+    cost = 0
+
+    def swap(depth: int) -> bool:
+        nonlocal cost
+        if depth > REACH:
+            return False
+        moves.append(SWAP + depth)
+        cost += _MOVE_GAS + _BYTE
+        stack[-1], stack[-1 - depth] = stack[-1 - depth], stack[-1]
+        return True
+
+    for _ in range(400):
+        size, wanted = len(stack), len(target)
+        surplus = _surplus(stack, target)
+        top = size - 1
+        if size and (top in surplus):
+            moves.append(POP)
+            cost += _POP_GAS + _BYTE
+            stack.pop()
+            continue
+        place = _place_for(stack, target, surplus)
+        if place is not None:
+            if not swap(top - place):
+                return None
+            continue
+        if surplus:
+            deepest = max(surplus)
+            if not swap(top - deepest):
+                return None
+            continue
+        if size < wanted:
+            slot = _missing(stack, target)
+            if slot == DEAD and stack:
+                slot = stack[-1]  # anything will do
+            if slot in made and slot in target:
+                moves.append(PUSH + (target.index(slot) << 8))
+                cost += made[slot]
+            else:
+                depth = stack[::-1].index(slot) + 1 if slot in stack else REACH + 1
+                if depth > REACH:
+                    return None
+                moves.append(DUP + depth)
+                cost += _MOVE_GAS + _BYTE
+            stack.append(slot)
+            continue
+        wrong = [at for at in range(size) if target[at] not in (DEAD, stack[at])]
+        if not wrong:
+            return Found(cost, tuple(moves))
+        if not swap(top - wrong[0]):
+            return None
+    return None
+
+
+def _surplus(stack: list[int], target: tuple[int, ...]) -> list[int]:
+    """Places of slots that the target has no use for, those in their right place kept first."""
+    need: dict[int, int] = {}
+    for slot in target:
+        if slot != DEAD:
+            need[slot] = need.get(slot, 0) + 1
+    for at, slot in enumerate(stack):
+        if at < len(target) and target[at] == slot != DEAD:
+            need[slot] -= 1
+    found = []
+    for at, slot in enumerate(stack):
+        if at < len(target) and target[at] in (slot, DEAD):
+            continue
+        if need.get(slot, 0) > 0:
+            need[slot] -= 1
+        else:
+            found.append(at)
+    return found
+
+
+def _place_for(stack: list[int], target: tuple[int, ...], surplus: list[int]) -> int | None:
+    """Where the top belongs, if that is not where it is."""
+    top = len(stack) - 1
+    if top < 0 or (top < len(target) and target[top] in (stack[top], DEAD) and top < len(target)):
+        return None
+    for at in range(min(top, len(target))):
+        if target[at] == stack[top] != stack[at]:
+            return at
+    return None
+
+
+def _missing(stack: list[int], target: tuple[int, ...]) -> int:
+    """What should come next: what belongs on the place above the top, or else what there is too little of, or DEAD."""
+    have: dict[int, int] = {}
+    for slot in stack:
+        have[slot] = have.get(slot, 0) + 1
+    need: dict[int, int] = {}
+    for slot in target:
+        if slot != DEAD:
+            need[slot] = need.get(slot, 0) + 1
+    wanted = target[len(stack)]
+    if wanted != DEAD and need[wanted] > have.get(wanted, 0):
+        return wanted
+    return next((slot for slot in target if slot != DEAD and need[slot] > have.get(slot, 0)), DEAD)

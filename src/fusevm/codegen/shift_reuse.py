@@ -1,0 +1,64 @@
+"""Comparisons of a shifted word, back from comparisons of the word itself where the shifted one is there anyway.
+
+Folding turns `x >> a < c` into `x < c << a`, which saves the shift. A dispatcher needs the shifted word all the same:
+there the longer constant, and keeping both words, cost more than they save.
+"""
+
+from __future__ import annotations
+
+from fusevm.analysis.graphs import DominatorTree
+from fusevm.ir.functions import Function
+from fusevm.ir.values import CONST, Value
+
+_LOWER = {"LT": (0, 1), "GT": (1, 0)}  # which operand is the lower one
+
+
+def reuse_shifts(function: Function) -> int:
+    """How many comparisons were changed."""
+    blocks = function.blocks()
+    shifts: dict[int, list[Value]] = {}
+    for block in blocks:
+        for value in block.instructions:
+            if value.op == "SHR" and value.args[0].op == CONST and value.args[1].op != CONST:
+                shifts.setdefault(value.args[1].id, []).append(value)
+    if not shifts:
+        return 0
+    graph = {block.start: tuple(target.start for target in block.targets) for block in blocks}
+    tree = DominatorTree(graph, function.entry.start)
+    changed = 0
+    for block in blocks:
+        seen: set[int] = set()
+        for value in block.instructions:
+            seen.add(value.id)
+            if value.op not in _LOWER:
+                continue
+            for shift in shifts.get(_compared(value), ()):
+                there = shift.id in seen if shift.block == block.start else tree.dominates(shift.block, block.start)
+                args = _shifted(value, shift)
+                if there and args is not None:
+                    value.args = args
+                    changed += 1
+                    break
+    return changed
+
+
+def _compared(value: Value) -> int:
+    """The word that is compared with a literal, by its number."""
+    words = [arg for arg in value.args if arg.op != CONST]
+    return words[0].id if len(words) == 1 else -1
+
+
+def _shifted(value: Value, shift: Value) -> tuple[Value, Value] | None:
+    lower, higher = (value.args[place] for place in _LOWER[value.op])
+    by = shift.args[0].number
+    if by >= 256:
+        return None
+    if higher.op == CONST:  # x < c << by: x >> by < c
+        number, rest = divmod(higher.number, 1 << by)
+        pair = None if rest else (shift, Value(CONST, (), number))
+    else:  # (c + 1 << by) - 1 < x: c < x >> by
+        number, rest = divmod(lower.number + 1, 1 << by)
+        pair = None if rest or not number else (Value(CONST, (), number - 1), shift)
+    if pair is None:
+        return None
+    return pair if value.op == "LT" else pair[::-1]

@@ -1,0 +1,536 @@
+"""Stack code from functions: where every value stands on the stack, and the moves that brings it there.
+
+Blocks are written one after another, ways that were written first decide how the stack looks where ways join. Inside a
+block instructions keep their order; a few arrangements of the stack are followed side by side, and the cheapest is
+taken in the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fusevm.codegen import moves
+from fusevm.codegen.blocks import (
+    DUPS,
+    LABEL,
+    POP,
+    PUSH,
+    SETIMMUTABLE,
+    SWAPS,
+    SYMBOL,
+    VERBATIM,
+    Code,
+    StackBlock,
+    StackProgram,
+    Way,
+)
+from fusevm.codegen.ordering import COMMUTATIVE, FREE, is_free, ordered
+from fusevm.evm.assembler import Source
+from fusevm.evm.opcodes import Effect
+from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, Arc, Function, GraphBlock, Unit
+from fusevm.ir.inline import Numbers
+from fusevm.ir.values import CONST, Value, traits_of
+
+MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}
+DEAD = moves.DEAD
+RETURN_LABEL = -3
+_FIRST_FREE = 1 << 40  # slots from here on are made out of nothing
+
+
+class Unreachable(Exception):
+    """A value that no SWAP or DUP reaches."""
+
+    def __init__(self, function: str, candidates: set[int]) -> None:
+        self.function = function
+        self.candidates = candidates  # values that lie in the way
+        super().__init__(function)
+
+
+class Step(NamedTuple):
+    """An instruction with what it takes (the first on top) and leaves (the last on top)."""
+
+    code: Code | None
+    takes: tuple[int, ...]
+    leaves: tuple[int, ...]
+    dies: frozenset[int]  # what it takes and nobody needs afterwards
+    swapped: Code | None = None  # what to do if the first two operands change places
+    calls: int | None = None  # the block of the function it calls
+    label: int | None = None  # the slot of the label it returns to
+    ends: bool = False  # a branch, whose condition is still there when the next block begins
+    where: Source | None = None
+
+
+class _Call(NamedTuple):
+    target: int
+    label: int | None
+
+
+class _At(NamedTuple):
+    """Instructions from here on are made for that place in the source."""
+
+    where: Source | None
+
+
+class State(NamedTuple):
+    cost: int
+    stack: tuple[int, ...]
+    code: tuple[object, ...]  # a linked list, the last instruction first
+
+
+@dataclass(slots=True)
+class Liveness:
+    entry: dict[GraphBlock, set[int]] = field(default_factory=dict)  # values needed as a block begins
+    exit: dict[GraphBlock, set[int]] = field(default_factory=dict)
+
+
+def liveness(function: Function) -> Liveness:
+    found = Liveness()
+    blocks = function.blocks()
+    for block in blocks:
+        found.entry[block], found.exit[block] = set(), set()
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            after: set[int] = set()
+            for arc in block.end.arcs:
+                after |= found.entry[arc.target] - {param.id for param in arc.target.params}
+                after.update(arg.id for arg in arc.args if not is_free(arg))
+            found.exit[block] = after
+            now = set(after)
+            now.update(arg.id for arg in block.end.args if not is_free(arg))
+            for value in reversed(block.instructions):
+                now.discard(value.id)
+                now.update(arg.id for arg in value.args if not is_free(arg) and arg.op != "CALLFN")
+            now -= {param.id for param in block.params}
+            now |= {param.id for param in block.params} & _used(block, after)
+            if now != found.entry[block]:
+                found.entry[block] = now
+                changed = True
+    return found
+
+
+def _used(block: GraphBlock, after: set[int]) -> set[int]:
+    used = set(after)
+    used.update(arg.id for arg in block.end.args)
+    for value in block.instructions:
+        used.update(arg.id for arg in value.args)
+    return used
+
+
+class CodeWriter:
+    """Writes the code of all functions into one program."""
+
+    def __init__(self, unit: Unit, unseen: Effect, runs: int, beam: int = 6) -> None:
+        self.unit, self.unseen, self.runs, self.beam = unit, unseen, runs, beam
+        self.program = StackProgram()
+        self.functions: dict[str, int] = {}
+        self.entry("")  # block 0
+
+    def entry(self, name: str) -> StackBlock:
+        if name not in self.functions:
+            self.functions[name] = self.program.functions[name] = self.program.new().label
+        return self.program.blocks[self.functions[name]]
+
+    def write(self, function: Function, weights: dict[GraphBlock, float]) -> None:
+        """Raises Unreachable, and can be asked again, where the function does not fit on the stack."""
+        before = self.program.next_label
+        try:
+            _FunctionWriter(self, function, weights).write()
+        except Unreachable:
+            entry = self.entry(function.name)
+            entry.code, entry.way, entry.targets = [], Way.HALT, ()
+            known = set(self.functions.values())
+            for label in range(before, self.program.next_label):
+                if label not in known:
+                    del self.program.blocks[label]
+            raise
+
+
+class _FunctionWriter:
+    def __init__(self, writer: CodeWriter, function: Function, weights: dict[GraphBlock, float]) -> None:
+        self.writer, self.function, self.weights, self.unit = writer, function, weights, writer.unit
+        self.program = writer.program
+        self.live = liveness(function)
+        self.layouts: dict[GraphBlock, tuple[int, ...]] = {}
+        self.labels: dict[GraphBlock, StackBlock] = {function.entry: writer.entry(function.name)}
+        self.made: dict[int, Code] = {}  # what pushes a slot that is made out of nothing
+        self.slots: dict[object, int] = {}
+        self.results: dict[int, dict[int, Value]] = {}
+        for value in function.instructions():
+            if value.op == "RESULT":
+                self.results.setdefault(value.args[0].id, {})[value.number] = value
+        self.block = self.labels[function.entry]
+        self.cleans: set[GraphBlock] = self.returning()
+        self.numbers = Numbers(function)
+        self.end_of = function.entry.end  # of the block being written
+
+    def returning(self) -> set[GraphBlock]:
+        """The blocks from which the function may return: nothing may be left on the stack there."""
+        blocks = self.function.blocks()
+        found = {block for block in blocks if block.end.op == LEAVE}
+        changed = True
+        while changed:
+            changed = False
+            for block in blocks:
+                if block not in found and any(target in found for target in block.targets):
+                    found.add(block)
+                    changed = True
+        return found
+
+    def write(self) -> None:
+        function = self.function
+        blocks = function.blocks()
+        entry = function.entry
+        params = [param.id for param in function.params]
+        live = self.live.entry[entry]
+        label = (RETURN_LABEL,) if function.returns and function.name else ()
+        self.layouts[entry] = (*label, *[each if each in live else DEAD for each in reversed(params)])
+        for block in blocks:
+            self.end_of = block.end
+            self.block = self.label(block)
+            self.block.function = self.labels[entry].label
+            self.block.weight = self.weights[block]
+            self.write_block(block)
+
+    def label(self, block: GraphBlock) -> StackBlock:
+        if block not in self.labels:
+            self.labels[block] = self.program.new(self.weights[block], self.labels[self.function.entry].label)
+        return self.labels[block]
+
+    # -- slots --------------------------------------------------------------------------------------------------------
+
+    def slot(self, value: Value) -> int:
+        if not is_free(value):
+            return value.id
+        if value.op == CONST:
+            return self.free(("constant", value.number), Code(PUSH, value.number))
+        if value.op == "SYMBOL":
+            return self.free(("symbol", value.number), Code(SYMBOL, value.number))
+        return self.free(value.op, Code(value.op))
+
+    def free(self, key: object, code: Code) -> int:
+        if key not in self.slots:
+            self.slots[key] = _FIRST_FREE + len(self.slots)
+            self.made[self.slots[key]] = code
+        return self.slots[key]
+
+    def price(self, slot: int) -> int:
+        """Of pushing it: gas and, a little, bytes."""
+        code = self.made[slot]
+        if code.op == PUSH:
+            return 3 if code.number == 0 else 3 + 1 + (code.number.bit_length() + 7) // 8
+        return 3 if code.op in FREE else 6
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def steps(self, block: GraphBlock, order: list[Value]) -> list[Step]:
+        order = [value for value in order if value.op != "RESULT" and not is_free(value)]
+        needed = set(self.live.exit[block])
+        needed.update(arg.id for arg in block.end.args if not is_free(arg))
+        steps: list[Step] = []
+        end = self.end_step(block)
+        if end is not None:
+            needed = set(self.live.exit[block])
+            steps.append(end._replace(dies=frozenset(each for each in end.takes if each not in needed)))
+            needed.update(end.takes)
+        for value in reversed(order):
+            steps.append(self.step(value, needed))
+            needed.difference_update(steps[-1].leaves)
+            needed.update(steps[-1].takes)
+        return steps[::-1]
+
+    def end_step(self, block: GraphBlock) -> Step | None:
+        """What the block's end takes from the stack."""
+        end = block.end
+        if end.op == BRANCH:
+            return Step(None, (self.slot(end.args[0]),), (), frozenset(), ends=True, where=end.where)
+        if end.op in (JUMP, LEAVE, NEVER) or not end.args:
+            return None
+        return Step(Code(end.op), tuple([self.slot(arg) for arg in end.args]), (), frozenset(), where=end.where)
+
+    def step(self, value: Value, needed: set[int]) -> Step:
+        takes = [self.slot(arg) for arg in value.args]
+        leaves: list[int] = []
+        code: Code | None = Code(value.op)
+        swapped: Code | None = None
+        calls = label = None
+        if value.op == "LITERAL":
+            code, leaves = Code(PUSH, value.number), [value.id]
+        elif value.op == "COPY":
+            code, leaves = None, [value.id]
+        elif value.op == "CALLFN":
+            callee = self.unit.callee(value)
+            code, calls = None, self.writer.entry(callee.name).label
+            if callee.returns:
+                if ("label", value.id) not in self.slots:
+                    after = self.program.new(self.block.weight, self.block.function)
+                    self.free(("label", value.id), Code(LABEL, after.label))
+                label = self.slots["label", value.id]
+                takes.append(label)
+                leaves = self.outputs(value, callee.results)
+        elif value.op == VERBATIM:
+            code = Code(VERBATIM, value.number)
+            leaves = self.outputs(value, self.unit.verbatims[value.number].outputs)
+        elif value.op == SETIMMUTABLE:
+            code = Code(SETIMMUTABLE, value.number)
+        else:
+            opcode = traits_of(value).opcode
+            if opcode is not None and opcode.pushes:
+                leaves = [value.id]
+            if value.op in COMMUTATIVE:
+                swapped = code
+            elif value.op in MIRRORED:
+                swapped = Code(MIRRORED[value.op])
+        dies = frozenset(each for each in takes if each not in needed)
+        return Step(code, tuple(takes), tuple(leaves), dies, swapped, calls, label, where=value.where)
+
+    def outputs(self, call: Value, count: int) -> list[int]:
+        found = self.results.get(call.id, {})
+        return [found[number].id if number in found else -100 - number for number in range(count)]
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
+
+    def write_block(self, block: GraphBlock) -> None:
+        order = ordered(block, self.writer.unseen)
+        states = self.states_after(block, order)
+        early = ordered(block, self.writer.unseen, self.numbers)
+        if len(early) > len(order):
+            states = min(states, self.states_after(block, early), key=lambda each: self.final_cost(block, each))
+        self.finish(block, states)
+
+    def states_after(self, block: GraphBlock, order: list[Value]) -> list[State]:
+        cleans = block in self.cleans
+        stack: tuple[int, ...] = self.layouts[block]
+        code: tuple[object, ...] = ()
+        while cleans and stack and stack[-1] == DEAD:
+            stack, code = stack[:-1], (POP, code)
+        states = [State(0, stack, code)]
+        steps = self.steps(block, order)
+        for step, needed in zip(steps, self.needed_after(block, steps), strict=True):
+            states = self.follow(states, step, needed, cleans and not step.ends)
+        return states
+
+    def final_cost(self, block: GraphBlock, states: list[State]) -> int:
+        """With the moves at the end, where it is known how the stack must look then."""
+        wanted = self.wanted_at_end(block)
+        if wanted is None:
+            return self.rank(states[0], block in self.cleans)
+        prices = {slot: self.price(slot) for slot in wanted if slot >= _FIRST_FREE}
+        ways = [(state, moves.shuffle(state.stack, wanted, prices)) for state in states]
+        return min((state.cost + way.cost for state, way in ways if way is not None), default=1 << 30)
+
+    def wanted_at_end(self, block: GraphBlock) -> tuple[int, ...] | None:
+        end = block.end
+        if end.op == LEAVE:
+            return (*[self.slot(arg) for arg in end.args], RETURN_LABEL)
+        if end.op == JUMP and end.arcs[0].target in self.layouts:
+            return self.handed_over(end.arcs[0])
+        return None
+
+    def handed_over(self, arc: Arc) -> tuple[int, ...]:
+        """The target's layout, with what its parameters become."""
+        given = {param.id: self.slot(arg) for param, arg in zip(arc.target.params, arc.args, strict=True)}
+        return tuple([given.get(slot, slot) for slot in self.layouts[arc.target]])
+
+    def needed_after(self, block: GraphBlock, steps: list[Step]) -> list[set[int]]:
+        needed = set(self.live.exit[block])
+        if self.end_step(block) is None:
+            needed.update(arg.id for arg in block.end.args if not is_free(arg))
+        found: list[set[int]] = []
+        for step in reversed(steps):
+            found.append(set(needed))
+            needed.difference_update(step.leaves)
+            needed.update(step.takes)
+        return found[::-1]
+
+    def follow(self, states: list[State], step: Step, needed: set[int], cleans: bool) -> list[State]:
+        found: dict[tuple[int, ...], State] = {}
+        for state in states:
+            for after in self.done(state, step, needed, cleans):
+                known = found.get(after.stack)
+                if known is None or after.cost < known.cost:
+                    found[after.stack] = after
+        if not found:
+            raise self.unreachable(states, step.takes)
+        ranked = sorted(found.values(), key=lambda state: (self.rank(state, cleans), state.stack))
+        return ranked[: self.writer.beam]
+
+    def unreachable(self, states: list[State], takes: tuple[int, ...]) -> Unreachable:
+        stack = {slot for state in states for slot in state.stack if 0 <= slot < _FIRST_FREE}
+        return Unreachable(self.function.name, stack - set(takes) or stack)
+
+    @staticmethod
+    def rank(state: State, cleans: bool) -> int:
+        return state.cost + (3 * state.stack.count(DEAD) if cleans else 0)
+
+    def done(self, state: State, step: Step, needed: set[int], cleans: bool) -> list[State]:
+        """The states after a step, for each good way to bring up its operands."""
+        found: list[State] = []
+        variants = [(step.takes, step.code)]
+        if step.swapped is not None and step.takes[0] != step.takes[1]:
+            variants.append(((step.takes[1], step.takes[0], *step.takes[2:]), step.swapped))
+        for takes, code in variants:
+            for way in self.ways(state.stack, takes, step.dies):
+                found.append(self.after(state, way, takes, code, step, needed, cleans))
+        return found
+
+    def ways(self, stack: tuple[int, ...], takes: tuple[int, ...], dies: frozenset[int]) -> tuple[moves.Found, ...]:
+        names: dict[int, int] = {}
+        for slot in takes:
+            names.setdefault(slot, len(names))
+        pattern: list[int] = []
+        last = 0
+        for depth in range(min(len(stack), moves.REACH + 1)):
+            slot = stack[-1 - depth]
+            kind = names.get(slot, moves.OTHER) if slot != DEAD else DEAD
+            pattern.append(kind)
+            if kind >= 0 or (kind == DEAD and depth < 2):
+                last = depth + 1
+        bits = pushed = 0
+        for slot, number in names.items():
+            bits |= (slot in dies) << number
+            pushed |= (slot >= _FIRST_FREE) << number
+        wanted = tuple([names[slot] for slot in reversed(takes)])
+        return moves.bring(tuple(pattern[:last]), wanted, bits, pushed)
+
+    def after(
+        self,
+        state: State,
+        way: moves.Found,
+        takes: tuple[int, ...],
+        code: Code | None,
+        step: Step,
+        needed: set[int],
+        cleans: bool,
+    ) -> State:
+        order = list(dict.fromkeys(takes))
+        stack = list(state.stack)
+        written: tuple[object, ...] = (_At(step.where), state.code)
+        for move in way.moves:
+            written = (self.move(stack, move, order), written)
+        del stack[len(stack) - len(takes) :]
+        if code is not None:
+            written = (code, written)
+        if step.calls is not None:
+            written = (_Call(step.calls, step.label), written)
+        stack += step.leaves
+        for at, slot in enumerate(stack):
+            if slot != DEAD and slot != RETURN_LABEL and slot not in needed:
+                stack[at] = DEAD
+        cost = state.cost + way.cost
+        while cleans and stack and stack[-1] == DEAD:
+            stack.pop()
+            written = (POP, written)
+            cost += 3
+        return State(cost, tuple(stack), written)
+
+    def move(self, stack: list[int], move: int, order: list[int] | tuple[int, ...]) -> Code:
+        """Does a move on the stack; its code."""
+        kind = move & 0xE0
+        if move & 0xFF == moves.PUSH:
+            stack.append(order[move >> 8])
+            return self.made[stack[-1]]
+        if kind == moves.DUP:
+            stack.append(stack[-move])
+            return DUPS[move - 1]
+        if kind == moves.SWAP:
+            depth = move - moves.SWAP
+            stack[-1], stack[-1 - depth] = stack[-1 - depth], stack[-1]
+            return SWAPS[depth - 1]
+        stack.pop()
+        return POP
+
+    # -- ends ---------------------------------------------------------------------------------------------------------
+
+    def finish(self, block: GraphBlock, states: list[State]) -> None:
+        end = block.end
+        if end.op == JUMP:
+            self.finish_jump(block, end.arcs[0], states)
+        elif end.op == BRANCH:
+            best = states[0]
+            self.emit(best)
+            self.block.way = Way.BRANCH
+            self.block.targets = tuple([self.label(arc.target).label for arc in end.arcs])
+            for arc in end.arcs:
+                needed = self.live.entry[arc.target]
+                self.layouts[arc.target] = tuple(
+                    [slot if slot in needed or slot == RETURN_LABEL else DEAD for slot in best.stack]
+                )
+        elif end.op == LEAVE:
+            self.finish_with(states, (*[self.slot(arg) for arg in end.args], RETURN_LABEL), end.where)
+            self.block.way = Way.RETURN
+        else:
+            self.emit(states[0])
+            if end.op != NEVER and not end.args:
+                self.block.code.append(Code(end.op).at(self.place(end.where)))
+
+    def finish_jump(self, block: GraphBlock, arc: Arc, states: list[State]) -> None:
+        target = arc.target
+        if target not in self.layouts:
+            self.layouts[target] = self.natural_layout(states[0].stack, arc)
+        self.finish_with(states, self.handed_over(arc), block.end.where)
+        self.block.way, self.block.targets = Way.JUMP, (self.label(target).label,)
+
+    def natural_layout(self, stack: tuple[int, ...], arc: Arc) -> tuple[int, ...]:
+        """What the target needs, as far as possible where it lies."""
+        needed = set(self.live.entry[arc.target])
+        params = {param.id for param in arc.target.params}
+        through = needed - params
+        becomes: dict[int, list[int]] = {}
+        for param, arg in zip(arc.target.params, arc.args, strict=True):
+            if param.id in needed:
+                becomes.setdefault(self.slot(arg), []).append(param.id)
+        layout: list[int] = []
+        for slot in stack:
+            if slot == RETURN_LABEL:
+                layout.append(slot)
+            elif slot in through:
+                through.discard(slot)
+                layout.append(slot)
+            elif becomes.get(slot):
+                layout.append(becomes[slot].pop(0))
+        rest = [param for params_ in becomes.values() for param in params_]
+        return (*layout, *rest)
+
+    def finish_with(self, states: list[State], wanted: tuple[int, ...], where: Source | None) -> None:
+        best: tuple[int, State, moves.Found] | None = None
+        prices = {slot: self.price(slot) for slot in wanted if slot >= _FIRST_FREE}
+        for state in states:
+            way = moves.shuffle(state.stack, wanted, prices)
+            if way is not None and (best is None or state.cost + way.cost < best[0]):
+                best = state.cost + way.cost, state, way
+        if best is None:
+            raise self.unreachable(states, ())
+        _, state, way = best
+        stack = list(state.stack)
+        written: tuple[object, ...] = (_At(where), state.code)
+        for move in way.moves:
+            written = (self.move(stack, move, wanted), written)
+        self.emit(State(0, (), written))
+
+    def emit(self, state: State) -> None:
+        """Writes the instructions of a state; after a call another block goes on."""
+        written: list[object] = []
+        at: tuple[object, ...] = state.code
+        while at:
+            written.append(at[0])
+            at = at[1]  # type: ignore[assignment]
+        where = self.place(next((each.where for each in reversed(written) if isinstance(each, _At)), None))
+        for each in reversed(written):
+            if isinstance(each, Code):
+                self.block.code.append(each.at(where))
+            elif isinstance(each, _At):
+                where = self.place(each.where, where)
+            elif isinstance(each, _Call):
+                self.block.way = Way.JUMP if each.label is None else Way.CALL  # nobody waits for the former
+                self.block.targets, self.block.where = (each.target,), where
+                if each.label is not None:
+                    self.block = self.program.blocks[self.made[each.label].number]
+                    self.block.where = where
+        self.block.where = self.place(self.end_of.where, where)
+
+    def place(self, *known: Source | None) -> Source | None:
+        """The first place that is known; the function's own if none is."""
+        return next((where for where in known if where is not None), self.function.where)

@@ -1,0 +1,145 @@
+"""Trials: two versions of code run on the same inputs on the reference tier, and whether they did the same.
+
+Both are laid out in the same way and padded to the same size, so that nothing but the change can make a difference.
+Gas is not compared, and GAS answers the same in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.outcome import Outcome, Status
+from fusevm.chain.state import State
+from fusevm.evm.assembler import STOP, WORD_BYTES, Assembly, Item, ItemKind, Layout, Piece, Surroundings, assemble
+from fusevm.evm.bytecode import instructions
+from fusevm.evm.forks import Fork
+from fusevm.evm.halts import HaltReason
+from fusevm.evm.keccak import keccak256
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.reference.interpreter import execute
+
+GAS = 200_000
+MORE_GAS = 2  # times that for the version after the change: its gas may fall, but not every layout is the best
+CALLER, ADDRESS, ECHO, ORIGIN = (bytes([byte]) * 20 for byte in (0xCA, 0xC0, 0xEC, 0x0A))
+_BLOCK = Block(  # no two answers alike
+    number=20, timestamp=1_700_000_000, coinbase=b"\xcb" * 20, base_fee=5, prev_randao=1 << 200, chain_id=1337
+)
+_ECHO_CODE = bytes.fromhex("365f5f37365ff3")  # answers with what it was sent
+_EDGES = (0, 1, 2, 3, 31, 32, 33, 64, 128, 255, 256, (1 << 128) - 1, 1 << 255, (1 << 255) - 1, (1 << 256) - 1)
+_STEP = 1024  # both versions are padded to a multiple of it
+_PIECE = 96  # bytes that stand for an object or data that is not there
+_WORD = (1 << 256) - 1
+
+
+class Trial(NamedTuple):
+    """An input: calldata, what is paid, and what storage holds before."""
+
+    data: bytes
+    value: int
+    storage: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything that a caller can see of a run, gas aside."""
+
+    status: Status
+    output: bytes
+    logs: tuple[object, ...]
+    storage: dict[int, int]
+
+
+def trials_for(constants: Sequence[int], selectors: Sequence[int], count: int, operands: int | None) -> Iterator[Trial]:
+    """Inputs made from the words that the code knows. `operands`: a function's, one word each; None for a contract."""
+    random = Random(0)
+    pool = [*_EDGES, *(int.from_bytes(each, "big") for each in (CALLER, ADDRESS, ECHO))]
+    for number in constants:
+        pool += [number, number - 1 & _WORD, number + 1 & _WORD]
+
+    def word() -> int:
+        kind = random.random()
+        if kind < 0.7:
+            return random.choice(pool)
+        return random.getrandbits(random.choice((8, 64, 160, 256)))
+
+    for number in range(count):
+        storage = {slot: word() for slot in (*range(8), word())} if number % 2 else {}
+        words = operands if operands is not None else random.randrange(7)
+        data = b"".join(word().to_bytes(WORD_BYTES, "big") for _ in range(words))
+        if operands is None:
+            if selectors and number:
+                data = selectors[number % len(selectors)].to_bytes(4, "big") + data
+            data = data[: random.choice((len(data), len(data), max(len(data) - 1, 0)))] if number else b""
+        yield Trial(data, random.choice((0, 0, 0, 1)), storage)
+
+
+def difference(before: Assembly, after: Assembly, names: Sequence[str], trials: Iterator[Trial]) -> Trial | None:
+    """The first input on which the versions differ."""
+    around = _surroundings(names)
+    one, two = _padded(before, after, around)
+    for trial in trials:
+        expected, ran_out = _run(one, before.fork, trial, GAS)
+        if not ran_out and _run(two, after.fork, trial, GAS * MORE_GAS)[0] != expected:
+            return trial
+    return None
+
+
+def _surroundings(names: Sequence[str]) -> Surroundings:
+    """Something for every name that code may ask for."""
+    pieces = {name: Piece(keccak256(name.encode()) * (_PIECE // WORD_BYTES)) for name in names}
+    immutables = {name: [WORD_BYTES * number] for number, name in enumerate(names)}
+    return Surroundings(dict.fromkeys(names, _PIECE), pieces, "", b"", immutables)
+
+
+def _padded(before: Assembly, after: Assembly, around: Surroundings) -> tuple[bytes, bytes]:
+    sizes = [assemble(version.items, version.fork, around).size for version in (before, after)]
+    room = -(-(max(sizes) + _STEP // 4) // _STEP) * _STEP
+    return _padded_to(before, around, room), _padded_to(after, around, room)
+
+
+def _padded_to(version: Assembly, around: Surroundings, room: int) -> bytes:
+    padding = 0
+    for _ in range(4):  # offsets of data may take more bytes than before
+        layout = assemble([*version.items, Item(ItemKind.RAW, STOP * padding)], version.fork, around)
+        if layout.size == room:
+            break
+        padding += room - layout.size
+    return _filled(layout, version.fork)
+
+
+def _filled(layout: Layout, fork: Fork) -> bytes:
+    """With something in the place of immutables and libraries, and a GAS that does not tell."""
+    code = bytearray(layout.code)
+    for name, places in layout.immutables.items():
+        for place in places:
+            code[place : place + WORD_BYTES] = keccak256(name.encode())
+    for name, places in layout.libraries.items():
+        for place in places:
+            code[place : place + 20] = keccak256(name.encode())[:20]
+    for instruction in instructions(layout.code[: layout.size], fork):
+        if instruction.name == "GAS":
+            code[instruction.pc] = BY_NAME["GASLIMIT"].byte
+    return bytes(code)
+
+
+def _run(code: bytes, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, bool]:
+    """What is seen, and whether it ran out of gas."""
+    state = State()
+    state.set_code(ADDRESS, code)
+    state.set_code(ECHO, _ECHO_CODE)
+    state.set_balance(CALLER, 10**18)
+    state.set_balance(ADDRESS, 10**18)
+    for slot, word in trial.storage.items():
+        state.set_storage(ADDRESS, slot, word)
+    state.begin_transaction()
+    context = Context(fork, _BLOCK, ORIGIN, gas_price=7)
+    message = Message(CALLER, ADDRESS, code, trial.data, trial.value, gas, code_address=ADDRESS)
+    outcome: Outcome = execute(message, state, context)
+    storage = {slot: word for slot, word in state.account(ADDRESS).storage.items() if word}
+    failure = outcome.failure
+    ran_out = failure is not None and failure.reason is HaltReason.OUT_OF_GAS
+    return Observed(outcome.status, outcome.output, tuple(state.logs), storage), ran_out

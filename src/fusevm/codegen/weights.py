@@ -1,0 +1,116 @@
+"""How often code runs, guessed before anybody runs it.
+
+A branch goes both ways equally often, a switch to each case, but hardly ever where nothing but failure follows. A loop
+turns eight times. The main code runs once; a function as often as it is called.
+"""
+
+from __future__ import annotations
+
+from fusevm.analysis.graphs import natural_loops
+from fusevm.ir.functions import NEVER, Function, GraphBlock, Unit
+
+TURNS = 8.0
+RARE = 0.002
+DAMPING = 0.35
+_ROUNDS = 4  # through calls that come back to where they began
+
+Weights = dict[GraphBlock, float]
+
+
+def failing_functions(unit: Unit) -> set[str]:
+    """Those that never come back and always undo the frame."""
+    found: set[str] = set()
+    candidates = [(name, function) for name, function in unit.functions.items() if name and not function.returns]
+    changed = True
+    while changed:
+        changed = False
+        for name, function in candidates:
+            if name not in found and function.entry in failing_blocks(function, unit, found):
+                found.add(name)
+                changed = True
+    return found
+
+
+def failing_blocks(function: Function, unit: Unit, failing: set[str]) -> set[GraphBlock]:
+    """Those after which the frame certainly fails."""
+    found: set[GraphBlock] = set()
+    blocks = function.blocks()[::-1]
+    changed = True
+    while changed:
+        changed = False
+        for block in blocks:
+            if block not in found and _fails(block, unit, failing, found):
+                found.add(block)
+                changed = True
+    return found
+
+
+def _fails(block: GraphBlock, unit: Unit, failing: set[str], known: set[GraphBlock]) -> bool:
+    if block.end.arcs:
+        return all(arc.target in known for arc in block.end.arcs)
+    if block.end.op == NEVER and block.instructions:
+        last = block.instructions[-1]
+        return last.op == "CALLFN" and unit.names[last.number] in failing
+    return block.end.op in ("REVERT", "INVALID")
+
+
+def weights_in(function: Function, failing: set[GraphBlock]) -> Weights:
+    """Of each block, per call of the function."""
+    blocks = function.blocks()
+    position = {block: number for number, block in enumerate(blocks)}
+    graph = {block.start: [target.start for target in block.targets] for block in blocks}
+    loops = natural_loops(graph, function.entry.start)
+    bodies: dict[int, list[frozenset[int]]] = {start: [] for start in graph}
+    for loop in loops:
+        for start in loop.body:
+            bodies[start].append(loop.body)
+    weights: Weights = dict.fromkeys(blocks, 0.0)
+    weights[function.entry] = 1.0
+    for block in blocks:
+        if block.start in loops.by_header:
+            weights[block] *= TURNS
+        shares = []
+        for target in block.targets:
+            share = RARE if target in failing else 1.0
+            left = sum(target.start not in body for body in bodies[block.start])
+            shares.append(share / TURNS**left)
+        total = sum(shares) or 1.0
+        for share, target in zip(shares, block.targets, strict=True):
+            if position[target] > position[block]:
+                leaves = any(target.start not in body for body in bodies[block.start])
+                # What leaves a loop does so once in its turns.
+                weights[target] += weights[block] * (share if leaves else share / total)
+    return weights
+
+
+def all_weights(unit: Unit) -> dict[str, Weights]:
+    """Of every block, per run of the main code."""
+    failing = failing_functions(unit)
+    inside = {
+        name: weights_in(function, failing_blocks(function, unit, failing)) for name, function in unit.functions.items()
+    }
+    calls: dict[str, list[tuple[str, float]]] = {name: [] for name in unit.functions}
+    for name, function in unit.functions.items():
+        for block in function.blocks():
+            for value in block.instructions:
+                if value.op == "CALLFN":
+                    callee = unit.names[value.number]
+                    calls[callee].append((name, RARE if callee in failing else inside[name][block]))
+    often = dict.fromkeys(unit.functions, 0.0)
+    often[""] = 1.0
+    for _ in range(len(unit.functions) + _ROUNDS):
+        before = dict(often)
+        for name, callers in calls.items():
+            if name:
+                often[name] = min(sum(before[caller] * weight for caller, weight in callers), 1e6)
+        if often == before:
+            break
+    return {
+        name: {block: _damped(weight * often[name]) for block, weight in weights.items()}
+        for name, weights in inside.items()
+    }
+
+
+def _damped(weight: float) -> float:
+    """A guess that code runs rarely is a guess: it counts for less than it says."""
+    return max(weight, 1e-9) ** DAMPING if weight < 1 else weight
