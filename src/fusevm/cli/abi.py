@@ -52,14 +52,14 @@ def _parts(text: str) -> tuple[str, str, str | None]:
     opening = text.find("(")
     name = text[:opening].strip() if opening > 0 else ""
     if not re.fullmatch(r"[A-Za-z_$][\w$]*", name):
-        raise BadInput(f"{text!r} is no signature; expected something like transfer(address,uint256)")
+        raise BadInput(f"{text!r} is not a signature; expected something like transfer(address,uint256)")
     depth = 0
     for index in range(opening, len(text)):
         depth += {"(": 1, ")": -1}.get(text[index], 0)
         if depth == 0:
             rest = text[index + 1 :].strip().removeprefix("returns").strip()
             if rest and not (rest.startswith("(") and rest.endswith(")")):
-                raise BadInput(f"{text!r}: {rest!r} after the arguments is no list of types")
+                raise BadInput(f"{text!r}: {rest!r} after the arguments is not a list of types")
             return name, text[opening : index + 1], rest or None
     raise BadInput(f"{text!r}: a bracket is not closed")
 
@@ -78,7 +78,7 @@ def _types(listed: str, text: str) -> list[str]:
     except (ParseError, ABITypeError) as error:
         raise BadInput(f"{text!r}: {str(error).splitlines()[0]}") from None
     if not isinstance(parsed, TupleType):
-        raise BadInput(f"{text!r} is no list of types")
+        raise BadInput(f"{text!r} is not a list of types")
     types = [component.to_type_str() for component in parsed.components]
     for each in types:
         if not registry.has_encoder(each):
@@ -91,16 +91,16 @@ def _value(kind: str, text: str, what: str) -> Any:
         try:
             items = json.loads(text)
         except (json.JSONDecodeError, RecursionError):
-            raise BadInput(f"{what}: {text!r} is no JSON list") from None
+            raise BadInput(f"{what}: {text!r} is not a JSON list") from None
         if not isinstance(items, list):
-            raise BadInput(f"{what}: {text!r} is no JSON list")
+            raise BadInput(f"{what}: {text!r} is not a JSON list")
         return _nested(kind, items, what)
     return _scalar(kind, text, what)
 
 
 def _nested(kind: str, items: Any, what: str) -> Any:
     if kind.endswith((")", "]")) and not isinstance(items, list):
-        raise BadInput(f"{what}: {items!r} is no list")
+        raise BadInput(f"{what}: {items!r} is not a list")
     if kind.endswith("]"):
         inner = kind[: kind.rindex("[")]
         return [_nested(inner, item, what) for item in items]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,9 @@ def bench(
     limit: Annotated[float, typer.Option(min=0.1, help="seconds after which a run is given up")] = 60.0,
     stop: Annotated[bool, typer.Option("--stop", help="only what a call of STOP costs")] = False,
     folder: Annotated[Path | None, typer.Option("--dir", help="the folder of bench files")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="one object a file: name, ok, gas_used, seconds")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one object per file: name, ok, gas_used, group, seconds")
+    ] = False,
 ) -> None:
     """Time contracts, checking gas, refund and output each time.
 
@@ -80,8 +83,6 @@ def _measure(files: list[BenchFile], engines: list[PeerEngine], repeat: int, lim
 
 
 def _print(rows: list[Row], names: list[str], limit: float) -> None:
-    from fusevm.lab.peers.bench import geometric_mean, ratios
-
     console = Console()
     if not console.is_terminal:
         console = Console(width=140)
@@ -99,16 +100,22 @@ def _print(rows: list[Row], names: list[str], limit: float) -> None:
         for name, measured in row.engines.items():
             if measured.fault:
                 console.print(f"[red]{row.file.name}: {name}: {measured.fault}[/red]", highlight=False)
-    for name in names[1:]:
-        found = ratios(rows, names[0], name)
-        mean = geometric_mean(found)
-        if mean is not None:
-            console.print(
-                f"{names[0]} takes {mean:.3g} times as long as {name}: geometric mean of {len(found)} files both ended",
-                highlight=False,
-            )
+    for line in means(rows, names):
+        console.print(line, highlight=False)
     wrong = sum(not row.ok for row in rows)
     console.print(f"{len(rows) - wrong} right, {wrong} wrong", style="red" if wrong else "green", highlight=False)
+
+
+def means(rows: list[Row], names: list[str]) -> Iterator[str]:
+    """How the first engine compares with each other one, by groups of files."""
+    from fusevm.lab.peers.bench import GROUPS, geometric_mean, ratios
+
+    for name in names[1:]:
+        for group in GROUPS:
+            found = ratios([row for row in rows if row.file.group == group], names[0], name)
+            mean = geometric_mean(found)
+            if mean is not None:
+                yield f"{names[0]} takes {mean:.3g} times as long as {name}: geometric mean of {len(found)} {group}"
 
 
 def _cells(row: Row, names: list[str], limit: float) -> list[str]:
@@ -146,4 +153,4 @@ def _stop(engines: list[PeerEngine], as_json: bool) -> None:
         typer.echo(json.dumps({"name": "STOP", "seconds": found}))
         return
     for name, seconds in found.items():
-        typer.echo(f"{name:<10} {shown(seconds)} a call of STOP")
+        typer.echo(f"{name:<10} {shown(seconds)} per call of STOP")

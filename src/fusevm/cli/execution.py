@@ -112,7 +112,7 @@ def read_state_file(name: str) -> dict[str, Any]:
         raise BadInput(f"{name}: no 'pre' section with accounts")
     for part in ("call", "env"):
         if not isinstance(document.get(part, {}), dict):
-            raise BadInput(f"{name}: '{part}' is no object")
+            raise BadInput(f"{name}: '{part}' is not an object")
     return document
 
 

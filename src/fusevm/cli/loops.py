@@ -36,7 +36,7 @@ def _shown(meta: LoopMetadata) -> str:
         bound = "a stack slot" if meta.end_value is None else f"{meta.end_value}"
         lines.append(f"  counts from {start} by {meta.increment:+d} while {meta.comparison} {bound}")
         lines.append(
-            f"  {meta.gas_per_iteration} gas an iteration and {meta.gas_to_test} for the last test; "
+            f"  {meta.gas_per_iteration} gas per iteration and {meta.gas_to_test} for the last test; "
             f"needs {meta.min_stack} words, grows by {meta.max_stack}"
         )
         early = ", ".join(f"0x{pc:x}" for pc in dict.fromkeys(meta.early_exits))

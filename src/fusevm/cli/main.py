@@ -1,4 +1,4 @@
-"""The `fusevm` command. Only the module of the command at hand is imported: starting up is most of a short run."""
+"""The `fusevm` command. Only the module of the given command is imported: starting up is most of a short run."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ COMMANDS = {
     "run": Command("run", "run", "Run"),
     "trace": Command("trace", "trace", "Run"),
     "yul": Command("yul", "app", "Compile"),
+    "optimize": Command("optimize", "optimize_command", "Compile"),
     "rules": Command("rules", "rules", "Compile"),
     "disasm": Command("disasm", "disasm", "Look"),
     "asm": Command("asm", "asm", "Look"),

@@ -17,7 +17,7 @@ from fusevm.schedule.sections import Token, sections_of
 
 def schedule(
     code: Annotated[str, typer.Argument(help="hex, a file of hex or binary, or - for standard input")],
-    no_fuse: Annotated[bool, typer.Option("--no-fuse", help="one handler an opcode")] = False,
+    no_fuse: Annotated[bool, typer.Option("--no-fuse", help="one handler per opcode")] = False,
     only: Annotated[list[str] | None, typer.Option(help="only this fusion, e.g. 'DUP2 MSTORE PUSH'; repeat")] = None,
     fork: Annotated[str, typer.Option("--fork", "-f", help="the fork whose opcodes exist")] = "latest",
     as_json: options.AsJson = False,

@@ -38,7 +38,7 @@ def statetest(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="folders, .json files or .tar.xz archives")],
     tier: options.Tier = "auto",
     fork: Annotated[str | None, typer.Option("--fork", "-f", help="only the cases of this fork")] = None,
-    no_fuse: Annotated[bool, typer.Option("--no-fuse", help="native tier, one handler an opcode")] = False,
+    no_fuse: Annotated[bool, typer.Option("--no-fuse", help="native tier, one handler per opcode")] = False,
     lockstep: Annotated[bool, typer.Option("--lockstep", help="native tier beside the reference tier")] = False,
     sample: Annotated[int | None, typer.Option(min=1, help="only so many cases, spread over all files")] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="processes")] = os.cpu_count() or 1,

@@ -16,7 +16,7 @@ from fusevm.yul.syntax.dialect import Dialect, dialect_for
 from fusevm.yul.syntax.errors import YulError
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="a file of Yul, or - for standard input")]
-Evm = Annotated[str, typer.Option("--evm", help="the fork whose builtins exist")]
+Evm = Annotated[str, typer.Option("--fork", "--evm", "-f", help="the fork whose builtins exist")]
 Json = Annotated[bool, typer.Option("--json", help="the result as data")]
 
 

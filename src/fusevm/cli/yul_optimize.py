@@ -30,12 +30,12 @@ def optimize(
     steps: Annotated[
         str | None,
         typer.Option(
-            help="steps by letter, […] until stable: 'xa[r]c'; or by name: 'ExpressionSplitter,SSATransform'; "
-            "the cleanup sequence after a colon (default: solc's sequences)"
+            help="steps by letter, […] until stable: 'xa[r]c'; or by name: 'ExpressionSplitter,SSATransform', one "
+            "alone too; the cleanup sequence after a colon, 'UnusedPruner:' has none (default: solc's sequences)"
         ),
     ] = None,
     runs: Annotated[int, typer.Option(min=0, help="how often the deployed code is expected to run")] = 200,
-    evm: Evm = "latest",
+    fork: Evm = "latest",
     trace_steps: Annotated[
         bool, typer.Option("--trace-steps", help="a diff for every step that changes anything")
     ] = False,
@@ -47,7 +47,7 @@ def optimize(
         read_sequences(steps)
     except SequenceError as error:
         quit_with(str(error))
-    dialect = dialect_or_exit(evm)
+    dialect = dialect_or_exit(fork)
     obj = checked(file, dialect, as_json)
     watcher = Watcher(dialect) if trace_steps or stats or as_json else None
     result = optimized(obj, dialect, runs, steps, watcher.watch if watcher is not None else None)
