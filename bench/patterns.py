@@ -14,14 +14,13 @@ from pathlib import Path
 from time import perf_counter
 
 from fusevm import EVM
-from fusevm.lab.peers.bench import BenchFile, bench_files, geometric_mean
+from fusevm.lab.peers.bench import LARGE, BenchFile, bench_files, geometric_mean
 from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.schedule.fusions import SEED, fused_sequences
 from fusevm.schedule.loops.sequences import loop_sequences
 
-LARGE = 10_000
 BOUND = (
     "erc20-mint",
     "erc20-transfer",
@@ -30,7 +29,7 @@ BOUND = (
     "ten-thousand-hashes",
     "opcodes-crypto",
 )
-SECONDS = 0.06  # of runs a file; the best counts
+SECONDS = 0.06  # of runs per file; the best counts
 JUMPS = {"JUMP@", "JUMPI@", "JUMP", "JUMPI"}
 MEMORY = {"MLOAD", "MSTORE", "MSTORE8", "CALLDATALOAD", "KECCAK256"}
 

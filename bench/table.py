@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from fusevm.lab.peers.bench import geometric_mean
-from patterns import BOUND, LARGE
+from fusevm.lab.peers.bench import GROUPS, LARGE, geometric_mean
+from patterns import BOUND
 
 
 def shown(seconds: float) -> str:
@@ -27,19 +28,23 @@ def main() -> None:
         faster[row["name"]], fusion[row["name"]] = peer / native, unfused / native
         times = " | ".join(shown(each) for each in (native, unfused, peer))
         print(f"| {row['name']} | {row['ops']:,} | {times} | {peer / native:.2f} | {unfused / native:.2f} |")
+    for line in summary({row["name"]: row["group"] for row in rows}, faster):
+        print(line)
     large = [row["name"] for row in rows if row["ops"] >= LARGE]
-    small = [row["name"] for row in rows if row["ops"] < LARGE]
-    least = min(large, key=faster.__getitem__)
     unbound = [name for name in large if name not in BOUND]
-    print("\n| over the files of 10,000 instructions and more | |\n| --- | --- |")
-    mean = geometric_mean([faster[name] for name in large])
-    print(f"| native against pyrevm, geometric mean | **{mean:.2f}** (least: {faster[least]:.2f}, {least}) |")
-    print(f"| ten-thousand-hashes | {faster['ten-thousand-hashes']:.2f} |")
-    all_of_them, some = geometric_mean([fusion[n] for n in large]), geometric_mean([fusion[n] for n in unbound])
-    print(f"| fused against unfused | {all_of_them:.2f}; neither hash- nor storage-bound: {some:.2f} |")
-    small.sort(key=faster.__getitem__)
-    ends = " to ".join(f"{1 / faster[name]:.2f} ({name})" for name in (small[-1], small[0]))
-    print(f"\nOn smaller files native takes {ends} times as long as pyrevm.")
+    every, some = geometric_mean([fusion[name] for name in large]), geometric_mean([fusion[name] for name in unbound])
+    print(f"\nFused against unfused: {every:.2f}; neither hash- nor storage-bound: {some:.2f}.")
+
+
+def summary(groups: dict[str, str], faster: dict[str, float]) -> Iterator[str]:
+    """The means of docs/performance.md, contracts and synthetic files apart."""
+    yield "\n| group | files | native against pyrevm, geometric mean | least | most |"
+    yield "| --- | --- | --- | --- | --- |"
+    for group in (*GROUPS, "all"):
+        names = sorted((name for name in faster if group in (groups[name], "all")), key=faster.__getitem__)
+        ends = (f"{faster[name]:.2f} ({name})" for name in (names[0], names[-1]))
+        mean = geometric_mean([faster[name] for name in names])
+        yield f"| {group} | {len(names)} | {mean:.2f} | {' | '.join(ends)} |"
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def cases_in(document: Any, fork: Fork | None = None) -> Iterator[Case]:
             except UnknownFork as error:
                 raise MalformedTest(f"{name}: {error}") from None
             if not isinstance(posts, list):
-                raise MalformedTest(f"{name}: post of {fork_name} is no list")
+                raise MalformedTest(f"{name}: post of {fork_name} is not a list")
             if fork is None or at == fork:
                 for index, post in enumerate(posts):
                     yield Case(f"{name}/{fork_name}/{index}", at, test, post)
@@ -96,7 +96,7 @@ def quantity(text: Any) -> int:
     except ValueError:
         number = -1
     if number < 0:
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return number
 
 
@@ -111,7 +111,7 @@ def data(text: Any) -> bytes:
     try:
         return bytes.fromhex(str(text).removeprefix("0x"))
     except ValueError:
-        raise ValueError(f"{text!r} is no hex") from None
+        raise ValueError(f"{text!r} is not hex") from None
 
 
 def address(text: Any) -> bytes:
@@ -120,7 +120,7 @@ def address(text: Any) -> bytes:
     except ValueError:
         raw = b""
     if len(raw) != 20:
-        raise ValueError(f"{text!r} is no address")
+        raise ValueError(f"{text!r} is not an address")
     return raw
 
 

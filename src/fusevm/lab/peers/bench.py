@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from math import exp, log
 from pathlib import Path
 from statistics import median
@@ -23,6 +24,13 @@ from fusevm.lab.official.statetest import address, data, quantity, state_from
 from fusevm.lab.peers.work import PeerEngine, Timing, Work, block_hash
 
 GAS = 1_000_000_000  # more than any file needs
+LARGE = 10_000  # instructions, below which the fixed cost of a call decides
+SYNTHETIC = ("opcodes-*", "*JUMPDEST_n0", "*loop_with_many_jumpdests", "*jump_around")  # written to time one thing
+GROUPS = (
+    f"contracts of {LARGE:,} instructions and more",
+    f"contracts of fewer than {LARGE:,} instructions",
+    "synthetic files",
+)
 TIME_LIMIT = 60.0  # seconds a single run may take
 _PATIENCE = 10.0  # seconds after which a file's runs are not repeated further
 _SETTLING = (
@@ -47,6 +55,13 @@ class BenchFile:
     refund: int
     output: bytes
     ops: int
+
+    @property
+    def group(self) -> str:
+        """Which mean it belongs to. Synthetic files are not like any contract, so they are not averaged with them."""
+        if is_synthetic(self.name):
+            return GROUPS[2]
+        return GROUPS[0] if self.ops >= LARGE else GROUPS[1]
 
     def fault(self, seen: Timing) -> str | None:
         """What is wrong with a result."""
@@ -84,9 +99,14 @@ class Row:
             "ok": self.ok,
             "gas_used": used[0] if used else None,
             "ops": self.file.ops,
+            "group": self.file.group,
             "seconds": {name: measured.seconds for name, measured in self.engines.items()},
             "faults": {name: measured.fault for name, measured in self.engines.items() if measured.fault},
         }
+
+
+def is_synthetic(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in SYNTHETIC)
 
 
 def bench_files(folder: Path, names: Sequence[str] = ()) -> list[BenchFile]:
@@ -122,7 +142,7 @@ def _read(path: Path) -> BenchFile:
     except OSError as error:
         raise BadBench(f"cannot read {path}: {error.strerror}") from None
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError, UnknownFork) as error:
-        raise BadBench(f"{path} is no bench file: {type(error).__name__}: {error}") from None
+        raise BadBench(f"{path} is not a bench file: {type(error).__name__}: {error}") from None
 
 
 def measure(engine: PeerEngine, file: BenchFile, repeat: int, limit: float = TIME_LIMIT) -> Measured:

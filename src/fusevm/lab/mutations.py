@@ -1,0 +1,142 @@
+# ruff: noqa: E501 (a table: one deliberate error per line)
+"""Deliberate errors in the back end: does the campaign or a test find each of them?
+
+`python -m fusevm.lab.mutations [--only N ...] [--programs 400] [--seconds 240]` copies the sources to a scratch folder,
+makes one textual change there at a time, and runs the tests of the back end and then the campaign against it, until one
+of them fails. A change that nothing finds is a survivor: a test is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+ROOT = Path(__file__).resolve().parents[3]
+TESTS = (
+    "test_ir_ranges.py", "test_stack_moves.py", "test_stack_passes.py", "test_backend_golden.py",
+    "test_compiled_findings.py", "test_backend_passes.py", "test_backend_parts.py",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    file: str  # below src/fusevm
+    old: str
+    new: str
+
+
+MUTATIONS = (
+    # ranges
+    Mutation("ir/ranges.py", "a.high * b.high <= TOP", "a.low * b.low <= TOP"),
+    Mutation("ir/ranges.py", "return Range(0, min(a.high, b.high))", "return Range(0, max(a.low, b.low))"),
+    Mutation("ir/ranges.py", "Range(0, max(b.high - 1, 0))", "Range(0, max(b.high - 2, 0))"),
+    Mutation("ir/ranges.py", "return False if a.low >= b.high else None", "return False if a.high >= b.high else None"),
+    Mutation("ir/ranges.py", "8 * (size.low + 1) - 1", "8 * (size.low + 1)"),
+    Mutation("ir/ranges.py", "operands[1] << shift & TOP", "operands[1] >> shift & TOP"),
+    # folding
+    Mutation("ir/fold/functions.py", "self.assume(args[0], not holds, depth - 1)", "self.assume(args[0], holds, depth)"),
+    Mutation("ir/fold/functions.py", '(op == "AND" and holds)', '(op == "AND")'),
+    Mutation("ir/fold/functions.py", "self.assume(end.args[0], ways[0] == 0)", "self.assume(end.args[0], ways[0] == 1)"),
+    Mutation("ir/fold/functions.py", "self.knowledge.less.setdefault((other.id, one.id), False)", "self.knowledge.less.setdefault((other.id, one.id), True)"),
+    Mutation("ir/fold/functions.py", "self.knowledge.less[part.id, value.id] = other.low > 0", "self.knowledge.less[part.id, value.id] = True"),
+    Mutation("ir/fold/functions.py", "self.range(sum_.args[0]).low >= taken and", ""),
+    Mutation("ir/fold/functions.py", "written |= self.writes[start]", "written |= 0"),
+    Mutation("ir/fold/functions.py", "if summary.writes & _MEMORY:\n            world.memory, world.zeroed = [], False", "if False:\n            pass"),
+    Mutation("ir/fold/functions.py", "if summary.writes & _STORAGE:\n            world.storage = []", "if False:\n            pass"),
+    Mutation("ir/fold/functions.py", "moved = self.const(one.number + 1)", "moved = self.const(one.number)"),
+    Mutation("ir/fold/functions.py", "summary.reads |= WORLD.value  #", "summary.reads |= 0  #"),
+    Mutation("ir/fold/stores.py", "if event.op == \"MSIZE\" and not engine.guards_growth:", "if False:"),
+    # graphs, inlining, sinking, sharing, threading
+    Mutation("ir/graphs.py", "return bool(summary.writes & ~unseen.value) or summary.halts", "return bool(summary.writes & ~unseen.value)"),
+    Mutation("ir/graphs.py", "if on.target in others and (on.args or block.end.op == BRANCH):", "if False:"),
+    Mutation("ir/inline.py", "replaced[value.id] = after.params[value.number]", "replaced[value.id] = after.params[0]"),
+    Mutation("ir/inline.py", "copy.end = End(JUMP, (), [Arc(after, list(ended))])", "copy.end = End(JUMP, (), [Arc(after, list(ended[::-1]))])"),
+    Mutation("ir/sinking.py", "while depth[target] > depth[block.start]:", "while False:"),
+    Mutation("ir/sinking.py", "if not traits_of(value).pure or", "if"),
+    Mutation("ir/sharing.py", "len(ways[target]) == 1 and target not in found", "target not in found"),
+    Mutation("ir/threading.py", "arcs[0] if condition.number else arcs[1]", "arcs[1] if condition.number else arcs[0]"),
+    Mutation("ir/threading.py", "all(fails is not None for fails in refuses)", "any(fails is not None for fails in refuses)"),
+    Mutation("ir/threading.py", "uses.get(param.id) == 1", "True"),
+    # code
+    Mutation("codegen/dispatch.py", "self.search(low, ways[:middle])", "self.search(low, ways[: middle - 1])"),
+    Mutation("codegen/dispatch.py", "[rest, arc])", "[arc, rest])"),
+    Mutation("codegen/ordering.py", "work += [(read, None) for read in self.before.get(top.id, ())]", "pass"),
+    Mutation("codegen/moves.py", "elif not copies:\n            return None", "elif False:\n            return None"),
+    Mutation("codegen/moves.py", "moves.append(DUP + pattern.index(operand) + above + 1)", "moves.append(DUP + pattern.index(operand) + 1)"),
+    Mutation("codegen/stack_code.py", 'MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}', 'MIRRORED = {"LT": "LT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}'),
+    Mutation("codegen/stack_code.py", "after.update(arg.id for arg in arc.args if not is_free(arg))", "pass"),
+    Mutation("codegen/stack_code.py", "*[each if each in live else DEAD for each in reversed(params)]", "*[each if each in live else DEAD for each in params]"),
+    Mutation("codegen/spilling.py", "block.instructions.insert(0, numbers.new(block", "block.instructions.append(numbers.new(block"),
+    Mutation("codegen/backend.py", "used += WORD_BYTES", "used += 0"),
+    Mutation("codegen/backend.py", "room = None if unit.guard is None or name in recursive else unit.guard", "room = unit.guard"),
+    Mutation("codegen/passes.py", "key = (tuple(block.code), block.way, block.targets)", "key = (tuple(block.code), block.way)"),
+    Mutation("codegen/passes.py", 'moved = constant.number + (1 if last == "LT" else -1)', 'moved = constant.number - (1 if last == "LT" else -1)'),
+    Mutation("codegen/passes.py", "if last == _SWAP1 and code.op in COMMUTATIVE:", 'if last == _SWAP1 and code.op in {*COMMUTATIVE, "SUB"}:'),
+    Mutation("codegen/placement.py", "negate(block)", "block.targets = block.targets[::-1]"),
+    Mutation("codegen/constants.py", "(word << ones & TOP) | (1 << ones) - 1", "(word << ones & TOP) | (1 << ones)"),
+    Mutation("codegen/assembling.py", "if block.targets and block.targets[-1] != following.get(label):", "if False:"),
+)  # fmt: skip
+
+
+def found_by(mutation: Mutation, programs: int, seconds: float) -> str | None:
+    """What finds the error; None where nothing does in the time given."""
+    with TemporaryDirectory() as folder:
+        copy = Path(folder)
+        shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "tests", copy / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+        path = copy / "src" / "fusevm" / mutation.file
+        text = path.read_text()
+        if text.count(mutation.old) < 1:
+            return "nothing to change: the text is not there"
+        path.write_text(text.replace(mutation.old, mutation.new, 1))
+        tests = [str(copy / "tests" / name) for name in TESTS if (copy / "tests" / name).exists()]
+        pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", folder, *tests]
+        campaign = [sys.executable, "-m", "fusevm.lab.yul.compiled", "--no-shrink", "--stop", "1"]
+        campaign += ["--programs", str(programs)]
+        for what, command in (("tests", pytest), ("campaign", campaign)):
+            failure = _failure(command, copy, seconds)
+            if failure is not None:
+                return f"{what}: {failure}"
+    return None
+
+
+def _failure(command: list[str], folder: Path, seconds: float) -> str | None:
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return "it does not end"
+    if run.returncode == 0:
+        return None
+    lines = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "seed"))]
+    return lines[0][:110] if lines else (run.stderr.splitlines() or ["?"])[-1][:110]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m fusevm.lab.mutations", description=__doc__)
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of the mutations to try")
+    parser.add_argument("--programs", type=int, default=400, help="of the campaign, where no test finds it")
+    parser.add_argument("--seconds", type=float, default=240.0, help="for the tests, and for the campaign")
+    options = parser.parse_args(arguments)
+    survivors = 0
+    for number, mutation in enumerate(MUTATIONS):
+        if options.only and number not in options.only:
+            continue
+        started = perf_counter()
+        found = found_by(mutation, options.programs, options.seconds)
+        survivors += found is None
+        place = f"{number:2} {mutation.file}: {mutation.old.splitlines()[0][:60]}"
+        print(f"{place}\n   {found or 'SURVIVES'} ({perf_counter() - started:.0f} s)", flush=True)
+    print(f"{survivors} survivors")
+    return int(bool(survivors))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

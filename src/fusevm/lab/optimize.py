@@ -1,0 +1,261 @@
+"""Random programs and mutated contracts, optimised and run beside what they were made from.
+
+python -m fusevm.lab.optimize --programs 2000 --seed 1
+python -m fusevm.lab.optimize --programs 500 --seed 1 --kind mutated
+python -m fusevm.lab.optimize --programs 500 --seed 1 --kind transactions
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from fusevm.chain.environment import Message
+from fusevm.chain.outcome import Status
+from fusevm.codegen.bytecode import optimize
+from fusevm.evm.bytecode import decode
+from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.halts import HaltReason
+from fusevm.lab.contracts import contracts, run_contract
+from fusevm.lab.ir.campaign import CALLER, OWN, Sight, context, seen_state, world
+from fusevm.lab.ir.generate import ProgramMaker
+from fusevm.lab.optimize_transactions import transaction_problem
+from fusevm.reference.interpreter import execute
+
+GAS = 3_000_000
+FORKS = (LATEST, LATEST, Fork.CANCUN, Fork.SHANGHAI, Fork.LONDON, Fork.ISTANBUL, Fork.BYZANTIUM)
+LOOKS_AT_ITSELF = frozenset({"PC", "CODESIZE", "CODECOPY", "GAS"})
+ATTEMPTS = 300  # to make a failing program smaller
+
+
+class Input(NamedTuple):
+    data: bytes
+    value: int = 0
+    caller: bytes = CALLER
+    static: bool = False
+
+
+@dataclass(slots=True)
+class Case:
+    name: str
+    code: bytes
+    fork: Fork
+    inputs: list[Input]
+    storage: dict[int, int] = field(default_factory=dict)
+    runs: int = 200
+
+
+class PlainProgramMaker(ProgramMaker):
+    """Programs that hardly ever look at their own code, so that most of them can be optimised."""
+
+    def allowed(self, name: str) -> bool:
+        return super().allowed(name) and (name not in LOOKS_AT_ITSELF or self.rng.random() < 0.02)
+
+
+def random_case(seed: int, number: int) -> Case:
+    rng = random.Random(f"optimize/{seed}/{number}")
+    fork = rng.choice(FORKS)
+    code = PlainProgramMaker(rng, fork, gas_matters=rng.random() < 0.2).program()
+    inputs = [Input(rng.randbytes(size), rng.choice((0, 0, 5))) for size in (0, 4, 36, 100)]
+    inputs.append(Input(bytes(64), static=True))
+    return Case(f"random {seed}/{number}", code, fork, inputs, runs=rng.choice((1, 200, 200, 100_000)))
+
+
+@cache
+def _originals() -> tuple[tuple[str, bytes, tuple[Input, ...], tuple[tuple[int, int], ...], Fork], ...]:
+    """The runtime code of the corpus, its calls, and its storage after them."""
+    from fusevm.evm.forks import fork_named
+
+    folder = Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
+    found = []
+    for name, facts in (*contracts(folder / "corpus"), *contracts(folder / "corpus_new")):
+        for kind in ("via_ir_opt", "legacy_opt"):
+            deployed = run_contract(bytes.fromhex(facts["solc"][kind]["creation"][2:]), facts)
+            inputs = tuple(
+                Input(bytes.fromhex(call["data"][2:]), call.get("value", 0), bytes.fromhex(call["caller"][2:]))
+                for call in facts["calls"]
+            )
+            fork = fork_named(facts.get("fork", "cancun"))
+            found.append((f"{name} {kind}", deployed.runtime, inputs, tuple(deployed.storage.items()), fork))
+    if not found:
+        raise SystemExit(f"no corpus at {folder}: set FUSEVM_FIXTURES")
+    return tuple(found)
+
+
+def mutated_case(seed: int, number: int) -> Case:
+    rng = random.Random(f"mutated/{seed}/{number}")
+    name, runtime, inputs, storage, fork = rng.choice([each for each in _originals() if len(each[1]) < 8_000])
+    code = bytearray(runtime)
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        _mutate(code, rng)
+    return Case(f"mutated {seed}/{number}: {name}", bytes(code), fork, list(inputs), dict(storage))
+
+
+def _mutate(code: bytearray, rng: random.Random) -> None:
+    """Changes a byte, or one instruction into another that may well work."""
+    instructions = [each for each in decode(bytes(code)) if each.op is not None]
+    each = rng.choice(instructions)
+    kind = rng.random()
+    if kind < 0.15:
+        code[rng.randrange(len(code))] = rng.randrange(256)
+    elif kind < 0.4 and each.size > 1:
+        code[each.pc + 1 + rng.randrange(each.size - 1)] ^= 1 << rng.randrange(8)
+    else:
+        assert each.op is not None
+        like = [
+            other.byte
+            for other in instructions
+            if other.op is not None
+            and (other.op.pops, other.op.pushes, other.size) == (each.op.pops, each.op.pushes, each.size)
+        ]
+        code[each.pc] = rng.choice(like)
+
+
+def seen(code: bytes, case: Case, given: Input) -> tuple[Sight, bool, int]:
+    """What a caller sees; whether gas ran out, anywhere; the gas used."""
+    state = world()
+    state.accounts[OWN].storage.update(case.storage)
+    message = Message(given.caller, OWN, code, given.data, given.value, GAS, static=given.static, code_address=OWN)
+    outcome = execute(message, state, context(case.fork))
+    starved = outcome.failure is not None and outcome.failure.reason is HaltReason.OUT_OF_GAS
+    reverted = outcome.status is Status.REVERT
+    sight = Sight(outcome.status is Status.HALT, True, reverted, output=outcome.output, state=seen_state(state))
+    return sight.without_gas(), starved, GAS - outcome.gas_left
+
+
+@dataclass(slots=True)
+class Tally:
+    cases: int = 0
+    refused: int = 0
+    runs: int = 0
+    starved: int = 0
+    dearer: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+def check(case: Case, tally: Tally | None = None) -> str | None:
+    """What is different, if anything is."""
+    tally = tally if tally is not None else Tally()
+    tally.cases += 1
+    made = optimize(case.code, case.fork, case.runs, always=True)
+    if made.code == case.code:
+        tally.refused += 1
+        return None
+    tally.bytes_before += len(case.code)
+    tally.bytes_after += len(made.code)
+    for given in case.inputs:
+        wanted, starved, gas = seen(case.code, case, given)
+        tally.runs += 1
+        if starved:
+            tally.starved += 1
+            continue
+        found, _, used = seen(made.code, case, given)
+        tally.dearer += used > gas
+        if found != wanted:
+            return f"{case.name} at {case.fork.label}, data {given.data.hex()}:\n{found.differs_from(wanted)}"
+    return None
+
+
+def shrunk(case: Case, attempts: int = ATTEMPTS) -> Case:
+    """A case with fewer instructions that still fails; jumps stay where they are, so code is replaced, not cut."""
+    best, left, width = case, attempts, 32
+    while width and left > 0:
+        improved = False
+        for each in decode(best.code)[::width]:
+            if left <= 0:
+                break
+            left -= 1
+            tried = bytearray(best.code)
+            tried[each.pc : each.pc + width] = b"\x5b" * len(tried[each.pc : each.pc + width])
+            smaller = Case(best.name, bytes(tried), best.fork, best.inputs, best.storage, best.runs)
+            if tried != best.code and _fails(smaller):
+                best, improved = smaller, True
+        width = width if improved else width // 2
+    return best
+
+
+def _fails(case: Case) -> bool:
+    try:
+        return check(case) is not None
+    except Exception:
+        return True
+
+
+def campaign(cases: Iterator[Case], most: int = 3, progress: Callable[[Tally], None] | None = None) -> Tally:
+    tally = Tally()
+    for case in cases:
+        try:
+            problem = check(case, tally)
+        except Exception as error:
+            problem = f"{case.name}: {type(error).__name__}: {error}"
+        if problem is not None:
+            smaller = shrunk(case)
+            tally.failures.append(f"{problem}\ncode {case.code.hex()}\nsmaller {smaller.code.hex()}")
+            if len(tally.failures) >= most:
+                break
+        if progress is not None:
+            progress(tally)
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fusevm.lab.optimize", description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=1_000, help="how many of each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--kind", choices=["random", "mutated", "transactions", "all"], default="all")
+    parser.add_argument("--most", type=int, default=3, help="stop after so many failures")
+    chosen = parser.parse_args()
+    makers = {"random": random_case, "mutated": mutated_case}
+    failed = False
+    for kind, make in makers.items():
+        if chosen.kind not in (kind, "all"):
+            continue
+        began = time.perf_counter()
+        numbers = range(chosen.first, chosen.first + chosen.programs)
+        tally = campaign((make(chosen.seed, number) for number in numbers), chosen.most)
+        for failure in tally.failures:
+            print(f"--- {failure}")
+        print(
+            f"{tally.cases} {kind} programs, seed {chosen.seed}: {tally.refused} left as they are, {tally.runs} runs "
+            f"({tally.starved} out of gas before and so not compared), {tally.dearer} took more gas, "
+            f"{tally.bytes_before} bytes became {tally.bytes_after}, {len(tally.failures)} failures, "
+            f"{time.perf_counter() - began:.0f} s"
+        )
+        failed |= bool(tally.failures)
+    if chosen.kind in ("transactions", "all"):
+        failed |= transactions(chosen.seed, chosen.first, chosen.programs, chosen.most)
+    return 1 if failed else 0
+
+
+def transactions(seed: int, first: int, count: int, most: int) -> bool:
+    """Whether any went wrong."""
+    began, compared, codes, failures = time.perf_counter(), 0, 0, 0
+    for number in range(first, first + count):
+        problem, was_compared, optimised = transaction_problem(seed, number)
+        compared += was_compared
+        codes += optimised
+        if problem is not None:
+            failures += 1
+            print(f"--- {problem}")
+            if failures == most:
+                break
+    print(
+        f"{count} transactions, seed {seed}: {codes} codes optimised, {compared} transactions compared, "
+        f"{failures} failures, {time.perf_counter() - began:.0f} s"
+    )
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,335 @@
+"""Does compiled code do what the program says? Random programs are compiled at several runs and run beside plain code.
+
+`python -m fusevm.lab.yul.compiled --programs N --seed S [-j N]` runs a campaign. Each program is compiled by the back
+end at 0, 200 and 10,000 runs, and called several times; status, output, logs, storage, transient storage and balances
+must be those of the plain code and of the interpreter, and the gas of all calls together not above the plain code's.
+A finding is shrunken, and names the seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+from time import perf_counter
+from typing import NamedTuple
+
+from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.outcome import Outcome, Status
+from fusevm.chain.state import State
+from fusevm.codegen.yul import CompiledObject, compile_object
+from fusevm.evm.halts import HaltReason
+from fusevm.lab.yul.generate import random_program
+from fusevm.lab.yul.generate_contracts import (
+    CALLER_BACK,
+    ECHO,
+    REVERTER,
+    STORER,
+    Contract,
+    random_contract,
+    without_own_code,
+)
+from fusevm.lab.yul.shrink import shrunken
+from fusevm.reference.interpreter import execute
+from fusevm.yul.generate import StackTooDeep
+from fusevm.yul.run.evm import run_message
+from fusevm.yul.run.host import LimitReached, Limits
+from fusevm.yul.syntax.ast import Object
+from fusevm.yul.syntax.dialect import Dialect, dialect_for
+from fusevm.yul.syntax.errors import YulError
+from fusevm.yul.syntax.parser import parse_object
+
+RUNS = (0, 200, 10_000)
+CALLER, ADDRESS, GAS = bytes(19) + b"\xca", bytes(18) + b"\xc0\xde", 20_000_000
+_STEPS = 20_000
+_WORLD = {  # contracts that programs may call
+    ECHO: "365f5f37365ff3",  # returns its calldata
+    REVERTER: "365f5f37365ffd",  # reverts with it
+    STORER: "5f35545f35015f5560205fa05f545f5260205ff3",  # counts in storage, logs, answers
+    CALLER_BACK: "60045f5f3760205f60045f5f335af15f5260205ff3",  # calls back with four bytes
+}
+
+
+class Effects(NamedTuple):
+    """What a call leaves: all that anybody can see of it but gas."""
+
+    status: Status
+    output: bytes
+    logs: tuple[tuple[bytes, tuple[int, ...], bytes], ...]
+    accounts: dict[bytes, tuple[int, int, dict[int, int]]]  # balance, nonce, storage
+    transient: dict[object, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    effects: Effects
+    gas: int
+    conclusive: bool  # not ended by a lack of gas or by a limit of ours
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    seed: int
+    reason: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.reason}\n{self.source}\n"
+
+
+@dataclass(slots=True)
+class Tally:
+    programs: int = 0
+    runs: int = 0  # of optimised code, compared
+    interpreted: int = 0
+    inconclusive: int = 0
+    too_deep: int = 0  # programs without plain code
+    gas: int = 0
+    plain_gas: int = 0
+    bytes: int = 0
+    plain_bytes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        for name in ("programs", "runs", "interpreted", "inconclusive", "too_deep"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("gas", "plain_gas", "bytes", "plain_bytes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.findings += other.findings
+
+
+# -- running ----------------------------------------------------------------------------------------------------------
+
+
+def world() -> State:
+    state = State()
+    for number, code in _WORLD.items():
+        state.set_code(number.to_bytes(20, "big"), bytes.fromhex(code))
+    for address in (CALLER, ADDRESS):
+        state.set_balance(address, 10**20)
+    return state
+
+
+def effects_of(outcome: Outcome, state: State) -> Effects:
+    accounts = {
+        address: (account.balance, account.nonce, {key: word for key, word in account.storage.items() if word})
+        for address, account in state.accounts.items()
+        if not account.empty or account.storage
+    }
+    logs = tuple([(log.address, log.topics, log.data) for log in state.logs])
+    transient: dict[object, int] = {key: word for key, word in state.transient.items() if word}
+    return Effects(outcome.status, outcome.output, logs, accounts, transient)
+
+
+def _message(code: bytes, data: bytes, value: int) -> Message:
+    return Message(CALLER, ADDRESS, code, data, value, GAS, code_address=ADDRESS)
+
+
+def run_code(code: bytes, contract: Contract, dialect: Dialect) -> list[Run]:
+    """The code deployed, where it is creation code, and every call made to it."""
+    state, context = world(), Context(dialect.fork, Block(number=7, timestamp=99), CALLER)
+    state.begin_transaction()
+    runs: list[Run] = []
+    if contract.deploys:
+        outcome = execute(_message(code, b"", 0), state, context)
+        code = outcome.output
+        if outcome.status is not Status.SUCCESS:
+            return [Run(effects_of(outcome, state), 0, True)]
+    state.set_code(ADDRESS, code)
+    for data, value in contract.calls:
+        state.begin_transaction()
+        outcome = execute(_message(code, data, value), state, context)
+        starved = outcome.failure is not None and outcome.failure.reason is HaltReason.OUT_OF_GAS
+        runs.append(Run(effects_of(outcome, state), GAS - outcome.gas_left, not starved))
+    return runs
+
+
+def run_interpreted(obj: Object, compiled: CompiledObject, contract: Contract, dialect: Dialect) -> list[Run]:
+    """Every call interpreted; the contract's own code, for calls that come back to it, is the compiled one."""
+    state, context = world(), Context(dialect.fork, Block(number=7, timestamp=99), CALLER)
+    state.set_code(ADDRESS, compiled.code)
+    runs: list[Run] = []
+    for data, value in contract.calls:
+        state.begin_transaction()
+        message = _message(compiled.code, data, value)
+        try:
+            outcome = run_message(obj, message, state, context, compiled.places, Limits(steps=_STEPS, calls=200))
+        except LimitReached:
+            return runs
+        starved = outcome.failure is not None and outcome.failure.reason is HaltReason.OUT_OF_GAS
+        runs.append(Run(effects_of(outcome, state), 0, not starved))
+    return runs
+
+
+# -- comparing --------------------------------------------------------------------------------------------------------
+
+
+def difference(expected: list[Run], found: list[Run]) -> str | None:
+    """What differs first; after a call that proves nothing the states may differ, so no more is compared."""
+    for number, (one, other) in enumerate(zip(expected, found, strict=False)):
+        if not one.conclusive:
+            return None
+        for name, wanted, got in zip(Effects._fields, one.effects, other.effects, strict=True):
+            if wanted != got:
+                return f"call {number}: {name} was {_short(wanted)}, is {_short(got)}"
+    return None
+
+
+def _short(thing: object) -> str:
+    text = repr(thing)
+    return text if len(text) < 400 else text[:400] + "…"
+
+
+def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str | None:
+    """What is wrong with the compiled code of a program; None where nothing is."""
+    dialect = dialect_for()
+    obj = parse_object(contract.source, dialect)
+    try:
+        plain = _compiled(obj, dialect, None)
+    except Exception as error:
+        return f"plain code: {type(error).__name__}: {error}"
+    expected = None if plain is None else run_code(plain.code, contract, dialect)
+    tally.programs += 1
+    tally.too_deep += plain is None
+    if expected is not None:
+        tally.inconclusive += sum(not run.conclusive for run in expected)
+    for number in runs:
+        try:
+            compiled = compile_object(obj, dialect, runs=number)
+        except StackTooDeep:
+            if plain is not None:
+                return f"{number} runs: the stack is too deep, but not for plain code"
+            continue
+        except Exception as error:
+            return f"{number} runs: {type(error).__name__}: {error}"
+        found = run_code(compiled.code, contract, dialect)
+        if expected is None and not contract.deploys:
+            expected = run_interpreted(obj, compiled, contract, dialect)
+            tally.interpreted += len(expected)
+        reason = difference(expected or [], found)
+        if reason is not None:
+            return f"{number} runs: {reason}"
+        if plain is not None and expected is not None:
+            reason = _gas(expected, found, plain, compiled, number, tally)
+            if reason is not None:
+                return f"{number} runs: {reason}"
+        tally.runs += len(found)
+    if plain is not None and expected is not None and not contract.deploys:
+        interpreted = run_interpreted(obj, plain, contract, dialect)
+        tally.interpreted += len(interpreted)
+        reason = difference(interpreted, expected)
+        return reason and f"plain code against the interpreter: {reason}"
+    return None
+
+
+def _compiled(obj: Object, dialect: Dialect, runs: int | None) -> CompiledObject | None:
+    try:
+        return compile_object(obj, dialect, runs=runs)
+    except StackTooDeep:
+        return None
+
+
+def _gas(
+    expected: list[Run], found: list[Run], plain: CompiledObject, compiled: CompiledObject, runs: int, tally: Tally
+) -> str | None:
+    """Frames that halt cost what they were given, and say nothing; at no runs at all bytes are worth any gas."""
+    pairs = [
+        (one.gas, other.gas)
+        for one, other in zip(expected, found, strict=True)
+        if one.conclusive and one.effects.status is not Status.HALT and one.gas < GAS // 8
+    ]
+    before, after = sum(one for one, _ in pairs), sum(other for _, other in pairs)
+    tally.plain_gas, tally.gas = tally.plain_gas + before, tally.gas + after
+    tally.plain_bytes, tally.bytes = tally.plain_bytes + len(plain.code), tally.bytes + len(compiled.code)
+    return f"gas was {before}, is {after}" if after > before and runs else None
+
+
+# -- campaigns --------------------------------------------------------------------------------------------------------
+
+
+def random_case(seed: int) -> Contract:
+    """Every third program is one of those that Yul's steps are tried on, the others are contracts."""
+    if seed % 3:
+        return random_contract(seed)
+    random = Random(f"calls {seed}")
+    calls = [(b"", 0)] + [(_words(random), random.choice((0, 0, 1))) for _ in range(3)]
+    return Contract(without_own_code(random_program(seed)), tuple(calls))
+
+
+def _words(random: Random) -> bytes:
+    head = random.randbytes(random.choice((0, 4)))
+    return head + b"".join(
+        random.choice((random.getrandbits(256), random.randrange(5), random.randrange(300))).to_bytes(32, "big")
+        for _ in range(random.randrange(4))
+    )
+
+
+def one_program(seed: int, shrinks: bool = True) -> Tally:
+    tally = Tally()
+    contract = random_case(seed)
+    reason = check(contract, tally)
+    if reason is not None:
+        source = contract.source
+        if shrinks:
+            source = shrunken(source, partial(_still, contract, _kind(reason)))
+        tally.findings.append(Finding(seed, reason, source))
+    return tally
+
+
+def _kind(reason: str) -> str:
+    """What a smaller program must show too: the same wrong thing, at any runs and in any call."""
+    words = reason.split(": ", 1)[-1]
+    return "gas" if words.startswith("gas was") else words.split(" was ")[0] if " was " in words else words[:20]
+
+
+def _still(contract: Contract, kind: str, source: str) -> bool:
+    try:
+        reason = check(Contract(source, contract.calls, contract.deploys), Tally())
+    except YulError:
+        return False
+    return reason is not None and ("gas was" in reason) == (kind == "gas")
+
+
+def campaign(programs: int, seed: int, jobs: int = 1, shrinks: bool = True) -> Iterator[Tally]:
+    seeds = range(seed, seed + programs)
+    if jobs == 1:
+        yield from (one_program(each, shrinks) for each in seeds)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(partial(one_program, shrinks=shrinks), seeds, chunksize=16)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m fusevm.lab.yul.compiled", description=__doc__)
+    parser.add_argument("--programs", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first program; the others follow")
+    parser.add_argument("-j", "--jobs", type=int, default=1)
+    parser.add_argument("--no-shrink", action="store_true", help="show findings as they are")
+    parser.add_argument("--stop", type=int, default=0, help="after so many findings; 0: never")
+    options = parser.parse_args(arguments)
+    started = perf_counter()
+    total = Tally()
+    for tally in campaign(options.programs, options.seed, options.jobs, not options.no_shrink):
+        total.add(tally)
+        for finding in tally.findings:
+            print(finding, flush=True)
+        if total.programs % 500 == 0:
+            print(f"{total.programs:,} of {options.programs:,}", file=sys.stderr, flush=True)
+        if options.stop and len(total.findings) >= options.stop:
+            break
+    print(
+        f"{total.programs} programs from seed {options.seed}: {total.runs} calls of optimised code compared with plain "
+        f"code, {total.interpreted} with the interpreter ({total.inconclusive} inconclusive, {total.too_deep} programs "
+        f"too deep for plain code), gas ×{total.gas / max(total.plain_gas, 1):.3f}, bytes "
+        f"×{total.bytes / max(total.plain_bytes, 1):.3f}, {len(total.findings)} findings, "
+        f"{perf_counter() - started:.0f} s"
+    )
+    return int(bool(total.findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
