@@ -18,7 +18,7 @@ TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 TIERS = {
     "auto": "native where that is quicker, prepared for speed where that is worth it; else reference",
     "native": "fused handlers made by LLVM",
-    "native-unfused": "native, one handler an opcode",
+    "native-unfused": "native, one handler per opcode",
     "native-tiered": "native, fused where that is worth it: `auto` without its runs on the reference tier",
     "lockstep": "native, compared with the reference at every section",
     "reference": "plain Python, to be read; the judge of all others",

@@ -15,7 +15,7 @@ from fusevm.evm.forks import LATEST, Fork
 class Node:
     block: BasicBlock
     taken: tuple[int, ...] = ()  # where its jump may land
-    falls: int | None = None  # the block behind it, if control can fall through
+    falls: int | None = None  # the next block, if control can fall through
     unknown: bool = False  # its jump may land on any JUMPDEST
     bad_jump: bool = False  # its jump may go where no JUMPDEST is, and halt
     reached: bool = False

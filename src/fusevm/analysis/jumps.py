@@ -84,7 +84,7 @@ class Effect(NamedTuple):
     """What a block does to the stack, and where it says it goes."""
 
     jumped: Stack  # as its JUMP or JUMPI goes to the target
-    fallen: Stack  # as it goes on to the block behind
+    fallen: Stack  # as it goes on to the next block
     target: Element
     condition: Element  # of its JUMPI
     jumps: bool
@@ -92,7 +92,7 @@ class Effect(NamedTuple):
 
 
 def effect_of(block: BasicBlock) -> Effect:
-    """The block over a symbolic stack. Results nobody can know are `("?", pc)`: they still equal themselves."""
+    """The block over a symbolic stack. Unknown results are `("?", pc)`: they still equal themselves."""
     stack: SymbolicStack[Element] = SymbolicStack(neg, index)
     target: Element = None
     condition: Element = None
@@ -131,7 +131,7 @@ def _refined(taken: int, items: list[Element], learnt: dict[Element, int]) -> St
 
 
 def _closed(element: Element) -> Element:
-    """The element as other blocks may see it: what this block alone could not know, nobody knows."""
+    """The element as other blocks may see it: what this block alone could not know is unknown."""
     return None if _has_unknown(element) else element
 
 
@@ -148,7 +148,7 @@ class Context:
     """Code entered at one place with an unknown stack: a function, or what looks like one."""
 
     entry: int
-    is_open: bool = False  # it may also be entered from jumps nobody knows
+    is_open: bool = False  # it may also be entered from unknown jumps
     states: dict[tuple[object, ...], tuple[int, Stack]] = field(default_factory=dict)
     callers: dict[tuple[int, int, Stack], None] = field(default_factory=dict)  # (context, block, stack at the call)
     returns: dict[tuple[int, int, Element, Stack], None] = field(default_factory=dict)  # (origin, site, target, stack)
@@ -159,8 +159,8 @@ class Context:
 class Jumps:
     targets: dict[int, set[int]] = field(default_factory=dict)  # of each block that jumps
     unknown: set[int] = field(default_factory=set)  # blocks whose jump may go anywhere
-    fallen: set[int] = field(default_factory=set)  # blocks that may go on to the one behind them
-    bad: set[int] = field(default_factory=set)  # blocks whose jump may go to a constant that is no target
+    fallen: set[int] = field(default_factory=set)  # blocks that may fall through to the next one
+    bad: set[int] = field(default_factory=set)  # blocks whose jump may go to a constant that is not a target
     reached: set[int] = field(default_factory=set)
     contexts: dict[int, Context] = field(default_factory=dict)
     spent: bool = False  # the budget did not suffice: only jumps to constants of their own block are resolved
@@ -212,7 +212,7 @@ class _Resolver:
         self.enter(0)
         self.drain()
         if self.jumps.unknown:
-            # Whatever an unknown jump reaches is entered with a stack nobody knows.
+            # Whatever an unknown jump reaches is entered with an unknown stack.
             for dest in sorted(self.dests):
                 self.open(dest)
             self.drain()

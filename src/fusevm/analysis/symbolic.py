@@ -1,6 +1,6 @@
 """Code run over symbols: one virtual stack for every analysis, whatever its words are.
 
-The stack begins empty, above one that nobody has looked at yet: a word that is missing is read from a *slot* of that.
+The stack begins empty, above one that has not been looked at yet: a word that is missing is read from a *slot* of that.
 PUSH, DUP, SWAP and POP are done here. Every other instruction is handed to the caller with its operands, and the caller
 pushes what it makes of them. A domain of words is two functions: what stands for a slot, and what for a number.
 """

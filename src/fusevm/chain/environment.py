@@ -73,7 +73,7 @@ class Block:
     def blob_base_fee(self, rules: Rules) -> int:
         """The price of a unit of blob gas, at most 2^256 - 1.
 
-        EIP-4844 sets no bound. A fee that does not fit a word is one that nobody can pay, so it stays at the largest
+        EIP-4844 sets no bound. A fee that does not fit a word cannot be paid, so it stays at the largest
         word: BLOBBASEFEE answers that, and every blob transaction is rejected.
         """
         fraction = self.blob_base_fee_fraction or rules.blob_base_fee_fraction

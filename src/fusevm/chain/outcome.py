@@ -54,7 +54,7 @@ def check_time(deadline: float | None) -> None:
 
 
 def check_room(state: State, address: bytes, amount: int) -> None:
-    """There is not so much ether that a balance could leave a word, but anybody can set one."""
+    """There is not so much ether that a balance could leave a word, but a user can set one."""
     if (state.account(address).balance + amount) >> 256:
         raise EngineLimit("a balance of more than 256 bits")
 

@@ -4,7 +4,7 @@ Every change leaves an entry that undoes it: a function and its arguments. A sna
 taking one costs nothing, and reverting costs what is undone.
 
 Ctrl-C may come between any two lines. So an entry is written before the change it undoes, undoing twice is the same as
-undoing once, an entry is removed only after it was undone, and an interrupted revert is finished by whoever looks next.
+undoing once, an entry is removed only after it was undone, and an interrupted revert is finished by the next reader.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ _ABSENT = Account()  # what reading an account that does not exist sees; never w
 
 
 class Pending(Protocol):
-    """What must be done before anyone looks at the state: storage that a tier has changed but not yet written, say."""
+    """What must be done before the state is read: storage that a tier has changed but not yet written, say."""
 
     def apply(self, state: State) -> None: ...
 
 
 class _Revert:
-    """A revert under way: all of it is done, if need be by whoever looks at the state next."""
+    """A revert under way: all of it is done, if need be by the next reader of the state."""
 
     __slots__ = ("length",)
 
@@ -160,7 +160,7 @@ class State:
         return len(self._open)
 
     def settle(self) -> None:
-        """Does what is pending, or nothing of it; whoever looks at storage calls this first."""
+        """Does what is pending, or nothing of it; called before any look at storage."""
         pending = self.pending
         if pending is None:
             return
@@ -236,7 +236,7 @@ class State:
         return self._accounts.get(address, _ABSENT).empty
 
     def ensure(self, address: bytes) -> Account:
-        """The account to write to, brought into being if need be."""
+        """The account to write to, created if need be."""
         account = self._accounts.get(address)
         if account is None:
             self._undoable(self._accounts.pop, address, None)
@@ -244,7 +244,7 @@ class State:
         return account
 
     def insert(self, address: bytes) -> Account:
-        """An account that whoever keeps the ledger brings into being, and undoes."""
+        """An account that the keeper of the ledger creates, and undoes."""
         account = self._accounts[address] = Account()
         return account
 

@@ -163,7 +163,7 @@ def _number(line: int, word: str, width: int | None) -> int:
 
 
 def disassemble(code: bytes, fork: Fork = LATEST, labels: bool = False) -> str:
-    """One instruction a line with its position behind it; what no instruction can express is DATA."""
+    """One instruction per line, its position after it; what no instruction can express is DATA."""
     targets = jumpdests(code) if labels else frozenset()
     lines: list[str] = []
     for instruction in instructions(code, fork):

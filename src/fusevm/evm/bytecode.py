@@ -39,7 +39,7 @@ class Instruction(NamedTuple):
 
 
 def decode(code: bytes, fork: Fork = LATEST) -> list[Instruction]:
-    """Every instruction from the first byte to the last, data behind the code included."""
+    """Every instruction from the first byte to the last, data after the code included."""
     return list(instructions(code, fork))
 
 
@@ -104,12 +104,12 @@ class BasicBlock(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The pc behind the last instruction."""
+        """The pc after the last instruction."""
         return self.last.next_pc
 
 
 def basic_blocks(code: bytes, fork: Fork = LATEST) -> list[BasicBlock]:
-    """The code cut at every JUMPDEST and behind every instruction that jumps or ends. Empty code has no block."""
+    """The code cut at every JUMPDEST and after every instruction that jumps or ends. Empty code has no block."""
     blocks: list[BasicBlock] = []
     current: list[Instruction] = []
     for instruction in instructions(code, fork):

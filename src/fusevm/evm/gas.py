@@ -122,7 +122,7 @@ def selfdestruct_cost(rules: Rules, cold: Gas, creates: Gas) -> Gas:
 
 
 def call_cost(rules: Rules, pays: Gas, creates: Gas) -> Gas:
-    """Besides memory and access: whether value moves, and whether the account comes to be with it."""
+    """Besides memory and access: whether value moves, and whether that creates the account."""
     return pays * rules.call_value + creates * rules.new_account
 
 
@@ -132,7 +132,7 @@ def delegation_cost(rules: Rules, cold: Gas) -> Gas:
 
 
 def most_given(rules: Rules, left: Gas) -> Gas:
-    """How much of its gas a frame can hand on (EIP-150)."""
+    """How much of its gas a frame can pass on (EIP-150)."""
     return left - left // CALL_SHARE if rules.all_but_64th else left
 
 

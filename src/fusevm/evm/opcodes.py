@@ -30,7 +30,7 @@ class Effect(Flag):
     REFUND = auto()  # the refund counter
     RETURNDATA = auto()
     LOGS = auto()
-    GAS = auto()  # the gas counter: whoever reads it sees what was charged before
+    GAS = auto()  # the gas counter: a reader sees what was charged before it
     OUTSIDE = auto()  # runs other code
 
 

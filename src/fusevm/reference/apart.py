@@ -51,7 +51,7 @@ def run_precompile(contract: Precompile, data: bytes, fork: Fork, price: int, de
     if process.returncode == _FAILED:
         raise PrecompileFailure(output.decode())
     if process.returncode != 0:
-        return contract.run(data, fork)  # no process could be had for it
+        return contract.run(data, fork)  # no process could be started for it
     return output
 
 

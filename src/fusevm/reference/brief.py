@@ -28,7 +28,7 @@ _MOST = keccak_cost(rules_of(LATEST), MEMORY)
 _FRAME = 30  # steps that entering a frame, or going on with one, counts
 _BYTES_PER_STEP = 16  # of code whose jump targets must be found first
 _PRECOMPILE = 8  # gas of its price for each that counts: input that is refused at once costs as much as any
-# EXTCODEHASH has no price per word, but whoever asks first waits for the hash.
+# EXTCODEHASH has no price per word, but the first to ask waits for the hash.
 _METERED = frozenset(op.byte for op in OPCODES_TABLE if op.prices or op.name == "EXTCODEHASH")
 
 

@@ -83,7 +83,7 @@ class _Pricing(Frame):
         self._words = memory_size // 32
 
     def charge(self, amount: int) -> None:
-        """Once gas is short, there is as much as anybody likes: a call then costs all the gas it asks for."""
+        """Once gas is short, any amount is granted: a call then costs all the gas it asks for."""
         self.charged += amount
         self.gas = ENDLESS if amount > self.gas else self.gas - amount
 

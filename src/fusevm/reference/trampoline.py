@@ -69,7 +69,7 @@ def begin(frame: Frame, run_precompile: Runner = run_precompile) -> bool:
         state.mark_created(message.address)
         state.set_nonce(message.address, rules.create_nonce)
     if not rules.clears_empty_accounts:
-        state.ensure(message.address)  # before EIP-161 a mere call brought an account into being
+        state.ensure(message.address)  # before EIP-161 any call created the account it called
     state.touch(message.address)
     if message.value and message.transfers:
         if message.address != message.caller:
@@ -112,7 +112,7 @@ def _deposit_code(frame: Frame) -> None:
         raise ExceptionalHalt(HaltReason.CODE_STARTS_WITH_EF)
     price = deposit_cost(rules, len(code))
     if price > frame.gas and not rules.creation_needs_deposit:
-        frame.output, code, price = b"", b"", 0  # Frontier: the contract comes into being without code
+        frame.output, code, price = b"", b"", 0  # Frontier: the contract is created without code
     frame.charge(price)
     if len(code) > rules.max_code_size:
         raise ExceptionalHalt(HaltReason.CODE_TOO_LARGE, f"{len(code)} bytes")

@@ -1,7 +1,7 @@
 """The z3 domains that proofs of rules run in. Each reads the same word meanings and differs in what it asks of z3.
 
 `Circuits` is exact and can refute. The others are for what circuits are too big for: `Products` writes a shift by a
-known count as a multiplication, `Laws` knows of division only what Euclid says of it, `Numbers` leaves bits behind
+known count as a multiplication, `Laws` knows of division only what Euclid says of it, `Numbers` has no bits
 for integers. What they prove holds; what they cannot prove is merely not proved.
 """
 
@@ -118,7 +118,7 @@ def division_laws(x: Any, y: Any, quotient: Any, remainder: Any) -> list[Any]:
 
 
 def monotony(x: Any, y: Any, quotient: Any, wider_x: Any, narrower_y: Any, greater: Any) -> list[Any]:
-    """More divided by less is no less."""
+    """More divided by less is not less."""
     return [z3.Implies(z3.And(z3.ULE(x, wider_x), z3.ULE(narrower_y, y), narrower_y != 0), z3.ULE(quotient, greater))]
 
 

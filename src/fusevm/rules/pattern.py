@@ -22,7 +22,7 @@ class Kind(Enum):
 
     ANY = "any value"
     CONSTANT = "a constant"
-    VARIABLE = "a value that is no constant"
+    VARIABLE = "a value that is not a constant"
     BOOLEAN = "a value known to be zero or one"
 
 
@@ -168,7 +168,7 @@ class Use(Flag):
 
     YUL = auto()  # solc has it: the exact mode of the Yul ExpressionSimplifier reads it by rank
     ENGINE = auto()  # the fold engine, in every mode
-    NATIVE = auto()  # the fold engine where gas is charged apart: faster on the machine, dearer as bytecode
+    NATIVE = auto()  # the fold engine where gas is charged apart: faster on the machine, more expensive as bytecode
 
 
 YUL, ENGINE, NATIVE = Use.YUL, Use.ENGINE, Use.NATIVE

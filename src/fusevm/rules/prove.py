@@ -28,8 +28,8 @@ MOST_CASES = 5_000  # more of them take longer than they are worth
 PATIENCE = 30.0  # processor seconds for all cases of a rule: a proof that will not make it is given up early
 
 MOST_MEGABYTES = 1_500  # in each process
-TASKS_A_PROCESS = 60  # z3 keeps what it grew
-STEPS_A_SECOND = 4_000_000  # z3's own count: on a busy machine the same rules are proved, only later
+TASKS_PER_PROCESS = 60  # z3 keeps what it grew
+STEPS_PER_SECOND = 4_000_000  # z3's own count: on a busy machine the same rules are proved, only later
 
 Values = dict[str, int]
 Case = dict[str, int | None]  # None: none of the split's numbers
@@ -80,7 +80,7 @@ class Undecided(Exception):
 
 
 def prove(rule: Rule, timeout: float = 3.0) -> Proof:
-    """The strongest thing z3 says, at `timeout` seconds a question."""
+    """The strongest thing z3 says, at `timeout` seconds per question."""
     start = time.perf_counter()
 
     def proof(verdict: str, **found: Any) -> Proof:
@@ -124,7 +124,7 @@ def prove_all(rules: tuple[Rule, ...], timeout: float = 3.0, workers: int = 2) -
         return
     named = {rule.name: rule for rule in rules}
     tasks = [(rule.name, timeout) for rule in rules]
-    with get_context("spawn").Pool(workers, _start, maxtasksperchild=TASKS_A_PROCESS) as pool:
+    with get_context("spawn").Pool(workers, _start, maxtasksperchild=TASKS_PER_PROCESS) as pool:
         for proof in pool.imap_unordered(_task, tasks):
             yield named[proof.name], proof
 
@@ -179,7 +179,7 @@ def _ask(rule: Rule, bits: int, case: Case, splits: Splits, timeout: float, doma
         if z3.is_false(question):
             return
         solver = algebra.solver()
-        solver.set("rlimit", int(timeout * STEPS_A_SECOND))
+        solver.set("rlimit", int(timeout * STEPS_PER_SECOND))
         solver.set("timeout", int(timeout * 10_000))  # milliseconds, generously: z3 does not count every kind of step
         solver.add(question, *algebra.laws)
         answer = solver.check()

@@ -5,7 +5,8 @@ opcodes that repeat an operand when they are expanded count that operand as ofte
 by how many constants are added or subtracted that are negative. Terms equal in that too compare by the rank of their
 outermost opcode, then by their operands from the right: a constant is less than anything else, and of two constants
 the smaller one. A rule holds to it for every value of its metavariables: no metavariable may weigh more in the result
-than in the pattern, and the comparison itself never asks what a metavariable stands for, except that V is no constant.
+than in the pattern, and the comparison itself never asks what a metavariable stands for, except that V is
+not a constant.
 """
 
 from __future__ import annotations

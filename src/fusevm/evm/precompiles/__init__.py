@@ -35,5 +35,5 @@ TABLE = (
 
 @cache
 def precompiles_of(fork: Fork) -> dict[bytes, Precompile]:
-    """The fork's contracts by their 20-byte address. One shared dictionary a fork: read it, do not change it."""
+    """The fork's contracts by their 20-byte address. One shared dictionary per fork: read it, do not change it."""
     return {contract.address.to_bytes(20, "big"): contract for contract in TABLE if contract.since <= fork}

@@ -94,7 +94,7 @@ def _sum(left: G2 | None, right: G2 | None) -> G2 | None:
     return None if slope is None else _sum_with_slope(left, right, slope)
 
 
-_LOOP = bin(6 * U + 2)[3:]  # the digits behind the leading one
+_LOOP = bin(6 * U + 2)[3:]  # the digits after the leading one
 
 
 def in_subgroup(point: G2) -> bool:

@@ -45,7 +45,7 @@ class First:
 class Precompile:
     """`gas` is cheap for any input and must be paid before `run`, whose effort it bounds.
 
-    Both answer the same for the first `reads(data)` bytes of the input, so that nobody copies what is not paid for.
+    Both answer the same for the first `reads(data)` bytes of the input, so that nothing is copied that is not paid for.
     `run` calls `pause` every few milliseconds, except where `seconds` estimates how long it goes without.
     """
 

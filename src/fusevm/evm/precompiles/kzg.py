@@ -1,4 +1,4 @@
-"""Point evaluation (EIP-4844): checks a KZG proof that the blob polynomial behind a commitment has p(z) = y."""
+"""Point evaluation (EIP-4844): checks a KZG proof that the blob polynomial of a commitment has p(z) = y."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _scalar(word: bytes, name: str) -> Any:
 
 
 def _point(encoded: bytes, name: str) -> Any:
-    """A point of G1's subgroup from its one canonical encoding; the library forgives junk behind the infinity flag."""
+    """A point of G1's subgroup from its one canonical encoding; the library accepts junk after the infinity flag."""
     from py_arkworks_bls12381 import G1Point
 
     if encoded[0] & _INFINITY_FLAG and encoded != _INFINITY:

@@ -28,7 +28,7 @@ def ecrecover(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
 
 
 def _recovered_key(message: bytes, signature: bytes) -> bytes:
-    """The public key's 64 bytes; none where r is no point's abscissa or the key would be the point at infinity."""
+    """The public key's 64 bytes; none where no point has the abscissa r or the key would be the point at infinity."""
     from coincurve import PublicKey
 
     try:

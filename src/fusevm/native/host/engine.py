@@ -458,7 +458,7 @@ def _warn_once(text: str) -> None:
 
 
 def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute`, one handler an opcode: to measure what fusion brings, and to test it."""
+    """As `execute`, one handler per opcode: to measure what fusion brings, and to test it."""
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
     return engine(fuse=False).execute(message, state, context)

@@ -1,4 +1,4 @@
-"""What each opcode does, one file a family. Every instruction reads in the same order: stack, gas, operation.
+"""What each opcode does, one file per family. Every instruction reads in the same order: stack, gas, operation.
 
 So whatever else is wrong with it, an instruction that cannot be paid for is out of gas, as in the specification.
 
@@ -57,7 +57,7 @@ def _invalid(frame: Frame) -> Frame | None:
 
 @cache
 def table_of(fork: Fork) -> tuple[Entry, ...]:
-    """256 entries, one a byte."""
+    """256 entries, one per byte."""
     invalid = Entry(_invalid, 0, 0, STACK_LIMIT)
     return tuple(
         Entry(INSTRUCTIONS[op.name], op.gas_at(fork), op.pops, STACK_LIMIT - (op.pushes - op.pops))

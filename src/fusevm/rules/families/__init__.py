@@ -1,4 +1,4 @@
-"""The one rule base, a file a family. The fold engine and the Yul ExpressionSimplifier read it, each its own part."""
+"""The one rule base, one file per family. The fold engine and Yul's ExpressionSimplifier read their parts of it."""
 
 from __future__ import annotations
 

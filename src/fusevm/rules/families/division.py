@@ -1,4 +1,4 @@
-"""DIV, MOD and their signed and three-operand kin. Division by zero is zero, so no rule may assume a divisor is not."""
+"""DIV, MOD and their signed and three-operand forms. Division by zero is zero, so no rule may assume otherwise."""
 
 # ruff: noqa: F403, F405
 from fusevm.rules.families.notation import *

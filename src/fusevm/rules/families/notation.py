@@ -1,4 +1,4 @@
-"""What the tables of rules are written with: a line a rule, its operand orders, and the vocabulary of conditions."""
+"""The notation of the tables of rules: one line per rule, its operand orders, and the vocabulary of conditions."""
 
 from __future__ import annotations
 
