@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from fusevm.cli.bench import bench, shown
+from fusevm.cli.bench import bench, means, shown
 from fusevm.lab.peers.bench import (
     BadBench,
     BenchFile,
@@ -96,7 +97,7 @@ def test_a_wrong_result_is_named_and_fails(folder: Path, field: str, value: obje
     assert "0 right, 1 wrong" in result.output
 
 
-def test_json_has_an_object_a_file(folder: Path) -> None:
+def test_json_has_an_object_per_file(folder: Path) -> None:
     [row] = json.loads(run(folder, "--json").stdout)
     assert (row["name"], row["ok"], row["gas_used"]) == ("double", True, 28)
     assert row["seconds"]["reference"] > 0
@@ -117,7 +118,11 @@ def test_files_can_be_named(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [("{", "is no bench file: JSONDecodeError"), ("[]", "is no bench file"), ('{"fork": "x"}', "KeyError: 'call'")],
+    [
+        ("{", "is not a bench file: JSONDecodeError"),
+        ("[]", "is not a bench file"),
+        ('{"fork": "x"}', "KeyError: 'call'"),
+    ],
 )
 def test_a_malformed_file_gives_one_line(folder: Path, content: str, text: str) -> None:
     (folder / "double.json").write_text(content)
@@ -164,6 +169,39 @@ def test_ratios_are_of_files_both_ended_rightly(folder: Path) -> None:
     assert ratios(rows, "one", "other") == [2.0, 8.0]
     assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
     assert geometric_mean([]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "ops", "group"),
+    [
+        ("snailtracer", 10_000, "contracts of 10,000 instructions and more"),
+        ("revmc-weth", 9_999, "contracts of fewer than 10,000 instructions"),
+        ("opcodes-block-1", 72_001, "synthetic files"),
+        ("evmone-JUMPDEST_n0", 523_262, "synthetic files"),
+        ("evmone-loop_with_many_jumpdests", 7_982_336, "synthetic files"),
+        ("evmone-jump_around", 12_290, "synthetic files"),
+    ],
+)
+def test_synthetic_files_and_short_contracts_are_groups_of_their_own(
+    folder: Path, name: str, ops: int, group: str
+) -> None:
+    form = {**DOUBLE, "expect": {**DOUBLE["expect"], "ops": ops}}  # type: ignore[dict-item]
+    (folder / f"{name}.json").write_text(json.dumps(form))
+    [row] = json.loads(run(folder, name, "--json").stdout)
+    assert row["group"] == group
+
+
+def test_the_mean_over_contracts_leaves_synthetic_files_out(folder: Path) -> None:
+    [file] = bench_files(folder)
+
+    def row(name: str, one: float) -> Row:
+        return Row(replace(file, name=name, ops=20_000), {"one": Measured(one), "other": Measured(1.0)})
+
+    rows = [row("token", 2.0), row("vault", 8.0), row("opcodes-data", 100.0)]
+    assert list(means(rows, ["one", "other"])) == [
+        "one takes 4 times as long as other: geometric mean of 2 contracts of 10,000 instructions and more",
+        "one takes 100 times as long as other: geometric mean of 1 synthetic files",
+    ]
 
 
 def test_times_are_shown_in_the_unit_that_suits() -> None:

@@ -308,12 +308,12 @@ def test_two_readers_of_immutables_are_refused() -> None:
 
 
 def test_too_deep_names_function_and_variables() -> None:
-    lets = " ".join(f"let v{i} := {i}" for i in range(18))
-    uses = " ".join(f"sstore({i}, v{i})" for i in range(18))
+    lets = " ".join(f"let v{i} := sload({i})" for i in range(18))
+    uses = " ".join(f"sstore({i + 1}, add(v{i}, mul(v{17 - i}, v{i * 7 % 18})))" for i in range(18))
     with pytest.raises(StackTooDeep) as caught:
         compile_object(parse_object(f"{{ f() function f() {{ {lets} {uses} }} }}"))
-    assert caught.value.unreachable == {"f": ["v0", "v1"]}
-    assert str(caught.value) == "yul: stack too deep in function 'f': cannot reach v0, v1"
+    assert caught.value.unreachable == {"f": ["v0", "v1", "v2"]}
+    assert str(caught.value) == "yul: stack too deep in function 'f': cannot reach v0, v1, v2"
 
 
 def test_what_is_out_of_reach_goes_to_memory_behind_a_guard() -> None:

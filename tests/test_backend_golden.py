@@ -1,0 +1,305 @@
+"""What the back end makes of small programs, one optimisation per test: a text of functions, or opcodes counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from textwrap import dedent
+
+from fusevm.codegen import backend
+from fusevm.codegen.yul import compile_object
+from fusevm.codegen.yul_functions import unit_of
+from fusevm.evm.bytecode import decode
+from fusevm.ir.function_text import unit_text
+from fusevm.yul.steps.disambiguator import disambiguated
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_object
+
+DIALECT = dialect_for()
+
+
+def folded(source: str) -> str:
+    """The functions of a program, optimised."""
+    unit = unit_of(disambiguated(DIALECT, parse_object(source, DIALECT).code), DIALECT)
+    backend.optimise(unit)
+    return unit_text(unit)
+
+
+def opcodes(source: str, runs: int | None = 200) -> Counter[str]:
+    code = compile_object(parse_object(source, DIALECT), DIALECT, runs=runs).code
+    return Counter(each.name for each in decode(code))
+
+
+def lines(text: str) -> str:
+    return dedent(text).lstrip("\n")
+
+
+# -- what is known of words -------------------------------------------------------------------------------------------
+
+
+def test_an_overflow_check_of_words_too_small_to_overflow_is_dropped() -> None:
+    source = """{
+        let a := and(calldataload(0), 0xffff)
+        let b := and(calldataload(32), 0xffff)
+        let sum := add(a, b)
+        if gt(a, sum) { revert(0, 0) }
+        sstore(0, sum)
+    }"""
+    assert "REVERT" not in folded(source)
+    assert "REVERT" in folded(source.replace("0xffff", "not(0)"))
+
+
+def test_an_underflow_check_after_a_comparison_is_dropped() -> None:
+    assert folded("""{
+        let a := calldataload(0)
+        let b := calldataload(32)
+        if gt(a, b) { revert(0, 0) }
+        let difference := sub(b, a)
+        if gt(difference, b) { revert(0, 0) }
+        sstore(0, difference)
+    }""") == lines("""
+        function main()
+          block 0():
+            $0 = CALLDATALOAD 0
+            $1 = CALLDATALOAD 0x20
+            $2 = LT $1, $0
+            BRANCH $2 1(), 2()
+          block 2():
+            $3 = SUB $1, $0
+            $4 = SSTORE 0, $3
+            STOP
+          block 1():
+            REVERT 0, 0
+        """)
+
+
+def test_a_mask_of_bits_that_are_zero_already_is_dropped() -> None:
+    mask = hex(2**160 - 1)
+    assert folded(f"{{ sstore(0, and(shr(96, calldataload(0)), {mask})) }}") == lines("""
+        function main()
+          block 0():
+            $0 = CALLDATALOAD 0
+            $1 = SHR 0x60, $0
+            $2 = SSTORE 0, $1
+            STOP
+        """)
+
+
+def test_a_calldata_check_that_the_dispatch_has_made_is_dropped() -> None:
+    """slt(calldatasize() - 4, 0) cannot hold where calldatasize() is at least 4."""
+    assert folded("""{
+        if iszero(lt(calldatasize(), 4)) {
+            if slt(sub(calldatasize(), 4), 0) { revert(0, 0) }
+            sstore(0, 1)
+        }
+    }""") == lines("""
+        function main()
+          block 0():
+            $0 = CALLDATASIZE
+            $1 = LT 3, $0
+            BRANCH $1 5(), 2()
+          block 5():
+            $2 = SSTORE 0, 1
+            JUMP 2()
+          block 2():
+            STOP
+        """)
+
+
+def test_a_signed_check_of_a_length_becomes_a_plain_one_without_the_offset() -> None:
+    text = folded("""{
+        if lt(calldatasize(), 4) { revert(0, 0) }
+        if slt(sub(calldatasize(), 4), 32) { revert(0, 0) }
+        sstore(0, calldataload(4))
+    }""")
+    assert "SLT" not in text
+    assert "SUB" not in text
+    assert "LT $0, 0x24" in text
+
+
+def test_the_counter_of_a_loop_is_known_to_be_below_its_bound_inside() -> None:
+    text = folded("""{
+        let n := calldataload(0)
+        let sum
+        for { let i := 0 } lt(i, n) { i := add(i, 1) } { if iszero(lt(i, n)) { revert(0, 0) } sum := add(sum, i) }
+        sstore(0, sum)
+    }""")
+    assert "REVERT" not in text
+    assert text.count("LT") == 1
+
+
+# -- memory, storage and branches -------------------------------------------------------------------------------------
+
+
+def test_a_load_is_made_once_though_an_if_lies_between() -> None:
+    text = folded("{ let a := sload(1) if calldataload(0) { mstore(0, a) } sstore(2, xor(add(a, 7), sload(1))) }")
+    assert text.count("SLOAD") == 1
+
+
+def test_a_load_is_made_again_where_a_way_between_stores() -> None:
+    text = folded("{ let a := sload(1) if calldataload(0) { sstore(calldataload(4), 9) } sstore(2, sub(a, sload(1))) }")
+    assert text.count("SLOAD") == 2
+
+
+def test_a_store_that_is_overwritten_unread_is_dropped() -> None:
+    assert folded("{ mstore(0, 1) mstore(0, 2) return(0, 32) }").count("MSTORE") == 1
+    assert folded("{ mstore(0, caller()) sstore(0, keccak256(0, 32)) mstore(0, 2) return(0, 32) }").count("MSTORE") == 2
+    assert folded("{ sstore(0, 1) sstore(0, calldataload(0)) }").count("SSTORE") == 1
+
+
+def test_a_branch_that_the_way_to_it_decides_is_not_taken_again() -> None:
+    assert folded("{ let ok := 0 if calldataload(0) { ok := 1 sstore(1, 1) } if ok { sstore(2, 2) } }") == lines("""
+        function main()
+          block 0():
+            $0 = CALLDATALOAD 0
+            BRANCH $0 1(), 5()
+          block 1():
+            $1 = SSTORE 1, 1
+            $2 = SSTORE 2, 2
+            JUMP 5()
+          block 5():
+            STOP
+        """)
+
+
+def test_a_function_called_once_is_inlined_and_a_long_one_called_often_is_not() -> None:
+    once = "{ f(1) function f(a) { sstore(a, calldataload(a)) } }"
+    assert "call" not in folded(once)
+    body = " ".join(f"sstore(add(a, {number}), calldataload({number}))" for number in range(30))
+    often = f"{{ f(calldataload(1)) f(calldataload(2)) f(calldataload(3)) function f(a) {{ {body} }} }}"
+    assert folded(often).count("call f") == 3
+
+
+# -- code -------------------------------------------------------------------------------------------------------------
+
+CASES = "\n".join(f"case {number * 0x01234567:#x} {{ sstore(0, {number}) }}" for number in range(1, 17))
+DISPATCH = f"{{ switch shr(224, calldataload(0)) {CASES} default {{ revert(0, 0) }} }}"
+
+
+def test_many_cases_are_searched_by_halves() -> None:
+    found = opcodes(DISPATCH)
+    assert found["GT"] + found["LT"] == 3  # sixteen cases, four in a row
+    assert found["EQ"] + found["SUB"] == 16
+
+
+def test_a_check_of_payments_in_every_case_is_made_once_before_them() -> None:
+    checked = DISPATCH.replace("{ sstore", "{ if callvalue() { revert(0, 0) } sstore")
+    assert opcodes(checked)["CALLVALUE"] == 1
+    some = checked.replace("{ if callvalue() { revert(0, 0) } sstore(0, 3)", "{ sstore(0, 3)")
+    assert opcodes(some)["CALLVALUE"] == 15
+
+
+def test_a_long_constant_is_pushed_once_and_kept() -> None:
+    word = hex(0xDDF252AD1BE2C89B69C2B068FC378DAA952BA7F163C4A11628F55A4DF523B3EF)
+    found = opcodes(f"{{ sstore(calldataload(0), {word}) sstore(calldataload(1), {word}) log1(0, 0, {word}) }}")
+    assert found["PUSH32"] == 1
+
+
+def test_a_loop_turns_without_an_unconditional_jump() -> None:
+    source = "{ let s for { let i := 0 } lt(i, calldataload(0)) { i := add(i, 1) } { s := xor(s, i) } sstore(0, s) }"
+    assert opcodes(source, 10_000)["JUMP"] <= 1
+    assert opcodes(source, None)["JUMP"] >= 1
+
+
+def test_a_branch_needs_no_iszero() -> None:
+    source = "{ if iszero(eq(calldataload(0), 5)) { sstore(0, 1) } if iszero(calldataload(1)) { sstore(1, 1) } }"
+    assert opcodes(source)["ISZERO"] == 0
+    assert opcodes(source, None)["ISZERO"] > 1
+
+
+def test_equal_ends_of_failing_branches_are_written_once() -> None:
+    fails = "mstore(0, shl(224, 0x4e487b71)) mstore(4, 0x11) revert(0, 0x24)"
+    source = "{ " + " ".join(f"if lt(calldataload({n}), {n}) {{ {fails} }} sstore({n}, 1)" for n in range(1, 6)) + " }"
+    assert opcodes(source)["REVERT"] == 1
+    assert opcodes(source, None)["REVERT"] == 5
+
+
+# -- what does not fit on the stack -----------------------------------------------------------------------------------
+
+LOADS = " ".join(f"let x{number} := sload(calldataload({number}))" for number in range(20))
+SUMS = " ".join(f"sstore({number}, x{number})" for number in range(20))
+SUMS += SUMS.replace("sstore(", " sstore(2")
+
+
+def test_values_beyond_reach_are_kept_in_memory_after_the_guard() -> None:
+    found = opcodes(f"{{ mstore(0x40, memoryguard(0x80)) {LOADS} {SUMS} log0(mload(0x40), 32) }}")
+    assert found["MLOAD"] > 1  # one is the program's own
+    assert 1 < found["MSTORE"] < 10  # and not all twenty
+
+
+def test_values_that_cost_little_are_computed_again_rather_than_kept() -> None:
+    loads = " ".join(f"let x{number} := calldataload({number})" for number in range(20))
+    found = opcodes(f"{{ {loads} {SUMS} }}")
+    assert found["MLOAD"] == found["MSTORE"] == 0
+    assert found["CALLDATALOAD"] > 20
+
+
+def test_a_value_that_costs_less_than_a_copy_is_never_kept() -> None:
+    found = opcodes("{ let a := caller() sstore(0, a) sstore(1, a) sstore(2, a) }")
+    assert found["CALLER"] == 3
+    assert not any(name.startswith(("DUP", "SWAP")) for name in found)
+
+
+# -- facts of branches ------------------------------------------------------------------------------------------------
+
+
+def test_what_an_and_of_conditions_says_holds_inside_it_alone() -> None:
+    text = folded("""{
+        let a := calldataload(0)
+        let b := calldataload(32)
+        if and(iszero(a), lt(b, 5)) { sstore(0, a) sstore(1, lt(b, 6)) sstore(2, lt(b, 4)) stop() }
+        sstore(3, a) sstore(4, lt(b, 6))
+    }""")
+    assert "SSTORE 0, 0\n" in text
+    assert "SSTORE 1, 1\n" in text
+    assert "SSTORE 2, $" in text
+    assert "SSTORE 3, $" in text
+    assert "SSTORE 4, $" in text
+
+
+def test_where_an_or_of_conditions_fails_each_of_them_does() -> None:
+    text = folded("""{
+        let a := calldataload(0)
+        let b := calldataload(32)
+        if or(a, gt(b, 5)) { sstore(0, a) sstore(1, lt(b, 6)) stop() }
+        sstore(2, a) sstore(3, lt(b, 6))
+    }""")
+    assert "SSTORE 0, $" in text
+    assert "SSTORE 1, $" in text
+    assert "SSTORE 2, 0\n" in text
+    assert "SSTORE 3, 1\n" in text
+
+
+def test_the_value_of_a_switch_is_known_in_a_case_and_not_in_the_default() -> None:
+    text = folded("""{
+        let a := calldataload(0)
+        switch a case 7 { sstore(0, a) } case 9 { sstore(1, add(a, 1)) } default { sstore(2, a) }
+    }""")
+    assert "SSTORE 0, 7\n" in text
+    assert "SSTORE 1, 0xa\n" in text
+    assert "SSTORE 2, $" in text
+
+
+def test_not_less_is_not_the_same_as_greater() -> None:
+    text = folded("""{
+        let a := calldataload(0)
+        let b := calldataload(32)
+        if lt(a, b) { stop() }
+        sstore(0, lt(a, b)) sstore(1, gt(b, a)) sstore(2, eq(a, b)) sstore(3, gt(a, b))
+    }""")
+    assert "SSTORE 0, 0\n" in text
+    assert "SSTORE 1, 0\n" in text
+    assert "SSTORE 2, $" in text
+    assert "SSTORE 3, $" in text
+
+
+def test_a_sum_equals_its_part_where_the_other_may_be_zero() -> None:
+    text = folded("""{
+        let a := and(calldataload(0), 0xff)
+        let b := and(calldataload(32), 0xff)
+        let sum := add(a, b)
+        sstore(0, eq(sum, a)) sstore(1, lt(a, sum)) sstore(2, lt(sum, a)) sstore(3, gt(add(b, 1), b))
+    }""")
+    assert "SSTORE 0, $" in text
+    assert "SSTORE 1, $" in text
+    assert "SSTORE 2, 0\n" in text
+    assert "SSTORE 3, 1\n" in text
