@@ -4,21 +4,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types unit conformance wheel lock clean
+.PHONY: demo test lint types docs unit conformance wheel lock clean
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
 
-test: lint types unit
+test: lint types docs unit
 
 lint: $(READY)
-	$(BIN)/ruff check src tests examples bench
-	$(BIN)/ruff format --check src tests examples bench
+	$(BIN)/ruff check src tests examples bench docs/generate.py
+	$(BIN)/ruff format --check src tests examples bench docs/generate.py
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/vulture
 
 types: $(READY)
 	$(BIN)/mypy
+
+# The site, into build/site. Warnings are errors (`strict` in mkdocs.yml; --quiet would hide them); nothing is fetched.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 unit: $(READY)
 	FUSEVM_TIER=native $(BIN)/python -m pytest -n 2 $(wildcard tests/test_reference*.py)

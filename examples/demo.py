@@ -35,7 +35,10 @@ def main() -> None:
     started = time.perf_counter()
     better = optimize(plain, dialect)
     seconds = time.perf_counter() - started
-    codes = {"as written": compile_object(plain, dialect).code, "optimised": compile_object(better, dialect).code}
+    codes = {
+        "as written": compile_object(plain, dialect, runs=None).code,
+        "optimised": compile_object(better, dialect).code,
+    }
     console.print(f"[bold]{SOURCE.name}[/]: compiled and optimised in {seconds:.2f} s")
 
     sizes, gas = Table(title="what the optimiser brought"), {}
