@@ -25,7 +25,6 @@ from fusevm.cli.main import COMMANDS, build_app
 
 ROOT = Path(__file__).resolve().parent.parent
 FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
-AWAITED = {"backend.md"}  # in the contents already; left out of a build until the page exists
 
 # What a user of the compiler's parts calls from Python, in the order of a program's way through them.
 MODULES = (
@@ -57,19 +56,6 @@ MODULES = (
 
 
 # -- hooks ------------------------------------------------------------------------------------------------------------
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    missing = {name for name in AWAITED if not Path(config.docs_dir, name).exists()}
-    config.nav = [_without(entry, missing) for entry in config.nav or ()]
-    return config
-
-
-def _without(entry: dict[str, Any], missing: set[str]) -> dict[str, Any]:
-    ((title, below),) = entry.items()
-    if isinstance(below, str):
-        return entry
-    return {title: [_without(each, missing) for each in below if not missing.intersection(each.values())]}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -113,14 +113,16 @@ class _Compiler:
         if runs is None:
             return _plainly(obj.code, self.dialect)
         code = disambiguated(self.dialect, obj.code)
-        try:
-            if self.validation is None:
-                return backend.generate(code, self.dialect, runs, exact=self.exact)
-            self.validation.object_name = obj.name
-            assembly = backend.generate(code, self.dialect, runs, exact=self.exact, run=self.validation.run)
-        except StackTooDeep:
-            return _plainly(obj.code, self.dialect)  # one of the plainer ways may still do
-        return self.validation.whole(code, self.dialect, assembly, lambda: _plainly(obj.code, self.dialect))
+        for fewer in (runs, *(each for each in (RUNS, 0) if each < runs)):  # less inlining, fewer values at once
+            try:
+                if self.validation is None:
+                    return backend.generate(code, self.dialect, fewer, exact=self.exact)
+                self.validation.object_name = obj.name
+                assembly = backend.generate(code, self.dialect, fewer, exact=self.exact, run=self.validation.run)
+            except StackTooDeep:
+                continue
+            return self.validation.whole(code, self.dialect, assembly, lambda: _plainly(obj.code, self.dialect))
+        return _plainly(obj.code, self.dialect)  # one of the plainer ways may still do
 
 
 def _plainly(code: Block, dialect: Dialect) -> Assembly:

@@ -6,6 +6,7 @@ makes one textual change there at a time, and runs the tests of the back end and
 of them fails. A change that nothing finds is a survivor: a test is missing.
 """
 
+# ruff: noqa: E501 (a mutation per line is easier to read)
 from __future__ import annotations
 
 import argparse
