@@ -77,11 +77,13 @@ def optimise(unit: Unit, runs: int = 200, run: Runner = just_run) -> None:
         run("fold", unit, lambda: fold_unit(unit))
         run("clean", unit, lambda: clean(unit))
 
+    drop_uncalled(unit)
     fold()
     for _ in range(ROUNDS):
         drop_uncalled(unit)
         if not run("inline", unit, lambda: inline_what_pays(unit, all_weights(unit), runs)):
             break
+        drop_uncalled(unit)
         fold()
     fold()
 

@@ -167,6 +167,7 @@ class _Optimizer:
             drop_uncalled(unit)
             if not self.setting.inlines or not inline_what_pays(unit, all_weights(unit), self.runs):
                 break
+            drop_uncalled(unit)
             stats.add(fold_unit(unit))
             clean(unit)
         stats.add(fold_unit(unit))

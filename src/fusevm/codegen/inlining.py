@@ -91,9 +91,13 @@ def inline_what_pays(unit: Unit, weights: dict[str, Weights], runs: int) -> bool
                 chosen[site.caller].add(site.call.id)
                 sizes[site.caller] += sizes[name]
                 budget -= 0 if alone else sizes[name]
-    for name in order:
-        if chosen[name]:
-            inline_calls(unit, unit.functions[name], chosen[name])
+    kept = {"", *recursive}
+    for name in reversed(order):  # callers first: what is inlined everywhere is not looked at itself
+        if name in kept:
+            function = unit.functions[name]
+            if chosen[name]:
+                inline_calls(unit, function, chosen)
+            kept.update(calls_of(function, unit))
     return any(chosen.values())
 
 

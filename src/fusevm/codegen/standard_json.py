@@ -8,6 +8,7 @@ functions have debug data; `ast` is left out.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -51,15 +52,33 @@ class Refused(Exception):
         self.errors = list(errors)
 
 
+MOST_DEPTH = 200
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKETS = re.compile(r"[][{}]")
+
+
 def compile_text(text: str | bytes) -> str:
     """Standard JSON to standard JSON; the same text for the same input."""
     try:
+        if _depth(text) > MOST_DEPTH:  # the decoder recurses on the machine's own stack
+            raise RecursionError
         request = json.loads(text)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "not text, or nested too deeply"
         return json.dumps({"errors": [entry("JSONError", f"parse error{where}: {reason}")]})
     return json.dumps(compile_request(request), sort_keys=True)
+
+
+def _depth(text: str | bytes) -> int:
+    """How deep brackets nest, those in strings left out."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def compile_request(request: object) -> Json:

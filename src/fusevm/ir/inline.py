@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 
 from fusevm.ir.functions import JUMP, LEAVE, Arc, End, Function, GraphBlock, Unit
 from fusevm.ir.values import CONST, PHI, Value
@@ -42,20 +42,35 @@ def _all_in(block: GraphBlock) -> Iterator[Value]:
         yield from arc.args
 
 
-def inline_calls(unit: Unit, function: Function, chosen: set[int]) -> None:
-    """Puts copies of the callees in the place of the calls with these numbers."""
+def inline_calls(unit: Unit, function: Function, chosen: Mapping[str, Set[int]]) -> None:
+    """Puts copies of the callees in the place of a function's calls, and of the calls within the copies.
+
+    `chosen` has the numbers of these calls by the function that makes them. Callees must be as they were when these
+    were chosen: callers come before callees, so that every copy is made once.
+    """
     numbers = Numbers(function)
     replaced: dict[int, Value] = {}
-    for block in function.blocks():
+    wanted = set(chosen[function.name])
+    work = function.blocks()
+    while work:
+        block = work.pop()
         for at in range(len(block.instructions) - 1, -1, -1):  # from the last to the first: what follows moves once
             call = block.instructions[at]
-            if call.op == "CALLFN" and call.id in chosen:
-                _inline(unit, block, at, numbers, replaced)
+            if call.op == "CALLFN" and call.id in wanted:
+                copies = _inline(unit, block, at, numbers, replaced)
+                inner = chosen[unit.callee(call).name]
+                for original, copy in copies.items():
+                    work.append(copy)
+                    pairs = zip(original.instructions, copy.instructions, strict=True)
+                    wanted.update(new.id for old, new in pairs if old.op == "CALLFN" and old.id in inner)
     if replaced:
         _replace(function, replaced)
 
 
-def _inline(unit: Unit, block: GraphBlock, at: int, numbers: Numbers, replaced: dict[int, Value]) -> None:
+def _inline(
+    unit: Unit, block: GraphBlock, at: int, numbers: Numbers, replaced: dict[int, Value]
+) -> dict[GraphBlock, GraphBlock]:
+    """The callee's blocks and their copies."""
     call = block.instructions[at]
     callee = unit.callee(call)
     after = numbers.new_block()
@@ -67,9 +82,10 @@ def _inline(unit: Unit, block: GraphBlock, at: int, numbers: Numbers, replaced: 
         else:
             value.block = after.start
             after.instructions.append(value)
-    entry = _copied(callee, after, numbers, call.args)
+    entry, copies = _copied(callee, after, numbers, call.args)
     del block.instructions[at:]
     block.end = End(JUMP, (), [Arc(entry)], where=call.where)
+    return copies
 
 
 def _replace(function: Function, new: dict[int, Value]) -> None:
@@ -91,7 +107,9 @@ def _replace(function: Function, new: dict[int, Value]) -> None:
             arc.args = list(swap(tuple(arc.args)))
 
 
-def _copied(callee: Function, after: GraphBlock, numbers: Numbers, args: tuple[Value, ...]) -> GraphBlock:
+def _copied(
+    callee: Function, after: GraphBlock, numbers: Numbers, args: tuple[Value, ...]
+) -> tuple[GraphBlock, dict[GraphBlock, GraphBlock]]:
     blocks = callee.blocks()
     made = {block: numbers.new_block() for block in blocks}
     values: dict[int, Value] = {}
@@ -125,7 +143,7 @@ def _copied(callee: Function, after: GraphBlock, numbers: Numbers, args: tuple[V
             arcs = [Arc(made[arc.target], [new(arg) for arg in arc.args]) for arc in block.end.arcs]
             copy.end = End(block.end.op, ended, arcs, block.end.cases, block.end.where)
     if not looped:
-        return made[callee.entry]
+        return made[callee.entry], made
     into = numbers.new_block()
     into.end = End(JUMP, (), [Arc(made[callee.entry], list(args))])
-    return into
+    return into, made
