@@ -122,7 +122,7 @@ def _used(block: GraphBlock, after: set[int]) -> set[int]:
 class CodeWriter:
     """Writes the code of all functions into one program."""
 
-    def __init__(self, unit: Unit, unseen: Effect, runs: int, beam: int = 6) -> None:
+    def __init__(self, unit: Unit, unseen: Effect, runs: int, beam: int) -> None:
         self.unit, self.unseen, self.runs, self.beam = unit, unseen, runs, beam
         self.program = StackProgram()
         self.functions: dict[str, int] = {}

@@ -10,7 +10,6 @@ from unittest.mock import patch
 
 from fusevm.codegen import assembling, backend, dispatch
 from fusevm.codegen.blocks import StackProgram
-from fusevm.codegen.stack_code import CodeWriter
 from fusevm.evm.assembler import push
 from fusevm.evm.forks import Fork
 from fusevm.ir.fold.functions import FunctionFolder
@@ -45,7 +44,7 @@ PASSES: dict[str, tuple[Change, ...]] = {
     "binary dispatch": ((backend, "lower_switches", partial(dispatch.lower_switches, linear=1 << 20)),),
     "sink": ((backend, "sink", _nothing),),
     "share constants": ((backend, "share_constants", _nothing),),
-    "beam": ((backend, "CodeWriter", partial(CodeWriter, beam=1)),),
+    "beam": ((backend, "write", partial(backend.write, beam=1)),),
     "peephole": ((backend, "peephole", _nothing),),
     "merge equal blocks": ((backend, "merge_equal_blocks", _never),),
     "merge tails": ((backend, "merge_tails", _nothing),),

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from fusevm.evm.bytecode import BasicBlock
 from fusevm.evm.forks import Fork
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.builder import Builder
 from fusevm.ir.functions import SymbolKind, Unit
 from fusevm.ir.recovery.words import Known, Label, NotUnderstood, Number, Param, Shifted, Word, WordStack
 from fusevm.ir.values import Value
 
-STACK_LIMIT = 1024
 _MASK = 0xFFFFFF  # bits that addresses are made of
 _HIGHEST_SHIFT = 224
 
