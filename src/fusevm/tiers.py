@@ -18,6 +18,7 @@ TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 TIERS = {
     "auto": "native where that is quicker, prepared for speed where that is worth it; else reference",
     "native": "fused handlers made by LLVM",
+    "regions": "native, all that regions can be made of compiled before it runs",
     "native-unfused": "native, one handler per opcode",
     "native-tiered": "native, fused where that is worth it: `auto` without its runs on the reference tier",
     "lockstep": "native, compared with the reference at every section",
@@ -26,6 +27,7 @@ TIERS = {
 _PLACES = {
     "quickest": ("fusevm.native.host.engine", "execute_quickest"),  # what "auto" means where LLVM can run
     "native": ("fusevm.native.host.engine", "execute"),
+    "regions": ("fusevm.native.host.engine", "execute_regions"),
     "native-unfused": ("fusevm.native.host.engine", "execute_unfused"),
     "native-tiered": ("fusevm.native.host.engine", "execute_tiered"),
     "lockstep": ("fusevm.native.host.lockstep", "execute"),

@@ -6,6 +6,8 @@ engine's key.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fusevm.evm.assembler import Source
 from fusevm.evm.opcodes import (
     ACCESS,
@@ -54,10 +56,19 @@ CONST, UNSPILL, SPILL, PHI = "CONST", "UNSPILL", "SPILL", "PHI"
 WORD = (1 << 256) - 1
 
 
+class FrameState(NamedTuple):
+    """What another tier needs to go on from here: the instruction's place, the words of the stack from the deepest that
+    the function looks at to the top, and the static gas that was charged for it and what follows it in its block."""
+
+    pc: int
+    words: tuple[Value, ...]
+    gas: int = 0
+
+
 class Value:
     """An instruction. Operands are in stack order, the top first."""
 
-    __slots__ = ("args", "block", "epoch", "gas", "id", "number", "op", "prev", "raw", "uses", "where")
+    __slots__ = ("args", "block", "epoch", "gas", "id", "number", "op", "prev", "raw", "state", "uses", "where")
 
     def __init__(self, op: str, args: tuple[Value, ...] = (), number: int = 0, id: int = -1, block: int = 0) -> None:  # noqa: A002
         self.op = op
@@ -71,6 +82,7 @@ class Value:
         self.raw = False  # its reach in memory is secured and its dynamic gas charged, by guards and sections before it
         self.uses = 0
         self.where: Source | None = None  # the place in the source that it was written for
+        self.state: FrameState | None = None  # in regions, for what may fail: the frame as it finds it
 
     @property
     def is_const(self) -> bool:

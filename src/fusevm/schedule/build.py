@@ -25,7 +25,7 @@ ASKING = frozenset(("SYNC", "PROBE", *OUTWARD))  # their operand is the pc, for 
 LIMB_MASK = (1 << 64) - 1
 NUMBER, WIDE, TARGET, PC, CONTROL = range(5)  # what stands behind a handler's address for one of its tokens
 OPERANDS = {"PUSH": NUMBER, "SECTION": NUMBER, "GASSECTION": NUMBER, "PUSHW": WIDE, "JUMP@": TARGET, "JUMPI@": TARGET}
-OPERANDS |= {COPY: NUMBER, SWAP: NUMBER}
+OPERANDS |= {COPY: NUMBER, SWAP: NUMBER, "COUNT": NUMBER}
 OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(CONTROLS, CONTROL)
 
 
@@ -61,7 +61,8 @@ class Schedule:
     """What native code runs, and where its jumps may land."""
 
     __slots__ = (
-        "base", "code", "code_base", "entry", "fused_loops", "jumps", "jumps_base", "kinds", "plain", "units", "words",
+        "base", "code", "code_base", "entry", "fused_loops", "held", "jumps", "jumps_base", "kinds", "plain", "twin", "units",
+        "words",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +75,8 @@ class Schedule:
         self.units = units
         self.fused_loops = False  # whether there are any; known together with the units
         self.plain = False  # made in a hurry: one handler an opcode
+        self.held: object = None  # what must live as long as it does
+        self.twin = 0  # from this word on comes all of it once more, without regions; 0: there are none
         self.base = words.buffer_info()[0]
         self.entry = self.base + 16
         self.jumps_base = jumps.buffer_info()[0]
@@ -112,19 +115,29 @@ class Handlers:
 
 
 def build_schedule(
-    code: bytes, fork: Fork, handlers: Handlers, *, keep_units: bool = False, probes: bool = False, loops: bool = True
+    code: bytes,
+    fork: Fork,
+    handlers: Handlers,
+    *,
+    keep_units: bool = False,
+    probes: bool = False,
+    loops: bool = True,
+    counts: bool = False,
 ) -> Schedule:
-    """Lays out the schedule. `keep_units` remembers what stands where; `probes` stops at every section's start.
+    """Lays out the schedule. `keep_units` remembers what stands where; `probes` stops at every section's start, and
+    `counts` counts there.
 
     A fused loop has no sections to stop at, so there are none beside probes.
     """
     dests = jumpdests(code)
-    sections = threaded(sections_of(code, fork, handlers.native, dests), dests)
-    if loops and handlers.loops and not probes:
+    sections = sections_of(code, fork, handlers.native, dests)
+    if not counts:  # what is jumped over is not counted
+        sections = threaded(sections, dests)
+    if loops and handlers.loops and not (probes or counts):
         layout = with_loops(sections, dests, len(code))
     else:
         layout = Layout(sections, {}, [], [])
-    writer = _Writer(code, dests, handlers, layout, keep_units=keep_units, probes=probes)
+    writer = _Writer(code, dests, handlers, layout, keep_units=keep_units, probes=probes, counts=counts)
     writer.write()
     writer.resolve()
     return writer.schedule()
@@ -142,6 +155,7 @@ class _Writer:
         *,
         keep_units: bool,
         probes: bool,
+        counts: bool,
     ) -> None:
         self.code = code
         self.dests = dests
@@ -149,6 +163,7 @@ class _Writer:
         self.layout = layout
         self.keep_units = keep_units
         self.probes = probes
+        self.counts = counts
         self.words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
         self.jumps = array("I", bytes(4 * (len(code) + 1)))
         self.fixups: list[tuple[int, Token]] = []  # words that are places, and the jumps they belong to
@@ -159,7 +174,7 @@ class _Writer:
     def write(self) -> None:
         """Every section. Hostile code has one per byte, so nothing is called that is not needed for each."""
         words, jumps, dests, labels = self.words, self.jumps, self.dests, self.layout.labels
-        at_once = not (self.keep_units or self.probes) and ("SECTION", "JUMP@") in self.handlers.addresses
+        at_once = not (self.keep_units or self.probes or self.counts) and ("SECTION", "JUMP@") in self.handlers.addresses
         numbered = enumerate(self.layout.sections)
         for index, section in numbered:
             if at_once and section.row > 1 and (alike := _alike(self.layout, index)) > 1:
@@ -188,6 +203,8 @@ class _Writer:
         words, trie, tokens = self.words, self.handlers.trie, with_header(section)
         if self.probes:
             tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
+        if self.counts:
+            tokens = [Token("COUNT", 0, section.pc, 0), *tokens]
         at, count = 0, len(tokens)
         stops = fewest(tokens, trie) if section.needs == PAID else ()  # what loops run is worth a longer look
         while at < count:

@@ -17,6 +17,7 @@ from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold import stores
 from fusevm.ir.fold.engine import Folder, fuel_for
 from fusevm.ir.fold.facts import BITS, KnownState
+from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, SWITCH, Arc, End, Function, GraphBlock, Unit
 from fusevm.ir.ranges import ANYTHING, SIZE, TOP, Range, assumed, bits_of, decided, range_of
@@ -108,8 +109,10 @@ class FunctionFolder(Folder):
         effects: dict[str, Summary],
         keeps_growth: bool,
         reached: frozenset[int] = frozenset(),
+        mode: Mode = Mode.OPTIMISATION,
+        stages: Stage = EVERYTHING,
     ) -> None:
-        super().__init__(unit.fork, Mode.OPTIMISATION, keeps_growth=keeps_growth)
+        super().__init__(unit.fork, mode, stages, keeps_growth=keeps_growth)
         self.unit, self.function, self.effects = unit, function, effects
         self.order = function.blocks()
         graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}

@@ -81,7 +81,7 @@ def _found_with(
     blocks: dict[int, BasicBlock], dests: frozenset[int], fork: Fork, recursive: frozenset[int]
 ) -> tuple[Finder, dict[int, int]]:
     """All PUSHes of a jump target may be of addresses at first, then only those that were jumped to."""
-    labels = _candidates(blocks, dests)
+    labels = candidates(blocks, dests)
     for _ in range(ROUNDS):
         finder = Finder(blocks, dests, Reading(fork, labels, unfilled(blocks)), recursive)
         finder.run()
@@ -91,7 +91,7 @@ def _found_with(
     return finder, labels
 
 
-def _candidates(blocks: dict[int, BasicBlock], dests: frozenset[int]) -> dict[int, int]:
+def candidates(blocks: dict[int, BasicBlock], dests: frozenset[int]) -> dict[int, int]:
     """PUSHes of a jump target, and those right before a jump, wherever they lead."""
     found: dict[int, int] = {}
     for block in blocks.values():

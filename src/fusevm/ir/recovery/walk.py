@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fusevm.evm.bytecode import BasicBlock
+from fusevm.evm.bytecode import BasicBlock, Instruction
 from fusevm.evm.forks import Fork
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.words import INTEGER_MEANINGS
@@ -36,6 +36,7 @@ class Reading:
     builder: Builder = field(default_factory=Builder)
     unit: Unit = field(default_factory=Unit)
     is_main: bool = False
+    moves: bool = True  # whether the code may be laid out anew, so that PC means nothing
     escaped: set[int] = field(default_factory=set)  # PUSHes whose address is used as a number
 
     def number(self, word: Word) -> Value:
@@ -50,6 +51,9 @@ class Reading:
             return self.builder.const(word.known.number)
         assert word.value is not None
         return word.value
+
+    def before(self, instruction: Instruction, stack: WordStack) -> None:
+        """An instruction that does more than arrange the stack comes next."""
 
     def named(self, stack: WordStack) -> WordStack:
         """The stack, each word with something that stands for its value."""
@@ -74,8 +78,11 @@ def walk(block: BasicBlock, stack: WordStack, how: Reading) -> Leaving:
             stack.reach(op.pops)
             stack.words[-1], stack.words[-op.pops] = stack.words[-op.pops], stack.words[-1]
         elif op.name == "PC":
-            raise NotUnderstood("PC reads the place of its own code", instruction.pc)
+            if how.moves:
+                raise NotUnderstood("PC reads the place of its own code", instruction.pc)
+            stack.push(Word(Number(instruction.pc), how.builder.const(instruction.pc)))
         elif op.name not in ("POP", "JUMPDEST"):
+            how.before(instruction, stack)
             args = [stack.pop() for _ in range(op.pops)]
             if op.name in ("JUMP", "JUMPI"):
                 return Leaving(op.name, args[0], tuple(args[1:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from functools import cache
+from functools import cache, cached_property
 
 from llvmlite import ir
 
@@ -15,11 +15,12 @@ from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit import handlers as made
-from fusevm.native.emit.jit import Loaded, object_code
+from fusevm.native.emit.jit import Loaded, link, object_code
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
 from fusevm.native.runtime import calls, outside, plain, relocation, storage
+from fusevm.native.runtime.linked import LINKED
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences
 from fusevm.schedule.loops.sequences import loop_sequences
@@ -59,6 +60,9 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     for function in EXPORTED:
         assert isinstance(function, Native)
         function.define(module)
+    for function in LINKED:
+        assert isinstance(function, Native)
+        function.define(module).linkage = ""
     _define_enter(module)
     return module
 
@@ -99,6 +103,13 @@ class Library:
         self.put_nonce = exported(outside.put_nonce)
         self.relocate = exported(relocation.relocate)
         self.write_block = exported(plain.write_block)
+
+    @cached_property
+    def links(self) -> None:
+        """Once asked for, code that is loaded finds the functions of the runtime by name."""
+        for function in LINKED:
+            assert isinstance(function, Native)
+            link(function.symbol, self.loaded.address(function.symbol))
 
 
 @cache

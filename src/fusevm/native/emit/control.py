@@ -32,6 +32,14 @@ def section(handler: Handler) -> None:
     _take(handler, cost)
 
 
+def count(handler: Handler) -> None:
+    """Counts how often control comes here, in the schedule itself."""
+    place = handler.build.gep(handler.ip, [ir.Constant(I64, 8 * handler.operand)], source_etype=I8)
+    handler.operand += 1
+    counted = handler.build.add(handler.build.load(place, typ=I64, align=8), ir.Constant(I64, 1))
+    handler.build.store(counted, place, align=8)
+
+
 def gas_section(handler: Handler) -> None:
     _take(handler, handler.next_operand(I64))
 
@@ -151,6 +159,7 @@ def _fail(handler: Handler, status: int) -> None:
 CONTROL: dict[str, Opcode] = {
     "SECTION": section,
     "GASSECTION": gas_section,
+    "COUNT": count,
     "JUMP@": jump_static,
     "JUMPI@": jumpi_static,
     "BACKWARD_LOOP_ENTRY": loop_entry,

@@ -76,3 +76,8 @@ class Loaded:
         if not isinstance(function, Native) or not function.export:
             raise TypeError(f"{function!r} is not exported: mark it with @exported")
         return prototype_of(function)(self.address(function.symbol))
+
+
+def link(name: str, address: int) -> None:
+    """Object code that is loaded from now on may use the name."""
+    llvm.add_symbol(name, address)

@@ -178,7 +178,7 @@ class Handler:
                     self.build.position_at_start(entry)
                     self.before[name] = self.field(name)
             self.set_field(name, self.before[name])
-        self.build.ret(self.build.call(_status_of(self.module), [why]))
+        self.build.ret(self.build.call(status_of(self.module), [why]))
 
     def remember_entry(self) -> None:
         """Registers as they were when this handler began: where a failed sequence can be replayed from."""
@@ -191,7 +191,7 @@ class Handler:
 Opcode = Callable[[Handler], None]  # what derives the code of an opcode
 
 
-def _status_of(module: ir.Module) -> ir.Function:
+def status_of(module: ir.Module) -> ir.Function:
     """From a runtime function's failure to a status."""
     found = module.globals.get("status_of")
     if found is not None:

@@ -25,6 +25,7 @@ from fusevm.schedule.build import Handlers, Schedule, Unit, address_of, build_sc
 
 if TYPE_CHECKING:
     from fusevm.native.emit.build import Library
+    from fusevm.native.host.regions import Regions
 
 PREPARING = 0.6e-6  # seconds a byte: half of what a fused schedule takes, for it will be the better one from then on
 FUSED_MOST = 1 << 17  # bytes of code; what is longer runs on a plain schedule: fusing it would take 0.2 s or more
@@ -61,7 +62,8 @@ class Codes:
     """Schedules and what follows from them. Native frames and accounts hold addresses into these."""
 
     def __init__(
-        self, tables: Tables, native: Library, store: ScheduleStore, handlers: Handlers, *, probes: bool, tiered: bool
+        self, tables: Tables, native: Library, store: ScheduleStore, handlers: Handlers, *, probes: bool, tiered: bool,
+        regions: Regions | None = None,
     ) -> None:
         self._tables = tables
         self._native = native
@@ -69,6 +71,7 @@ class Codes:
         self.handlers = handlers
         self._plain = PlainScheduler(native.write_block, handlers, tables)
         self._probes = probes
+        self._regions = regions  # where they are wanted at once
         self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
         self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
@@ -135,6 +138,8 @@ class Codes:
         fork = self.fork
         if self._probes:
             return build_schedule(code, fork, self.handlers, probes=True)
+        if self._regions is not None:
+            return self._regions.schedule(code, fork, self.handlers)
         worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
         if worth and self._may_fuse(code):
             self._fused += len(code)

@@ -44,6 +44,16 @@ def diagnose(
             twin.stack.append(1)  # a condition that held
     elif unit.tokens[0].name not in ("SECTION", "GASSECTION"):  # the section's gas was taken: give back what is ahead
         twin.gas += _gas_ahead(frame, unit, schedule)
+    return _replayed(frame, twin, halt)
+
+
+def diagnose_region(frame: Frame, view: NativeFrame, halt: ExceptionalHalt, state: State) -> ExceptionalHalt:
+    """As `diagnose`, for a region: it leaves the frame as the instruction found it that failed, gas included."""
+    frame.pc = view.pc + 1
+    return _replayed(frame, _twin(frame, view, view.pc, state), halt)
+
+
+def _replayed(frame: Frame, twin: Frame, halt: ExceptionalHalt) -> ExceptionalHalt:
     table = table_of(frame.context.fork)
     try:
         while (called := run(twin, table)) is not twin:  # a block's bounds are checked before the calls in it

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome, Status
@@ -42,6 +43,9 @@ from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 from fusevm.schedule.build import Handlers, address_of
 
+if TYPE_CHECKING:
+    from fusevm.native.host.regions import Regions
+
 SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
 
 Probe = Callable[[int, NativeFrame], None]  # depth and native frame
@@ -65,10 +69,11 @@ class NativeEngine:
         caps: Caps | None = None,
         probes: bool = False,
         tiered: bool = False,
+        regions: Regions | None = None,
     ) -> None:
         self.native = native
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
-        self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered)
+        self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered, regions=regions)
         self.world = NativeWorld(tables, native)
         self._questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
@@ -462,3 +467,23 @@ def execute_unfused(message: Message, state: State, context: Context, hooks: Hoo
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
     return engine(fuse=False).execute(message, state, context)
+
+
+def execute_regions(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
+    """As `execute`, all code that regions can be made of compiled before it runs: for tests and measurements."""
+    if hooks is not None:
+        return execute_reference(message, state, context, hooks)
+    return region_engine().execute_surely(message, state, context)
+
+
+def region_engine() -> NativeEngine:
+    from fusevm.native.host.regions import Regions
+
+    found: NativeEngine | None = getattr(_engines, "regions", None)
+    if found is None or found.busy:
+        native = library()
+        made = NativeEngine(native, native.handlers, regions=Regions(native))
+        if found is None:
+            _engines.regions = made
+        return made
+    return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from fusevm.chain.state import State
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.native.host.codes import Codes
-from fusevm.native.host.diagnosis import diagnose, is_evident, read_off, unit_index
+from fusevm.native.host.diagnosis import diagnose, diagnose_region, is_evident, read_off, unit_index
 from fusevm.native.host.replay import ReplayState
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.world import NativeWorld
@@ -43,20 +46,26 @@ class Halts:
         """The halt of a call's first frame, with reason and place; of others nobody can see them."""
         if frame.message.depth:
             return halt
+        if not view.ip:
+            return self._replayed(frame, lambda state: diagnose_region(frame, view, halt, state))
         unit = self.place(frame, view, behind)
         if unit is None:
             return halt
-        schedule, state = self._codes.schedule_with(frame.message.code, view.jumps), frame.state
+        schedule = self._codes.schedule_with(frame.message.code, view.jumps)
         if schedule.fused_loops:
             self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
         if is_evident(frame, unit):
             return read_off(frame, view, unit, halt)
+        return self._replayed(frame, lambda state: diagnose(frame, view, unit, schedule, halt, state))
+
+    def _replayed(self, frame: Frame, tell: Callable[[State], ExceptionalHalt]) -> ExceptionalHalt:
+        state = frame.state
         self._world.learn()
         mark, ledger = state.mark(), state.ledger
         state.ledger = None  # what the replay does is undone by the state's own journal
         try:
-            return diagnose(frame, view, unit, schedule, halt, ReplayState(state, self._world.slot_at))
+            return tell(ReplayState(state, self._world.slot_at))
         finally:
             state.revert(mark)
             state.ledger = ledger
@@ -65,6 +74,8 @@ class Halts:
         """What stands in the schedule where a frame came back, or so many words before."""
         at = (view.ip - view.schedule) // 8 - behind
         schedule = self._codes.schedule_with(frame.message.code, view.jumps)
+        if schedule.twin and at >= schedule.twin:
+            at -= schedule.twin
         units = self._codes.units(schedule, at)
         index = unit_index(units, at)
         return units[index] if index < len(units) and units[index].at == at else None

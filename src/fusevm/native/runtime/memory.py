@@ -119,6 +119,13 @@ def hash_memory(frame: NativeFrame, gas: u64, offset: u256, size: u256, out: ptr
 
 
 @native
+def hash_paid(frame: NativeFrame, gas: u64, start: u64, length: u64, out: ptr) -> u64:
+    """KECCAK256 of memory that is there, its gas paid."""
+    store(out, 0, keccak256_word(frame.memory + start, length))
+    return hasten(frame, gas, words_of(length))
+
+
+@native
 def copy_padded(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256, source: ptr, available: u64) -> u64:
     """CALLDATACOPY and CODECOPY: zeros past the source's end."""
     length = clamp(size)

@@ -1,0 +1,164 @@
+"""A region's function while it is emitted: its values, its gas, the stack in memory, and the ways out.
+
+A function takes the frame, the stack's top and the gas, and gives back the gas that is left. Its arguments lie on the
+stack, where it leaves its results; slot 0 is the first above the top as it was entered. A negative answer means that
+the frame goes on elsewhere (LEFT) or failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from fusevm.evm.words import meanings_in
+from fusevm.ir.functions import Function
+from fusevm.ir.ranges import ANYTHING, Range
+from fusevm.ir.regions.build import Shape
+from fusevm.ir.values import CONST, FrameState, Value
+from fusevm.native.emit.llvm_words import LlvmWords, V
+from fusevm.native.emit.state import I8, I64, I256, status_of
+from fusevm.native.lang import PTR, Native, Struct
+from fusevm.native.layout import WORD, Engine, NativeFrame
+
+REGION = ir.FunctionType(I64, [PTR, PTR, I64])  # frame, sp, gas -> gas, or less than zero
+LEFT = -1  # the frame goes on in the schedule, at frame.ip; less than that: ~1 - status
+NARROW = (1 << 64) - 1
+
+Places = dict[int, int]  # the word of the schedule at which each section begins, by pc
+
+
+class FunctionState:
+    def __init__(
+        self, module: ir.Module, llvm: ir.Function, function: Function, shape: Shape, ranges: dict[int, Range], places: Places
+    ) -> None:
+        self.module, self.llvm, self.function, self.shape = module, llvm, function, shape
+        self.ranges, self.places = ranges, places
+        self.frame, self.sp, gas = llvm.args
+        self.build = ir.IRBuilder(llvm.append_basic_block("entry"))
+        self.words = LlvmWords(self.build, module)
+        self.meanings = meanings_in(self.words)
+        self.values: dict[int, V] = {}
+        self.own: dict[int, int] = {}  # parameters, and the slots they came in
+        self.untouched = 0  # slots below this are never written
+        self._gas = self.build.alloca(I64)
+        self.build.store(gas, self._gas)
+        self.memory = self.field("memory", PTR)
+        self._scratch: ir.Value = None
+
+    # -- values
+
+    def value(self, value: Value) -> V:
+        return self.words.const(value.number) if value.op == CONST else self.values[value.id]
+
+    def word(self, value: Value) -> ir.Value:
+        return self.value(value).value
+
+    def bind(self, value: Value, found: V | ir.Value) -> None:
+        """What is known to be short is cut, so that LLVM computes no more of it."""
+        word = found if isinstance(found, V) else V(self.words, found)
+        if word.known is None and self.range(value).high <= NARROW:
+            word = V(self.words, self.build.zext(self.build.trunc(word.value, I64), I256))
+        self.values[value.id] = word
+
+    def range(self, value: Value) -> Range:
+        return Range(value.number, value.number) if value.op == CONST else self.ranges.get(value.id, ANYTHING)
+
+    def limb(self, value: Value) -> ir.Value:
+        """The lowest 64 bits."""
+        if value.op == CONST:
+            return ir.Constant(I64, value.number & NARROW)
+        return self.build.trunc(self.word(value), I64)
+
+    # -- the frame
+
+    def at(self, base: ir.Value, offset: int) -> ir.Value:
+        return self.build.gep(base, [ir.Constant(I64, offset)], source_etype=I8)
+
+    def _place(self, struct: type[Struct], base: ir.Value, name: str) -> ir.Value:
+        return self.at(base, struct.offset(name))
+
+    def field(self, name: str, kind: ir.Type = I64) -> ir.Value:
+        return self.build.load(self._place(NativeFrame, self.frame, name), typ=kind, align=8)
+
+    def set_field(self, name: str, value: ir.Value) -> None:
+        self.build.store(value, self._place(NativeFrame, self.frame, name), align=8)
+
+    def engine_field(self, name: str, kind: ir.Type = I64) -> ir.Value:
+        return self.build.load(self._place(Engine, self.field("engine", PTR), name), typ=kind, align=8)
+
+    @property
+    def gas(self) -> ir.Value:
+        return self.build.load(self._gas, typ=I64)
+
+    @gas.setter
+    def gas(self, gas: ir.Value) -> None:
+        self.build.store(gas, self._gas)
+
+    def slot(self, number: int) -> ir.Value:
+        return self.at(self.sp, WORD * number)
+
+    def store_words(self, words: tuple[Value, ...]) -> None:
+        """Writes the stack back, from the deepest word the function knows upwards, but for those that lie there."""
+        for number, word in enumerate(words, -self.shape.taken):
+            if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST:
+                self.build.store(self.word(word), self.slot(number), align=8)
+
+    def height(self, words: tuple[Value, ...]) -> int:
+        return len(words) - self.shape.taken
+
+    # -- ways out
+
+    def branch_off(self, condition: ir.Value, name: str) -> Callable[[], None]:
+        """Begins a block that is seldom come to; what is returned goes back to where the rest goes on."""
+        cold, following = self.llvm.append_basic_block(name), self.llvm.append_basic_block("on")
+        self.build.cbranch(condition, cold, following).set_weights([1, 2000])
+        self.build.position_at_end(cold)
+        return lambda: self.build.position_at_end(following)
+
+    def leave_to(self, pc: int, words: tuple[Value, ...]) -> None:
+        """The schedule goes on there, behind its patched words, so that it does not come straight back."""
+        self.store_words(words)
+        self.go_to(pc, self.height(words))
+
+    def go_to(self, pc: int, height: int) -> None:
+        self.set_field("ip", self.at(self.field("schedule", PTR), 8 * self.places[pc]))
+        self.set_field("sp", self.slot(height))
+        self.set_field("gas", self.gas)
+        self.build.ret(ir.Constant(I64, LEFT))
+
+    def fail(self, state: FrameState, why: ir.Value) -> None:
+        """An exceptional halt, with all that tells why: the frame as the instruction found it."""
+        self.store_words(state.words)
+        self.set_field("ip", ir.Constant(PTR, None))
+        self.set_field("pc", ir.Constant(I64, state.pc))
+        self.set_field("sp", self.slot(self.height(state.words)))
+        self.set_field("gas", self.build.add(self.gas, ir.Constant(I64, state.gas)))
+        self.build.ret(self.build.sub(ir.Constant(I64, LEFT - 1), why))
+
+    def charged(self, gas: ir.Value, state: FrameState | None) -> None:
+        """Goes on with the gas a runtime function left, or fails as it says."""
+        assert state is not None
+        back = self.branch_off(self.build.icmp_signed("<", gas, ir.Constant(I64, 0)), "bad")
+        self.fail(state, self.build.call(status_of(self.module), [gas]))
+        back()
+        self.gas = gas
+
+    # -- functions of the runtime
+
+    def call(self, function: Callable[..., int | None], *arguments: ir.Value) -> ir.Value:
+        assert isinstance(function, Native)
+        return self.build.call(function.define(self.module), list(arguments))
+
+    def scratch(self) -> ir.Value:
+        if self._scratch is None:
+            with self.build.goto_entry_block():
+                self.build.position_at_start(self.build.block)
+                self._scratch = self.build.alloca(I256)
+        return self._scratch
+
+    def answering(self, value: Value, function: Callable[..., int], *arguments: ir.Value) -> None:
+        """Calls a runtime function that charges gas and answers one word."""
+        scratch = self.scratch()
+        self.charged(self.call(function, self.frame, self.gas, *arguments, scratch), value.state)
+        self.bind(value, self.build.load(scratch, typ=I256, align=8))

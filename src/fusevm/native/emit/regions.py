@@ -1,0 +1,281 @@
+"""Regions: hot functions and loops as native functions, made from folded functions and entered from the schedule.
+
+Each entry has a handler, which stands in the schedule in place of the one that was there. The schedule has a second copy
+of itself behind it, which is never patched: what leaves a region goes on there, and comes back into patched code by the
+next jump. So a region can be left anywhere without coming straight back to where it could not go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from fusevm.analysis.graphs import DominatorTree
+from fusevm.evm.limits import STACK_LIMIT
+from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, GraphBlock
+from fusevm.ir.ranges import Range
+from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
+from fusevm.ir.values import FrameState, Value
+from fusevm.native.emit.region_ops import SPENDS, emit
+from fusevm.native.emit.region_state import LEFT, REGION, FunctionState, Places
+from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I32, I64, I256
+from fusevm.native.lang import PTR, Callee, Native
+from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame, Status
+from fusevm.native.runtime.linked import LINKED
+
+LINKAGE = "internal"
+
+
+def handler_name(pc: int) -> str:
+    return f"region_{pc:x}"
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where regions are left to: the schedule's words, and how many there are before they come a second time."""
+
+    places: Places
+    words: int
+
+
+class RegionEmitter:
+    def __init__(self, region: RegionUnit, ranges: dict[str, dict[int, Range]], layout: Layout) -> None:
+        self.region, self.ranges, self.layout = region, ranges, layout
+        self.module = ir.Module("regions")
+        for function in LINKED:
+            assert isinstance(function, Native)
+            function.declare(self.module)
+        self.functions: dict[str, ir.Function] = {}
+
+    def run(self) -> ir.Module:
+        unit = self.region.unit
+        for name in unit.functions:
+            llvm = self.functions[name] = ir.Function(self.module, REGION, name)
+            llvm.linkage = LINKAGE
+            llvm.attributes.add("nounwind")
+        behind = {pc: self.layout.words + at for pc, at in self.layout.places.items()}
+        for name, function in unit.functions.items():
+            shape = self.region.shapes[name]
+            state = FunctionState(self.module, self.functions[name], function, shape, self.ranges[name], behind)
+            FunctionEmitter(self, state).run()
+        for pc, name in self.region.entries.items():
+            self.handler(pc, name)
+        return self.module
+
+    def handler(self, pc: int, name: str) -> None:
+        """From the schedule into a function and back."""
+        function = ir.Function(self.module, HANDLER, handler_name(pc))
+        function.calling_convention = CONVENTION
+        function.attributes.add("nounwind")
+        build = ir.IRBuilder(function.append_basic_block("entry"))
+        ip, sp, gas, frame = function.args
+        shape = self.region.shapes[name]
+
+        def at(base: ir.Value, offset: int) -> ir.Value:
+            return build.gep(base, [ir.Constant(I64, offset)], source_etype=I8)
+
+        def field(name: str, kind: ir.Type) -> ir.Value:
+            return build.load(at(frame, NativeFrame.offset(name)), typ=kind, align=8)
+
+        def go_on(ip: ir.Value, sp: ir.Value, gas: ir.Value) -> None:
+            target = Callee(build.load(ip, typ=PTR, align=8), HANDLER)
+            build.ret(build.call(target, [at(ip, 8), sp, gas, frame], cconv=CONVENTION, tail="musttail"))
+
+        def unless(condition: ir.Value) -> None:
+            following = function.append_basic_block("on")
+            build.cbranch(condition, original, following).set_weights([1, 2000])
+            build.position_at_end(following)
+
+        original = function.append_basic_block("original")
+        low = build.and_(build.ptrtoint(sp, I64), ir.Constant(I64, STACK_ALIGN - 1))
+        above = build.sub(build.lshr(low, ir.Constant(I64, 5)), ir.Constant(I64, shape.taken))
+        unless(build.icmp_unsigned(">", above, ir.Constant(I64, max(STACK_LIMIT - shape.taken, 0))))
+        if shape.returns:
+            back = build.load(at(sp, -WORD * shape.place), typ=I256, align=8)
+            unless(build.icmp_unsigned(">=", back, build.zext(field("code_size", I64), I256)))
+            entry = build.gep(field("jumps", PTR), [build.shl(build.trunc(back, I64), ir.Constant(I64, 2))], source_etype=I8)
+            number = build.zext(build.load(entry, typ=I32, align=4), I64)
+            unless(build.icmp_unsigned("<", number, ir.Constant(I64, 2)))
+        left = build.call(self.functions[name], [frame, sp, gas])
+        out, done = function.append_basic_block("out"), function.append_basic_block("done")
+        build.cbranch(build.icmp_signed("<", left, ir.Constant(I64, 0)), out, done)
+        build.position_at_end(done)
+        if shape.returns:
+            place = build.gep(field("schedule", PTR), [build.shl(number, ir.Constant(I64, 3))], source_etype=I8)
+            go_on(place, at(sp, WORD * (shape.left - shape.taken)), left)
+        else:
+            build.unreachable()
+        build.position_at_end(out)
+        on, failed = function.append_basic_block("on"), function.append_basic_block("failed")
+        build.cbranch(build.icmp_signed("==", left, ir.Constant(I64, LEFT)), on, failed)
+        build.position_at_end(on)
+        go_on(field("ip", PTR), field("sp", PTR), field("gas", I64))
+        build.position_at_end(failed)
+        build.ret(build.sub(ir.Constant(I64, LEFT - 1), left))
+        build.position_at_end(original)
+        go_on(at(ip, 8 * (self.layout.words - 1)), sp, gas)
+
+
+class FunctionEmitter:
+    def __init__(self, emitter: RegionEmitter, state: FunctionState) -> None:
+        self.emitter, self.state, self.build = emitter, state, state.build
+        self.function, self.shape = state.function, state.shape
+        self.order = self.function.blocks()
+        self.starts = {block.start: state.llvm.append_basic_block(f"b{block.start}") for block in self.order}
+        self.ends: dict[int, ir.Block] = {}
+        self.phis: dict[int, list[ir.PhiInstr]] = {}
+        self.checks, self.ahead = self._checks()
+
+    def run(self) -> None:
+        state = self.state
+        state.untouched = self._untouched()
+        entry, *others = self.order
+        self._enter(entry)
+        for block in others:
+            self._begin(block)
+        for block in self.order:
+            self._block(block)
+        for block in self.order:
+            for arc in block.end.arcs:
+                for phi, arg in zip(self.phis[arc.target.start], arc.args, strict=True):
+                    phi.add_incoming(state.word(arg), self.ends[block.start])
+
+    def _untouched(self) -> int:
+        """Slots below this one are not written by calls and logs."""
+        lowest = 0
+        for block in self.order:
+            for value in block.instructions:
+                if value.op == "CALLFN" or value.op.startswith("LOG"):
+                    assert value.state is not None
+                    lowest = min(lowest, self.state.height(value.state.words) - len(value.args))
+        return lowest
+
+    # -- gas ----------------------------------------------------------------------------------------------------------
+
+    def _checks(self) -> tuple[set[int], dict[int, int]]:
+        """Blocks that look whether there is gas enough, and for how much: up to where the next ones look."""
+        graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
+        tree = DominatorTree(graph, self.function.entry.start)
+        position = {block.start: number for number, block in enumerate(self.order)}
+        assert tree is not None
+        checks: set[int] = set()
+        for block in self.order:
+            spends = block.end.op == JUMP and block is self.function.entry
+            spends = spends or any(value.op in SPENDS for value in block.instructions)
+            for target in block.targets:
+                if spends or position[target.start] <= position[block.start]:
+                    checks.add(target.start)
+        moved = self._past_ways(checks)
+        ahead: dict[int, int] = {}
+        for block in reversed(self.order):
+            further = [ahead[to.start] for to in block.targets if to.start not in moved and to.start in ahead]
+            ahead[block.start] = block.gas + max(further, default=0)
+        return moved, ahead
+
+    def _past_ways(self, checks: set[int]) -> set[int]:
+        """A block that stands nowhere in the code cannot be left at: what follows it looks."""
+        blocks = {block.start: block for block in self.order}
+        found: set[int] = set()
+        work, seen = list(checks), set()
+        while work:
+            start = work.pop()
+            if start in seen:
+                continue
+            seen.add(start)
+            block = blocks[start]
+            assert isinstance(block, RegionBlock)
+            if block.state is not None:
+                found.add(start)
+            else:
+                work += [target.start for target in block.targets]
+        return found
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
+
+    def _enter(self, entry: GraphBlock) -> None:
+        state, build = self.state, self.build
+        low = build.and_(build.ptrtoint(state.sp, I64), ir.Constant(I64, STACK_ALIGN - 1))
+        most = STACK_LIMIT - self.shape.rises
+        high = build.icmp_unsigned(">", low, ir.Constant(I64, WORD * most)) if most >= 0 else ir.Constant(ir.IntType(1), 1)
+        back = state.branch_off(high, "high")
+        state.go_to(self.shape.entry, 0)
+        back()
+        for depth, param in enumerate(entry.params, 1):
+            state.own[param.id] = -depth
+            state.bind(param, build.load(state.slot(-depth), typ=I256, align=8))
+        self.phis[entry.start] = []
+        build.branch(self.starts[entry.start])
+
+    def _begin(self, block: GraphBlock) -> None:
+        self.build.position_at_end(self.starts[block.start])
+        phis = self.phis[block.start] = [self.build.phi(I256) for _ in block.params]
+        for param, phi in zip(block.params, phis, strict=True):
+            self.state.bind(param, phi)
+
+    def _block(self, block: GraphBlock) -> None:
+        state, build = self.state, self.build
+        assert isinstance(block, RegionBlock)
+        build.position_at_end(self.starts[block.start])
+        if block.start in self.checks:
+            assert block.state is not None
+            short = build.icmp_signed("<", state.gas, ir.Constant(I64, self.ahead[block.start]))
+            back = state.branch_off(short, "short")
+            state.leave_to(block.pc, block.state.words)
+            back()
+        if block.gas:
+            state.gas = build.sub(state.gas, ir.Constant(I64, block.gas))
+        for value in block.instructions:
+            if value.op == "CALLFN":
+                self._call(value)
+            elif value.op == "RESULT":
+                self._result(value)
+            else:
+                emit(state, value)
+        self._end(block)
+        self.ends[block.start] = build.block
+
+    def _end(self, block: GraphBlock) -> None:
+        state, build, end = self.state, self.build, block.end
+        if end.op == JUMP:
+            build.branch(self.starts[end.arcs[0].target.start])
+        elif end.op == BRANCH:
+            truth = build.icmp_unsigned("!=", state.word(end.args[0]), ir.Constant(I256, 0))
+            build.cbranch(truth, *[self.starts[arc.target.start] for arc in end.arcs])
+        elif end.op == EXIT:
+            state.leave_to(end.cases[0], end.args)
+        elif end.op == LEAVE:
+            state.store_words(end.args)
+            build.ret(state.gas)
+        elif end.op == FAIL:
+            state.fail(FrameState(end.cases[0], end.args, end.cases[1]), ir.Constant(I64, Status.OUT_OF_GAS))
+        else:
+            assert end.op == NEVER, (end.op, end.args, block.pc)
+            build.unreachable()
+
+    def _call(self, value: Value) -> None:
+        """Arguments go to where the callee looks for them; what it leaves early, leaves all who called it."""
+        state, build = self.state, self.build
+        assert value.state is not None
+        words, height = value.state.words, state.height(value.state.words)
+        for number, arg in enumerate(value.args, 1):
+            build.store(state.word(arg), state.slot(height - number), align=8)
+        callee = self.emitter.functions[self.emitter.region.unit.names[value.number]]
+        left = build.call(callee, [state.frame, state.slot(height), state.gas])
+        back = state.branch_off(build.icmp_signed("<", left, ir.Constant(I64, 0)), "unwind")
+        state.store_words(words[: len(words) - len(value.args)])
+        build.ret(left)
+        back()
+        state.gas = left
+
+    def _result(self, value: Value) -> None:
+        call = value.args[0]
+        assert call.state is not None
+        base = self.state.height(call.state.words) - len(call.args)
+        self.state.bind(value, self.build.load(self.state.slot(base + value.number), typ=I256, align=8))
+
+
+def region_module(region: RegionUnit, ranges: dict[str, dict[int, Range]], layout: Layout) -> ir.Module:
+    return RegionEmitter(region, ranges, layout).run()
+
+

@@ -1,0 +1,13 @@
+"""The functions of the runtime that code compiled later calls where they are, in the handlers' object code."""
+
+from __future__ import annotations
+
+from fusevm.native.runtime import division, memory, outside, storage
+
+LINKED = (
+    memory.grow, memory.hash_memory, memory.hash_paid, memory.copy_padded, memory.copy_returned, memory.copy_memory,
+    memory.read_data, storage.storage_load, storage.storage_store, storage.transient_load, storage.transient_store,
+    outside.read_balance, outside.read_own_balance, outside.read_code_size, outside.read_code_hash, outside.copy_code,
+    outside.block_hash, outside.blob_hash, outside.pay_log, outside.write_log,
+    division.udiv_long, division.urem_long, division.addmod, division.mulmod, division.power,
+)  # fmt: skip
