@@ -61,7 +61,7 @@ class Schedule:
     """What native code runs, and where its jumps may land."""
 
     __slots__ = (
-        "base", "code", "code_base", "entry", "fused_loops", "held", "jumps", "jumps_base", "kinds", "plain", "twin", "units",
+        "base", "code", "code_base", "counters", "entry", "fused_loops", "held", "jumps", "jumps_base", "kinds", "plain", "twin", "units",
         "words",
     )  # fmt: skip
 
@@ -75,6 +75,7 @@ class Schedule:
         self.units = units
         self.fused_loops = False  # whether there are any; known together with the units
         self.plain = False  # made in a hurry: one handler an opcode
+        self.counters: list[tuple[int, int]] = []  # the pc of each section that is counted, and the word that counts
         self.held: object = None  # what must live as long as it does
         self.twin = 0  # from this word on comes all of it once more, without regions; 0: there are none
         self.base = words.buffer_info()[0]
@@ -164,6 +165,7 @@ class _Writer:
         self.keep_units = keep_units
         self.probes = probes
         self.counts = counts
+        self.counters: list[tuple[int, int]] = []
         self.words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
         self.jumps = array("I", bytes(4 * (len(code) + 1)))
         self.fixups: list[tuple[int, Token]] = []  # words that are places, and the jumps they belong to
@@ -205,6 +207,7 @@ class _Writer:
             tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
         if self.counts:
             tokens = [Token("COUNT", 0, section.pc, 0), *tokens]
+            self.counters.append((section.pc, len(words) + 1))
         at, count = 0, len(tokens)
         stops = fewest(tokens, trie) if section.needs == PAID else ()  # what loops run is worth a longer look
         while at < count:
@@ -278,6 +281,7 @@ class _Writer:
             kinds[index] = PLACE
             packed[index] = base + 8 * packed[index]
         schedule = Schedule(packed, self.jumps, self.code, self.units, kinds)
+        schedule.counters = self.counters
         schedule.fused_loops = any(loop.fused for loop in self.layout.loops)
         return schedule
 

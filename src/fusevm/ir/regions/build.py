@@ -14,6 +14,7 @@ from fusevm.evm.bytecode import BasicBlock, Instruction, basic_blocks, jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.ir.builder import Builder
 from fusevm.ir.functions import LEAVE, End, Function, GraphBlock, Unit
+from fusevm.ir.ranges import Range
 from fusevm.ir.recovery.build import FunctionBuilder, UnitBuilder
 from fusevm.ir.recovery.finder import Found, Key, returned, ways_on
 from fusevm.ir.recovery.unit import ROUNDS, candidates
@@ -48,6 +49,8 @@ class RegionUnit:
     unit: Unit
     shapes: dict[str, Shape] = field(default_factory=dict)
     entries: dict[int, str] = field(default_factory=dict)  # the functions that the schedule may enter, by place
+    ranges: dict[str, dict[int, Range]] = field(default_factory=dict)  # of the values of each, once it is folded
+    refused: dict[int, str] = field(default_factory=dict)  # blocks that were run and are in no region, and why
 
 
 class RegionReading(Reading):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from functools import cache, cached_property
+from functools import cache
 
 from llvmlite import ir
 
@@ -89,6 +89,7 @@ class Library:
     def __init__(self, code: bytes, sequences: list[tuple[str, ...]], fingerprint: str) -> None:
         self.fingerprint = fingerprint
         self.loaded = Loaded(code)
+        self._linked = False  # whether code that is loaded finds the runtime
         address, exported = self.loaded.address, self.loaded.exported
         self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
         self.enter = address("enter")
@@ -104,12 +105,14 @@ class Library:
         self.relocate = exported(relocation.relocate)
         self.write_block = exported(plain.write_block)
 
-    @cached_property
-    def links(self) -> None:
-        """Once asked for, code that is loaded finds the functions of the runtime by name."""
-        for function in LINKED:
-            assert isinstance(function, Native)
-            link(function.symbol, self.loaded.address(function.symbol))
+    def load(self, code: bytes) -> Loaded:
+        """Object code that may call the functions of the runtime."""
+        if not self._linked:
+            for function in LINKED:
+                assert isinstance(function, Native)
+                link(function.symbol, self.loaded.address(function.symbol))
+            self._linked = True
+        return Loaded(code)
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import LATEST, Fork, rules_of
+from fusevm.native.host.heat import Heat
 from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.plain import PlainScheduler
 from fusevm.native.host.tables import NativeLimit, Tables
@@ -72,6 +73,7 @@ class Codes:
         self._plain = PlainScheduler(native.write_block, handlers, tables)
         self._probes = probes
         self._regions = regions  # where they are wanted at once
+        self.heat = Heat(handlers, self.tidy_up) if tiered and not probes else None
         self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
         self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
@@ -101,12 +103,47 @@ class Codes:
         self.untidy = False
         if self.size > KEPT or self._plain.is_crowded:
             self._forget()
+        if self.heat is not None:
+            self._take_regions(self.heat)
         self._retired, self._held, self._fused = [], [], 0
         if not self.tiered:  # what ran plainly for the last call's sake
             for key in self.in_use:
                 if len(key[0]) <= FUSED_MOST:
                     self.schedules.pop(key, None)
             self.in_use.clear()
+
+    def tidy_up(self) -> None:
+        """Before the next call."""
+        self.untidy = True
+
+    def ran_for(self, code: bytes, seconds: float) -> None:
+        """A call of the code took so long, or several of them together: it may be time to count what it does."""
+        if self.heat is not None and self.heat.note((code, self.fork), seconds):
+            self.heat.begin()
+            self._change_schedules()
+
+    def _take_regions(self, heat: Heat) -> None:
+        """Between two calls: ends counting, and puts regions in place that have been compiled."""
+        if heat.counting is not None:
+            if heat.next_call():
+                heat.end()
+                self._change_schedules()
+            else:
+                self.untidy = True
+        while heat.finished:
+            key, compiled = heat.finished.popleft()
+            made = heat.with_regions(key, compiled)
+            if made is not None and key[1] == self.fork:
+                self.schedules[key] = made
+                self.size += made.size
+                self._change_schedules()
+
+    def _change_schedules(self) -> None:
+        """Only between calls: other schedules are in use from now on."""
+        self.first_frames.clear()
+        self.facts.clear()
+        self._native.forget_schedules(self._tables.address)
+        self.untidy = True
 
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
@@ -125,6 +162,8 @@ class Codes:
 
     def schedule(self, code: bytes, *, on_disk: bool = True) -> Schedule:
         key = (code, self.fork)
+        if self.heat is not None and (counting := self.heat.schedule(key)) is not None:
+            return counting
         schedule = self.schedules.get(key)
         if schedule is None:
             schedule = self.schedules[key] = self._made(code, on_disk=on_disk)
@@ -140,6 +179,8 @@ class Codes:
             return build_schedule(code, fork, self.handlers, probes=True)
         if self._regions is not None:
             return self._regions.schedule(code, fork, self.handlers)
+        if self.heat is not None and on_disk and (made := self.heat.from_disk((code, fork))) is not None:
+            return made
         worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
         if worth and self._may_fuse(code):
             self._fused += len(code)

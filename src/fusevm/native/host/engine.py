@@ -136,6 +136,8 @@ class NativeEngine:
             halts.unsure = False
             if codes.tiered and codes.in_use:  # what runs plainly must know for how long
                 codes.tally(time.perf_counter() - started)
+            elif codes.heat is not None:
+                codes.ran_for(message.code, time.perf_counter() - started)
 
     def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
         codes = self.codes
@@ -482,7 +484,7 @@ def region_engine() -> NativeEngine:
     found: NativeEngine | None = getattr(_engines, "regions", None)
     if found is None or found.busy:
         native = library()
-        made = NativeEngine(native, native.handlers, regions=Regions(native))
+        made = NativeEngine(native, native.handlers, regions=Regions())
         if found is None:
             _engines.regions = made
         return made

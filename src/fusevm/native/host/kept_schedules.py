@@ -26,7 +26,7 @@ LISTED = 5.0  # seconds that the list of files is good for
 _HEADER = struct.Struct("<QQ")  # words, jumps
 
 
-def _checksum(code: bytes) -> str:
+def checksum(code: bytes) -> str:
     return f"{zlib.adler32(code):08x}"
 
 
@@ -57,7 +57,7 @@ class ScheduleStore:
             folder = self._folder
             names = os.listdir(folder) if folder is not None else []
             self._listed, self._names = now, {name[:CHECKSUM] for name in names}
-        return _checksum(code) in self._names
+        return checksum(code) in self._names
 
     def kept(self, code: bytes, fork: Fork) -> Schedule | None:
         """The schedule if it is on disk."""
@@ -72,7 +72,7 @@ class ScheduleStore:
         path = self._path(code, fork)
         if path is not None:
             write(path, self._packed(schedule))
-            self._names.add(_checksum(code))
+            self._names.add(checksum(code))
             keep_newest(path.parent, MOST_BYTES)
         return schedule
 
@@ -80,7 +80,7 @@ class ScheduleStore:
         if len(code) < LARGE or self._folder is None:
             return None
         digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
-        return self._folder / f"{_checksum(code)}{digest[:40]}.schedule"
+        return self._folder / f"{checksum(code)}{digest[:40]}.schedule"
 
     def _packed(self, schedule: Schedule) -> bytes:
         words, kinds = array("Q", schedule.words), schedule.kinds

@@ -12,7 +12,7 @@ from fusevm.evm.words import MEANINGS
 from fusevm.ir.values import CONST, Value
 from fusevm.native.emit.handlers import FRAME_SIZES, FRAME_WORDS
 from fusevm.native.emit.llvm_words import V
-from fusevm.native.emit.region_state import LEFT, NARROW, FunctionState
+from fusevm.native.region.state import LEFT, NARROW, FunctionState
 from fusevm.native.emit.state import I8, I64, I256
 from fusevm.native.lang import PTR
 from fusevm.native.layout import WORD, Status

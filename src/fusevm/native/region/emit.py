@@ -7,18 +7,16 @@ next jump. So a region can be left anywhere without coming straight back to wher
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from fusevm.analysis.graphs import DominatorTree
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, GraphBlock
-from fusevm.ir.ranges import Range
 from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
 from fusevm.ir.values import FrameState, Value
-from fusevm.native.emit.region_ops import SPENDS, emit
-from fusevm.native.emit.region_state import LEFT, REGION, FunctionState, Places
+from fusevm.native.region.choice import Layout
+from fusevm.native.region.ops import SPENDS, emit
+from fusevm.native.region.state import LEFT, REGION, FunctionState
 from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I32, I64, I256
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame, Status
@@ -31,17 +29,9 @@ def handler_name(pc: int) -> str:
     return f"region_{pc:x}"
 
 
-@dataclass(slots=True)
-class Layout:
-    """Where regions are left to: the schedule's words, and how many there are before they come a second time."""
-
-    places: Places
-    words: int
-
-
 class RegionEmitter:
-    def __init__(self, region: RegionUnit, ranges: dict[str, dict[int, Range]], layout: Layout) -> None:
-        self.region, self.ranges, self.layout = region, ranges, layout
+    def __init__(self, region: RegionUnit, layout: Layout) -> None:
+        self.region, self.layout = region, layout
         self.module = ir.Module("regions")
         for function in LINKED:
             assert isinstance(function, Native)
@@ -57,7 +47,7 @@ class RegionEmitter:
         behind = {pc: self.layout.words + at for pc, at in self.layout.places.items()}
         for name, function in unit.functions.items():
             shape = self.region.shapes[name]
-            state = FunctionState(self.module, self.functions[name], function, shape, self.ranges[name], behind)
+            state = FunctionState(self.module, self.functions[name], function, shape, self.region.ranges[name], behind)
             FunctionEmitter(self, state).run()
         for pc, name in self.region.entries.items():
             self.handler(pc, name)
@@ -275,7 +265,7 @@ class FunctionEmitter:
         self.state.bind(value, self.build.load(self.state.slot(base + value.number), typ=I256, align=8))
 
 
-def region_module(region: RegionUnit, ranges: dict[str, dict[int, Range]], layout: Layout) -> ir.Module:
-    return RegionEmitter(region, ranges, layout).run()
+def region_module(region: RegionUnit, layout: Layout) -> ir.Module:
+    return RegionEmitter(region, layout).run()
 
 

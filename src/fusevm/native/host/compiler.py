@@ -1,0 +1,167 @@
+"""Compiles regions in the background: a process that can be killed, and a thread that waits for it.
+
+Nothing here ever makes a call wait, and nothing is missing where no process can be started: code runs on as before.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import queue
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from fusevm.evm.forks import Fork
+from fusevm.native.cache.folder import keep_newest, read, usable_folder, write
+from fusevm.native.cache.sources import digest_of_sources
+from fusevm.native.emit.build import library
+from fusevm.native.host.kept_schedules import CHECKSUM, checksum
+from fusevm.native.region.build import Compiled
+from fusevm.native.region.worker import receive, request, send
+from fusevm.version import __version__
+
+PATIENCE = 20.0  # seconds that one compilation may take
+LARGEST = 49_152  # bytes of code
+MOST_BYTES = 1 << 28  # of regions on disk
+WAITING = 16  # codes
+
+Done = Callable[[Compiled], None]
+
+
+class Compiler:
+    """One for all engines of this process."""
+
+    def __init__(self) -> None:
+        self._asked: queue.Queue[tuple[bytes, Fork, dict[int, int], Done]] = queue.Queue(WAITING)
+        self._thread: threading.Thread | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.failed = 0  # compilations that were given up
+        self._pid = os.getpid()
+
+    def ask(self, code: bytes, fork: Fork, counts: dict[int, int], done: Done) -> bool:
+        """`done` is called by another thread, if regions are made; whether that was taken on."""
+        if len(code) > LARGEST or not sys.executable or os.getpid() != self._pid:
+            return False
+        try:
+            self._asked.put_nowait((code, fork, counts, done))
+        except queue.Full:
+            return False
+        if self._thread is None:
+            try:
+                self._thread = threading.Thread(target=self._serve, name="fusevm regions", daemon=True)
+                self._thread.start()
+            except RuntimeError:  # the interpreter is ending, or there are no more threads
+                self._thread = None
+                return False
+        return True
+
+    def _serve(self) -> None:
+        while True:
+            code, fork, counts, done = self._asked.get()
+            with contextlib.suppress(OSError, ValueError):
+                made = self._compiled(request(code, fork.name, counts))
+                if made:
+                    keep(code, fork, made)
+                    done(Compiled.unpacked(made))
+
+    def _compiled(self, asked: bytes) -> bytes:
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        timer = threading.Timer(PATIENCE, process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            send(process.stdin, asked)
+            made = receive(process.stdout)
+        except OSError:
+            made = None
+        finally:
+            timer.cancel()
+        if made is None:  # it was killed, or died
+            self.failed += 1
+            self.stop()
+        return made or b""
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "fusevm.native.region.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join([str(_SOURCES), os.environ.get("PYTHONPATH", "")])},
+            )
+        return self._process
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            for stream in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    assert stream is not None
+                    stream.close()
+            process.wait()
+
+
+_SOURCES = Path(__file__).parents[3]
+
+
+@cache
+def compiler() -> Compiler:
+    made = Compiler()
+    atexit.register(made.stop)
+    return made
+
+
+# -- on disk --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _fingerprint() -> str:
+    return f"{library().fingerprint} {digest_of_sources(['native.region.build'], __version__)}"
+
+
+@cache
+def _names() -> set[str]:
+    """How the names of files begin: a quick look before the digest of unseen code is made."""
+    folder = usable_folder("regions")
+    return set() if folder is None else {name[:CHECKSUM] for name in os.listdir(folder)}
+
+
+def _path(code: bytes, fork: Fork) -> Path | None:
+    folder = usable_folder("regions")
+    if folder is None:
+        return None
+    digest = hashlib.sha256(f"{_fingerprint()} {fork.name} ".encode() + code).hexdigest()
+    return folder / f"{checksum(code)}{digest[:40]}.regions"
+
+
+def keep(code: bytes, fork: Fork, made: bytes) -> None:
+    path = _path(code, fork)
+    if path is not None:
+        write(path, made)
+        keep_newest(path.parent, MOST_BYTES)
+        _names().add(checksum(code))
+
+
+def kept(code: bytes, fork: Fork) -> Compiled | None:
+    """The regions that were made of this code before, by any process of this user."""
+    if len(code) > LARGEST or checksum(code) not in _names():
+        return None
+    path = _path(code, fork)
+    content = None if path is None else read(path)
+    if not content:
+        return None
+    try:
+        return Compiled.unpacked(content)
+    except (ValueError, struct.error):
+        return None

@@ -1,0 +1,102 @@
+"""Which code is hot: what has run for long is counted, block by block, and then compiled in the background.
+
+Time comes first: only code that has already taken longer than all this costs is looked at. Then all code that is run is
+counted for a few calls, on schedules made for that; handlers as such count nothing. What comes back from the compiler
+is put in place between two calls, or while a long one waits for its next slice of gas.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+from fusevm.evm.forks import Fork
+from fusevm.native.host.compiler import LARGEST, compiler, kept
+from fusevm.native.host.regions import counted, counting_schedule, patched
+from fusevm.native.region.build import Compiled
+from fusevm.schedule.build import Handlers, Schedule, build_schedule
+
+WORTH = (0.04, 1.0, 20.0)  # seconds that code has taken before it is counted for the first time, and again
+ENOUGH = 20_000  # sections counted
+MOST_CALLS = 32  # that are counted
+SHARE = 0.02  # of all that is counted: less is not compiled
+MOST_CODES = 4_096  # that are known
+
+Key = tuple[bytes, Fork]
+
+
+class Heat:
+    """Of the codes of one engine."""
+
+    def __init__(self, handlers: Handlers, tell: Callable[[], None]) -> None:
+        self._handlers = handlers
+        self._tell = tell  # that there is something to do between two calls
+        self._seconds: dict[Key, float] = {}
+        self._rounds: dict[Key, int] = {}  # how often it was counted
+        self._counts: dict[Key, dict[int, int]] = {}
+        self.counting: dict[Key, Schedule] | None = None  # the schedules that count, while they are in use
+        self._calls = 0
+        self.finished: deque[tuple[Key, Compiled]] = deque()  # what the compiler sent
+        self.installed = 0
+
+    def note(self, key: Key, seconds: float) -> bool:
+        """A code was run for so long; whether it is time to count."""
+        if self.counting is not None or len(key[0]) > LARGEST:
+            return False
+        if len(self._seconds) > MOST_CODES:
+            self._seconds.clear()
+        spent = self._seconds[key] = self._seconds.get(key, 0.0) + seconds
+        done = self._rounds.get(key, 0)
+        return done < len(WORTH) and spent >= WORTH[done]
+
+    def begin(self) -> None:
+        self.counting, self._calls = {}, 0
+
+    def schedule(self, key: Key) -> Schedule | None:
+        """The schedule that counts, while that is wanted."""
+        if self.counting is None or len(key[0]) > LARGEST:
+            return None
+        found = self.counting.get(key)
+        if found is None:
+            found = self.counting[key] = counting_schedule(*key, self._handlers)
+        return found
+
+    @property
+    def has_counted_enough(self) -> bool:
+        assert self.counting is not None
+        return sum(sum(counted(each).values()) for each in self.counting.values()) >= ENOUGH
+
+    def next_call(self) -> bool:
+        """Between two calls; whether counting is over."""
+        self._calls += 1
+        return self._calls >= MOST_CALLS or (self._calls > 1 and self.has_counted_enough)
+
+    def end(self) -> None:
+        """Asks for regions of what was counted."""
+        counting, self.counting = self.counting or {}, None
+        found = {key: counted(each) for key, each in counting.items()}
+        whole = sum(sum(counts.values()) for counts in found.values())
+        for key, counts in found.items():
+            if sum(counts.values()) < SHARE * whole:
+                continue
+            known = self._counts.setdefault(key, {})
+            for pc, count in counts.items():
+                if count:
+                    known[pc] = known.get(pc, 0) + count
+            self._rounds[key] = self._rounds.get(key, 0) + 1
+            compiler().ask(*key, known, partial(self._done, key))
+
+    def _done(self, key: Key, compiled: Compiled) -> None:
+        """Called by the thread that waits for the compiler."""
+        self.finished.append((key, compiled))
+        self._tell()
+
+    def from_disk(self, key: Key) -> Schedule | None:
+        """The schedule with regions that were made before, in this process or another."""
+        found = kept(*key)
+        return None if found is None else self.with_regions(key, found)
+
+    def with_regions(self, key: Key, compiled: Compiled) -> Schedule | None:
+        self.installed += 1
+        return patched(build_schedule(*key, self._handlers, loops=False), compiled)

@@ -1,0 +1,74 @@
+"""From a code to the object code of its regions, in a form that can be kept on disk and sent from one process to another."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from fusevm.evm.forks import Fork
+from fusevm.ir.regions.build import RegionUnit, build_regions
+from fusevm.ir.regions.fold import fold_regions
+from fusevm.native.emit.build import all_sequences
+from fusevm.native.emit.jit import object_code
+from fusevm.native.region.choice import Chosen, hot_parts, layout_of
+from fusevm.native.region.emit import region_module
+from fusevm.schedule.build import Handlers, Schedule, build_schedule
+
+_HEADER = struct.Struct("<III")  # words of the schedule, entries, bytes of object code
+_ENTRY = struct.Struct("<II")  # pc, word
+
+
+class Compiled(NamedTuple):
+    """Object code, with a handler for each entry; where the entries are in a schedule of so many words."""
+
+    words: int
+    entries: tuple[tuple[int, int], ...]  # pc, and the word that stands there
+    code: bytes
+
+    def packed(self) -> bytes:
+        head = _HEADER.pack(self.words, len(self.entries), len(self.code))
+        return head + b"".join([_ENTRY.pack(*entry) for entry in self.entries]) + self.code
+
+    @staticmethod
+    def unpacked(data: bytes) -> Compiled:
+        words, count, size = _HEADER.unpack_from(data)
+        start = _HEADER.size + count * _ENTRY.size
+        entries = tuple(_ENTRY.iter_unpack(data[_HEADER.size : start]))
+        if len(data) != start + size:
+            raise ValueError("regions are cut short")
+        return Compiled(words, entries, data[start:])
+
+
+Choose = Callable[[Schedule, Fork], Chosen]
+
+
+def placed_schedule(code: bytes, fork: Fork) -> Schedule:
+    """A schedule that tells where everything stands, without the handlers being there."""
+    handlers = Handlers({sequence: number for number, sequence in enumerate(all_sequences(), 1)})
+    return build_schedule(code, fork, handlers, keep_units=True, loops=False)
+
+
+def regions_of(schedule: Schedule, fork: Fork, choose: Choose) -> RegionUnit:
+    """The functions of the regions, folded."""
+    chosen, layout = choose(schedule, fork), layout_of(schedule)
+    region = build_regions(schedule.code, fork, layout.places.keys(), chosen.entries, chosen.is_cold)
+    region.ranges = fold_regions(region)
+    region.refused = chosen.refused
+    return region
+
+
+def compile_regions(code: bytes, fork: Fork, choose: Choose, speed: int = 1) -> Compiled | None:
+    """None where no region can be made."""
+    schedule = placed_schedule(code, fork)
+    region = regions_of(schedule, fork, choose)
+    if not region.entries:
+        return None
+    layout = layout_of(schedule)
+    made = object_code(region_module(region, layout), speed=speed, scattered=True)
+    return Compiled(layout.words, tuple([(pc, layout.places[pc]) for pc in region.entries]), made)
+
+
+def compile_hot(code: bytes, fork: Fork, counts: Mapping[int, int]) -> Compiled | None:
+    return compile_regions(code, fork, partial(hot_parts, counts=counts)) if any(counts.values()) else None

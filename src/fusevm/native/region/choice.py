@@ -1,0 +1,110 @@
+"""Which parts of a code become regions: where control enters them, and which blocks are left to the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import log
+
+from fusevm.evm.bytecode import BasicBlock, jumpdests
+from fusevm.evm.forks import Fork
+from fusevm.ir.regions.build import RegionBlock, build_regions, finder_of, pieces_of
+from fusevm.native.region.ops import DONE_IN_REGIONS
+from fusevm.native.region.state import Places
+from fusevm.schedule.build import Schedule
+
+HOT = 0.01  # of how often the hottest block is run
+MOST = 6_000  # instructions of code in the regions of one code
+STEP = 1.3  # counts that differ by less are alike
+_GO_ON = frozenset(("JUMP", "JUMPI", "JUMPDEST", "PC"))
+
+Coldness = Callable[[BasicBlock], bool]
+
+
+@dataclass(slots=True)
+class Layout:
+    """Where regions are left to: the schedule's words, and how many there are before they come a second time."""
+
+    places: Places
+    words: int
+
+
+@dataclass(slots=True)
+class Chosen:
+    """Where regions begin, which blocks they leave to the schedule, and why what was asked for is not among them."""
+
+    entries: list[int]
+    is_cold: Coldness
+    refused: dict[int, str] = field(default_factory=dict)
+
+
+def layout_of(schedule: Schedule) -> Layout:
+    """The schedule has to know its units."""
+    places: dict[int, int] = {}
+    for unit in schedule.units:
+        if unit.section is not None:
+            places.setdefault(unit.section.pc, unit.at)
+    for pc in jumpdests(schedule.code):
+        places[pc] = schedule.jumps[pc]
+    return Layout(places, len(schedule.words))
+
+
+def why_cold(block: BasicBlock, layout: Layout) -> str | None:
+    """Why no region can run the block, if so."""
+    if block.start not in layout.places:
+        return "the schedule has no place for it"
+    for instruction in block.instructions:
+        op = instruction.op
+        if op is None or (op.ends and op.name != "JUMP"):
+            return f"it ends the frame: {instruction.name}"
+        if (op.immediate and not op.is_push) or not (op.is_stack or op.name in DONE_IN_REGIONS or op.name in _GO_ON):
+            return f"no region does {op.name}"
+    return None
+
+
+def every_block(schedule: Schedule, fork: Fork) -> Chosen:
+    """An entry wherever a jump may land: for tests."""
+    layout = layout_of(schedule)
+    return Chosen([0, *sorted(jumpdests(schedule.code))], lambda block: why_cold(block, layout) is not None)
+
+
+def functions_and_loops(schedule: Schedule, fork: Fork) -> Chosen:
+    """The beginning of the code, and of the functions and loops that are found from there, whether hot or not."""
+    layout = layout_of(schedule)
+    chosen = Chosen([], lambda block: why_cold(block, layout) is not None)
+    region = build_regions(schedule.code, fork, layout.places.keys(), [0], chosen.is_cold)
+    found = {0}
+    for name, function in region.unit.functions.items():
+        found.add(region.shapes[name].entry)
+        seen: set[int] = set()
+        for block in function.blocks():
+            seen.add(block.start)
+            found |= {to.pc for to in block.targets if to.start in seen and isinstance(to, RegionBlock) and to.pc >= 0}
+    chosen.entries = sorted(found)
+    return chosen
+
+
+def hot_parts(schedule: Schedule, fork: Fork, counts: Mapping[int, int]) -> Chosen:
+    """Regions for all blocks that were run often.
+
+    What is run seldom leads to what is run often, so entries are taken in that order, unless they are in a region.
+    """
+    layout = layout_of(schedule)
+    pieces = pieces_of(schedule.code, fork, layout.places.keys())
+    refused = {pc: why for pc, block in pieces.items() if counts.get(pc) and (why := why_cold(block, layout))}
+    least = max(counts.values(), default=0) * HOT
+    while True:
+        hot = {pc for pc, count in counts.items() if count and count >= least and pc in pieces and pc not in refused}
+        if sum(len(pieces[pc].instructions) for pc in hot) <= MOST:
+            break
+        least *= 2
+    chosen = Chosen([], lambda block: block.start not in hot, refused)
+    finder = finder_of(pieces, jumpdests(schedule.code), fork, chosen.is_cold)
+    covered: set[int] = set()
+    for pc in sorted(hot, key=lambda pc: (int(log(counts[pc]) / log(STEP)), pc)):
+        if pc not in covered:
+            chosen.entries.append(pc)
+            finder.function(pc)
+            for entry, found in finder.functions.items():
+                covered |= {key.pc for key in found.states.keys() - finder.cold[entry]}
+    return chosen

@@ -1,0 +1,73 @@
+"""The process that compiles regions: requests on its standard input, object code on its standard output.
+
+It is a process of its own because LLVM holds a lock while it compiles, because a compilation that takes too long can
+only be ended with its process, and because memory that LLVM took is given back only so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+import sys
+from typing import BinaryIO
+
+from fusevm.evm.forks import fork_named
+
+SIZE = struct.Struct("<I")
+MOST_MEMORY = 2 << 30
+MOST_SECONDS = 120  # of processor time, for all requests
+
+
+def receive(stream: BinaryIO) -> bytes | None:
+    """One message: its size and its bytes; None where the stream has ended."""
+    head = stream.read(SIZE.size)
+    if len(head) < SIZE.size:
+        return None
+    (size,) = SIZE.unpack(head)
+    body = stream.read(size)
+    return body if len(body) == size else None
+
+
+def send(stream: BinaryIO, body: bytes) -> None:
+    stream.write(SIZE.pack(len(body)) + body)
+    stream.flush()
+
+
+def request(code: bytes, fork: str, counts: dict[int, int]) -> bytes:
+    return json.dumps([code.hex(), fork, [pair for pair in counts.items() if pair[1]]]).encode()
+
+
+def answer(asked: bytes) -> bytes:
+    """The regions of a code, packed; nothing where none can be made."""
+    from fusevm.native.region.build import compile_hot
+
+    code, fork, counts = json.loads(asked)
+    try:
+        made = compile_hot(bytes.fromhex(code), fork_named(fork), dict(counts))
+    except RecursionError:  # code that is nested deeper than anything that pays
+        return b""
+    return b"" if made is None else made.packed()
+
+
+def limit_resources() -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+
+
+def main() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whom it serves
+    limit_resources()
+    results = sys.stdout.buffer
+    sys.stdout = sys.stderr  # nothing that prints can spoil them
+    while (asked := receive(sys.stdin.buffer)) is not None:
+        send(results, answer(asked))
+
+
+if __name__ == "__main__":
+    main()
