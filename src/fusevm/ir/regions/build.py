@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+from fusevm.analysis.symbolic import actions_of, bounds_of
 from fusevm.evm.bytecode import BasicBlock, Instruction, basic_blocks, jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.ir.builder import Builder
@@ -172,6 +173,11 @@ def pieces_of(code: bytes, fork: Fork, cuts: Collection[int]) -> dict[int, Basic
     return pieces
 
 
+def bounds_by_block(code: bytes, fork: Fork) -> dict[int, tuple[int, int]]:
+    """The words that each basic block needs, and how far the stack rises in it."""
+    return {block.start: bounds_of(actions_of(block.instructions)) for block in basic_blocks(code, fork)}
+
+
 def build_regions(
     code: bytes,
     fork: Fork,
@@ -182,7 +188,7 @@ def build_regions(
     """The functions that begin at these places, and those they call."""
     pieces, dests = pieces_of(code, fork, cuts), jumpdests(code)
     entries = [pc for pc in entries if pc in pieces and not is_cold(pieces[pc])]
-    finder, labels = _found(pieces, dests, fork, entries, is_cold)
+    finder, labels = _found(pieces, dests, fork, entries, is_cold, bounds_by_block(code, fork))
     unit = Unit(fork)
     how = RegionReading(fork, labels, {}, StateBuilder(), unit, moves=False)
     RegionUnitBuilder(finder, unit, how).run()
@@ -202,7 +208,7 @@ def finder_of(
     pieces: dict[int, BasicBlock], dests: frozenset[int], fork: Fork, is_cold: Callable[[BasicBlock], bool]
 ) -> RegionFinder:
     """To look around: takes every PUSH of a jump target for a code address."""
-    return RegionFinder(pieces, dests, Reading(fork, candidates(pieces, dests), {}, moves=False), is_cold)
+    return RegionFinder(pieces, dests, Reading(fork, candidates(pieces, dests), {}, moves=False), is_cold, {})
 
 
 def _found(
@@ -211,10 +217,11 @@ def _found(
     fork: Fork,
     entries: list[int],
     is_cold: Callable[[BasicBlock], bool],
+    bounds: dict[int, tuple[int, int]],
 ) -> tuple[RegionFinder, dict[int, int]]:
     labels = candidates(pieces, dests)
     for _ in range(ROUNDS):
-        finder = RegionFinder(pieces, dests, Reading(fork, labels, {}, moves=False), is_cold)
+        finder = RegionFinder(pieces, dests, Reading(fork, labels, {}, moves=False), is_cold, bounds)
         for entry in entries:
             finder.function(entry)
         if finder.used >= labels.keys():

@@ -36,9 +36,11 @@ class RegionFinder(Finder):
         dests: frozenset[int],
         how: Reading,
         is_cold: Callable[[BasicBlock], bool],
+        bounds: dict[int, tuple[int, int]],
         budget: int = MOST_STATES,
     ) -> None:
         super().__init__(pieces, dests, how)
+        self.bounds = bounds  # of basic blocks: words that each needs, and how far it rises
         self.is_cold = is_cold
         self.cold: dict[int, set[Key]] = {}  # of each function
         self.budget = budget
@@ -77,6 +79,10 @@ class RegionFinder(Finder):
             return
         self.how.builder = Builder()
         stack = self.how.named(found.states[key])
+        if key.pc in self.bounds:  # whoever leaves in the middle of a basic block is not checked again
+            needs, rises = self.bounds[key.pc]
+            stack.reach(needs)
+            found.highest = max(found.highest, stack.height + rises)
         try:
             leaving = walk(block, stack, self.how)
         except NotUnderstood:  # the stack is as high as it can be

@@ -16,7 +16,8 @@ from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
 from fusevm.ir.values import FrameState, Value
 from fusevm.native.region.choice import Layout
 from fusevm.native.region.ops import SPENDS, emit
-from fusevm.native.region.state import LEFT, REGION, FunctionState
+from fusevm.native.region.state import LEFT, NARROW, REGION, FunctionState
+from fusevm.native.emit.llvm_words import V
 from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I32, I64, I256
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame, Status
@@ -129,7 +130,14 @@ class FunctionEmitter:
         for block in self.order:
             for arc in block.end.arcs:
                 for phi, arg in zip(self.phis[arc.target.start], arc.args, strict=True):
-                    phi.add_incoming(state.word(arg), self.ends[block.start])
+                    phi.add_incoming(self._handed(arg, phi.type, self.ends[block.start]), self.ends[block.start])
+
+    def _handed(self, arg: Value, kind: ir.Type, end: ir.Block) -> ir.Value:
+        """A word as a PHI takes it, cut where it is handed over if it need be."""
+        if kind is I256:
+            return self.state.word(arg)
+        with self.build.goto_block(end):
+            return self.state.limb(arg)
 
     def _untouched(self) -> int:
         """Slots below this one are not written by calls and logs."""
@@ -199,9 +207,12 @@ class FunctionEmitter:
 
     def _begin(self, block: GraphBlock) -> None:
         self.build.position_at_end(self.starts[block.start])
-        phis = self.phis[block.start] = [self.build.phi(I256) for _ in block.params]
+        state = self.state
+        kinds = [I64 if state.range(param).high <= NARROW else I256 for param in block.params]
+        phis = self.phis[block.start] = [self.build.phi(kind) for kind in kinds]
         for param, phi in zip(block.params, phis, strict=True):
-            self.state.bind(param, phi)
+            word = phi if phi.type is I256 else self.build.zext(phi, I256)
+            state.values[param.id] = V(state.words, word)
 
     def _block(self, block: GraphBlock) -> None:
         state, build = self.state, self.build

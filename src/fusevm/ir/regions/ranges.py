@@ -1,0 +1,131 @@
+"""Ranges of words that go round loops: from what comes in and what comes back, until nothing changes.
+
+The fold engine goes through a function once, so of a word that a loop hands on to itself it knows nothing. Here ranges
+are computed for all values together, with what branches tell on the way, starting from nothing. A range that keeps
+growing is widened to the next of a few bounds, so that it ends soon.
+"""
+
+from __future__ import annotations
+
+from fusevm.ir.functions import BRANCH, Function, GraphBlock
+from fusevm.ir.ranges import ANYTHING, TOP, Range, assumed, bits_of, range_of
+from fusevm.ir.values import CONST, TRAITS, Value
+
+BOUNDS = tuple((1 << bits) - 1 for bits in (1, 8, 16, 32, 64, 128, 160, 255)) + (TOP,)
+ROUNDS = 40
+PATIENT = 3  # rounds before ranges are widened
+MOST_CONDITIONS = 12
+
+Condition = tuple[Value, bool]
+
+
+class RangeFinder:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.order = function.blocks()
+        self.ranges: dict[int, Range] = {}
+        self.conditions = self._conditions()
+        self.incoming: dict[int, list[tuple[Value, int, Condition | None]]] = {}
+        for block in self.order:
+            for number, arc in enumerate(block.end.arcs):
+                told = (block.end.args[0], number == 0) if block.end.op == BRANCH else None
+                for param, arg in zip(arc.target.params, arc.args, strict=True):
+                    self.incoming.setdefault(param.id, []).append((arg, block.start, told))
+
+    def _conditions(self) -> dict[int, tuple[Condition, ...]]:
+        """What is known to hold, or not to, in each block that has one way in."""
+        ways: dict[int, list[GraphBlock]] = {}
+        for block in self.order:
+            for target in block.targets:
+                ways.setdefault(target.start, []).append(block)
+        found: dict[int, tuple[Condition, ...]] = {self.function.entry.start: ()}
+        for block in self.order:
+            before = ways.get(block.start, [])
+            if len(before) != 1 or before[0].start not in found:
+                found.setdefault(block.start, ())
+                continue
+            (source,) = before
+            known = found[source.start]
+            if source.end.op == BRANCH:
+                known = (*known, (source.end.args[0], source.end.arcs[0].target is block))
+            found[block.start] = known[-MOST_CONDITIONS:]
+        return found
+
+    def run(self) -> dict[int, Range]:
+        for param in self.function.entry.params:
+            self.ranges[param.id] = ANYTHING
+        for turn in range(ROUNDS):
+            if not self._round(turn):
+                return self.ranges
+        return {}
+
+    def _round(self, turn: int) -> bool:
+        changed = False
+        for block in self.order:
+            for param in block.params:
+                if param.id in self.incoming:
+                    changed |= self._put(param, self._joined(param), turn)
+            for value in block.instructions:
+                changed |= self._put(value, self._made(value, block.start), turn)
+        return changed
+
+    def _joined(self, param: Value) -> Range | None:
+        whole: Range | None = None
+        for arg, start, told in self.incoming[param.id]:
+            found = self.at(arg, start, told)
+            if found is not None:
+                whole = found if whole is None else whole.with_(found)
+        return whole
+
+    def _made(self, value: Value, start: int) -> Range | None:
+        if TRAITS[value.op].opcode is None:
+            return ANYTHING
+        operands = [self.at(arg, start) for arg in value.args]
+        known = [each for each in operands if each is not None]
+        if len(known) < len(operands):
+            return None  # not come to yet
+        found = range_of(value.op, known)
+        constants = [arg.number if arg.op == CONST else None for arg in value.args]
+        bits = bits_of(value.op, [(1 << each.high.bit_length()) - 1 for each in known], constants, found.high)
+        return found.within(Range(0, bits))
+
+    def at(self, value: Value, start: int, told: Condition | None = None) -> Range | None:
+        """The range of a value in a block, or on a way out of it."""
+        if value.op == CONST:
+            return Range(value.number, value.number)
+        found = self.ranges.get(value.id)
+        if found is None or found.is_one_word:
+            return found
+        for condition, holds in (*self.conditions[start], *((told,) if told else ())):
+            found = self._told(value, found, condition, holds)
+        return found
+
+    def _told(self, value: Value, found: Range, condition: Value, holds: bool) -> Range:
+        while condition.op == "ISZERO" and condition is not value and condition.args[0].op in ("LT", "GT", "EQ", "ISZERO"):
+            condition, holds = condition.args[0], not holds
+        if condition is value:
+            return found.within(Range(1, TOP) if holds else Range(0, 0))
+        if condition.op in ("LT", "GT", "EQ", "ISZERO") and value in condition.args:
+            operands = [self._plain(arg) for arg in condition.args]
+            place = condition.args.index(value)
+            operands[place] = found
+            return found.within(assumed(condition.op, operands, holds)[place])
+        return found
+
+    def _plain(self, value: Value) -> Range:
+        return Range(value.number, value.number) if value.op == CONST else self.ranges.get(value.id, ANYTHING)
+
+    def _put(self, value: Value, found: Range | None, turn: int) -> bool:
+        if found is None:
+            return False
+        before = self.ranges.get(value.id)
+        if before is not None:
+            found = found.with_(before)  # only ever wider, so that it ends
+            if found == before:
+                return False
+            if turn >= PATIENT:
+                low = found.low if found.low == before.low else 0
+                high = found.high if found.high == before.high else next(each for each in BOUNDS if each >= found.high)
+                found = Range(low, high)
+        self.ranges[value.id] = found
+        return True
