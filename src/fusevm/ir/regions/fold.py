@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from fusevm.evm.opcodes import ACCESS, MSIZE, OPCODES_TABLE
 from fusevm.ir.block import Mode
 from fusevm.ir.fold.functions import FunctionFolder, ReachedLate, Summary, summaries
 from fusevm.ir.fold.stages import Stage
@@ -17,6 +18,13 @@ from fusevm.ir.values import PHI, TRAITS, FrameState, Value
 STAGES = Stage.FOLD | Stage.CSE | Stage.FWD
 # What is paid for apart: growth by a guard, the rest with the block's static gas. Others are charged where they are done.
 PREPAID = frozenset(("MLOAD", "MSTORE", "MSTORE8", "KECCAK256"))
+
+# Calls and logs read their operands from the stack.
+OWN_STATE = frozenset(("CALLFN", *(op.name for op in OPCODES_TABLE if op.is_log)))
+# Once done they change and cost no more: what they grew stays grown, what they warmed stays warm.
+REPEATABLE = frozenset(
+    op.name for op in OPCODES_TABLE if not op.prices and not op.writes & ~(ACCESS | MSIZE) and op.pushes
+)
 
 
 class RegionFolder(FunctionFolder):
@@ -32,6 +40,7 @@ class RegionFolder(FunctionFolder):
         self.foreknown = known or {}  # ranges of parameters
         self.result = function
         self.state: FrameState | None = None
+        self.anchor: FrameState | None = None  # from where on all that was done can be done again
         self.prepaid = 0  # gas of the block's instructions so far that was added to its static gas
 
     def block_of(self, block: GraphBlock) -> GraphBlock:
@@ -49,6 +58,7 @@ class RegionFolder(FunctionFolder):
                 self.range_at[value.id] = found.within(self.range_at.get(value.id, ANYTHING))
         made.state = self.mapped(block.state)
         made.gas, self.prepaid = block.gas, 0
+        self.anchor = made.state
 
     def charge(self, gas: int) -> None:
         super().charge(gas)
@@ -57,9 +67,13 @@ class RegionFolder(FunctionFolder):
     def fold_block(self, block: GraphBlock) -> None:
         super().fold_block(block)
         made = self.made[block.start]
+        states: dict[int, FrameState] = {}
         for value in made.instructions:
-            if value.state is not None:  # all that is prepaid from there on was taken as the block began
-                value.state = value.state._replace(gas=value.state.gas + self.prepaid)
+            state = value.state
+            if state is not None:  # all that is prepaid from there on was taken as the block began
+                if id(state) not in states:
+                    states[id(state)] = state._replace(gas=state.gas + self.prepaid)
+                value.state = states[id(state)]
         if made.end.op == "INVALID":  # an access that no gas can pay for
             assert self.state is not None
             made.end = End(FAIL, self.state.words, cases=(self.state.pc, self.state.gas + self.prepaid))
@@ -71,9 +85,16 @@ class RegionFolder(FunctionFolder):
         return FrameState(state.pc, tuple([self.new(word) for word in state.words]), state.gas - self.prepaid)
 
     def again(self, value: Value) -> Value | None:
+        """An instruction that fails is explained by doing it again, from the last place where nothing had happened yet
+        that cannot be: there are fewer of those than instructions, and fewer words that must be kept for them."""
         if value.state is not None:
-            self.state = self.mapped(value.state)
-        return super().again(value)
+            if self.anchor is None or value.op in OWN_STATE:
+                self.anchor = self.mapped(value.state)
+            self.state = self.anchor
+        found = super().again(value)
+        if value.op not in REPEATABLE and not TRAITS[value.op].pure:
+            self.anchor = None
+        return found
 
     def raw(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
         value = super().raw(op, args, number)

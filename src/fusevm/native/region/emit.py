@@ -16,11 +16,12 @@ from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
 from fusevm.ir.values import FrameState, Value
 from fusevm.native.region.choice import Layout
 from fusevm.native.region.ops import SPENDS, emit
-from fusevm.native.region.state import LEFT, NARROW, REGION, FunctionState
+from fusevm.native.region.state import LEFT, REGION, FunctionState
 from fusevm.native.emit.llvm_words import V
 from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I32, I64, I256
 from fusevm.native.lang import PTR, Callee, Native
-from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame, Status
+from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame
+from fusevm.native.runtime import memory
 from fusevm.native.runtime.linked import LINKED
 
 LINKAGE = "internal"
@@ -208,7 +209,7 @@ class FunctionEmitter:
     def _begin(self, block: GraphBlock) -> None:
         self.build.position_at_end(self.starts[block.start])
         state = self.state
-        kinds = [I64 if state.range(param).high <= NARROW else I256 for param in block.params]
+        kinds = [I64 if state.is_narrow(param) else I256 for param in block.params]
         phis = self.phis[block.start] = [self.build.phi(kind) for kind in kinds]
         for param, phi in zip(block.params, phis, strict=True):
             word = phi if phi.type is I256 else self.build.zext(phi, I256)
@@ -249,7 +250,7 @@ class FunctionEmitter:
             state.store_words(end.args)
             build.ret(state.gas)
         elif end.op == FAIL:
-            state.fail(FrameState(end.cases[0], end.args, end.cases[1]), ir.Constant(I64, Status.OUT_OF_GAS))
+            state.fail(FrameState(end.cases[0], end.args, end.cases[1]), ir.Constant(I64, memory.FAILED))
         else:
             assert end.op == NEVER, (end.op, end.args, block.pc)
             build.unreachable()

@@ -15,6 +15,7 @@ from fusevm.evm.words import meanings_in
 from fusevm.ir.functions import Function
 from fusevm.ir.ranges import ANYTHING, Range
 from fusevm.ir.regions.build import Shape
+from fusevm.ir.regions.demand import DemandFinder
 from fusevm.ir.values import CONST, FrameState, Value
 from fusevm.native.emit.llvm_words import LlvmWords, V
 from fusevm.native.emit.state import I8, I64, I256, status_of
@@ -34,6 +35,7 @@ class FunctionState:
     ) -> None:
         self.module, self.llvm, self.function, self.shape = module, llvm, function, shape
         self.ranges, self.places = ranges, places
+        self.demanded = DemandFinder(function).run()
         self.frame, self.sp, gas = llvm.args
         self.build = ir.IRBuilder(llvm.append_basic_block("entry"))
         self.words = LlvmWords(self.build, module)
@@ -43,6 +45,9 @@ class FunctionState:
         self.untouched = 0  # slots below this are never written
         self._gas = self.build.alloca(I64)
         self.build.store(gas, self._gas)
+        self._why = self.build.alloca(I64)
+        self._failing: dict[int, ir.Block] = {}  # by the state that is left
+        self._held: list[FrameState] = []
         self.memory = self.field("memory", PTR)
         self._scratch: ir.Value = None
 
@@ -57,9 +62,13 @@ class FunctionState:
     def bind(self, value: Value, found: V | ir.Value) -> None:
         """What is known to be short is cut, so that LLVM computes no more of it."""
         word = found if isinstance(found, V) else V(self.words, found)
-        if word.known is None and self.range(value).high <= NARROW:
+        if word.known is None and self.is_narrow(value):
             word = V(self.words, self.build.zext(self.build.trunc(word.value, I64), I256))
         self.values[value.id] = word
+
+    def is_narrow(self, value: Value) -> bool:
+        """Whether 64 bits hold all of it that anybody looks at."""
+        return self.range(value).high <= NARROW or self.demanded.get(value.id, 0) <= NARROW
 
     def range(self, value: Value) -> Range:
         return Range(value.number, value.number) if value.op == CONST else self.ranges.get(value.id, ANYTHING)
@@ -128,19 +137,28 @@ class FunctionState:
         self.build.ret(ir.Constant(I64, LEFT))
 
     def fail(self, state: FrameState, why: ir.Value) -> None:
-        """An exceptional halt, with all that tells why: the frame as the instruction found it."""
+        """An exceptional halt, with all that tells why: the frame as it was where it can be done again from."""
+        self.build.store(why, self._why)
+        if id(state) in self._failing:
+            self.build.branch(self._failing[id(state)])
+            return
+        block = self._failing[id(state)] = self.llvm.append_basic_block("failed")
+        self._held.append(state)  # or another may get its id
+        self.build.branch(block)
+        self.build.position_at_end(block)
         self.store_words(state.words)
         self.set_field("ip", ir.Constant(PTR, None))
         self.set_field("pc", ir.Constant(I64, state.pc))
         self.set_field("sp", self.slot(self.height(state.words)))
         self.set_field("gas", self.build.add(self.gas, ir.Constant(I64, state.gas)))
+        why = self.build.call(status_of(self.module), [self.build.load(self._why, typ=I64)])
         self.build.ret(self.build.sub(ir.Constant(I64, LEFT - 1), why))
 
     def charged(self, gas: ir.Value, state: FrameState | None) -> None:
         """Goes on with the gas a runtime function left, or fails as it says."""
         assert state is not None
         back = self.branch_off(self.build.icmp_signed("<", gas, ir.Constant(I64, 0)), "bad")
-        self.fail(state, self.build.call(status_of(self.module), [gas]))
+        self.fail(state, gas)
         back()
         self.gas = gas
 
