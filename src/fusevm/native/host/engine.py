@@ -80,6 +80,7 @@ class NativeEngine:
         self.halts = Halts(tables, self.codes, self.world)
         self.choice = Choice()
         self.probe: Probe | None = None  # looks at every section's start, where there are probes
+        self.reruns = 0  # calls that ended on another engine, because this one could not say all of it
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
         self.message: Message
@@ -120,6 +121,7 @@ class NativeEngine:
                 state.revert(mark)
             return outcome
         except NativeLimit:
+            self.reruns += 1
             self.codes.untidy = True
             state.undo_to_length(entries)
             return execute_reference(message, state, context)
@@ -130,6 +132,7 @@ class NativeEngine:
         try:
             outcome = self.execute(message, state, context)
             if outcome.failure is not None and halts.unsure:
+                self.reruns += 1
                 outcome = engine(fuse=False).execute(message, state, context)
             return outcome
         finally:

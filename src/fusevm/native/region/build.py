@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from fusevm.evm.forks import Fork
@@ -44,10 +44,14 @@ class Compiled(NamedTuple):
 Choose = Callable[[Schedule, Fork], Chosen]
 
 
+@cache
+def _numbered() -> Handlers:
+    return Handlers({sequence: number for number, sequence in enumerate(all_sequences(), 1)})
+
+
 def placed_schedule(code: bytes, fork: Fork) -> Schedule:
     """A schedule that tells where everything stands, without the handlers being there."""
-    handlers = Handlers({sequence: number for number, sequence in enumerate(all_sequences(), 1)})
-    return build_schedule(code, fork, handlers, keep_units=True, loops=False)
+    return build_schedule(code, fork, _numbered(), keep_units=True, loops=False)
 
 
 def regions_of(schedule: Schedule, fork: Fork, choose: Choose) -> RegionUnit:

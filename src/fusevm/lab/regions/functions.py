@@ -1,0 +1,154 @@
+"""Random programs with functions as compilers write them: called by a pushed return address, with arguments and results
+on the stack, nested, recursive, in loops, on deep stacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from fusevm.lab.fuzz import constants as words
+from fusevm.lab.fuzz.code import Code
+from fusevm.lab.fuzz.flow import block, branch, ending
+from fusevm.lab.fuzz.loop_programs import loop
+from fusevm.lab.fuzz.writer import Surroundings, Writer
+
+_MOST_FUEL = 4  # calls within calls of functions that may call any other
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    label: int
+    arguments: int
+    results: int
+    address_first: bool  # the return address lies below the arguments, or above them
+    has_fuel: bool  # its last argument counts down as functions call each other
+
+
+class FunctionWriter(Writer):
+    def __init__(self, rng: Random, around: Surroundings) -> None:
+        super().__init__(rng, around)
+        self.callees: list[Callee] = []
+        self.fuel: int | None = None  # the height at which the running function's fuel lies
+
+    def add(self, count: int) -> None:
+        for _ in range(count):
+            arguments = self.rng.choice((0, 1, 1, 2, 2, 3, 4, 7))
+            has_fuel = bool(arguments) and self.chance(0.5)
+            self.callees.append(
+                Callee(self.new_label(), arguments, self.rng.choice((0, 1, 1, 1, 2, 3)), self.chance(0.7), has_fuel)
+            )
+
+    def call(self, callee: Callee) -> None:
+        base, back = self.height, self.new_label()
+        if callee.address_first:
+            self._return_address(back)
+        for number in range(callee.arguments):
+            if callee.has_fuel and number == callee.arguments - 1:
+                self._pass_fuel()
+            else:
+                self.operand()
+        if not callee.address_first:
+            self._return_address(back)
+        self.ref(callee.label)
+        self.op("JUMP")
+        self.label(back)
+        self.height = base + callee.results
+
+    def _return_address(self, back: int) -> None:
+        if self.chance(0.01):
+            self.push(self.rng.choice((0, 1, 3, words.word(self.rng))))  # seldom a JUMPDEST
+        else:
+            self.ref(back)
+
+    def _pass_fuel(self) -> None:
+        depth = 0 if self.fuel is None else self.height - self.fuel
+        if 0 < depth <= 16:
+            self.push(1)
+            self.op(f"DUP{depth + 1}")
+            self.op("SUB")
+        else:
+            self.push(self.rng.randrange(_MOST_FUEL) if self.fuel is None else 0)
+
+    def define(self, callee: Callee, others: list[Callee], room: int) -> None:
+        """Its code: a body, then as many results as it leaves, then the way back."""
+        bottom = callee.arguments + 1
+        self.height = self.floor = bottom
+        at = 0 if callee.address_first else bottom - 1
+        self.label(callee.label)
+        out = self.new_label()
+        if callee.has_fuel:
+            self.fuel = bottom - 1 if callee.address_first else bottom - 2
+            self.op(f"DUP{bottom - self.fuel}")
+            self.op("ISZERO")
+            self.ref(out)
+            self.op("JUMPI")
+        self.fill(others, room)
+        self.settle(bottom)
+        self.label(out)
+        for _ in range(callee.results):
+            self.operand()
+        if self.height - 1 > at:
+            self.op(f"SWAP{self.height - 1 - at}")
+        for _ in range(callee.arguments):
+            self.ops("SWAP1", "POP")
+        self.op("JUMP")
+        self.fuel, self.floor = None, 0
+
+    def fill(self, callees: list[Callee], room: int) -> None:
+        """Statements, calls of these functions among them, in loops and branches too."""
+        end = len(self.code.items) + room
+        while len(self.code.items) < end:
+            kind = self.rng.random()
+            if callees and kind < 0.45:
+                self.call(self.rng.choice(callees))
+            elif callees and kind < 0.6 and not self.loops:
+                callee = self.rng.choice(callees)
+                loop(self, lambda inside, callee=callee: inside.call(callee))  # type: ignore[misc, attr-defined]
+            elif kind < 0.7:
+                self.room = 12
+                branch(self)
+            else:
+                block(self, self.rng.randint(2, 8))
+            self.level()
+
+
+def code_with_functions(rng: Random, around: Surroundings, room: int) -> Code:
+    w = FunctionWriter(rng, around)
+    w.add(rng.randint(1, 5))
+    if w.chance(0.15):
+        _raise(w, rng.choice((20, 900, 1_000, 1_015, 1_022)))
+    for _ in range(rng.choice((0, 0, 0, 3, 17, 20))):
+        w.operand()
+    w.fill(w.callees, room // 2)
+    ending(w)
+    share = max(room // 2 // len(w.callees), 4)
+    for number, callee in enumerate(w.callees):
+        later = w.callees[number + 1 :]
+        fuelled = [each for each in w.callees if each.has_fuel] if callee.has_fuel else []
+        w.define(callee, [*later, *fuelled], rng.randint(2, share))
+    return w.code
+
+
+def code_with_loops(rng: Random, around: Surroundings, room: int) -> Code:
+    w = Writer(rng, around)
+    end = room
+    while len(w.code.items) < end:
+        loop(w, lambda inside: block(inside, rng.randint(1, 10)))
+        if w.chance(0.5):
+            block(w, rng.randint(1, 8))
+        w.level()
+    ending(w)
+    return w.code
+
+
+def _raise(w: Writer, words_more: int) -> None:
+    """A stack that is already high: a loop leaves a word each time."""
+    top = w.new_label()
+    w.push(words_more)
+    w.label(top)
+    w.ops("CALLVALUE", "SWAP1")
+    w.push(1)
+    w.ops("SWAP1", "SUB", "DUP1")
+    w.ref(top)
+    w.op("JUMPI")
+    w.op("POP")
