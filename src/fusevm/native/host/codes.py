@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Container
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
@@ -130,13 +132,52 @@ class Codes:
                 self._change_schedules()
             else:
                 self.untidy = True
+        if self._install(heat):
+            self._change_schedules()
+
+    def _install(self, heat: Heat) -> bool:
+        """Puts what has been compiled in place; whether there was anything."""
+        changed = False
         while heat.finished:
             key, compiled = heat.finished.popleft()
             made = heat.with_regions(key, compiled)
             if made is not None and key[1] == self.fork:
+                before = self.schedules.pop(key, None)
+                if before is not None:
+                    self._retired.append(before)
                 self.schedules[key] = made
                 self.size += made.size
-                self._change_schedules()
+                changed = self.untidy = True
+        return changed
+
+    def hotter(self, code: bytes, jumps: int, at: int, seconds: float) -> tuple[int, int, int] | None:
+        """For a frame that runs long: base, jumps and place of the schedule it should go on with, if there is one and
+        it stands where it can change over. It has run for so many seconds since this was last asked."""
+        heat, key = self.heat, (code, self.fork)
+        if heat is None:
+            return None
+        self._install(heat)
+        if heat.counting is None:
+            if heat.note(key, seconds):
+                heat.begin()
+        elif heat.has_counted_enough:
+            self._retired += heat.counting.values()
+            self.untidy = True
+            heat.end()
+        present = self.schedule_with(code, jumps)
+        better = self.schedule(code)
+        if better is present or present.plain:
+            return None
+        if present.twin and at >= present.twin:
+            at -= present.twin
+        units = self.units(present, at)
+        found = bisect_left(units, at, key=attrgetter("at"))
+        if found == len(units) or units[found].at != at:
+            return None
+        pc = units[found].tokens[0].pc  # a section's first instruction, or that of a fused loop
+        if not better.jumps[pc]:  # it stands where no jump lands: another time
+            return None
+        return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
     def _change_schedules(self) -> None:
         """Only between calls: other schedules are in use from now on."""
@@ -237,7 +278,8 @@ class Codes:
         for retired in self._retired:
             if retired.jumps_base == jumps:
                 return retired
-        return self.schedule(code)
+        found = self.schedules.get((code, self.fork))  # which is not the one in use while that is counted
+        return found if found is not None and found.jumps_base == jumps else self.schedule(code)
 
     def init_code(self, code: bytes, running: Running) -> Schedule:
         """The schedule of init code, which native code will remember; `running` says where those in use are."""
@@ -270,7 +312,15 @@ class Codes:
         if schedule.plain:
             schedule.units = self._plain.section(code, self.fork, at)
         elif not schedule.units:
-            again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
+            again = build_schedule(
+                code,
+                self.fork,
+                self.handlers,
+                keep_units=True,
+                probes=self._probes,
+                loops=not schedule.twin,
+                counts=bool(schedule.counters),
+            )
             schedule.units, schedule.fused_loops = again.units, again.fused_loops
             self.size += 20 * len(code)
         return schedule.units

@@ -46,6 +46,7 @@ from fusevm.schedule.build import Handlers, address_of
 if TYPE_CHECKING:
     from fusevm.native.host.regions import Regions
 
+SHORT_SLICE = 400_000  # while blocks are counted
 SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
 
 Probe = Callable[[int, NativeFrame], None]  # depth and native frame
@@ -85,6 +86,7 @@ class NativeEngine:
         self.message: Message
         self.context: Context | None = None
         self._timed, self._started = -1, 0.0  # the call that is timed, and since when
+        self._looked = 0.0  # when its heat was last looked at
         self._described: object = None
         self._block_version = -1
         self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
@@ -381,7 +383,8 @@ class NativeEngine:
         if not view.reserve:
             raise self.halts.explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
         self.world.look_at_clock()
-        more = min(view.reserve, SLICE)
+        heat = self.codes.heat
+        more = min(view.reserve, SLICE if heat is None or heat.counting is None else SHORT_SLICE)
         view.gas += more
         view.reserve -= more
         if self.codes.tiered:
@@ -392,10 +395,14 @@ class NativeEngine:
         now = time.perf_counter()
         if self._timed != self.world.calls:
             self._timed, self._started = self.world.calls, now
-        if not self.codes.is_worth_fusing(message.code, now - self._started):
-            return
+            self._looked = now
         at = (view.ip - view.schedule) // 8
-        better = self.codes.prepared(message.code, view.jumps, at, on_disk=not message.creates)
+        better = None
+        if self.codes.is_worth_fusing(message.code, now - self._started):
+            better = self.codes.prepared(message.code, view.jumps, at, on_disk=not message.creates)
+        if better is None and not message.creates:
+            better = self.codes.hotter(message.code, view.jumps, at, now - self._looked)
+        self._looked = now
         if better is not None:
             view.schedule, view.jumps, view.ip = better
 
