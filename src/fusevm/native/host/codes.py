@@ -156,14 +156,17 @@ class Codes:
         heat, key = self.heat, (code, self.fork)
         if heat is None:
             return None
-        self._install(heat)
+        changed = self._install(heat)
         if heat.counting is None:
             if heat.note(key, seconds):
                 heat.begin()
+                changed = True
         elif heat.has_counted_enough:
             self._retired += heat.counting.values()
-            self.untidy = True
             heat.end()
+            changed = True
+        if changed:
+            self._change_schedules()
         present = self.schedule_with(code, jumps)
         better = self.schedule(code)
         if better is present or present.plain:
@@ -180,7 +183,7 @@ class Codes:
         return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
     def _change_schedules(self) -> None:
-        """Only between calls: other schedules are in use from now on."""
+        """Other schedules are in use from now on; frames go on with those they have."""
         self.first_frames.clear()
         self.facts.clear()
         self._native.forget_schedules(self._tables.address)
