@@ -18,6 +18,7 @@ from fusevm.native.layout import (
     Engine,
     InitCode,
     NativeFrame,
+    SlotChange,
     StorageSlot,
     Undo,
 )
@@ -28,7 +29,9 @@ _INDEX = packed_whole(Index, "heads buckets half entries size")
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
 FRAME_SIZE = NativeFrame.byte_size()
 SLOT_SIZE = StorageSlot.byte_size()
+CHANGE_SIZE = SlotChange.byte_size()
 INIT_CODES = 1 << 10  # that are kept at hand
+CHANGES = 1 << 13  # changed slots that are handed over at once
 
 
 LIGHT = 1 << 23  # bytes of EVM memory that a call may leave touched
@@ -90,6 +93,7 @@ class Tables:
         self.account_heads = Arena(max(caps.accounts, BUCKETS) * 4)
         self.journal = Arena(caps.journal * Undo.byte_size())
         self.logs = Arena(caps.logs)
+        self.changes = Arena(CHANGES * CHANGE_SIZE)
         self.dirty = Arena(caps.accounts * 8)
         self.kept_codes = Arena(caps.codes)
         self.plain_words = Arena(caps.plain * 8)
@@ -118,6 +122,7 @@ class Tables:
         shared.account_index = ctypes.addressof(self.account_index)
         shared.journal, shared.journal_limit = self.journal.address, caps.journal
         shared.logs, shared.log_limit = self.logs.address, caps.logs
+        shared.changes, shared.change_limit = self.changes.address, CHANGES
         shared.output = self.output.address
         shared.dirty = self.dirty.address
         shared.kept_codes, shared.kept_limit = self.kept_codes.address, caps.codes
@@ -126,7 +131,7 @@ class Tables:
         shared.plain_words, shared.plain_limit = self.plain_words.address, caps.plain
         shared.plain_origins = self.plain_origins.address
         shared.plain_count = 2  # 0 and 1 mean something else
-        shared.epoch = 1
+        shared.epoch = shared.call_epoch = shared.kept_epoch = 1
         shared.secret_0, shared.secret_1, shared.secret_2, shared.secret_3 = struct.unpack("<4Q", os.urandom(32))
 
     def limit_memory(self, limit: int) -> None:
