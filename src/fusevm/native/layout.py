@@ -167,6 +167,11 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     load_code: question  # of an account: the schedule of its code
     load_init_code: question  # of init code: its schedule
     hash_code: question  # of an account: the hash of its code
+    hashes: ptr  # of Hashed; zero where none are kept
+    hash_hits: u64
+    hash_misses: u64
+    hash_credit: u64  # misses that are left before inputs are looked up seldom
+    hash_skipped: u64  # inputs that might have been looked up since
     memory_end: ptr  # where the arena ends
     hashed: u64  # words since the clock was looked at
     memory_light: ptr  # a call that goes no further leaves no pages to give back
@@ -273,6 +278,13 @@ class PlainOp(Struct):
 class BlockHash(Struct):
     number: u64  # plus one; zero where nothing is kept
     hash: u256
+
+
+class Hashed(Struct):
+    """Bytes whose Keccak-256 was computed before: this, then the bytes. One for each value of some bits of a hash."""
+
+    size: u64  # zero where nothing is known
+    word: u256
 
 
 class LogHeader(Struct):

@@ -13,7 +13,6 @@ from fusevm.native.lang import (
     slt,
     store,
     u64,
-    u128,
     u256,
     unlikely,
 )
@@ -37,7 +36,7 @@ from fusevm.native.layout import (
     StorageSlot,
     Undo,
 )
-from fusevm.native.runtime.index import Index, clear, first_in, link
+from fusevm.native.runtime.index import Index, clear, first_in, folded, link
 from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge
 
 SLOT_SIZE = StorageSlot.byte_size()
@@ -45,12 +44,6 @@ UNDO_SIZE = Undo.byte_size()
 CHANGE_SIZE = SlotChange.byte_size()
 SLOTS_AT_HAND = 1 << 14
 MANY = 1 << 15  # entries of a table from which on it is heavy
-
-
-@inlined
-def folded(x: u64, y: u64) -> u64:
-    product = u128(x) * u128(y)
-    return u64(product) ^ u64(product >> 64)
 
 
 @inlined
