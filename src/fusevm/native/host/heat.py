@@ -18,6 +18,7 @@ from fusevm.native.region.build import Compiled
 from fusevm.schedule.build import Handlers, Schedule, build_schedule
 
 WORTH = (0.04, 1.0, 20.0)  # seconds that code has taken before it is counted for the first time, and again
+LONGEST = 1e6  # seconds: more only where nothing is known
 ENOUGH = 20_000  # sections counted
 MOST_CALLS = 32  # that are counted
 SHARE = 0.02  # of all that is counted: less is not compiled
@@ -43,7 +44,7 @@ class Heat:
 
     def note(self, key: Key, seconds: float) -> bool:
         """A code was run for so long; whether it is time to count."""
-        if self.counting is not None or len(key[0]) > LARGEST:
+        if self.counting is not None or len(key[0]) > LARGEST or seconds > LONGEST:
             return False
         if len(self._seconds) > MOST_CODES:
             self._seconds.clear()
