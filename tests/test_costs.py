@@ -153,6 +153,7 @@ def test_an_arena_full_of_plain_schedules_is_emptied_before_the_next_call(monkey
         return execute_reference(*given)
 
     monkeypatch.setattr("fusevm.native.host.engine.execute_reference", reference)
+    evm._direct = None
     evm._execute = lambda message, state, context, hooks: small.execute(message, state, context)
     for number in range(60):
         evm.set_code(HERE, assemble("PUSH1 1 POP " * 150 + "STOP") + bytes([number]))

@@ -179,7 +179,7 @@ def test_a_block_that_makes_no_sense_is_an_error_and_no_more(tier: str) -> None:
         other.call(HERE, gas_price=-1)
     context = Context(Fork.ISTANBUL, Block(), gas_price=-1)  # past all checks
     with pytest.raises(OverflowError):
-        this_threads_engine(fuse=tier == "native")._bind(context)
+        this_threads_engine(fuse=tier == "native").bind(context)
     assert evm.call(HERE).ok
 
 

@@ -112,6 +112,7 @@ def test_what_the_native_tables_cannot_hold_is_run_on_the_reference_tier(what: s
         evm = machine("reference", program.replace("RETURN", "REVERT") if reverts else program)
         evm.set_balance(HERE, 10)
         if native:
+            evm._direct = None
             evm._execute = lambda message, state, context, hooks: engine.execute(message, state, context)
         result = evm.call(HERE, value=3, caller=HERE)
         seen.append((result, list(result.logs), evm.state_root))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
 from typing import Any
 
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import MEMORY_LIMIT, ZERO_ADDRESS, Block, Context, Message
-from fusevm.chain.outcome import Failure, Outcome, Status
+from fusevm.chain.outcome import Executor, Failure, Outcome, Status
 from fusevm.chain.processing import clear_away, process, run_top, top_message, warm_up
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
@@ -19,7 +19,7 @@ from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.limits import MAX_NONCE
 from fusevm.reference.hooks import Hooks
-from fusevm.tiers import executor_for
+from fusevm.tiers import direct_call_for, executor_for
 from fusevm.values import (
     WORD_BITS,
     AccessListLike,
@@ -43,7 +43,7 @@ DEFAULT_GAS = 30_000_000
 GAS_BITS = NONCE_BITS = 64
 MAX_GAS = (1 << GAS_BITS) - 1
 LIMIT_BITS = 62
-_MADE_ANEW = ("_running", "_rules", "_execute", "_context")  # from the rest, when a machine is unpickled
+_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_context")  # from the rest, when a machine is unpickled
 _ZERO = 0  # the default: compared by identity, which is quick
 BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
@@ -83,7 +83,7 @@ class EVM:
         self.timeout = timeout
 
     def __repr__(self) -> str:
-        return f"<EVM {self._fork.label}, {self._tier} tier, {len(self._state.accounts)} accounts>"
+        return f"<EVM {self._fork.label}, {self._tier} tier, {self._state.size} accounts>"
 
     # -- what it was made with: assigning takes effect with the next call
 
@@ -109,6 +109,7 @@ class EVM:
     @tier.setter
     def tier(self, tier: str) -> None:
         self._execute = executor_for(tier)
+        self._direct = direct_call_for(tier, self._execute)
         self._tier = tier
 
     @property
@@ -144,6 +145,7 @@ class EVM:
     @timeout.setter
     def timeout(self, timeout: float | None) -> None:
         self._timeout = to_seconds(timeout, "timeout")
+        self._context = self._new_context(ZERO_ADDRESS, 0)  # without the last call's deadline
 
     @property
     def memory_limit(self) -> int:
@@ -208,6 +210,10 @@ class EVM:
         payload = data if type(data) is bytes else to_bytes(data)
         if static is not False:
             static = to_flag(static, "static")
+        if value is _ZERO and gas_price is _ZERO and origin is None:
+            result = self._call_directly(sender, target, payload, gas, static, True)
+            if result is not None:
+                return result
         return self._message(sender, target, payload, value, gas, gas_price, static, origin, creates=False)
 
     def deploy(
@@ -245,6 +251,11 @@ class EVM:
         gas_price: Number = 0,
     ) -> Result:
         """As `call` (or `deploy`, where `to` is None), and nothing is kept."""
+        if to is not None and value is _ZERO and gas_price is _ZERO and type(data) is bytes:
+            sender, target = to_address(caller, "caller"), to_address(to, "to")
+            result = self._call_directly(sender, target, data, gas, False, False)
+            if result is not None:
+                return result
         with self.snapshot():
             if to is None:
                 return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
@@ -317,6 +328,47 @@ class EVM:
             outcome.failure,
         )
 
+    def _call_directly(
+        self, caller: bytes, address: bytes, data: bytes, gas: Number, static: bool, keep: bool
+    ) -> Result | None:
+        """A call without value on the tier's straight path; None where it is not for that path, and has not begun."""
+        direct, state, context = self._direct, self._state, self._context
+        if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
+            return None
+        if type(gas) is not int or gas >> GAS_BITS:
+            return None
+        if context.gas_price or context.block is not self._block:
+            context = self._context = self._new_context(caller, 0)
+        running, ticket = self._running, object()
+        try:
+            try:
+                if running.setdefault(0, ticket) is not ticket:
+                    raise WrongThread(BUSY)
+                found = direct(state, context, caller, address, data, gas, static, keep)
+                if type(found) is Result or found is None:
+                    running.clear()
+                    return found
+                return self._go_on(found, caller, address, data, gas, static, keep)  # type: ignore[arg-type]
+            finally:
+                if running:
+                    self._leave(ticket, state)
+        finally:
+            if running:
+                self._leave(ticket, state)  # once more: Ctrl-C may have come in the middle of the first
+
+    def _go_on(
+        self, resume: Executor, caller: bytes, address: bytes, data: bytes, gas: int, static: bool, keep: bool
+    ) -> Result:
+        """With a call that has begun on the straight path and did not end there."""
+        with nullcontext() if keep else self.snapshot():
+            return self._run_message(caller, address, data, 0, gas, 0, static, caller, False, resume)
+
+    def _leave(self, ticket: object, state: State) -> None:
+        if self._running.get(0) is ticket:
+            if state.ledger is not None:  # the call never was
+                state.ledger.end(state)
+            self._running.clear()
+
     def _message(
         self,
         caller: bytes,
@@ -363,11 +415,13 @@ class EVM:
         static: bool,
         origin: bytes,
         creates: bool,
+        resume: Executor | None = None,
     ) -> Result:
+        """Runs a message in a transaction of its own; `resume` goes on with one that has begun."""
         state, rules, context = self._state, self._rules, self._context
         if context.gas_price != gas_price or context.origin != origin or context.block is not self._block:
             context = self._context = self._new_context(origin, gas_price)
-        state.begin_transaction()
+        state.begin_transaction(resumed=resume is not None)
         try:
             if rules.access_sets:
                 warm_up(state, context, caller, address)
@@ -375,7 +429,7 @@ class EVM:
                 state.set_nonce(caller, state.account(caller).nonce + 1)
             message = top_message(caller, address, data, value, creates, state, rules)
             message.gas, message.static = gas, static
-            run = self._run
+            run = resume or self._run
             outcome = run_top(message, state, context, run) if creates else run(message, state, context)
             used = gas - outcome.gas_left
             refund = state.refund

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 
 from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Outcome
+from fusevm.chain.outcome import Executor, Outcome
+from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.reference.hooks import Hooks
 from fusevm.values import BadValue, shown
 
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
+# Of state, context, caller, address, data, gas, static, and whether what changes is kept. Answers a result; or None
+# where nothing has begun; or, once it has begun, what goes on with it.
+DirectCall = Callable[[State, Context, bytes, bytes, bytes, int, bool, bool], Result | Executor | None]
 
 TIERS = {
     "auto": "native where that is quicker, prepared for speed where that is worth it; else reference",
@@ -32,6 +36,15 @@ _PLACES = {
     "native-tiered": ("fusevm.native.host.engine", "execute_tiered"),
     "lockstep": ("fusevm.native.host.lockstep", "execute"),
     "reference": ("fusevm.reference.interpreter", "execute"),
+}
+
+
+# The engine of each, and whether the reference tier may run a call instead.
+_DIRECT = {
+    "auto": ("tiered", True),
+    "native": ("fused", False),
+    "native-unfused": ("unfused", False),
+    "native-tiered": ("tiered", False),
 }
 
 
@@ -65,3 +78,13 @@ def _best() -> TierExecutor:
         warnings.warn(f"fusevm: the native tier cannot run here ({error}); using the reference tier", stacklevel=4)
         return executor_for("reference")
     return native
+
+
+def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
+    """The short way to call natively, for a tier that has one and runs here."""
+    if tier not in _DIRECT or executor is executor_for("reference"):
+        return None
+    switches = import_module("fusevm.native.host.switches")
+    if not switches.is_on("direct"):
+        return None
+    return partial(import_module("fusevm.native.host.direct").call_directly, *_DIRECT[tier])

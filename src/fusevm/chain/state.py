@@ -21,6 +21,7 @@ EMPTY_CODE_HASH = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273
 RIPEMD160 = (3).to_bytes(20, "big")
 DELEGATION_PREFIX = b"\xef\x01\x00"  # EIP-7702: followed by the address whose code runs instead
 DELEGATION_SIZE = 23
+MOVED_MOST = 1 << 10
 
 
 class Log(NamedTuple):
@@ -95,8 +96,14 @@ class State:
         self._open: list[int] = []  # marks that must outlive the transactions after them
         self.pending: Pending | None = None
         self.ledger: Ledger | None = None
+        # for whoever keeps copies of accounts from one call to the next
+        self.version = 0  # moves on with every change
+        self.remade = 0  # moves on with every change but those that `moved` tells
+        self.moved: list[bytes] = []  # accounts whose balance, nonce or code changed, or that were created
+        self.handed_out = False  # whether `accounts` was: then nobody can tell what changes
         # what a transaction keeps
         self.began = 0  # the mark as it began
+        self.leftovers = False  # whether there may be anything of it
         self.refund = 0
         self.logs: Sequence[Log] = []
         self.warm_addresses: MutableSet[bytes] = set()
@@ -108,21 +115,30 @@ class State:
         self.destroyed: set[bytes] = set()
         self.touched: set[bytes] = set()
 
-    def begin_transaction(self) -> None:
-        """Forgets what the last one kept. What is empty stays: this runs before every call."""
-        if self.ledger is not None:
+    def begin_transaction(self, *, resumed: bool = False) -> None:
+        """Forgets what the last one kept. What is empty stays: this runs before every call.
+
+        A tier may have done that and run the call already (`resumed`).
+        """
+        if self.ledger is not None and not resumed:
             raise RuntimeError("a call is running on this state already")
         if self.pending is not None:
             self.settle()
-        if not self._open:
+        if not resumed:
+            self.forget_transaction()
+        self.leftovers = True
+        self.began = self._forgotten + len(self.journal)
+        self.always_warm = ()
+        self.warm_addresses = set()
+
+    def forget_transaction(self) -> None:
+        """All but what is warm."""
+        if self.journal and not self._open:
             self._forgotten += len(self.journal)
             self.journal = []
-        self.began = self._forgotten + len(self.journal)
         self.refund = 0
-        self.always_warm = ()
         if self.logs:
             self.logs = []
-        self.warm_addresses = set()
         if self.warm_slots:
             self.warm_slots = set()
         if self.transient:
@@ -135,6 +151,7 @@ class State:
             self.destroyed = set()
         if self.touched:
             self.touched = set()
+        self.leftovers = bool(self.journal)
 
     # -- snapshots
 
@@ -194,6 +211,8 @@ class State:
     def undo_to_length(self, length: int) -> None:
         """Undoes the journal's last entries until so many are left."""
         journal = self.journal
+        if self.pending is not None or len(journal) > length:
+            self.remake()
         self.pending = _Revert(length)  # in place of anything pending: that came later, since taking a mark settles
         while len(journal) > length:
             undo, *arguments = journal[-1]
@@ -206,6 +225,7 @@ class State:
 
     def _add(self, members: MutableSet[Any], member: Any) -> None:
         if member not in members:
+            self.leftovers = True
             self.journal.append((members.discard, member))
             members.add(member)
 
@@ -213,14 +233,18 @@ class State:
 
     @property
     def accounts(self) -> dict[bytes, Account]:
-        """All of them by address, whatever is pending written."""
+        """All of them by address, whatever is pending written. They may be changed, so tiers keep no copies from then
+        on; to look at accounts, `account` and `items` do."""
         if self.pending is not None:
             self.settle()
+        self.handed_out = True
+        self.remake()
         return self._accounts
 
     @accounts.setter
     def accounts(self, accounts: dict[bytes, Account]) -> None:
         self.pending = None
+        self.handed_out = True
         self._accounts = accounts
 
     def account(self, address: bytes) -> Account:
@@ -228,6 +252,28 @@ class State:
         if self.pending is not None:
             self.settle()
         return self._accounts.get(address, _ABSENT)
+
+    def unsettled_account(self, address: bytes) -> Account:
+        """As `account`, for whoever knows what is pending."""
+        return self._accounts.get(address, _ABSENT)
+
+    @property
+    def size(self) -> int:
+        """How many accounts there are."""
+        return len(self._accounts)
+
+    def _move(self, address: bytes) -> None:
+        """An account is about to change, its storage apart."""
+        if len(self.moved) >= MOVED_MOST:
+            self.remade += 1
+            self.moved = []
+        self.moved.append(address)
+        self.version += 1
+
+    def remake(self) -> None:
+        """Something is about to change that `moved` does not tell."""
+        self.remade += 1
+        self.version += 1
 
     def exists(self, address: bytes) -> bool:
         return address in self._accounts
@@ -239,6 +285,7 @@ class State:
         """The account to write to, created if need be."""
         account = self._accounts.get(address)
         if account is None:
+            self._move(address)
             self._undoable(self._accounts.pop, address, None)
             account = self._accounts[address] = Account()
         return account
@@ -258,6 +305,7 @@ class State:
         The touch of the RIPEMD-160 precompile outlives a revert, as it did on mainnet in block 2,675,119.
         """
         if address == RIPEMD160:
+            self.leftovers = True
             self.touched.add(address)
         else:
             self._add(self.touched, address)
@@ -267,6 +315,7 @@ class State:
         if self.ledger is not None:
             self.ledger.set_balance(address, account, balance)
             return
+        self._move(address)
         self.journal.append((setattr, account, "balance", account.balance))
         account.balance = balance
 
@@ -282,11 +331,13 @@ class State:
         if self.ledger is not None:
             self.ledger.set_nonce(address, account, nonce)
             return
+        self._move(address)
         self.journal.append((setattr, account, "nonce", account.nonce))
         account.nonce = nonce
 
     def set_code(self, address: bytes, code: bytes) -> None:
         account = self.ensure(address)
+        self._move(address)
         self.journal.append((setattr, account, "code", account.code))
         account.code = code
 
@@ -304,6 +355,7 @@ class State:
         self.settle()
         account = self._accounts.get(address)
         if account is not None:
+            self.remake()
             self._undoable(self._accounts.__setitem__, address, account)
             del self._accounts[address]
 
@@ -324,15 +376,29 @@ class State:
         slots = self.ensure(address).storage
         old = slots.get(key, 0)
         self.original.setdefault((address, key), old)
+        self.leftovers = True
         if old == value:
             return
+        self.remake()
         self.journal.append((_put, slots, key, old))
         _put(slots, key, value)
+
+    def write_slot(self, address: bytes, key: int, value: int, *, keep_original: bool) -> None:
+        """Storage that a tier has changed already, which is no news to it."""
+        slots = self.ensure(address).storage
+        old = slots.get(key, 0)
+        if keep_original:
+            self.leftovers = True
+            self.original.setdefault((address, key), old)
+        if old != value:
+            self.journal.append((_put, slots, key, old))
+            _put(slots, key, value)
 
     def transient_storage(self, address: bytes, key: int) -> int:
         return self.transient.get((address, key), 0)
 
     def set_transient(self, address: bytes, key: int, value: int) -> None:
+        self.leftovers = True
         place = (address, key)
         self.journal.append((_put, self.transient, place, self.transient.get(place, 0)))
         _put(self.transient, place, value)
@@ -340,10 +406,12 @@ class State:
     # -- what a transaction keeps
 
     def add_refund(self, amount: int) -> None:
+        self.leftovers = True
         self.journal.append((setattr, self, "refund", self.refund))
         self.refund += amount
 
     def add_log(self, log: Log) -> None:
+        self.leftovers = True
         if not isinstance(self.logs, list):
             self.logs = list(self.logs)
         self.journal.append((_truncate, self.logs, len(self.logs)))
@@ -351,6 +419,7 @@ class State:
 
     def add_logs(self, logs: Sequence[Log]) -> None:
         """Many at once, perhaps not yet decoded."""
+        self.leftovers = True
         self.journal.append((setattr, self, "logs", self.logs))
         self.logs = [*self.logs, *logs] if self.logs else logs
 
@@ -383,7 +452,7 @@ class State:
         """The accounts alone, independent of this state."""
         self.settle()
         twin = State()
-        twin.accounts = {address: account.copy() for address, account in self._accounts.items()}
+        twin._accounts = {address: account.copy() for address, account in self._accounts.items()}
         return twin
 
     def items(self) -> Iterator[tuple[bytes, Account]]:
@@ -400,7 +469,8 @@ class State:
     def __getstate__(self) -> dict[bytes, Account]:
         if self.ledger is not None:
             raise RuntimeError("a call is running on this state; pickle or copy it when the call has ended")
-        return self.accounts
+        self.settle()
+        return self._accounts
 
     def __setstate__(self, accounts: dict[bytes, Account]) -> None:
         State.__init__(self)

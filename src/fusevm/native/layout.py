@@ -85,13 +85,19 @@ class NativeFrame(Struct):
 class Call(Struct):
     """A call from outside, as Python describes it."""
 
+    engine: ptr
+    rest: ptr  # of its first frame: what goes with the code
     gas: u64
     reserve: u64
     data_size: u64
+    account: u64
     static: u64
     blank: u64
-    address: u256  # twenty bytes, highest first
+    fresh: u64  # whether nothing is to be kept of the calls before
+    keep: u64  # whether what it changes stays so, if it succeeds
+    address: u256  # twenty bytes, highest first, as the two after it
     caller: u256
+    origin: u256
     value: u256
 
 
@@ -102,7 +108,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     gas_left: u64
     output_offset: u64
     output_size: u64
-    slot_count: u64
+    change_count: u64  # slots that changed: those of them that stand in `changes`
     log_size: u64  # bytes
     refund: u64
     dirty_count: u64  # accounts Python does not know as they are
@@ -114,8 +120,12 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     answer_size: u64  # the output stands in `output`; FAILED where there is none
     answer_gas: u64  # what is left
     # the rest
+    slot_count: u64
     account_count: u64
     journal_count: u64
+    committed: u64  # journal entries that `commit` has seen
+    changes: ptr  # of SlotChange
+    change_limit: u64
     frame: ptr  # the running one
     frames: ptr  # the first
     enter: ptr
@@ -128,7 +138,11 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     accounts: ptr  # and after the last, one to look at an account without keeping it
     account_limit: u64
     account_index: ptr
-    epoch: u64  # moves on whenever Python may have changed accounts
+    epoch: u64  # moves on with every call from outside, and whenever Python may have changed accounts
+    call_epoch: u64  # before the running call began: of accounts it knows, but must ask for again
+    kept_epoch: u64  # accounts described before are not good any more
+    first_caller: u256  # of the running call from outside, as is the next
+    first_address: u256
     logs: ptr
     log_limit: u64
     output: ptr  # what the last call handed back is kept here
@@ -153,6 +167,11 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     load_code: question  # of an account: the schedule of its code
     load_init_code: question  # of init code: its schedule
     hash_code: question  # of an account: the hash of its code
+    hashes: ptr  # of Hashed; zero where none are kept
+    hash_hits: u64
+    hash_misses: u64
+    hash_credit: u64  # misses that are left before inputs are looked up seldom
+    hash_skipped: u64  # inputs that might have been looked up since
     memory_end: ptr  # where the arena ends
     hashed: u64  # words since the clock was looked at
     memory_light: ptr  # a call that goes no further leaves no pages to give back
@@ -161,6 +180,8 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     secret_2: u64
     secret_3: u64
     number: u256  # BLOCKHASH looks at it too
+    coinbase: u256  # is warm from the start
+    origin: u256  # is told with each call
 
 
 QUESTIONS = Engine.names(question)
@@ -178,8 +199,16 @@ class StorageSlot(Struct):
     original: u256
 
 
+class SlotChange(Struct):
+    """A slot as a call from outside left it."""
+
+    account: u64
+    key: u256
+    value: u256
+
+
 class Account(Struct):
-    """An account as Python described it at some epoch.
+    """An account as Python described it at some epoch: in this call, or in one before if it has not changed since.
 
     Python's own is the one that counts, except for what is kept, and undone, here: balance and nonce, and all of a
     contract that is made natively.
@@ -249,6 +278,13 @@ class PlainOp(Struct):
 class BlockHash(Struct):
     number: u64  # plus one; zero where nothing is kept
     hash: u256
+
+
+class Hashed(Struct):
+    """Bytes whose Keccak-256 was computed before: this, then the bytes. One for each value of some bits of a hash."""
+
+    size: u64  # zero where nothing is known
+    word: u256
 
 
 class LogHeader(Struct):

@@ -32,7 +32,10 @@ EXPORTED = (
     calls.run,
     storage.revert_to,
     storage.known_slot,
+    storage.commit,
     outside.forget_all,
+    outside.forget_account,
+    outside.is_warm,
     outside.forget_schedules,
     outside.warm_address,
     outside.put_balance,
@@ -97,7 +100,10 @@ class Library:
         self.run = exported(calls.run)
         self.revert_to = exported(storage.revert_to)
         self.known_slot = exported(storage.known_slot)
+        self.commit = exported(storage.commit)
         self.forget_all = exported(outside.forget_all)
+        self.forget_account = exported(outside.forget_account)
+        self.is_warm = exported(outside.is_warm)
         self.forget_schedules = exported(outside.forget_schedules)
         self.warm_address = exported(outside.warm_address)
         self.put_balance = exported(outside.put_balance)

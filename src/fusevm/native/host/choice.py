@@ -40,20 +40,26 @@ class Trial:
     """What is known of calls of one code with one selector."""
 
     __slots__ = (
-        "_look", "_next_pause", "_runs", "_spent", "_tries", "native", "on_reference", "pause", "reference", "steps",
-        "until_look",
+        "_look", "_next_pause", "_runs", "_spent", "_tries", "heat", "native", "on_reference", "pause", "reference", "started",
+        "steps", "until_look",
     )  # fmt: skip
 
     def __init__(self, *, is_new: bool) -> None:
         self.pause = 0  # native runs before anything is decided
         self.on_reference = False  # decided for now
         self.until_look = 0  # runs there before a native one
+        self.started = 0.0  # when a native run that is timed began; 0 if it is not
         self.steps = NEW_STEPS if is_new else 0  # for the next run on the reference tier; 0: it is native
         self.native = self.reference = _NEVER  # seconds
+        self.heat = 0.0  # seconds of native runs whose code has not heard of them yet
         self._runs = 0  # natively, timed
         self._spent = 0.0  # seconds on the reference tier before the first native run
         self._tries = 0  # on the reference tier, that were slower
         self._next_pause, self._look = PAUSE, LOOK
+
+    @property
+    def is_natives_turn(self) -> bool:
+        return bool(self.pause) or not self.steps or (self.on_reference and not self.until_look)
 
     def ran_natively(self, seconds: float) -> None:
         self._runs += 1
@@ -130,6 +136,29 @@ class Choice:
         outcome = natively(message, state, context)
         trial.ran_natively(clock() - started)
         return outcome
+
+    def next_native(self, code: bytes, selector: bytes) -> Trial | None:
+        """The trial of a call whose turn it is to run natively; None where it is not, or nothing is known of it."""
+        trials = self.trials.get(code)
+        if trials is None:
+            return None
+        trial = trials.get(selector)
+        if trial is None:
+            return None
+        if trial.pause:
+            trial.pause -= 1
+            trial.started = 0.0
+            return trial
+        if not trial.is_natives_turn:
+            return None
+        trial.started = self._clock()
+        return trial
+
+    def is_natives_turn(self, code: bytes, selector: bytes) -> bool:
+        """Whether `next_native` would answer a trial."""
+        trials = self.trials.get(code)
+        trial = None if trials is None else trials.get(selector)
+        return trial is not None and trial.is_natives_turn
 
     def _trial(self, code: bytes, selector: bytes) -> Trial:
         trials = self.trials.get(code)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from bisect import bisect_left
 from collections.abc import Callable, Container
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
@@ -87,6 +90,8 @@ class Codes:
         self._retired: list[Schedule] = []  # frames may still hold addresses into these
         self._held: list[list[bytes]] = []  # code whose address native code may hold
         self._fused = 0  # bytes of code fused in this call
+        self._since = 0.0  # when the first code of this call began to run plainly
+        self.generation = 0  # moves on whenever addresses of schedules that native code has may be good no more
         self.has_time_limit: Callable[[], bool] = lambda: False
         self.untidy = False  # whether there is something to do before the next call
 
@@ -95,22 +100,31 @@ class Codes:
         if fork != self.fork:
             self._forget_init_codes()
         self.fork = fork
+        self._drop()
         self.first_frames.clear()
         self.facts.clear()
 
+    def _drop(self) -> None:
+        self.generation += 1
+        self.untidy = True
+
     def make_room(self) -> None:
         """Only between calls, where it is `untidy`."""
-        self.untidy = False
         if self.size > KEPT or self._plain.is_crowded:
             self._forget()
-        if self.heat is not None:
-            self._take_regions(self.heat)
+        busy = self.heat is not None and self._take_regions(self.heat)
+        if self._retired:
+            self.generation += 1
         self._retired, self._held, self._fused = [], [], 0
         if not self.tiered:  # what ran plainly for the last call's sake
             for key in self.in_use:
                 if len(key[0]) <= FUSED_MOST:
                     self.schedules.pop(key, None)
+                    self.generation += 1
             self.in_use.clear()
+        self.untidy = busy
+        if self.heat is not None and self.heat.finished:  # sent while this was done
+            self.untidy = True
 
     def tidy_up(self) -> None:
         """Before the next call."""
@@ -122,28 +136,70 @@ class Codes:
             self.heat.begin()
             self._change_schedules()
 
-    def _take_regions(self, heat: Heat) -> None:
-        """Between two calls: ends counting, and puts regions in place that have been compiled."""
-        if heat.counting is not None:
-            if heat.next_call():
-                heat.end()
-                self._change_schedules()
-            else:
-                self.untidy = True
+    def _take_regions(self, heat: Heat) -> bool:
+        """Between two calls: ends counting, and puts regions in place that have been compiled; whether it still counts."""
+        changed = self._install(heat)
+        if heat.counting is not None and heat.next_call():
+            self._retired += heat.counting.values()
+            heat.end()
+            changed = True
+        if changed:
+            self._change_schedules()
+        return heat.counting is not None
+
+    def _install(self, heat: Heat) -> bool:
+        """Puts what has been compiled in place; whether there was anything."""
+        changed = False
         while heat.finished:
             key, compiled = heat.finished.popleft()
             made = heat.with_regions(key, compiled)
             if made is not None and key[1] == self.fork:
+                before = self.schedules.pop(key, None)
+                if before is not None:
+                    self._retired.append(before)
                 self.schedules[key] = made
                 self.size += made.size
-                self._change_schedules()
+                changed = True
+        return changed
+
+    def hotter(self, code: bytes, jumps: int, at: int, seconds: float) -> tuple[int, int, int] | None:
+        """For a frame that runs long: base, jumps and place of the schedule it should go on with, if there is one and
+        it stands where it can change over. It has run for so many seconds since this was last asked."""
+        heat, key = self.heat, (code, self.fork)
+        if heat is None:
+            return None
+        changed = self._install(heat)
+        if heat.counting is None:
+            if heat.note(key, seconds):
+                heat.begin()
+                changed = True
+        elif heat.has_counted_enough:
+            self._retired += heat.counting.values()
+            heat.end()
+            changed = True
+        if changed:
+            self._change_schedules()
+        present = self.schedule_with(code, jumps)
+        better = self.schedule(code)
+        if better is present or present.plain:
+            return None
+        if present.twin and at >= present.twin:
+            at -= present.twin
+        units = self.units(present, at)
+        found = bisect_left(units, at, key=attrgetter("at"))
+        if found == len(units) or units[found].at != at:
+            return None
+        pc = units[found].tokens[0].pc  # a section's first instruction, or that of a fused loop
+        if not better.jumps[pc]:  # it stands where no jump lands: another time
+            return None
+        return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
     def _change_schedules(self) -> None:
-        """Only between calls: other schedules are in use from now on."""
+        """Other schedules are in use from now on; frames go on with those they have."""
         self.first_frames.clear()
         self.facts.clear()
         self._native.forget_schedules(self._tables.address)
-        self.untidy = True
+        self._drop()
 
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
@@ -152,6 +208,7 @@ class Codes:
         self._forget()
 
     def _forget(self) -> None:
+        self._drop()
         self.schedules.clear()
         self.first_frames.clear()
         self.facts.clear()
@@ -170,6 +227,8 @@ class Codes:
             self.size += schedule.size + ENTRY
             self.untidy = True
         if schedule.plain:
+            if not self.in_use:
+                self._since = time.perf_counter()
             self.in_use.add(key)
         return schedule
 
@@ -194,7 +253,7 @@ class Codes:
 
     def _forget_idle(self, running: Container[int]) -> None:
         """In the middle of a call: drops the schedules that no frame runs."""
-        self.untidy = True
+        self._drop()
         self._held.append(list(self.facts))  # accounts may hold the addresses of these codes
         self.schedules = {key: each for key, each in self.schedules.items() if each.jumps_base in running}
         self.size = sum(each.size + ENTRY for each in self.schedules.values())
@@ -207,8 +266,10 @@ class Codes:
         """Whether code that has run plainly for so long should get a fused schedule."""
         return seconds >= PREPARING * len(code)
 
-    def tally(self, seconds: float) -> None:
-        """A call is over that took so long: what it ran plainly may now be worth preparing."""
+    def tally(self) -> None:
+        """A call is over: what it ran plainly may now be worth preparing. It is asked for again with the next call."""
+        self._drop()
+        seconds = time.perf_counter() - self._since
         for key in self.in_use:
             self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
             if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
@@ -237,7 +298,8 @@ class Codes:
         for retired in self._retired:
             if retired.jumps_base == jumps:
                 return retired
-        return self.schedule(code)
+        found = self.schedules.get((code, self.fork))  # which is not the one in use while that is counted
+        return found if found is not None and found.jumps_base == jumps else self.schedule(code)
 
     def init_code(self, code: bytes, running: Running) -> Schedule:
         """The schedule of init code, which native code will remember; `running` says where those in use are."""
@@ -270,7 +332,15 @@ class Codes:
         if schedule.plain:
             schedule.units = self._plain.section(code, self.fork, at)
         elif not schedule.units:
-            again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
+            again = build_schedule(
+                code,
+                self.fork,
+                self.handlers,
+                keep_units=True,
+                probes=self._probes,
+                loops=not schedule.twin,
+                counts=bool(schedule.counters),
+            )
             schedule.units, schedule.fused_loops = again.units, again.fused_loops
             self.size += 20 * len(code)
         return schedule.units

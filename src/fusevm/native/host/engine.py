@@ -24,13 +24,14 @@ from fusevm.native.emit.build import Library, library
 from fusevm.native.host.choice import Choice
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.failures import Halts
+from fusevm.native.host.kept import KeptTables
 from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.host.questions import Questions
 from fusevm.native.host.surroundings import tell_surroundings
-from fusevm.native.host.tables import FRAME_SIZE, SLOT_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
+from fusevm.native.host.tables import CHANGE_SIZE, FRAME_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
 from fusevm.native.host.views import packed, packed_whole
 from fusevm.native.host.world import NativeWorld
 from fusevm.native.host.writeback import PendingStorage
@@ -46,6 +47,7 @@ from fusevm.schedule.build import Handlers, address_of
 if TYPE_CHECKING:
     from fusevm.native.host.regions import Regions
 
+SHORT_SLICE = 400_000  # while blocks are counted
 SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
 
 Probe = Callable[[int, NativeFrame], None]  # depth and native frame
@@ -53,8 +55,10 @@ Probe = Callable[[int, NativeFrame], None]  # depth and native frame
 _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
 _ZERO = bytes(WORD)
-_GIVEN = packed_whole(Call, "gas reserve data_size static blank address caller value")
-_ENDED = packed(Engine, "gas_left output_offset output_size slot_count log_size refund dirty_count heavy")
+GIVEN = packed_whole(
+    Call, "engine rest gas reserve data_size account static blank fresh keep address caller origin value"
+)  # fmt: skip
+ENDED = packed(Engine, "gas_left output_offset output_size change_count log_size refund dirty_count heavy")
 _FRAME_HEAD = packed(NativeFrame, "gas reserve data data_size account static blank address caller value")
 
 
@@ -79,15 +83,18 @@ class NativeEngine:
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halts = Halts(tables, self.codes, self.world)
         self.choice = Choice()
+        self.kept = KeptTables(tables, native, self.codes, self.world, on=not probes)
         self.probe: Probe | None = None  # looks at every section's start, where there are probes
         self.reruns = 0  # calls that ended on another engine, because this one could not say all of it
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
         self.message: Message
         self.context: Context | None = None
+        self.parts = self.kept, self.codes, self.world, tables, tables.engine, tables.address, native.call
         self._timed, self._started = -1, 0.0  # the call that is timed, and since when
+        self._looked = 0.0  # when its heat was last looked at
         self._described: object = None
-        self._block_version = -1
+        self.block_version = -1
         self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
 
     @property
@@ -100,23 +107,26 @@ class NativeEngine:
 
     # -- a call from outside
 
-    def execute(self, message: Message, state: State, context: Context) -> Outcome:
-        """Runs a message; on the reference tier, from the start, where native code cannot hold what it needs."""
+    def execute(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
+        """Runs a message; on the reference tier, from the start, where native code cannot hold what it needs.
+
+        Native code may have begun to run it, and come back with a status.
+        """
         if not message.code:
             return _execute_without_code(message, state, context)
         if state.pending is not None:
             state.settle()
         entries = len(state.journal)
         try:
-            if context is not self.context or context.block.version != self._block_version:
-                self._bind(context)
+            if context is not self.context or context.block.version != self.block_version:
+                self.bind(context)
             if message.code_address in self.world.precompiles and message.runs_precompile:
                 return _execute_without_code(message, state, context)
             if not message.value or message.creates:
-                return self._execute_code(message, state, context)
+                return self._execute_code(message, state, context, status)
             mark = state.mark()
             state.transfer(message.caller, message.address, message.value)
-            outcome = self._execute_code(message, state, context)
+            outcome = self._execute_code(message, state, context, None)
             if outcome.status is not _SUCCESS:
                 state.revert(mark)
             return outcome
@@ -126,11 +136,11 @@ class NativeEngine:
             state.undo_to_length(entries)
             return execute_reference(message, state, context)
 
-    def execute_surely(self, message: Message, state: State, context: Context) -> Outcome:
+    def execute_surely(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
         """As `execute`. Where the place of a failure could not be told, an engine that fuses no loops can tell."""
         started, codes, halts = time.perf_counter(), self.codes, self.halts
         try:
-            outcome = self.execute(message, state, context)
+            outcome = self.execute(message, state, context, status)
             if outcome.failure is not None and halts.unsure:
                 self.reruns += 1
                 outcome = engine(fuse=False).execute(message, state, context)
@@ -138,58 +148,70 @@ class NativeEngine:
         finally:
             halts.unsure = False
             if codes.tiered and codes.in_use:  # what runs plainly must know for how long
-                codes.tally(time.perf_counter() - started)
+                codes.tally()
             elif codes.heat is not None:
                 codes.ran_for(message.code, time.perf_counter() - started)
 
-    def _execute_code(self, message: Message, state: State, context: Context) -> Outcome:
-        codes = self.codes
-        if codes.untidy:
-            codes.make_room()
-        world, engine = self.world, self.tables.engine
+    def _execute_code(self, message: Message, state: State, context: Context, status: int | None) -> Outcome:
+        world, kept, keeps = self.world, self.kept, False
         self.message = message
         self.frames.clear()
         self.serials.clear()
         try:
-            world.begin(message.address, state)
+            if status is None:
+                keeps = not message.creates and kept.holds_for(state, context, message.caller, message.address)
+                fresh = kept.begin(state, good=keeps)
+                kept.state = None  # until the call has ended well
+                world.prepare(state)
+            world.take_over(state)
             if message.creates:
                 self.native.forget_all(self.tables.address)
+                self.tables.shared.origin = int.from_bytes(context.origin, "big")
                 outcome = self._drive(Frame(message, state, context), None)
             else:  # Python makes a frame of its own only if it is needed
-                status = self._call(message, state)
+                if status is None:
+                    status = self._call(message, state, context, fresh)
                 if status <= _REVERT:
-                    gas_left, offset, size, *changes = _ENDED.unpack_from(engine)
+                    gas_left, offset, size, *changes = ENDED.unpack_from(self.tables.engine)
                     output = self.tables.memory.read(offset, size) if size else b""
+                    accounts, heavy = changes[-2:]
+                    keeps = keeps and not (accounts or heavy or world.changed)
                     self._write_back(state, *changes)
+                    if keeps:
+                        kept.keep(state)
                     return Outcome(_REVERTED if status == _REVERT else _SUCCESS, gas_left, output)
                 outcome = self._drive(None, status)
-            slots, *changes = _ENDED.unpack_from(engine)[3:]
-            self._write_back(state, slots if outcome.status is _SUCCESS else 0, *changes)
+            if outcome.status is _SUCCESS:
+                self.native.commit(self.tables.address)
+            self._write_back(state, *ENDED.unpack_from(self.tables.engine)[3:])
             return outcome
         finally:
             world.end(state)
 
-    def _call(self, message: Message, state: State) -> int:
+    def _call(self, message: Message, state: State, context: Context, fresh: bool) -> int:
         gas, data, code, address = message.gas, message.data, message.code, message.address
         now = gas if gas < SLICE else SLICE
         blank = self.world.is_blank(state.account(address))
         value = message.value.to_bytes(WORD, "little") if message.value else _ZERO
-        given = _GIVEN.pack(now, gas - now, len(data), message.static, blank, address, message.caller, value)
         rest = self.codes.first_frames.get(code) or self.codes.first_frame(code)
-        return self.native.call(self.tables.address, given, data, rest)
+        given = GIVEN.pack(
+            self.tables.address, address_of(rest), now, gas - now, len(data), self.world.number(address),
+            message.static, blank, fresh, True, address, message.caller, context.origin, value,
+        )  # fmt: skip
+        return self.native.call(given, data)
 
-    def _bind(self, context: Context) -> None:
+    def bind(self, context: Context) -> None:
         """Tells native code about the block and the transaction, unless it knows already."""
         block = context.block
         described = (
-            block.version, context.fork, context.origin, context.gas_price, context.blob_hashes, context.memory_limit
+            block.version, context.fork, context.gas_price, context.blob_hashes, context.memory_limit
         )  # fmt: skip
         if described != self._described:
             self._described = self.context = None  # until all of it is told
             self._describe(context)
             self._described = described
         self.world.bind(context)
-        self.context, self._block_version = context, block.version
+        self.context, self.block_version = context, block.version
 
     def _describe(self, context: Context) -> None:
         self.codes.bind(context.fork)
@@ -200,10 +222,11 @@ class NativeEngine:
         self._blob_hashes = b"".join(hashes)  # held while native code reads it
         shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
 
-    def _write_back(self, state: State, slots: int, logs: int, refund: int, accounts: int, heavy: int) -> None:
+    def _write_back(self, state: State, changes: int, logs: int, refund: int, accounts: int, heavy: int) -> None:
         """Leaves what changed natively to the state: storage, logs, refund, accounts."""
-        if slots:
-            state.pending = PendingStorage(self.tables.slots.read(0, slots * SLOT_SIZE), self.world.addresses)
+        if changes:
+            state.remake()
+            state.pending = PendingStorage(self.changed_slots(changes), self.world.addresses, ends_transaction=False)
         if refund:
             state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
         if logs:
@@ -213,6 +236,15 @@ class NativeEngine:
         if heavy:
             self.native.forget_all(self.tables.address)
             self.tables.give_back()
+
+    def changed_slots(self, count: int) -> list[bytes]:
+        """Those that stand ready, and what is left to commit."""
+        tables, shared = self.tables, self.tables.shared
+        found = [tables.changes.read(0, count * CHANGE_SIZE)]
+        while shared.committed < shared.journal_count:
+            self.native.commit(tables.address)
+            found.append(tables.changes.read(0, shared.change_count * CHANGE_SIZE))
+        return found
 
     # -- frames
 
@@ -384,7 +416,8 @@ class NativeEngine:
         if not view.reserve:
             raise self.halts.explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
         self.world.look_at_clock()
-        more = min(view.reserve, SLICE)
+        heat = self.codes.heat
+        more = min(view.reserve, SLICE if heat is None or heat.counting is None else SHORT_SLICE)
         view.gas += more
         view.reserve -= more
         if self.codes.tiered:
@@ -395,10 +428,14 @@ class NativeEngine:
         now = time.perf_counter()
         if self._timed != self.world.calls:
             self._timed, self._started = self.world.calls, now
-        if not self.codes.is_worth_fusing(message.code, now - self._started):
-            return
+            self._looked = now
         at = (view.ip - view.schedule) // 8
-        better = self.codes.prepared(message.code, view.jumps, at, on_disk=not message.creates)
+        better = None
+        if self.codes.is_worth_fusing(message.code, now - self._started):
+            better = self.codes.prepared(message.code, view.jumps, at, on_disk=not message.creates)
+        if better is None and not message.creates:
+            better = self.codes.hotter(message.code, view.jumps, at, now - self._looked)
+        self._looked = now
         if better is not None:
             view.schedule, view.jumps, view.ip = better
 
@@ -411,17 +448,17 @@ def _execute_without_code(message: Message, state: State, context: Context) -> O
     return outcome_of(frame)
 
 
-_engines = threading.local()
+engines = threading.local()  # of each thread: fused, unfused, tiered
 
 
 def engine(*, fuse: bool = True, tiered: bool = False) -> NativeEngine:
     """This thread's engine: with fused sequences or without, at once or where it is worth while."""
     name = ("tiered" if tiered else "fused") if fuse else "unfused"
-    found: NativeEngine | None = getattr(_engines, name, None)
+    found: NativeEngine | None = getattr(engines, name, None)
     if found is None:
         native = library()
         found = NativeEngine(native, native.handlers if fuse else native.handlers.only(frozenset()), tiered=tiered)
-        setattr(_engines, name, found)
+        setattr(engines, name, found)
     while found.busy:
         found.spare = found.spare or NativeEngine(found.native, found.handlers, tiered=tiered)
         found = found.spare
@@ -446,7 +483,7 @@ def execute_quickest(message: Message, state: State, context: Context, hooks: Ho
     """As `execute_tiered`, or on the reference tier: whichever was found to be quicker for calls like this one."""
     if hooks is not None:
         return execute_reference(message, state, context, hooks)
-    tiered: NativeEngine | None = getattr(_engines, "tiered", None)
+    tiered: NativeEngine | None = getattr(engines, "tiered", None)
     if tiered is None or tiered.world.busy:
         try:
             tiered = engine(tiered=True)
@@ -484,11 +521,11 @@ def execute_regions(message: Message, state: State, context: Context, hooks: Hoo
 def region_engine() -> NativeEngine:
     from fusevm.native.host.regions import Regions
 
-    found: NativeEngine | None = getattr(_engines, "regions", None)
+    found: NativeEngine | None = getattr(engines, "regions", None)
     if found is None or found.busy:
         native = library()
         made = NativeEngine(native, native.handlers, regions=Regions())
         if found is None:
-            _engines.regions = made
+            engines.regions = made
         return made
     return found

@@ -18,6 +18,7 @@ from fusevm.native.region.build import Compiled
 from fusevm.schedule.build import Handlers, Schedule, build_schedule
 
 WORTH = (0.04, 1.0, 20.0)  # seconds that code has taken before it is counted for the first time, and again
+LONGEST = 1e6  # seconds: more only where nothing is known
 ENOUGH = 20_000  # sections counted
 MOST_CALLS = 32  # that are counted
 SHARE = 0.02  # of all that is counted: less is not compiled
@@ -37,18 +38,19 @@ class Heat:
         self._counts: dict[Key, dict[int, int]] = {}
         self.counting: dict[Key, Schedule] | None = None  # the schedules that count, while they are in use
         self._calls = 0
+        self._asked: set[Key] = set()  # whose regions are being compiled
         self.finished: deque[tuple[Key, Compiled]] = deque()  # what the compiler sent
         self.installed = 0
 
     def note(self, key: Key, seconds: float) -> bool:
         """A code was run for so long; whether it is time to count."""
-        if self.counting is not None or len(key[0]) > LARGEST:
+        if self.counting is not None or len(key[0]) > LARGEST or seconds > LONGEST:
             return False
         if len(self._seconds) > MOST_CODES:
             self._seconds.clear()
         spent = self._seconds[key] = self._seconds.get(key, 0.0) + seconds
         done = self._rounds.get(key, 0)
-        return done < len(WORTH) and spent >= WORTH[done]
+        return key not in self._asked and done < len(WORTH) and spent >= WORTH[done]
 
     def begin(self) -> None:
         self.counting, self._calls = {}, 0
@@ -85,7 +87,8 @@ class Heat:
                 if count:
                     known[pc] = known.get(pc, 0) + count
             self._rounds[key] = self._rounds.get(key, 0) + 1
-            compiler().ask(*key, known, partial(self._done, key))
+            if compiler().ask(*key, dict(known), partial(self._done, key)):
+                self._asked.add(key)
 
     def _done(self, key: Key, compiled: Compiled) -> None:
         """Called by the thread that waits for the compiler."""
@@ -99,4 +102,7 @@ class Heat:
 
     def with_regions(self, key: Key, compiled: Compiled) -> Schedule | None:
         self.installed += 1
+        self._asked.discard(key)
+        self._seconds[key] = 0.0
+        self._rounds[key] = max(self._rounds.get(key, 0), 1)
         return patched(build_schedule(*key, self._handlers, loops=False), compiled)

@@ -44,6 +44,7 @@ _SLOT_HEAD = packed(StorageSlot, "account flags key")
 _SLOT_HEAD_AT = StorageSlot.offset("account")
 _SLOT_VALUE, _SLOT_ORIGINAL = StorageSlot.offset("value"), StorageSlot.offset("original")
 _INIT_CODE = packed_whole(InitCode, "hash size code schedule jumps entry")
+_EPOCH, _EPOCH_AT = packed(Account, "epoch"), Account.offset("epoch")
 _CODE, _CODE_HASH = Account.offset("code"), Account.offset("code_hash")
 _KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
 _NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an address nobody has used
@@ -93,7 +94,7 @@ class Questions:
         table, at = self._tables.slots, address - self._tables.slots.address
         number, _, raw_key = _SLOT_HEAD.unpack_from(table.map, table.skip + at + _SLOT_HEAD_AT)
         account, key, state = self._world.addresses[number], int.from_bytes(raw_key, "little"), self._world.state
-        value = state.account(account).storage.get(key, 0)
+        value = state.unsettled_account(account).storage.get(key, 0)  # native code knows what is pending
         if value:
             raw = value.to_bytes(WORD, "little")
             table.write(at + _SLOT_VALUE, raw)
@@ -111,13 +112,11 @@ class Questions:
         data, state = self._account_map, world.state
         at = address + self._account_shift
         where = world.address_at(at)
-        if where in world.entries:
+        (epoch,) = _EPOCH.unpack_from(data, at + _EPOCH_AT)
+        if epoch >= self._tables.shared.call_epoch:
             self._load_again(at, where)
             return
-        number = 0
-        if address != self._passing:
-            world.entries[where] = address
-            number = world.number(where)
+        number = 0 if address == self._passing else world.number(where)
         flags = 0
         if world.all_warm or where in world.initially_warm or where in state.always_warm:
             flags = ACCOUNT_WARM
@@ -127,7 +126,7 @@ class Questions:
             flags |= _NOBODY if world.voids else ACCOUNT_VOID
             _ACCOUNT.pack_into(data, at + BODY, number, flags, 0, _ZERO, NO_ACCOUNT)
             return
-        account = state.account(where)
+        account = state.unsettled_account(where)
         if world.is_blank(account):
             flags |= ACCOUNT_BLANK
         self._describe(at, where, account, number, flags, native_word(account.balance))
@@ -137,7 +136,7 @@ class Questions:
         self._world.learn()
         _, known, _, raw_balance = HEAD.unpack_from(self._account_map, at + BODY)
         self._describe(
-            at, where, self._world.state.account(where), self._world.number(where), known & _KEPT, raw_balance
+            at, where, self._world.state.unsettled_account(where), self._world.number(where), known & _KEPT, raw_balance
         )
 
     def _describe(
@@ -189,7 +188,7 @@ class Questions:
         self._world.learn()
         table = self._tables.accounts
         at = table.skip + address - table.address
-        account = self._world.state.account(self._world.address_at(at))
+        account = self._world.state.unsettled_account(self._world.address_at(at))
         places = self._codes.places(account.code, self._running, self._forget_schedules)
         start = at + _CODE
         table.map[start : start + len(places)] = places
@@ -201,7 +200,7 @@ class Questions:
         self._world.learn()
         table = self._tables.accounts
         at = table.skip + address - table.address
-        account = self._world.state.account(self._world.address_at(at))
+        account = self._world.state.unsettled_account(self._world.address_at(at))
         start, code_hash = at + _CODE_HASH, account.code_hash()
         table.map[start : start + WORD] = code_hash[::-1]
         self._codes.note_hash(account.code, code_hash)

@@ -17,7 +17,12 @@ from fusevm.native.layout import Engine
 _NAMES = [field.name for field in fields(Rules)]
 _RULES = packed(Engine, " ".join(_NAMES))
 _RULES_AT = Engine.offset(_NAMES[0])
-_WORDS = [(field, attrgetter(BY_NAME[name].word.removeprefix("context."))) for name, field in CONTEXT_WORDS.items()]
+# The origin is told with each call.
+_WORDS = [
+    (field, attrgetter(BY_NAME[name].word.removeprefix("context.")))
+    for name, field in CONTEXT_WORDS.items()
+    if name != "ORIGIN"
+]
 
 
 def tell_surroundings(tables: Tables, context: Context) -> None:

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass
 
 from fusevm.chain.outcome import EngineLimit
 from fusevm.native.host.arena import Arena
+from fusevm.native.host.switches import is_on
 from fusevm.native.host.views import packed_whole, view_at
 from fusevm.native.layout import (
     FRAME_MEMORY,
@@ -18,9 +19,11 @@ from fusevm.native.layout import (
     Engine,
     InitCode,
     NativeFrame,
+    SlotChange,
     StorageSlot,
     Undo,
 )
+from fusevm.native.runtime.hashes import CREDIT, ENTRIES, ENTRY_SIZE
 from fusevm.native.runtime.index import BUCKETS, Index
 from fusevm.native.runtime.plain import ORIGIN_SIZE
 
@@ -28,7 +31,9 @@ _INDEX = packed_whole(Index, "heads buckets half entries size")
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
 FRAME_SIZE = NativeFrame.byte_size()
 SLOT_SIZE = StorageSlot.byte_size()
+CHANGE_SIZE = SlotChange.byte_size()
 INIT_CODES = 1 << 10  # that are kept at hand
+CHANGES = 1 << 13  # changed slots that are handed over at once
 
 
 LIGHT = 1 << 23  # bytes of EVM memory that a call may leave touched
@@ -90,12 +95,14 @@ class Tables:
         self.account_heads = Arena(max(caps.accounts, BUCKETS) * 4)
         self.journal = Arena(caps.journal * Undo.byte_size())
         self.logs = Arena(caps.logs)
+        self.changes = Arena(CHANGES * CHANGE_SIZE)
         self.dirty = Arena(caps.accounts * 8)
         self.kept_codes = Arena(caps.codes)
         self.plain_words = Arena(caps.plain * 8)
         self.plain_origins = Arena(caps.plain // 2 * ORIGIN_SIZE)
         self.init_codes = Arena(INIT_CODES * InitCode.byte_size())
         self.block_hashes = Arena(256 * BlockHash.byte_size())
+        self.hashes = Arena(ENTRIES * ENTRY_SIZE)
         self.slot_index = self._index(self.slot_heads, self.slots, SLOT_SIZE)
         self.account_index = self._index(self.account_heads, self.accounts, Account.byte_size())
         self.engine = ctypes.create_string_buffer(Engine.byte_size())
@@ -118,15 +125,17 @@ class Tables:
         shared.account_index = ctypes.addressof(self.account_index)
         shared.journal, shared.journal_limit = self.journal.address, caps.journal
         shared.logs, shared.log_limit = self.logs.address, caps.logs
+        shared.changes, shared.change_limit = self.changes.address, CHANGES
         shared.output = self.output.address
         shared.dirty = self.dirty.address
         shared.kept_codes, shared.kept_limit = self.kept_codes.address, caps.codes
         shared.init_codes, shared.init_mask = self.init_codes.address, INIT_CODES - 1
         shared.block_hashes = self.block_hashes.address
+        shared.hashes, shared.hash_credit = (self.hashes.address, CREDIT) if is_on("keccak") else (0, 1)
         shared.plain_words, shared.plain_limit = self.plain_words.address, caps.plain
         shared.plain_origins = self.plain_origins.address
         shared.plain_count = 2  # 0 and 1 mean something else
-        shared.epoch = 1
+        shared.epoch = shared.call_epoch = shared.kept_epoch = 1
         shared.secret_0, shared.secret_1, shared.secret_2, shared.secret_3 = struct.unpack("<4Q", os.urandom(32))
 
     def limit_memory(self, limit: int) -> None:

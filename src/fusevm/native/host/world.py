@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSet
+from collections.abc import Collection
 
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import check_time
@@ -15,7 +15,7 @@ from fusevm.native.host.ledger import NativeLedger, native_address
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import view_at
 from fusevm.native.host.warmth import NativeWarmth
-from fusevm.native.layout import ACCOUNT_WARM, TRANSIENT, WORD, Account, StorageSlot
+from fusevm.native.layout import TRANSIENT, WORD, StorageSlot
 
 
 class NativeWorld(NativeLedger):
@@ -29,9 +29,9 @@ class NativeWorld(NativeLedger):
         self.voids = True  # whether calling what has no code leaves no trace (EIP-161)
         self.addresses: list[bytes] = []  # of accounts by number
         self.numbers: dict[bytes, int] = {}
-        self.entries: dict[bytes, int] = {}  # accounts native code knows: where they are
-        self.initially_warm: MutableSet[bytes] = set()
+        self.initially_warm: Collection[bytes] = ()
         self.warmth = NativeWarmth(self._is_warm, self._warm)
+        self.coinbase = b""  # where it is warm from the start
         self.busy = False
         self.hashes_asked = False
 
@@ -41,23 +41,28 @@ class NativeWorld(NativeLedger):
         self.all_warm = context.fork < Fork.BERLIN
         self.voids = context.fork >= Fork.SPURIOUS_DRAGON
 
-    def begin(self, address: bytes, state: State) -> None:
-        """A call from outside: nothing is known but the account called, which is number 0."""
+    def forget(self) -> None:
+        """No account has a number any more: native tables are, or will be, emptied."""
+        self.addresses = []  # a new list: what the last call left pending may hold the old one
+        self.numbers = {}
+
+    def prepare(self, state: State) -> None:
+        """A call from outside is about to run natively."""
         self.busy = True
         self.state = state
-        self.initially_warm = state.warm_addresses
-        state.ledger = self
-        state.warm_addresses = self.warmth
-        self.addresses = [address]  # a new list: what the last call left pending may hold the old one
-        self.numbers = {address: 0}
         self.error = None
-        if self.entries:
-            self.entries = {}
         if self.inserted:
             self.inserted = {}
         if self.hashes_asked:
             self._tables.block_hashes.clear()
             self.hashes_asked = False
+
+    def take_over(self, state: State) -> None:
+        """From here on the state's ledger and warm addresses are kept here."""
+        if state.warm_addresses is not self.warmth:
+            self.initially_warm = state.warm_addresses
+        state.ledger = self
+        state.warm_addresses = self.warmth
 
     def number(self, address: bytes) -> int:
         number = self.numbers.get(address)
@@ -88,17 +93,16 @@ class NativeWorld(NativeLedger):
         self.calls += 1
         if self.changed or self.made or self.destroyed:
             self.undo_unsettled(state)
-        state.warm_addresses = self.initially_warm
+        if state.warm_addresses is self.warmth:
+            state.warm_addresses = set(self.initially_warm)
         self.busy = False
         state.ledger = None  # last: until then, whoever finds the state abandoned ends this once more
 
     # -- warmth
 
     def _is_warm(self, address: bytes) -> bool:
-        entry = self.entries.get(address)
-        if entry is None:
-            return address in self.initially_warm
-        return bool(view_at(Account, entry).flags & ACCOUNT_WARM)
+        answer = self._native.is_warm(self._tables.address, native_address(address))
+        return address in self.initially_warm if answer == 2 else bool(answer)
 
     def _warm(self, address: bytes) -> None:
         answer = self._native.warm_address(self._tables.address, native_address(address))

@@ -47,6 +47,7 @@ from fusevm.native.runtime.frames import (
 from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow
 from fusevm.native.runtime.outside import (
     ADDRESS_MASK,
+    begin_anew,
     find_account,
     forget_all,
     is_alive,
@@ -56,7 +57,7 @@ from fusevm.native.runtime.outside import (
     warm,
 )
 from fusevm.native.runtime.plain import land, write_on
-from fusevm.native.runtime.storage import forget, revert_to
+from fusevm.native.runtime.storage import commit, revert_to
 
 IDENTITY = 4
 STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, INVALID_JUMP, RETURNDATA, CALLING, MORE = (
@@ -352,21 +353,29 @@ def run(engine: Engine) -> u64:
 
 
 @exported
-def call(engine: Engine, given: Call, data: ptr, rest: ptr) -> u64:
+def call(given: Call, data: ptr) -> u64:
     """A call from outside: makes the first frame, from what Python gives and from what goes with the code; runs it."""
-    forget_all(engine)
+    engine = Engine(given.engine)
+    if given.fresh != 0:
+        forget_all(engine)
+        engine.kept_epoch = engine.epoch
+    else:
+        begin_anew(engine)
     frame = NativeFrame(engine.frames)
     frame.gas = given.gas
     frame.reserve = given.reserve
     frame.data = data
     frame.data_size = given.data_size
-    frame.account = 0
+    frame.account = given.account
     frame.static = given.static
     frame.blank = given.blank
     frame.address = bswap(given.address) >> 96
     frame.caller = bswap(given.caller) >> 96
     frame.value = given.value
-    copy(frame + FRAME_REST, rest, FRAME_SIZE - FRAME_REST)
+    engine.first_address = frame.address
+    engine.first_caller = frame.caller
+    engine.origin = bswap(given.origin) >> 96
+    copy(frame + FRAME_REST, given.rest, FRAME_SIZE - FRAME_REST)
     engine.frame = frame
     status = run(engine)
     engine.gas_left = frame.gas + frame.reserve
@@ -375,6 +384,10 @@ def call(engine: Engine, given: Call, data: ptr, rest: ptr) -> u64:
     if status == STOP:
         engine.output_size = 0
     if status == REVERT:
+        engine.log_size = 0
+        engine.refund = 0
+    if status == REVERT or (status < REVERT and given.keep == 0):
         revert_to(engine, 0)  # Python must be told of balances, as they were
-        forget(engine)
+    elif status < REVERT:
+        commit(engine)
     return status

@@ -30,10 +30,11 @@ from fusevm.native.layout import (
     Undo,
 )
 from fusevm.native.runtime.frames import ASK_PYTHON, DONE, FRAME_SIZE, answer, child_of
+from fusevm.native.runtime.index import folded
 from fusevm.native.runtime.keccak import keccak256_word
 from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, grow
 from fusevm.native.runtime.outside import ADDRESS_MASK, EMPTY_CODE_HASH, find_account, set_balance, set_nonce, warm
-from fusevm.native.runtime.storage import account_entry, folded, journal_full, mark_dirty, revert_to
+from fusevm.native.runtime.storage import account_entry, journal_full, mark_dirty, revert_to
 
 INIT_CODE_SIZE = InitCode.byte_size()
 RETURN, REVERT, OUT_OF_GAS, CAP, ERROR = Status.RETURN, Status.REVERT, Status.OUT_OF_GAS, Status.CAP, Status.ERROR

@@ -6,7 +6,7 @@ There is never a pause to rehash, and a small call touches a small index. Entrie
 
 from __future__ import annotations
 
-from fusevm.native.lang import Struct, fill, inlined, load, native, ptr, store, u32, u64
+from fusevm.native.lang import Struct, fill, inlined, load, native, ptr, store, u32, u64, u128
 
 BUCKETS = 1024  # of an empty index; a power of two
 FEW = 64  # entries whose buckets are cleared one by one
@@ -25,6 +25,12 @@ class Index(Struct):
 class Entry(Struct):
     hash: u64
     next: u64  # number of the bucket's next entry plus one
+
+
+@inlined
+def folded(x: u64, y: u64) -> u64:
+    product = u128(x) * u128(y)
+    return u64(product) ^ u64(product >> 64)
 
 
 @inlined

@@ -25,7 +25,7 @@ from fusevm.native.lang import (
     unlikely,
 )
 from fusevm.native.layout import FRAME_MEMORY, Engine, NativeFrame
-from fusevm.native.runtime.keccak import keccak256_word
+from fusevm.native.runtime.hashes import hash_of
 
 FAILED = (1 << 64) - 1  # less than zero as a signed number: out of gas
 CAPPED = (1 << 64) - 2  # one of the engine's own limits
@@ -114,14 +114,14 @@ def hash_memory(frame: NativeFrame, gas: u64, offset: u256, size: u256, out: ptr
         return gas
     if length == 0:
         start = 0
-    store(out, 0, keccak256_word(frame.memory + start, length))
+    store(out, 0, hash_of(Engine(frame.engine), frame.memory + start, length))
     return hasten(frame, gas, words_of(length))
 
 
 @native
 def hash_paid(frame: NativeFrame, gas: u64, start: u64, length: u64, out: ptr) -> u64:
     """KECCAK256 of memory that is there, its gas paid."""
-    store(out, 0, keccak256_word(frame.memory + start, length))
+    store(out, 0, hash_of(Engine(frame.engine), frame.memory + start, length))
     return hasten(frame, gas, words_of(length))
 
 

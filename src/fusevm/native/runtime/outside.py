@@ -25,6 +25,7 @@ from fusevm.native.layout import (
     ACCOUNT_ALIVE,
     ACCOUNT_ENTRY,
     ACCOUNT_HASHED,
+    ACCOUNT_PRECOMPILE,
     ACCOUNT_TRACELESS,
     ACCOUNT_VOID,
     ACCOUNT_WARM,
@@ -147,10 +148,29 @@ def find_account(engine: Engine, address: u256) -> ptr:
         if engine.account_count >= MANY:
             engine.heavy = 1
     if account.epoch != engine.epoch:
-        if call_pointer(u64, engine.load_account, account) != 0:
+        if is_kept(engine, account) != 0:
+            account.flags = (account.flags & ~ACCOUNT_WARM) | (is_warm_from_the_start(engine, account) * ACCOUNT_WARM)
+        elif call_pointer(u64, engine.load_account, account) != 0:
             return 0
         account.epoch = engine.epoch
     return account
+
+
+@inlined
+def is_kept(engine: Engine, account: Account) -> u64:
+    """Whether an account is known from a call before, nobody has changed it, and this call has not met it yet."""
+    earlier = account.epoch >= engine.kept_epoch and account.epoch < engine.call_epoch
+    return u64(earlier and engine.epoch == engine.call_epoch + 1)
+
+
+@native
+def is_warm_from_the_start(engine: Engine, account: Account) -> u64:
+    """As `warm_up` in `chain/processing.py` has it; where more is warm, Python keeps no accounts."""
+    if engine.access_sets == 0 or (account.flags & ACCOUNT_PRECOMPILE) != 0:
+        return 1
+    if account.address == engine.first_caller or account.address == engine.first_address:
+        return 1
+    return u64(engine.warm_coinbase != 0 and account.address == engine.coinbase)
 
 
 @native
@@ -190,8 +210,39 @@ def forget_all(engine: Engine) -> None:
     forget(engine)
     clear(Index(engine.account_index), engine.account_count)
     engine.account_count = 0
+    begin_anew(engine)
+
+
+@native
+def begin_anew(engine: Engine) -> None:
+    """What a call from outside has for itself is empty. The tables may keep slots and accounts, as they are now."""
+    engine.refund = 0
+    engine.log_size = 0
+    engine.change_count = 0
+    engine.committed = 0
     engine.dirty_count = 0
     engine.kept_size = 0
+    engine.call_epoch = engine.epoch + 1
+    engine.epoch += 2
+
+
+@exported
+def forget_account(engine: Engine, address: ptr) -> None:
+    """Python has changed an account between two calls."""
+    wanted = load(u256, address)
+    account = Account(known_account(engine, wanted, hash_key(engine, 0, wanted)))
+    if account != 0:
+        account.epoch = 0
+
+
+@exported
+def is_warm(engine: Engine, address: ptr) -> u64:
+    """1 if this call has warmed an address, 0 if not, 2 if it has not met it."""
+    wanted = load(u256, address)
+    account = Account(known_account(engine, wanted, hash_key(engine, 0, wanted)))
+    if account == 0 or account.epoch < engine.call_epoch:
+        return 2
+    return u64((account.flags & ACCOUNT_WARM) != 0)
 
 
 @exported

@@ -13,7 +13,6 @@ from fusevm.native.lang import (
     slt,
     store,
     u64,
-    u128,
     u256,
     unlikely,
 )
@@ -33,22 +32,18 @@ from fusevm.native.layout import (
     Account,
     Engine,
     NativeFrame,
+    SlotChange,
     StorageSlot,
     Undo,
 )
-from fusevm.native.runtime.index import Index, clear, first_in, link
+from fusevm.native.runtime.index import Index, clear, first_in, folded, link
 from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge
 
 SLOT_SIZE = StorageSlot.byte_size()
 UNDO_SIZE = Undo.byte_size()
+CHANGE_SIZE = SlotChange.byte_size()
 SLOTS_AT_HAND = 1 << 14
 MANY = 1 << 15  # entries of a table from which on it is heavy
-
-
-@inlined
-def folded(x: u64, y: u64) -> u64:
-    product = u128(x) * u128(y)
-    return u64(product) ^ u64(product >> 64)
 
 
 @inlined
@@ -172,23 +167,48 @@ def undo_account(engine: Engine, entry: Undo) -> None:
         if entry.value == 0:
             # A payment may have created it. If it was described since, as after a creation there that was undone, it
             # reads as alive: Python must say what it is without the payment.
-            account.epoch = 0
+            account.epoch = engine.call_epoch
     else:
         account.nonce = entry.flags
     if entry.slot >= CREATION_ENTRY:
         account.flags = account.flags & ~(ACCOUNT_CREATED | ACCOUNT_CODED)
-        account.epoch = 0  # Python will say what it is without
+        account.epoch = engine.call_epoch  # Python will say what it is without
     mark_dirty(engine, account)
+
+
+@exported
+def commit(engine: Engine) -> None:
+    """The call has succeeded: changed slots are copied for Python, and all are as the next call must find them.
+
+    Every slot that is warm or changed has a journal entry. Where `changes` is full, Python takes them and comes back.
+    """
+    engine.change_count = 0
+    while engine.committed < engine.journal_count:
+        entry = Undo(engine.journal + engine.committed * UNDO_SIZE)
+        if entry.slot < ACCOUNT_ENTRY:
+            slot = StorageSlot(engine.slots + entry.slot)
+            if (slot.account & TRANSIENT) != 0:
+                slot.value = u256(0)
+            elif slot.value != slot.original:
+                if engine.change_count >= engine.change_limit:
+                    return
+                change = SlotChange(engine.changes + engine.change_count * CHANGE_SIZE)
+                change.account = slot.account
+                change.key = slot.key
+                change.value = slot.value
+                engine.change_count += 1
+                slot.original = slot.value
+            slot.flags = 0
+        engine.committed += 1
+    engine.journal_count = 0
 
 
 @native
 def forget(engine: Engine) -> None:
-    """Empties the slot table, the journal and the logs."""
+    """Empties the slot table and the journal."""
     clear(Index(engine.slot_index), engine.slot_count)
     engine.slot_count = 0
     engine.journal_count = 0
-    engine.refund = 0
-    engine.log_size = 0
 
 
 @native

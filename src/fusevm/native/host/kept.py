@@ -1,0 +1,116 @@
+"""Native tables from one call to the next: of which state they are copies, and whether they are still good."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fusevm.chain.environment import Context
+from fusevm.chain.state import State, delegate_in
+from fusevm.native.emit.build import Library
+from fusevm.native.host.codes import Codes
+from fusevm.native.host.ledger import native_address
+from fusevm.native.host.switches import is_on
+from fusevm.native.host.tables import Tables
+from fusevm.native.host.world import NativeWorld
+from fusevm.schedule.build import address_of
+
+MOST_ADDRESSES = 1 << 15  # that have a number
+MOST_TARGETS = 1 << 10
+
+
+class Target(NamedTuple):
+    """An account that is called from outside, as far as calls of it have that in common."""
+
+    number: int
+    blank: bool
+    rest: bytes  # of its first frame, and where it is
+    rest_place: int
+    code: bytes
+
+
+class KeptTables:
+    """Slots and accounts stay in native tables, committed, while the state does not change but through native code.
+
+    `State.version` tells whether it did; then `State.moved` tells which accounts have to be described again, and
+    `State.remade` whether that is not all. While a call runs nothing is good: it may never end.
+    """
+
+    def __init__(self, tables: Tables, native: Library, codes: Codes, world: NativeWorld, *, on: bool = True) -> None:
+        self._tables = tables
+        self._native = native
+        self._codes = codes
+        self._world = world
+        self._on = on and is_on("kept")
+        self.state: State | None = None  # None while a call runs
+        self.version = 0
+        self._remade = self._moved = self._generation = 0
+        self.targets: dict[bytes, Target] = {}
+
+    def begin(self, state: State, *, good: bool = True) -> bool:
+        """Before a call: whether the tables must be emptied; they must where they are not `good` for other reasons."""
+        codes = self._codes
+        if codes.untidy:
+            codes.make_room()
+        if good and self._renewed(state):
+            return False
+        self.state = None
+        self._forget(state)
+        return True
+
+    def _renewed(self, state: State) -> bool:
+        """Whether the tables hold nothing but what is so, once accounts that moved are forgotten."""
+        if self.state is not state or self._remade != state.remade or state.handed_out or not self._on:
+            return False
+        if len(self._world.addresses) > MOST_ADDRESSES:
+            return False
+        if self.version != state.version:
+            self.targets.clear()
+            for address in state.moved[self._moved :]:
+                self._native.forget_account(self._tables.address, native_address(address))
+            self.note(state)
+        if self._generation != self._codes.generation:
+            self.targets.clear()
+            self._native.forget_schedules(self._tables.address)
+            self._generation = self._codes.generation
+        return True
+
+    def _forget(self, state: State) -> None:
+        self.targets.clear()
+        self._world.forget()
+        if state.pending is not None:
+            state.settle()  # native code does not know of it any more
+        self._generation = self._codes.generation
+        self.note(state)
+
+    def keep(self, state: State) -> None:
+        """A call has ended, and its changes are the state's: the tables are good, for this state as it is."""
+        self.note(state)
+        if not state.handed_out:
+            self.state = state
+
+    def note(self, state: State) -> None:
+        """As of when the tables are good."""
+        self.version, self._remade, self._moved = state.version, state.remade, len(state.moved)
+
+    def holds_for(self, state: State, context: Context, caller: bytes, address: bytes) -> bool:
+        """Whether native code can tell what is warm from the start, and slots are as the transaction began."""
+        if state.warm_slots or state.original or state.transient:
+            return False
+        if not context.rules.access_sets:
+            return True
+        coinbase = context.block.coinbase if context.rules.warm_coinbase else caller
+        return state.always_warm is self._world.precompiles and state.warm_addresses == {caller, address, coinbase}
+
+    def target(self, address: bytes, state: State) -> Target | None:
+        """An account with code of its own, about to be called; of others None."""
+        account = state.unsettled_account(address)
+        code = account.code
+        if not code or address in self._world.precompiles or delegate_in(code) is not None:
+            return None
+        rest = self._codes.first_frame(code)
+        target = Target(self._world.number(address), not account.storage, rest, address_of(rest), code)
+        if code in self._codes.first_frames:  # else it runs plainly, and is asked for each time
+            if len(self.targets) >= MOST_TARGETS:
+                self.targets.clear()
+            self.targets[address] = target
+        return target

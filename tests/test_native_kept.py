@@ -1,0 +1,337 @@
+"""Native tables that are kept between calls answer as if every call began with empty ones."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fusevm import EVM, Block, Rejected, Result
+from fusevm.chain.state import Account
+from fusevm.evm.assembly import assemble
+from fusevm.evm.forks import Fork, fork_named
+from fusevm.native.host import engine as machinery
+from fusevm.native.host.engine import engine
+from fusevm.values import BadValue
+from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, push
+
+THIRD, FOURTH = b"\x33" * 20, b"\x44" * 20
+CONTRACTS = (HERE, OTHER, THIRD)
+PEOPLE = (CALLER, NOBODY, FOURTH, bytes(20))
+MINER = b"\x3a" * 20
+TIERS = ("native", "auto", "native-tiered", "native-unfused")
+RUNS = int(os.environ.get("FUSEVM_KEPT_RUNS", "12"))
+DEEDS = int(os.environ.get("FUSEVM_KEPT_DEEDS", "70"))
+
+
+class Writer:
+    """Programs that read and write all that tables hold, and tell of it by their output, logs and gas."""
+
+    def __init__(self, rng: random.Random, fork: Fork) -> None:
+        self._rng = rng
+        self._fork = fork
+
+    def program(self) -> bytes:
+        rng = self._rng
+        body = " ".join(self._statement() for _ in range(rng.randrange(1, 7)))
+        ending = rng.choice(["STOP"] * 6 + ["PUSH1 32 PUSH1 0 RETURN"] * 6 + ["PUSH1 0 PUSH1 0 REVERT", "INVALID"])
+        return assemble(f"{body} {ending}", self._fork)
+
+    def _statement(self) -> str:
+        rng = self._rng
+        key, value, who = rng.randrange(4), rng.choice([0, 0, 1, 2, 7]), rng.choice(CONTRACTS + PEOPLE + (MINER,))
+        kinds = ["CALL", "CALL", "DELEGATECALL", "STATICCALL", "CALLCODE"]
+        spend = rng.choice(["PUSH2 30000", "PUSH2 50000", "PUSH2 3000"])
+        inner = call(rng.choice(CONTRACTS), kind=rng.choice(kinds), gas=spend, out=32)
+        choices = [
+            f"PUSH1 {key} SLOAD PUSH1 0 MSTORE",
+            f"PUSH1 {value} PUSH1 {key} SSTORE",
+            f"PUSH1 {key} SLOAD PUSH1 1 ADD PUSH1 {key} SSTORE",
+            f"PUSH1 4 CALLDATALOAD PUSH1 {key} SSTORE",
+            f"{push(who)} BALANCE PUSH1 0 MSTORE",
+            f"{push(who)} EXTCODESIZE PUSH1 0 MSTORE",
+            f"{push(who)} BALANCE PUSH1 {key} PUSH1 0 PUSH1 0 LOG2",
+            f"{inner} PUSH1 32 MSTORE",
+            f"{inner} PUSH1 {key} SSTORE",
+            "ORIGIN COINBASE XOR CALLER XOR PUSH1 0 MSTORE",
+            "GAS PUSH1 0 MSTORE",
+            "PUSH1 1 NUMBER SUB BLOCKHASH PUSH1 0 MSTORE",
+        ]
+        if self._fork >= Fork.CONSTANTINOPLE:
+            choices.append(f"{push(who)} EXTCODEHASH PUSH1 0 MSTORE")
+        if self._fork >= Fork.CANCUN:
+            choices += [f"PUSH1 {key} TLOAD PUSH1 0 MSTORE", f"PUSH1 5 PUSH1 {key} TSTORE"]
+        if rng.random() < 0.12:
+            choices = [
+                f"{call(who, value=1, gas='PUSH2 9000')} POP",
+                f"{call(bytes(19) + bytes([rng.randrange(1, 5)]), kind='STATICCALL', gas='PUSH2 5000', out=32)} POP",
+                "PUSH1 0 PUSH1 0 PUSH1 0 CREATE PUSH1 0 MSTORE",
+                f"{push(who)} SELFDESTRUCT",
+            ]
+        return rng.choice(choices)
+
+
+class Pair:
+    """The same deeds on a native tier and on the reference tier."""
+
+    def __init__(self, seed: int, tier: str, fork: str) -> None:
+        self.rng = random.Random(f"kept {seed} {tier} {fork}")
+        self.fork = fork_named(fork)
+        self.evms = [EVM(fork, tier), EVM(fork, "reference")]
+        self.done: list[str] = []
+        self.writer = Writer(self.rng, self.fork)
+        for number, address in enumerate((*CONTRACTS, CALLER)):
+            code = self.writer.program() if address in CONTRACTS else b""
+            self.both("set up", lambda evm, to=address, code=code, n=number: prepare(evm, to, code, n))  # type: ignore[misc]
+
+    def both(self, what: str, deed: Callable[[EVM], Any]) -> None:
+        self.done.append(what)
+        found, expected = (outcome(deed, evm) for evm in self.evms)
+        assert found == expected, self.done[-12:]
+
+    def compare(self) -> None:
+        found, expected = (fingerprint(evm) for evm in self.evms)
+        assert found == expected, self.done[-12:]
+
+    def deed(self, depth: int) -> None:
+        rng = self.rng
+        to, caller = rng.choice((*CONTRACTS, HERE, HERE)), rng.choice((*PEOPLE, CALLER, *CONTRACTS))
+        data, gas = rng.randbytes(rng.choice([0, 4, 36])), rng.choice([200_000, 200_000, 40_000, 3_000])
+        key, word = rng.randrange(4), rng.choice([0, 1, 3, 2**255])
+        code = self.writer.program()
+        calls: list[tuple[str, Callable[[EVM], Any]]] = [
+            ("call", lambda evm: evm.call(to, data, caller=caller, gas=gas)),
+            ("static", lambda evm: evm.call(to, data, caller=caller, gas=gas, static=True)),
+            ("simulate", lambda evm: evm.simulate(to, data, caller=caller, gas=gas)),
+            ("price", lambda evm: evm.call(to, data, caller=caller, gas=gas, gas_price=3, origin=NOBODY)),
+        ]
+        changes: list[tuple[str, Callable[[EVM], Any]]] = [
+            ("value", lambda evm: evm.call(to, data, caller=CALLER, gas=gas, value=1)),
+            ("transact", lambda evm: evm.transact(CALLER, to, data, gas=gas + 60_000)),
+            ("access list", lambda evm: transact_listed(evm, to, key, gas)),
+            ("deploy", lambda evm: evm.deploy(deployer(code[:40]), caller=CALLER, gas=400_000)),
+            ("set_storage", lambda evm: evm.set_storage(to, key, word)),
+            ("set_balance", lambda evm: evm.set_balance(rng_choice, word)),
+            ("set_nonce", lambda evm: evm.set_nonce(to, 5)),
+            ("set_code", lambda evm: evm.set_code(to, code)),
+            ("clear code", lambda evm: evm.set_code(rng_choice, b"")),
+            ("block", lambda evm: setattr(evm.block, "coinbase", rng_choice)),
+            ("number", lambda evm: setattr(evm.block, "number", evm.block.number + 1)),
+            ("new block", lambda evm: setattr(evm, "block", block_with(code))),
+            ("get", lambda evm: (evm.get_storage(to, key), evm.get_balance(to))),
+            ("timeout", lambda evm: with_timeout(evm, to)),
+        ]  # fmt: skip
+        rng_choice = rng.choice((*CONTRACTS, *PEOPLE))
+        if rng.random() < 0.06 and depth < 3:
+            self.snapshot(depth)
+        else:
+            self.both(*rng.choice(calls if rng.random() < 0.7 else changes))
+
+    def snapshot(self, depth: int) -> None:
+        with self.evms[0].snapshot(), self.evms[1].snapshot():
+            self.done.append("snapshot")
+            for _ in range(self.rng.randrange(1, 8)):
+                self.deed(depth + 1)
+            if self.rng.random() < 0.5:
+                self.compare()
+        self.done.append("undone")
+
+
+def prepare(evm: EVM, to: bytes, code: bytes, number: int) -> None:
+    evm.set_code(to, code)
+    evm.set_balance(to, 1_000_000 * (number + 1))
+    if number == 1:
+        evm.set_storage(to, 1, 9)
+
+
+def transact_listed(evm: EVM, to: bytes, key: int, gas: int) -> Result | None:
+    if evm.fork < Fork.BERLIN:
+        return None
+    listed = [(to, [key]), (FOURTH, [])]
+    return evm.transact(CALLER, to, gas=gas + 60_000, access_list=listed)
+
+
+def block_with(code: bytes) -> Block:
+    return Block(number=300, coinbase=MINER, hashes={299: code.ljust(32)[:32]})
+
+
+def outcome(deed: Callable[[EVM], Any], evm: EVM) -> Any:
+    try:
+        return seen(deed(evm))
+    except (BadValue, Rejected) as error:
+        return str(error)
+
+
+def with_timeout(evm: EVM, to: bytes) -> Result:
+    evm.timeout = 60
+    try:
+        return evm.call(to)
+    finally:
+        evm.timeout = None
+
+
+def seen(result: Any) -> Any:
+    if not isinstance(result, Result):
+        return result
+    gas = result.gas_used, result.gas_refunded
+    return result.status, result.output, gas, list(result.logs), result.error, result.address
+
+
+def fingerprint(evm: EVM) -> Any:
+    return {
+        address: (each.nonce, each.balance, each.code, dict(each.storage))
+        for address, each in evm.state.items()
+        if not each.empty or each.storage
+    }
+
+
+@pytest.mark.parametrize("fork", ["osaka", "shanghai", "berlin", "istanbul"])
+@pytest.mark.parametrize("tier", TIERS)
+def test_any_order_of_calls_and_changes_ends_as_on_the_reference_tier(tier: str, fork: str) -> None:
+    base = random.randrange(1 << 30)
+    for seed in range(base, base + RUNS):
+        pair = Pair(seed, tier, fork)
+        for _ in range(DEEDS):
+            pair.deed(0)
+            if pair.rng.random() < 0.1:
+                pair.compare()
+        pair.compare()
+        assert pair.evms[0].state_root == pair.evms[1].state_root, seed
+
+
+COUNTS = "PUSH1 1 SLOAD PUSH1 1 ADD DUP1 PUSH1 1 SSTORE PUSH1 0 MSTORE PUSH1 32 PUSH1 0 RETURN"
+
+
+def counter(tier: str = "native") -> EVM:
+    evm = EVM(tier=tier)
+    evm.set_code(HERE, assemble(COUNTS))
+    evm.call(HERE)
+    return evm
+
+
+def count_of(result: Result) -> int:
+    return int.from_bytes(result.output, "big")
+
+
+def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What native code asks from now on."""
+    asked: list[str] = []
+    questions = engine()._questions
+    for name in ("load_slot", "load_account"):
+        original = questions._callbacks[name]
+        counted = type(original)(lambda address, name=name, original=original: asked.append(name) or original(address))
+        import ctypes
+
+        field = ctypes.cast(counted, ctypes.c_void_p).value
+        monkeypatch.setattr(questions, f"kept_{name}", counted, raising=False)
+        before = getattr(engine().tables.shared, name)
+        monkeypatch.setattr(engine().tables.shared, name, field)
+        assert before != field
+    return asked
+
+
+def test_a_slot_and_an_account_are_asked_for_once_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    evm = EVM(tier="native")
+    evm.set_code(HERE, assemble(f"PUSH1 1 SLOAD {push(OTHER)} BALANCE STOP"))
+    evm.set_storage(HERE, 1, 1)
+    first = evm.call(HERE)
+    asked = questions(monkeypatch)
+    for _ in range(5):
+        assert evm.call(HERE) == evm.simulate(HERE) == first
+    assert asked == []
+    evm.set_balance(OTHER, 5)
+    evm.call(HERE)
+    assert asked == ["load_account"]
+    evm.set_storage(HERE, 1, 2)
+    evm.call(HERE)
+    assert asked == ["load_account", "load_slot", "load_account"]
+
+
+def test_a_state_whose_accounts_were_handed_out_is_asked_each_time() -> None:
+    evm = counter()
+    storage = evm.state.accounts[HERE].storage
+    assert count_of(evm.call(HERE)) == 2
+    assert evm.get_storage(HERE, 1) == 2
+    storage[1] = 10
+    assert count_of(evm.call(HERE)) == 11
+    evm.state.accounts = {HERE: Account(code=assemble(COUNTS), storage={1: 99})}
+    assert count_of(evm.call(HERE)) == 100
+
+
+def test_machines_that_share_an_engine_do_not_see_each_others_storage() -> None:
+    one, other = counter(), counter()
+    assert [count_of(evm.call(HERE)) for evm in (one, other, one, one, other)] == [2, 2, 3, 4, 3]
+
+
+def test_two_machines_on_one_state_see_what_the_other_did() -> None:
+    one = counter()
+    for tier in ("native", "auto", "reference", "native-unfused"):
+        other = EVM(tier=tier, state=one.state)
+        before = one.get_storage(HERE, 1)
+        assert [count_of(evm.call(HERE)) - before for evm in (one, other, one, other, one)] == [1, 2, 3, 4, 5]
+
+
+def test_a_simulation_leaves_nothing_in_the_tables() -> None:
+    evm = counter()
+    assert [count_of(evm.simulate(HERE)) for _ in range(3)] == [2, 2, 2]
+    assert count_of(evm.call(HERE)) == 2
+
+
+def test_storage_waits_to_be_written_and_the_last_value_counts() -> None:
+    evm = counter()
+    for _ in range(1_000):
+        last = evm.call(HERE)
+    assert count_of(last) == 1_001
+    assert evm.state.pending is not None
+    assert evm.get_storage(HERE, 1) == 1_001
+    assert evm.state.pending is None
+
+
+def test_what_waits_to_be_written_is_undone_with_the_snapshot_it_belongs_to() -> None:
+    evm = counter()
+    evm.call(HERE)
+    with evm.snapshot():
+        evm.call(HERE)
+        evm.call(HERE)
+    assert count_of(evm.call(HERE)) == 3
+    assert evm.get_storage(HERE, 1) == 3
+
+
+def test_more_changed_slots_than_are_handed_over_at_once_all_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    evm = EVM(tier="native")
+    body = "PUSH2 20000 loop: JUMPDEST DUP1 DUP1 SSTORE PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI STOP"
+    evm.set_code(HERE, assemble(body))
+    evm.call(HERE, gas=10**9).check()
+    assert evm.state.account(HERE).storage == {n: n for n in range(1, 20_001)}
+
+
+def test_a_block_hash_is_asked_for_in_every_call() -> None:
+    hashes = {299: b"\1" * 32}
+    evm = EVM(tier="native", block=Block(number=300, hashes=hashes))
+    evm.set_code(HERE, assemble("PUSH1 1 NUMBER SUB BLOCKHASH PUSH1 0 MSTORE PUSH1 32 PUSH1 0 RETURN"))
+    found = []
+    for number in range(4):
+        hashes[299] = bytes([number]) * 32
+        found.append(evm.call(HERE).output)
+    assert found == [bytes([number]) * 32 for number in range(4)]
+
+
+def test_callers_in_turn_are_origin_and_warm_each_in_its_own_call() -> None:
+    code = assemble(f"ORIGIN PUSH1 0 MSTORE {push(FOURTH)} BALANCE {push(OTHER)} BALANCE PUSH1 32 PUSH1 0 RETURN")
+    seen_by: dict[str, list[Any]] = {}
+    for tier in ("reference", "native"):
+        evm = EVM(tier=tier)
+        evm.set_code(HERE, code)
+        seen_by[tier] = [seen(evm.call(HERE, caller=who)) for who in (FOURTH, OTHER, NOBODY, FOURTH, NOBODY)]
+    assert seen_by["native"] == seen_by["reference"]
+
+
+def test_tables_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUSEVM_WITHOUT", "kept,direct")
+    evm = counter()
+    assert evm._direct is None
+    plain = machinery.NativeEngine(engine().native, engine().handlers)
+    assert not plain.kept._on
