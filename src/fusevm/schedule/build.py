@@ -61,8 +61,8 @@ class Schedule:
     """What native code runs, and where its jumps may land."""
 
     __slots__ = (
-        "base", "code", "code_base", "counters", "entry", "fused_loops", "held", "jumps", "jumps_base", "kinds", "plain", "twin", "units",
-        "words",
+        "base", "code", "code_base", "counters", "entry", "fused_loops", "held", "jumps", "jumps_base", "kinds", "looped",
+        "plain", "twin", "units", "words",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +74,7 @@ class Schedule:
         self.code = code
         self.units = units
         self.fused_loops = False  # whether there are any; known together with the units
+        self.looped = True  # whether loops were looked for, so that it can be laid out again
         self.plain = False  # made in a hurry: one handler an opcode
         self.counters: list[tuple[int, int]] = []  # the pc of each section that is counted, and the word that counts
         self.held: object = None  # what must live as long as it does
@@ -141,7 +142,9 @@ def build_schedule(
     writer = _Writer(code, dests, handlers, layout, keep_units=keep_units, probes=probes, counts=counts)
     writer.write()
     writer.resolve()
-    return writer.schedule()
+    made = writer.schedule()
+    made.looped = loops
+    return made
 
 
 class _Writer:

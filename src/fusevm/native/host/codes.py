@@ -338,7 +338,7 @@ class Codes:
                 self.handlers,
                 keep_units=True,
                 probes=self._probes,
-                loops=not schedule.twin,
+                loops=schedule.looped,
                 counts=bool(schedule.counters),
             )
             schedule.units, schedule.fused_loops = again.units, again.fused_loops

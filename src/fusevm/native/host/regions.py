@@ -30,7 +30,7 @@ def patched(schedule: Schedule, compiled: Compiled) -> Schedule | None:
     for pc, place in compiled.entries:
         words[place] = loaded.address(handler_name(pc))
     made = Schedule(words, schedule.jumps, schedule.code, schedule.units, kinds + kinds)
-    made.twin, made.held, made.fused_loops = count, loaded, schedule.fused_loops
+    made.twin, made.held, made.looped, made.fused_loops = count, loaded, schedule.looped, schedule.fused_loops
     return made
 
 
