@@ -26,6 +26,7 @@ TIERS = {
     "native-unfused": "native, one handler per opcode",
     "native-tiered": "native, fused where that is worth it: `auto` without its runs on the reference tier",
     "lockstep": "native, compared with the reference at every section",
+    "lockstep-regions": "regions, compared with the reference wherever one is left or fails",
     "reference": "plain Python, to be read; the judge of all others",
 }
 _PLACES = {
@@ -35,6 +36,7 @@ _PLACES = {
     "native-unfused": ("fusevm.native.host.engine", "execute_unfused"),
     "native-tiered": ("fusevm.native.host.engine", "execute_tiered"),
     "lockstep": ("fusevm.native.host.lockstep", "execute"),
+    "lockstep-regions": ("fusevm.native.host.region_lockstep", "execute"),
     "reference": ("fusevm.reference.interpreter", "execute"),
 }
 

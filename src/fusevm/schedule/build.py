@@ -61,8 +61,8 @@ class Schedule:
     """What native code runs, and where its jumps may land."""
 
     __slots__ = (
-        "base", "code", "code_base", "counters", "entry", "fused_loops", "held", "jumps", "jumps_base", "kinds", "looped",
-        "plain", "twin", "units", "words",
+        "base", "code", "code_base", "counters", "entry", "fused_loops", "held", "jumps", "jumps_base", "kinds",
+        "looped", "plain", "twin", "units", "words",
     )  # fmt: skip
 
     def __init__(
@@ -179,7 +179,9 @@ class _Writer:
     def write(self) -> None:
         """Every section. Hostile code has one per byte, so nothing is called that is not needed for each."""
         words, jumps, dests, labels = self.words, self.jumps, self.dests, self.layout.labels
-        at_once = not (self.keep_units or self.probes or self.counts) and ("SECTION", "JUMP@") in self.handlers.addresses
+        at_once = (
+            not (self.keep_units or self.probes or self.counts) and ("SECTION", "JUMP@") in self.handlers.addresses
+        )
         numbered = enumerate(self.layout.sections)
         for index, section in numbered:
             if at_once and section.row > 1 and (alike := _alike(self.layout, index)) > 1:

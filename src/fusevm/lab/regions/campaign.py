@@ -33,7 +33,7 @@ from fusevm.native.host.engine import SLICE
 
 SLICES = (SLICE, SLICE, SLICE, 30_000, 3_000, 400)
 CHUNK = 40  # programs of one child process
-_CHANCES = {"every": 1.0, "every-1": 0.08, "chosen": 0.25, "hot": 0.25}
+_CHANCES = {"every": 1.0, "every-1": 0.08, "chosen": 0.2, "hot": 0.25, "lockstep": 0.1}
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from fusevm.lab.peers.work import Observation, Work
 from fusevm.native.emit.build import library
 from fusevm.native.host import engine as host
 from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.region_lockstep import RegionLockstep
 from fusevm.native.host.regions import Regions, counted, counting_schedule
 from fusevm.native.region.choice import every_block, functions_and_loops, hot_parts
 from fusevm.reference.interpreter import execute as execute_reference
@@ -53,9 +54,8 @@ class HotRegions(Regions):
 class RegionEngine:
     """One way of choosing regions, at one of LLVM's levels."""
 
-    def __init__(self, name: str, regions: Regions) -> None:
+    def __init__(self, regions: Regions) -> None:
         native = library()
-        self.name = name
         self.engine = NativeEngine(native, native.handlers, regions=regions)
 
     @property
@@ -69,17 +69,30 @@ class RegionEngine:
         return observed(self.execute, work)
 
 
-WAYS = ("every", "every-1", "chosen", "hot")
+class LockstepEngine(RegionEngine):
+    """Raises Disagreement where a region is left otherwise than the reference tier is there."""
+
+    def __init__(self) -> None:
+        self.lockstep = RegionLockstep(every_block, 0)
+        self.engine = self.lockstep.engine
+
+    def execute(self, message: Message, state: State, context: Context) -> Outcome:
+        return self.lockstep.execute(message, state, context)
+
+
+WAYS = ("every", "every-1", "chosen", "hot", "lockstep")
 
 
 def engine_for(way: str, work: Work) -> RegionEngine:
     if way == "hot":
         counting = Counting()
-        RegionEngine("counting", counting).run(work)
-        return RegionEngine(way, HotRegions(counting))
+        RegionEngine(counting).run(work)
+        return RegionEngine(HotRegions(counting))
     if way == "chosen":
-        return RegionEngine(way, Regions(functions_and_loops, speed=0))
-    return RegionEngine(way, Regions(every_block, speed=1 if way == "every-1" else 0))
+        return RegionEngine(Regions(functions_and_loops, speed=0))
+    if way == "lockstep":
+        return LockstepEngine()
+    return RegionEngine(Regions(every_block, speed=1 if way == "every-1" else 0))
 
 
 def reference(work: Work) -> Observation:

@@ -234,10 +234,10 @@ class Codes:
 
     def _made(self, code: bytes, *, on_disk: bool) -> Schedule:
         fork = self.fork
-        if self._probes:
-            return build_schedule(code, fork, self.handlers, probes=True)
         if self._regions is not None:
             return self._regions.schedule(code, fork, self.handlers)
+        if self._probes:
+            return build_schedule(code, fork, self.handlers, probes=True)
         if self.heat is not None and on_disk and (made := self.heat.from_disk((code, fork))) is not None:
             return made
         worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))

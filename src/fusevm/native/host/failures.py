@@ -33,12 +33,15 @@ class Halts:
         self._codes = codes
         self._world = world
         self.unsure = False  # whether a failure's place could not be told
+        self.watch: Callable[[int, NativeFrame], None] | None = None  # is shown what regions leave where they fail
 
     def halt(self, frame: Frame, view: NativeFrame, status: int) -> BaseException:
         """What to raise for a status native code failed with."""
         if self._world.error is not None:
             return self._world.error
         if status in REASONS:
+            if self.watch is not None and not view.ip:
+                self.watch(frame.message.depth, view)
             return self.explained(frame, view, 1, ExceptionalHalt(REASONS[status]))
         return NativeLimit(f"over one of the native engine's limits: {self._tables.caps}")
 

@@ -111,19 +111,19 @@ class Lockstep:
         while stepper.outcome is None:
             stepper.step()
         expected = stepper.outcome
-        self._equal("status", outcome.status, expected.status)
-        self._equal("gas left", outcome.gas_left, expected.gas_left)
-        self._equal("output", outcome.output.hex(), expected.output.hex())
-        self._equal("failure", outcome.failure, expected.failure)
-        self._equal("refund", state.refund, twin.refund)
-        self._equal("logs", list(state.logs), list(twin.logs))
+        self.equal("status", outcome.status, expected.status)
+        self.equal("gas left", outcome.gas_left, expected.gas_left)
+        self.equal("output", outcome.output.hex(), expected.output.hex())
+        self.equal("failure", outcome.failure, expected.failure)
+        self.equal("refund", state.refund, twin.refund)
+        self.equal("logs", list(state.logs), list(twin.logs))
         for address in {*state.accounts, *twin.accounts}:
             ours, theirs = state.account(address), twin.account(address)
             state.settle()
-            self._equal(f"storage of 0x{address.hex()}", ours.storage, theirs.storage)
-            self._equal(f"balance of 0x{address.hex()}", ours.balance, theirs.balance)
-            self._equal(f"nonce of 0x{address.hex()}", ours.nonce, theirs.nonce)
-            self._equal(f"code of 0x{address.hex()}", ours.code, theirs.code)
+            self.equal(f"storage of 0x{address.hex()}", ours.storage, theirs.storage)
+            self.equal(f"balance of 0x{address.hex()}", ours.balance, theirs.balance)
+            self.equal(f"nonce of 0x{address.hex()}", ours.nonce, theirs.nonce)
+            self.equal(f"code of 0x{address.hex()}", ours.code, theirs.code)
         return outcome
 
     def probe(self, depth: int, view: NativeFrame) -> None:
@@ -131,23 +131,30 @@ class Lockstep:
         stepper = self.stepper
         assert stepper is not None
         place = (depth, view.pc)
-        stepper.take(self.owed, place)
-        if stepper.at() != place:
-            self._differ(f"native code is at depth {depth}, pc {view.pc}; the reference is at {stepper.at()}")
-        self.owed = self._steps(stepper.frames[-1])[view.pc]
+        self.catch_up(stepper, place, view.gas + view.reserve)
         frame = stepper.frames[-1]
         self.compared += 1
-        self._equal("gas", view.gas + view.reserve, frame.gas, place)
+        self.equal("gas", view.gas + view.reserve, frame.gas, place)
+        self.compare_stacks(view, frame, place)
+        memory = ctypes.string_at(view.memory, view.memory_size)
+        self.equal("memory", memory.hex(), frame.memory.hex(), place)
+        returned = ctypes.string_at(view.returned, view.returned_size)
+        self.equal("return data", returned.hex(), frame.returndata.hex(), place)
+        self._compare_slots(frame.state, place)
+        stepper.recent.clear()
+
+    def catch_up(self, stepper: Stepper, place: tuple[int, int], gas: int) -> None:
+        """The reference goes on to where native code stands, with this much gas."""
+        stepper.take(self.owed, place)
+        if stepper.at() != place:
+            self.differ(f"native code is at depth {place[0]}, pc {place[1]}; the reference is at {stepper.at()}")
+        self.owed = self._steps(stepper.frames[-1])[place[1]]
+
+    def compare_stacks(self, view: NativeFrame, frame: Frame, place: tuple[int, int]) -> None:
         base = view.sp - view.sp % STACK_ALIGN
         raw = ctypes.string_at(base, view.sp - base)
         stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
-        self._equal("stack", [hex(word) for word in stack], [hex(word) for word in frame.stack], place)
-        memory = ctypes.string_at(view.memory, view.memory_size)
-        self._equal("memory", memory.hex(), frame.memory.hex(), place)
-        returned = ctypes.string_at(view.returned, view.returned_size)
-        self._equal("return data", returned.hex(), frame.returndata.hex(), place)
-        self._compare_slots(frame.state, place)
-        stepper.recent.clear()
+        self.equal("stack", [hex(word) for word in stack], [hex(word) for word in frame.stack], place)
 
     def _steps(self, frame: Frame) -> dict[int, int]:
         """How many instructions each section of a frame's code stands for, by pc."""
@@ -168,14 +175,14 @@ class Lockstep:
                 expected = reference.storage(address, key)
                 if slot.account & TRANSIENT:
                     expected = reference.transient_storage(address, key)
-                self._equal(f"slot {key:#x}", slot.value, expected, place)
+                self.equal(f"slot {key:#x}", slot.value, expected, place)
 
-    def _equal(self, what: str, native: object, reference: object, place: tuple[int, int] | None = None) -> None:
+    def equal(self, what: str, native: object, reference: object, place: tuple[int, int] | None = None) -> None:
         if native != reference:
             where = "" if place is None else f" at depth {place[0]}, pc {place[1]}"
-            self._differ(f"{what} differs{where}\n  native    {native}\n  reference {reference}")
+            self.differ(f"{what} differs{where}\n  native    {native}\n  reference {reference}")
 
-    def _differ(self, what: str) -> None:
+    def differ(self, what: str) -> None:
         recent = self.stepper.recent[-SHOWN:] if self.stepper else []
         raise Disagreement(f"{what}\n  since the last agreement: {', '.join(recent) or 'nothing'}")
 

@@ -46,10 +46,10 @@ def counted(schedule: Schedule) -> dict[int, int]:
 class Regions:
     """Makes schedules with all regions that can be made, before anything is run: for tests and measurements."""
 
-    def __init__(self, choose: Choose = functions_and_loops, speed: int = 1) -> None:
-        self.choose, self.speed = choose, speed
+    def __init__(self, choose: Choose = functions_and_loops, speed: int = 1, *, probes: bool = False) -> None:
+        self.choose, self.speed, self.probes = choose, speed, probes
 
     def schedule(self, code: bytes, fork: Fork, handlers: Handlers) -> Schedule:
-        schedule = build_schedule(code, fork, handlers, loops=False)
-        compiled = compile_regions(code, fork, self.choose, self.speed)
+        schedule = build_schedule(code, fork, handlers, loops=False, probes=self.probes)
+        compiled = compile_regions(code, fork, self.choose, self.speed, probes=self.probes)
         return schedule if compiled is None else patched(schedule, compiled) or schedule

@@ -49,9 +49,9 @@ def _numbered() -> Handlers:
     return Handlers({sequence: number for number, sequence in enumerate(all_sequences(), 1)})
 
 
-def placed_schedule(code: bytes, fork: Fork) -> Schedule:
+def placed_schedule(code: bytes, fork: Fork, *, probes: bool = False) -> Schedule:
     """A schedule that tells where everything stands, without the handlers being there."""
-    return build_schedule(code, fork, _numbered(), keep_units=True, loops=False)
+    return build_schedule(code, fork, _numbered(), keep_units=True, loops=False, probes=probes)
 
 
 def regions_of(schedule: Schedule, fork: Fork, choose: Choose) -> RegionUnit:
@@ -63,9 +63,11 @@ def regions_of(schedule: Schedule, fork: Fork, choose: Choose) -> RegionUnit:
     return region
 
 
-def compile_regions(code: bytes, fork: Fork, choose: Choose, speed: int = 1) -> Compiled | None:
-    """None where no region can be made."""
-    schedule = placed_schedule(code, fork)
+def compile_regions(
+    code: bytes, fork: Fork, choose: Choose, speed: int = 1, *, probes: bool = False
+) -> Compiled | None:
+    """None where no region can be made. `probes`: for a schedule with those."""
+    schedule = placed_schedule(code, fork, probes=probes)
     region = regions_of(schedule, fork, choose)
     if not region.entries:
         return None

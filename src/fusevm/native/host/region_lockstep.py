@@ -1,0 +1,78 @@
+"""Lockstep with regions: the reference tier beside them, compared wherever a region is left, and where one fails.
+
+Both copies of a schedule have probes at every section, so that native code stops as soon as it comes back from a region.
+Nobody counted the instructions that were run there; but gas only ever falls, so the reference goes on until it stands at
+the same place with the same gas. A region that fails leaves the frame as it was at a place from which all that follows
+can be repeated: the reference must have been there, with the same gas and the same stack.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import Outcome
+from fusevm.chain.state import State
+from fusevm.native.emit.build import library
+from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.lockstep import Lockstep, Stepper
+from fusevm.native.host.regions import Regions
+from fusevm.native.layout import NativeFrame
+from fusevm.native.region.build import Choose
+from fusevm.native.region.choice import functions_and_loops
+from fusevm.reference.hooks import Hooks
+from fusevm.reference.interpreter import execute as execute_reference
+
+
+class RegionLockstep(Lockstep):
+    def __init__(self, choose: Choose = functions_and_loops, speed: int = 1) -> None:
+        native = library()
+        regions = Regions(choose, speed, probes=True)
+        super().__init__(NativeEngine(native, native.handlers, probes=True, regions=regions))
+        self.engine.probe = self.probe
+        self.engine.halts.watch = self.failed
+        self.failures = 0  # that were compared
+
+    def catch_up(self, stepper: Stepper, place: tuple[int, int], gas: int) -> None:
+        """Goes on to where native code stands; passes of a loop differ in their gas."""
+        passed: list[int] = []
+        while stepper.outcome is None:
+            if stepper.at() == place:
+                left = stepper.frames[-1].gas
+                if left == gas:
+                    return
+                passed.append(left)
+            stepper.step()
+        where = f"native code is at depth {place[0]}, pc {place[1]} with {gas} gas"
+        if not passed:
+            self.differ(f"{where}; the reference never is there")
+        nearest = min(passed, key=lambda left: abs(left - gas))
+        self.differ(f"gas differs at depth {place[0]}, pc {place[1]}: {where}, the reference with {nearest}")
+
+    def failed(self, depth: int, view: NativeFrame) -> None:
+        """A region failed: from what it left, the reference will tell why."""
+        stepper = self.stepper
+        assert stepper is not None
+        place = (depth, view.pc)
+        self.catch_up(stepper, place, view.gas + view.reserve)
+        self.failures += 1
+        self.compare_stacks(view, stepper.frames[-1], place)
+        stepper.recent.clear()
+
+
+_local = threading.local()
+
+
+def region_lockstep() -> RegionLockstep:
+    """This thread's pair of tiers."""
+    found: RegionLockstep | None = getattr(_local, "lockstep", None)
+    if found is None:
+        found = _local.lockstep = RegionLockstep()
+    return found
+
+
+def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
+    """As the tier `regions`, with the reference tier beside it; raises Disagreement at the first difference."""
+    if hooks is not None:
+        return execute_reference(message, state, context, hooks)
+    return region_lockstep().execute(message, state, context)
