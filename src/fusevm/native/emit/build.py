@@ -21,8 +21,7 @@ from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
 from fusevm.native.runtime import calls, outside, plain, relocation, storage
 from fusevm.schedule.build import Handlers
-from fusevm.schedule.fusions import fused_sequences
-from fusevm.schedule.loops.sequences import loop_sequences
+from fusevm.schedule.fusions import fused_sequences, loop_sequences
 from fusevm.version import __version__
 
 # The functions that Python calls.

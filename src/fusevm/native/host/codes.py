@@ -225,7 +225,7 @@ class Codes:
             schedule.units = self._plain.section(code, self.fork, at)
         elif not schedule.units:
             again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
-            schedule.units, schedule.fused_loops = again.units, again.fused_loops
+            schedule.units, schedule.copies = again.units, again.copies
             self.size += 20 * len(code)
         return schedule.units
 

@@ -74,6 +74,7 @@ class NativeEngine:
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halts = Halts(tables, self.codes, self.world)
         self.choice = Choice()
+        self.reruns = 0  # calls that failed in a fused loop, and ran again without to tell where
         self.probe: Probe | None = None  # looks at every section's start, where there are probes
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
@@ -125,6 +126,7 @@ class NativeEngine:
         try:
             outcome = self.execute(message, state, context)
             if outcome.failure is not None and halts.unsure:
+                self.reruns += 1
                 outcome = engine(fuse=False).execute(message, state, context)
             return outcome
         finally:

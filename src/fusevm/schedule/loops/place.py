@@ -12,19 +12,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fusevm.evm.limits import STACK_LIMIT
-from fusevm.evm.opcodes import BY_NAME
 from fusevm.schedule.loops.operands import LIMB, MIRRORED, RELATIONS, WORD_MASK, LoopOperands, check_of, pair_of
 from fusevm.schedule.loops.plan import LoopMetadata, LoopPlan, leaving_depths, loop_plans
-from fusevm.schedule.loops.unroll import start_of, unrolled
+from fusevm.schedule.loops.unroll import unrolled, way_on
 from fusevm.schedule.loops.walk import NOWHERE, Edge, Node, slot
 from fusevm.schedule.sections import Section, Token
 
 PAID = -2  # a section's `needs` where its gas and bounds were seen to before
 NOBODY = -2  # the node behind the last
 WORD = 32
-CONTROLS = frozenset(
-    ("BACKWARD_LOOP_ENTRY", "BACKWARD_LOOP_EXIT", "FORWARD_LOOP_ENTRY", "FORWARD_LOOP_EXIT", "LOOP_LEAVE")
-)
 ENTRIES = {"while": "BACKWARD_LOOP_ENTRY", "break": "BACKWARD_LOOP_ENTRY", "do-while": "FORWARD_LOOP_ENTRY"}
 
 
@@ -42,20 +38,18 @@ class Layout(NamedTuple):
     labels: dict[int, list[int]]  # by index of a section: the labels that stand before it
     controls: list[Control]
     loops: list[LoopMetadata]
+    plain: int  # how many of the sections are the code's own; copies of loops come after them
 
 
 def with_loops(sections: list[Section], dests: Set[int], code_size: int) -> Layout:
     """The sections with their loops fused."""
     loops, plans = loop_plans(sections, dests, code_size)
     if not plans:
-        return Layout(sections, {}, [], loops)
+        return Layout(sections, {}, [], loops, len(sections))
     writer = _Writer(plans, 1_000 + code_size // 4)
     writer.lay_out(sections)
-    loops = [
-        replace(each, unrolled=writer.unrolled.get(each.header, 0), start_value=writer.starts.get(each.header))
-        for each in loops
-    ]
-    return Layout(writer.sections, writer.labels, writer.controls, loops)
+    loops = [replace(each, unrolled=writer.unrolled.get(each.header, 0)) for each in loops]
+    return Layout(writer.sections, writer.labels, writer.controls, loops, writer.own)
 
 
 class _Copy:
@@ -78,12 +72,12 @@ class _Writer:
         self.labels: dict[int, list[int]] = {}
         self.controls: list[Control] = []
         self.count = 0
+        self.own = 0  # sections of the plain code, once they are written
         self.plain: dict[int, int] = {}  # labels of plain blocks, entries included
         self.behind: dict[int, int] = {}
         self.waiting: list[tuple[_Copy, int]] = []
         self.later: list[tuple[int, Section]] = []
         self.unrolled: dict[int, int] = {}
-        self.starts: dict[int, int | None] = {}  # None: ways in that differ
 
     def lay_out(self, sections: list[Section]) -> None:
         for plan in self.plans.values():
@@ -106,7 +100,7 @@ class _Writer:
             self.sections.append(relinked)
             done = index + 1
         self.sections += sections[done:]
-        plain = len(self.sections)
+        self.own = plain = len(self.sections)
         self._unroll(sections, kept)
         while self.waiting:
             copy, label = self.waiting.pop()
@@ -124,26 +118,17 @@ class _Writer:
         for index, place in kept.items():
             section = sections[index]
             following = sections[index + 1] if index + 1 < len(sections) else None
-            last = section.tokens[-1] if section.tokens else None
-            jumps = last is not None and last.name == "JUMP@"
-            if jumps and last is not None:
-                target = last.operand
-            elif following is not None and following.needs >= 0 and last is not None and not _ends(last.name):
-                target = following.pc
-            else:
-                continue
+            target = way_on(section, following)
             plan = self.plans.get(target)
             if plan is None or section.pc in plan.meta.body:
                 continue
-            start = start_of(plan, section)
-            self.starts[target] = start if self.starts.get(target, start) == start else None
             made = unrolled(plan, section) if self.written > 0 else None
             if made is None:
                 continue
             self.written -= len(made.tokens) + 1
             label = self._label()
             self.unrolled[target] = self.unrolled.get(target, 0) + 1
-            tokens = section.tokens[:-1] if jumps else section.tokens
+            tokens = section.tokens[:-1] if section.tokens[-1].name == "JUMP@" else section.tokens
             self.sections[place] = section._replace(tokens=[*tokens, Token("JUMP@", ~label, section.pc, 0)])
             self._mark(label)
             leaving = Token("JUMP@", ~self._plain(plan.meta.exit_pc or 0), made.pc, 0)
@@ -383,10 +368,6 @@ def _near(sections: list[Section], headers: Container[int]) -> list[int]:
         if section.pc in headers:
             near |= {index, max(index - 1, 0)}
     return sorted(near)
-
-
-def _ends(name: str) -> bool:
-    return name in ("JUMPI@", "JUMPI", "INVALID") or (name in BY_NAME and BY_NAME[name].ends)
 
 
 def _step(plan: LoopPlan) -> int:
