@@ -73,11 +73,11 @@ def test_copies_of_loops_are_streams_of_their_own() -> None:
 
 
 def test_what_hardly_any_code_picks_is_dropped_from_the_table() -> None:
-    code = [RealCode("one", assemble("CALLER ORIGIN STOP " + "JUMPDEST ADDRESS POP STOP " * 3))]
+    code = [RealCode("one", assemble("CALLER ORIGIN STOP " + "JUMPDEST ADDRESS POP STOP " * 15))]
     table = counted([("CALLER", "ORIGIN"), ("ADDRESS", "POP"), ("ORIGIN", "ORIGIN")], code, [])
     chosen_there = {row.sequence: (row.corpus, row.elsewhere) for row in table if row.corpus}
-    assert chosen_there == {("ADDRESS", "POP"): (3, 0)}
-    assert written(table).splitlines()[:2] == ["sequence\tcorpus\telsewhere", "ADDRESS POP\t3\t0"]
+    assert chosen_there == {("ADDRESS", "POP"): (15, 0)}
+    assert written(table).splitlines()[:2] == ["sequence\tcorpus\telsewhere", "ADDRESS POP\t15\t0"]
 
 
 def test_code_in_hex_is_a_source_per_file(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from fusevm.schedule.loops.place import PAID, with_loops
 from fusevm.schedule.sections import OUTWARD, sections_of
 from fusevm.schedule.threading import HOPPING, threaded
 
-LEAST = 3  # places in real code that must have a sequence: a handler costs everybody's first start
+LEAST = 15  # places in real code that must have a sequence: a handler costs everybody's first start
 LONGEST = 8
 LONGEST_IN_LOOP = 14  # in a loop's copy, whose sequences run on from the body into the test
 MOST_WORDS = 2_000  # at most so many units of a stream are looked at

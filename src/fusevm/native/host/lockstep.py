@@ -173,11 +173,11 @@ class Lockstep:
 
     def _pass_over(self, stepper: Stepper, place: tuple[int, int], gas: int) -> None:
         """Takes the reference past hops that native code passed over, and to the end of a loop that it ran fused."""
-        if stepper.at() == place or not stepper.frames or stepper.at()[0] != place[0]:
+        if not stepper.frames or stepper.at()[0] != place[0] or stepper.frames[-1].gas <= gas:
             return
         frame = stepper.frames[-1]
         strides = self._strides(frame)
-        if frame.pc not in strides.hops | strides.loops:
+        if frame.pc not in strides.hops and frame.pc not in strides.loops:
             return
         self.loops += frame.pc in strides.loops
         while stepper.frames and stepper.frames[-1] is frame and frame.gas > gas:
