@@ -516,7 +516,7 @@ def test_the_command_tells_what_is_known_of_a_refused_loop() -> None:
     assert "not fused: GAS" in shown
     uncounted = "PUSH 0 loop: JUMPDEST PUSH 3 MUL DUP1 PUSH 99 GT PUSH2 @loop JUMPI STOP"
     shown = CliRunner().invoke(app, [assemble(uncounted).hex()]).output
-    assert "31 gas an iteration" in shown
+    assert "31 gas per iteration" in shown
     assert "leaves to 0xd" in shown
 
 
