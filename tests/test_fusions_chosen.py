@@ -8,8 +8,8 @@ import pytest
 
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.lab.fusions import LEAST, Stream, choose, counted, handlers_of, picked, streams_of, written
-from fusevm.lab.real_code import RealCode, corpus_code, hex_code
+from fusevm.lab.fusions import LEAST, Stream, choose, counted, handlers_of, main, picked, streams_of, written
+from fusevm.lab.real_code import RealCode, corpus_code, hex_code, unmeasured
 from fusevm.native.emit.build import library, single_sequences
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import SEED, chosen, fused_sequences, fusions, loop_sequences
@@ -83,6 +83,23 @@ def test_what_hardly_any_code_picks_is_dropped_from_the_table() -> None:
 def test_code_in_hex_is_a_source_per_file(tmp_path: Path) -> None:
     (tmp_path / "some.hex").write_text("0x6001\n5b00\n")
     assert list(hex_code(tmp_path)) == [RealCode("some", b"\x60\x01"), RealCode("some", b"\x5b\x00")]
+
+
+def test_code_that_the_bench_runs_is_not_counted(tmp_path: Path) -> None:
+    measured, other = bytes(range(40)), bytes(range(50))
+    (tmp_path / "one.json").write_text(f'{{"code": "0xAA{measured.hex().upper()}BB"}}')
+    codes = [RealCode("some", measured), RealCode("some", other), RealCode("some", b"")]
+    assert list(unmeasured(codes, tmp_path)) == codes[1:]
+
+
+def test_the_table_is_not_written_without_other_contracts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Sequences that only they use would be dropped."""
+    monkeypatch.setattr("sys.argv", ["fusions", str(tmp_path), str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main()
+    assert "holds no *.hex files" in capsys.readouterr().err
 
 
 def test_handlers_for_counting_are_laid_out_like_those_that_run() -> None:

@@ -1,13 +1,13 @@
 """Choosing what to fuse by counting what real contracts are full of, and the table of what was chosen.
 
-    python -m fusevm.lab.fusions FIXTURES [--more FOLDER] [--choose N]
+    python -m fusevm.lab.fusions FIXTURES FOLDER [--choose N]
 
 counts how often schedules of real code have each sequence of `schedule/chosen.tsv`, and writes the table anew, without
 those that hardly any has. With `--choose`, sequences are first added to it: streams of tokens, each with a weight, are
 merged like byte pairs; the two neighbouring units that meet most often become one, over and over. Each source of
 streams weighs the same, so that one long-running loop does not decide alone. FIXTURES has the corpus; FOLDER has files
-of other contracts' code in hex, one source per file (`lab.real_code`). Files of the bench are never counted: fusions
-are not chosen by what they are measured on.
+of other contracts' code in hex, one source per file (`lab.real_code`). Code that the bench runs is never counted:
+fusions are not chosen on what they are measured on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.lab.real_code import RealCode, corpus_code, hex_code, own_code
+from fusevm.lab.real_code import RealCode, corpus_code, hex_code, own_code, unmeasured
 from fusevm.native.emit.build import single_sequences
 from fusevm.schedule.build import Handlers, build_schedule, with_header
 from fusevm.schedule.fusions import LOOP_CONTROLS, SEED, TABLE, Chosen, Sequence, chosen
@@ -176,12 +176,14 @@ def written(table: list[Chosen]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m fusevm.lab.fusions", description="count, and write chosen.tsv")
     parser.add_argument("fixtures", type=Path, help="the folder of the corpus")
-    parser.add_argument("--more", type=Path, help="a folder of *.hex: other contracts' code, one per line")
+    parser.add_argument("more", type=Path, help="a folder of *.hex: other contracts' code, one per line")
     parser.add_argument("--choose", type=int, default=0, metavar="N", help="add N by text, N by calls, N by loops")
     given = parser.parse_args()
+    if not any(given.more.glob("*.hex")):  # what only other contracts use would be dropped
+        parser.error(f"{given.more} holds no *.hex files: give a folder with other contracts' code")
     watched = list(corpus_code(given.fixtures, watched=bool(given.choose)))
     corpus = [each._replace(runs=None) for each in watched]
-    elsewhere = [*own_code(given.fixtures), *(hex_code(given.more) if given.more else ())]
+    elsewhere = [*own_code(given.fixtures), *unmeasured(hex_code(given.more), given.fixtures / "bench")]
     sequences = [each.sequence for each in chosen()]
     if given.choose:
         sequences += candidates([*corpus, *elsewhere], [each for each in watched if each.runs], given.choose)

@@ -6,7 +6,7 @@ Init code and runtime code are apart, since the runtime code that init code carr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +50,14 @@ def hex_code(folder: Path) -> Iterator[RealCode]:
     for path in sorted(folder.glob("*.hex")):
         for line in path.read_text("ascii").split():
             yield RealCode(path.stem, bytes.fromhex(line.removeprefix("0x")))
+
+
+def unmeasured(codes: Iterable[RealCode], bench: Path) -> Iterator[RealCode]:
+    """Without the code that files of the bench hold too: fusions are not chosen on what they are measured on."""
+    measured = "\n".join(path.read_text("utf-8").lower() for path in sorted(bench.glob("*.json")))
+    for each in codes:
+        if len(each.code) < MARK or each.code.hex() not in measured:
+            yield each
 
 
 def _corpus(fixtures: Path) -> Iterator[tuple[str, dict[str, Any]]]:
