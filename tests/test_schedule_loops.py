@@ -486,7 +486,7 @@ def test_a_loop_that_nobody_can_count_tells_how_it_is_left_and_what_an_iteration
     text = "PUSH 0 loop: JUMPDEST PUSH 3 MUL DUP1 PUSH 99 GT PUSH2 @loop JUMPI STOP"
     found = only(text)
     assert (found.kind, found.comparison, found.increment, found.counter_slot) == ("uncounted", None, None, None)
-    assert found.reason == "no stack slot changes by a constant each time round"
+    assert found.reason == "no stack slot changes by a constant per iteration"
     assert found.early_exits == (len(assemble(text)) - 1,)
     assert found.gas_per_iteration == 1 + 3 + 5 + 3 + 3 + 3 + 3 + 10
     assert (found.min_stack, found.max_stack) == (1, 2)

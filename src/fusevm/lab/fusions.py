@@ -1,4 +1,4 @@
-"""Choosing what to fuse by counting what real contracts are full of, and the table of what was chosen.
+"""Choosing what to fuse by counting what occurs in real contracts, and the table of what was chosen.
 
     python -m fusevm.lab.fusions FIXTURES FOLDER [--choose N]
 
@@ -138,7 +138,7 @@ def picked(codes: Iterable[RealCode], handlers: Handlers) -> Counter[Sequence]:
 
 def candidates(codes: list[RealCode], watched: list[RealCode], count: int) -> list[Sequence]:
     """So many sequences by text, by what the corpus's calls run, and by the text of loops, which is little and runs
-    most: none of the three may drown the others."""
+    most: none of the three may outweigh the others."""
     native = frozenset(sequence[0] for sequence in single_sequences())
     text, calls = list(_weighted(codes, native)), list(_weighted(watched, native))
     loops = [each._replace(weight=1) for each in text if each.longest == LONGEST_IN_LOOP]

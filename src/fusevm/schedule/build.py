@@ -31,7 +31,7 @@ OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(LOOP_CONTROLS, CONTROL)
 
 
 class Branch:
-    """What can be matched behind the names that lead here."""
+    """What can be matched after the names that lead here."""
 
     __slots__ = ("address", "behind", "hopping", "operands", "sequence")
 
@@ -317,7 +317,7 @@ def fewest(tokens: list[Token], trie: Trie) -> list[int]:
 
 
 def with_header(section: Section) -> list[Token]:
-    """The section's tokens behind the one that charges for them."""
+    """The section's tokens after the one that charges for them."""
     pc, gas, needs, grows, tokens, steps, row = section
     if needs < 0:
         if not gas or needs == PAID:

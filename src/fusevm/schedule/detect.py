@@ -1,4 +1,4 @@
-"""Which fusions some code holds, by the pc where each begins (seed 000).
+"""Which fusions some code has, by the pc where each begins (seed 000).
 
 The seed's patterns are looked for in the seed's order: constants folded first, then runs of PUSH and POP, a jump if
 zero, a store with the next constant; then the longest sequence of the table. Blocks that only jump on are told as

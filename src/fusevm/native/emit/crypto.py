@@ -62,7 +62,7 @@ def prepare(family: str, pause: Pause) -> None:
     """Loads or builds a family with pauses: LLVM takes up to a second, and cannot be interrupted."""
 
     def work() -> None:
-        with contextlib.suppress(Exception):  # whoever asks for it next gets the error
+        with contextlib.suppress(Exception):  # the next caller that needs it gets the error
             library(family)
 
     worker = threading.Thread(target=work, name=f"fusevm builds {family}")

@@ -1,6 +1,6 @@
-"""Where fused loops stand in the schedule: an entry in front of the header, and a copy that charges nothing.
+"""Where fused loops stand in the schedule: an entry before the header, and a copy that charges nothing.
 
-The plain loop stays, for whoever comes with too little gas or jumps into its middle. The entry works out how often the
+The plain loop stays, for calls with too little gas and for jumps into its middle. The entry works out how often the
 loop will run; if all of it can be paid now, it goes to the copy, whose blocks have no SECTION but where an iteration
 may pass them by. In a copy calls are laid out in line, and the test stands at the bottom.
 """
@@ -18,8 +18,8 @@ from fusevm.schedule.loops.unroll import unrolled, way_on
 from fusevm.schedule.loops.walk import NOWHERE, Edge, Node, slot
 from fusevm.schedule.sections import Section, Token
 
-PAID = -2  # a section's `needs` where its gas and bounds were seen to before
-NOBODY = -2  # the node behind the last
+PAID = -2  # a section's `needs` whose gas and bounds were checked before
+NOBODY = -2  # the node after the last
 WORD = 32
 ENTRIES = {"while": "BACKWARD_LOOP_ENTRY", "break": "BACKWARD_LOOP_ENTRY", "do-while": "FORWARD_LOOP_ENTRY"}
 
@@ -86,7 +86,7 @@ class _Writer:
         for header, plan in self.plans.items():
             copy = _Copy(plan, None)
             entries[header] = self._entry(copy)
-        kept: dict[int, int] = {}  # where ways into a loop now stand that are no latch of it
+        kept: dict[int, int] = {}  # where the ways into a loop that are not latches of it now stand
         done = 0
         for index in _near(sections, self.plans):
             section = sections[index]
@@ -156,7 +156,7 @@ class _Writer:
     # -- the plain loop
 
     def _relinked(self, section: Section, following: Section | None) -> Section:
-        """A latch of a plain loop goes on behind the entry: what was too dear once is not asked again."""
+        """A latch of a plain loop goes to the place after the entry: an attempt that failed is not repeated."""
         tokens = section.tokens
         last = tokens[-1] if tokens else None
         if last is not None and last.name in ("JUMP@", "JUMPI@") and self._is_latch(section.pc, last.operand):
@@ -292,7 +292,7 @@ class _Writer:
         last = tokens[-1] if tokens else None
 
         def back_inside(edge: Edge) -> bool:
-            """A latch of an inner loop: it goes on behind that loop's entry."""
+            """A latch of an inner loop: it goes to the place after that loop's entry."""
             return edge.node in copy.behind and node.block.pc in self.plans[edge.pc].meta.body
 
         def place(way: int) -> int:
@@ -382,7 +382,7 @@ def _negated(tokens: list[Token], pc: int) -> list[Token]:
 
 
 def _inverts(plan: LoopPlan) -> bool:
-    """Whether the header is nothing but the test, so that it can be asked at the bottom instead."""
+    """Whether the header is nothing but the test, so that it can be tested at the bottom instead."""
     header = plan.nodes[0]
     return (
         plan.counted.node == 0

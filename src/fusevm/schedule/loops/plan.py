@@ -1,6 +1,6 @@
 """Loop fusion (seed 001): which loops there are, how often they will run, and whether they may be charged at once.
 
-A loop is legal for bulk charging if nobody can see the gas counter while it runs: no gas observer inside, a number of
+A loop is legal for bulk charging if nothing can see the gas counter while it runs: no gas observer inside, a number of
 iterations that follows from a counter, a bound and a step, and, where it can be left early, a bound on everything else
 it may be charged for. What is found is told in `LoopMetadata`; what is not fused says why.
 """
@@ -77,7 +77,7 @@ class LoopMetadata:
 
 
 class Counted(NamedTuple):
-    """counter + addend COMPARISON bound + bound_addend, asked once an iteration."""
+    """counter + addend COMPARISON bound + bound_addend, tested once per iteration."""
 
     slot: int
     addend: int
@@ -225,7 +225,7 @@ def _pcs(nodes: list[Node]) -> tuple[int, ...]:
 
 
 def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan | None]:
-    """All that can be told of a loop, and its plan unless something speaks against it, which is told too."""
+    """What is known of a loop, and its plan; without a plan, the reason why it is refused."""
     meta = _outlined(shape, meta)
     try:
         latch = _joined_latch(shape)
@@ -292,7 +292,7 @@ def _require_unobserved(shape: Shape) -> None:
         if node.block.observed:
             raise Refused(f"{node.block.observed} looks at the gas counter, or may leave to Python")
         if any(edge.pc == UNKNOWN for edge in node.edges):
-            raise Refused("a jump inside goes where nobody knows")
+            raise Refused("a jump inside has an unknown target")
 
 
 def _plan_of(shape: Shape, meta: LoopMetadata, counted: Counted) -> LoopPlan:
@@ -366,7 +366,7 @@ def _writes_memory(shape: Shape) -> bool:
 
 
 def _step_of(latch: State, number: int) -> int:
-    """By how much a slot changes each time round; zero if it does not, or not by a constant."""
+    """By how much a slot changes per iteration; zero if it does not, or not by a constant."""
     value = latch.at(number)
     if isinstance(value, Linear) and value.terms == ((number, 1),):
         return signed(value.constant)
@@ -413,7 +413,7 @@ def _counted(shape: Shape, latch: State, number: int, way: int) -> Counted | Non
 
 
 def _as_comparison(condition: Value) -> Comparison | None:
-    """`x` and `x - y` as conditions ask whether something is not zero, or not equal."""
+    """`x` and `x - y` as conditions: not zero, not equal."""
     if isinstance(condition, Comparison):
         if condition.right == 0 and isinstance(condition.left, Linear) and len(condition.left.terms) == 2:
             split = _as_comparison(condition.left)
@@ -434,7 +434,7 @@ def _why_uncounted(shape: Shape, latch: State) -> str:
     if not shape.exits:
         return "nothing leaves it but a halt"
     if not any(_step_of(latch, number) for number in range(1, latch.taken + 1)):
-        return "no stack slot changes by a constant each time round"
+        return "no stack slot changes by a constant per iteration"
     return "no exit compares a counter with a literal or an unchanging stack slot"
 
 

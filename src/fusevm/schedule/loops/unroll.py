@@ -19,7 +19,7 @@ MASK = (1 << 256) - 1
 
 
 def unrolled(plan: LoopPlan, before: Section) -> Section | None:
-    """The loop as it runs behind this section, or None if its start is not known there or it is too long."""
+    """The loop as it runs after this section, or None if its start is not known there or it is too long."""
     if len(plan.spine) != len(plan.members) or any(_other_exits(plan, number) for number in plan.members):
         return None
     if any(BY_NAME[token.name].halts for token in before.tokens[:-1] if token.name in BY_NAME):
@@ -49,7 +49,7 @@ def _other_exits(plan: LoopPlan, number: int) -> bool:
 
 
 def way_on(section: Section, following: Section | None) -> int:
-    """The block that a section surely goes on to: by a static jump, or because it stands next; -1 if there is none."""
+    """The block that always follows a section: by a static jump, or because it stands next; -1 if there is none."""
     last = section.tokens[-1] if section.tokens else None
     if last is not None and last.name == "JUMP@":
         return last.operand
@@ -82,7 +82,7 @@ def _stack_behind(section: Section) -> list[int | None]:
     node = Node(0, Block(section.pc, tokens, 0, 0, 0, -1, ""), EMPTY)
     try:
         Walk(section.pc, {}, frozenset(), frozenset(), len(tokens)).step(node)
-    except Refused:  # it ends in Python, and what that leaves nobody knows
+    except Refused:  # it ends in Python, and what that leaves on the stack is unknown
         return []
     after: State = node.after
     return [word if isinstance(word, int) else None for word in after.words]
