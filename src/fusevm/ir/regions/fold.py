@@ -16,7 +16,7 @@ from fusevm.ir.values import PHI, TRAITS, FrameState, Value
 
 # Whoever leaves the region must find memory and storage as they should be: no store is ever dropped.
 STAGES = Stage.FOLD | Stage.CSE | Stage.FWD
-# What is paid for apart: growth by a guard, the rest with the block's static gas. Others are charged where they are done.
+# What is paid for apart: growth by a guard, the rest with the block's static gas. Others are charged as they are done.
 PREPAID = frozenset(("MLOAD", "MSTORE", "MSTORE8", "KECCAK256"))
 
 # Calls and logs read their operands from the stack.

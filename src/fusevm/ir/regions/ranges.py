@@ -101,7 +101,9 @@ class RangeFinder:
         return found
 
     def _told(self, value: Value, found: Range, condition: Value, holds: bool) -> Range:
-        while condition.op == "ISZERO" and condition is not value and condition.args[0].op in ("LT", "GT", "EQ", "ISZERO"):
+        while (
+            condition.op == "ISZERO" and condition is not value and condition.args[0].op in ("LT", "GT", "EQ", "ISZERO")
+        ):
             condition, holds = condition.args[0], not holds
         if condition is value:
             return found.within(Range(1, TOP) if holds else Range(0, 0))
