@@ -63,8 +63,8 @@ class Schedule:
     """What native code runs, and where its jumps may land."""
 
     __slots__ = (
-        "base", "code", "code_base", "copies", "counters", "entry", "held", "jumps", "jumps_base", "kinds", "plain", "twin",
-        "units", "words",
+        "base", "code", "code_base", "copies", "counters", "entry", "held", "jumps", "jumps_base", "kinds", "plain",
+        "twin", "units", "words",
     )  # fmt: skip
 
     def __init__(

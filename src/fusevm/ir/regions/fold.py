@@ -127,8 +127,8 @@ def fold_regions(region: RegionUnit) -> dict[str, dict[int, Range]]:
             folder = _folded(unit, function, effects, known)
         unit.functions[name] = folder.result
         ranges[name] = folder.range_at
-        for number, found in RangeFinder(folder.result).run().items():
-            ranges[name][number] = found.within(ranges[name].get(number, ANYTHING))
+        for number, range_ in RangeFinder(folder.result).run().items():
+            ranges[name][number] = range_.within(ranges[name].get(number, ANYTHING))
     return ranges
 
 

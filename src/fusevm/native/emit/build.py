@@ -21,7 +21,7 @@ from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
 from fusevm.native.runtime import calls, outside, plain, relocation, storage
-from fusevm.native.runtime.linked import LINKED
+from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences, loop_sequences
 from fusevm.version import __version__
@@ -63,9 +63,8 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     for function in EXPORTED:
         assert isinstance(function, Native)
         function.define(module)
-    for function in LINKED:
-        assert isinstance(function, Native)
-        function.define(module).linkage = ""
+    for linked in LINKED:
+        linked.define(module).linkage = ""
     _define_enter(module)
     return module
 
@@ -91,7 +90,7 @@ class Library:
 
     def __init__(self, code: bytes, sequences: list[tuple[str, ...]], fingerprint: str) -> None:
         self.fingerprint = fingerprint
-        functions = [function.symbol for function in (*EXPORTED, *LINKED) if isinstance(function, Native)]
+        functions = [function.symbol for function in (*natives(EXPORTED), *LINKED)]
         self.loaded = Loaded(code, ["enter", *functions, *map(made.symbol_of, sequences)])
         address, exported = self.loaded.address, self.loaded.exported
         self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
@@ -113,8 +112,7 @@ class Library:
 
     def load(self, code: bytes, names: Iterable[str]) -> Loaded:
         """Object code that may call the functions of the runtime."""
-        symbols = [function.symbol for function in LINKED if isinstance(function, Native)]
-        return Loaded(code, names, {symbol: self.loaded.address(symbol) for symbol in symbols})
+        return Loaded(code, names, {each.symbol: self.loaded.address(each.symbol) for each in LINKED})
 
 
 @cache

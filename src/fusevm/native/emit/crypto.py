@@ -18,6 +18,7 @@ from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import Native
 from fusevm.native.processor import target
+from fusevm.native.runtime.linked import natives
 from fusevm.version import __version__
 
 _MOMENT = 0.02  # seconds
@@ -56,7 +57,7 @@ def library(family: str) -> Loaded:
     parts = (llvmlite.__version__, *target(), sources)
     fingerprint = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     code = cached(f"{family}-{fingerprint}.o", lambda: ready_made(sources) or build(family))
-    return Loaded(code, [function.symbol for function in _sources(family).values()])
+    return Loaded(code, [function.symbol for function in natives(_sources(family).values())])
 
 
 def prepare(family: str, pause: Pause) -> None:

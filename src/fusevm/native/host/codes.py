@@ -144,7 +144,7 @@ class Codes:
             self._change_schedules()
 
     def _take_regions(self, heat: Heat) -> bool:
-        """Between two calls: ends counting, and puts regions in place that have been compiled; whether it still counts."""
+        """Between two calls: ends counting, puts regions in place that have been compiled; whether it still counts."""
         changed = self._install(heat)
         if heat.counting is not None and heat.next_call():
             self._retired += heat.counting.values()

@@ -1,7 +1,7 @@
 """Regions: hot functions and loops as native functions, made from folded functions and entered from the schedule.
 
-Each entry has a handler, which stands in the schedule in place of the one that was there. The schedule has a second copy
-of itself behind it, which is never patched: what leaves a region goes on there, and comes back into patched code by the
+Each entry has a handler, which stands in the schedule in place of the one that was there. After the schedule comes a
+second copy of it, which is never patched: what leaves a region goes on there, and comes back into patched code by the
 next jump. So a region can be left anywhere without coming straight back to where it could not go on.
 """
 
@@ -16,7 +16,7 @@ from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
 from fusevm.ir.values import FrameState, Value
 from fusevm.native.emit.llvm_words import V
 from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I32, I64, I256
-from fusevm.native.lang import PTR, Callee, Native
+from fusevm.native.lang import PTR, Callee
 from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame
 from fusevm.native.region.choice import Layout
 from fusevm.native.region.compiled import handler_name
@@ -33,7 +33,6 @@ class RegionEmitter:
         self.region, self.layout = region, layout
         self.module = ir.Module("regions")
         for function in LINKED:
-            assert isinstance(function, Native)
             function.declare(self.module)
         self.functions: dict[str, ir.Function] = {}
 
@@ -253,7 +252,7 @@ class FunctionEmitter:
         elif end.op == FAIL:
             state.fail(FrameState(end.cases[0], end.args, end.cases[1]), ir.Constant(I64, memory.FAILED))
         else:
-            assert end.op == NEVER, (end.op, end.args, block.pc)
+            assert end.op == NEVER, end.op
             build.unreachable()
 
     def _call(self, value: Value) -> None:
