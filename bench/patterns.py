@@ -18,8 +18,7 @@ from fusevm.lab.peers.bench import LARGE, BenchFile, bench_files, geometric_mean
 from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.kept_schedules import ScheduleStore
-from fusevm.schedule.fusions import SEED, fused_sequences
-from fusevm.schedule.loops.sequences import loop_sequences
+from fusevm.schedule.fusions import SEED, fused_sequences, loop_sequences
 
 BOUND = (
     "erc20-mint",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,6 +25,7 @@ WORD = 1 << 256
 RELATIONS = ("LT", "GT", "SLT", "SGT", "EQ", "GE", "LE", "SGE", "SLE", "NE")
 _PLAIN = {"GE": "LT", "LE": "GT", "SGE": "SLT", "SLE": "SGT", "NE": "EQ"}
 _MIRROR = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT", "EQ": "EQ"}
+RERUNS: Counter[bytes] = Counter()  # by code: calls that failed in a fused loop, so that only a rerun tells where
 ANSWER = " PUSH1 0 MSTORE PUSH1 0x20 MSTORE PUSH1 0x60 PUSH1 0 RETURN "
 
 
@@ -103,7 +105,10 @@ def outcome(engine: str, code: bytes, gas: int, data: bytes = b"", fork: Fork = 
         found = native.execute(message, state, context)
         if found.failure is not None and native.halts.unsure:
             native.halts.unsure = False
-            found = _engine(False).execute(message, state, context)
+            again = _engine(False).execute(message, state, context)
+            assert again.failure is not None, f"it failed in a fused loop alone, gas {gas}, {code.hex()}"
+            RERUNS[code] += 1
+            found = again
     state.settle()
     storage = dict(state.account(HERE).storage)
     logs = [(log.address, tuple(log.topics), log.data) for log in state.logs]

@@ -11,8 +11,8 @@ from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import fork_named
 from fusevm.native.emit.build import library
+from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
-from fusevm.native.host.regions import Regions
 from fusevm.native.region.build import Choose
 from fusevm.native.region.choice import every_block
 from fusevm.reference.interpreter import execute as execute_reference

@@ -84,10 +84,32 @@ def test_schedule_of_nonsense_is_a_line_that_helps(fusevm: Command) -> None:
 def test_fusions_lists_all_of_them_the_seeds_first(fusevm: Command) -> None:
     rows = json.loads(fusevm("fusions", "--json").out)["fusions"]
     assert [row["fusion"] for row in rows] == [" ".join(fusion.sequence) for fusion in fusions()]
-    assert [row["type"] for row in rows[:4]] == ["multi_push", "multi_pop", "iszero_jumpi", "dup2_mstore_push"]
+    types = dict.fromkeys(row["type"] for row in rows)
+    assert [*types] == ["multi_push", "multi_pop", "iszero_jumpi", "dup2_mstore_push", "sequence"]
     text = fusevm("fusions").out
     assert "DUP2 MSTORE PUSH" in text
     assert "constants folded" in text
+
+
+def test_fusions_tells_those_in_some_code(fusevm: Command) -> None:
+    """The address mask, then three constants, one of them wide."""
+    code = assemble(f"PUSH1 1 PUSH1 1 PUSH1 0xa0 SHL SUB PUSH1 7 PUSH20 {1 << 100} PUSH0 SSTORE")
+    first, second = json.loads(fusevm("fusions", code.hex(), "--json").out)["fusions"]
+    assert first == {
+        "pc": 0,
+        "type": "constant_fold",
+        "original_length": 8,
+        "folded_value": hex(2**160 - 1),
+        "count": None,
+    }
+    assert second == {"pc": 8, "type": "multi_push", "original_length": 24, "folded_value": None, "count": 3}
+    assert "multi_push" in fusevm("fusions", code.hex()).out
+
+
+def test_fusions_takes_code_or_counts(fusevm: Command) -> None:
+    ran = fusevm("fusions", "0x00", "--count", "0x00")
+    assert ran.code != 0
+    assert ran.err == "fusevm: give either CODE, to see the fusions in it, or --count\n"
 
 
 def test_fusions_counts_what_occurs_and_suggests_more(fusevm: Command, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_an_item_reads_back_from_its_text(line: str) -> None:
 
 
 def test_an_unknown_item_is_refused() -> None:
-    with pytest.raises(ValueError, match="'FROB 0x1' is no item of code"):
+    with pytest.raises(ValueError, match="'FROB 0x1' is not an item of code"):
         parse_item("FROB 0x1")
 
 

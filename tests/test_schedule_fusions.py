@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise, product
 
 import pytest
 
@@ -45,7 +45,11 @@ def sequences_of(program: str | bytes, *only: str) -> list[str]:
 
 
 def test_the_seed_comes_first_in_its_own_order_of_priority() -> None:
-    assert [" ".join(fusion.sequence) for fusion in fusions()[:6]] == [
+    """A constant of any width counts as a PUSH."""
+    seed = [fusion.sequence for fusion in fusions()[: len(SEED)]]
+    assert seed == [fusion.sequence for fusion in SEED]
+    narrow = [" ".join(name.replace("PUSHW", "PUSH") for name in sequence) for sequence in seed]
+    assert list(dict.fromkeys(narrow)) == [
         "PUSH PUSH PUSH",
         "POP POP POP",
         "ISZERO JUMPI@",
@@ -53,7 +57,7 @@ def test_the_seed_comes_first_in_its_own_order_of_priority() -> None:
         "PUSH PUSH",
         "POP POP",
     ]
-    assert [fusion.fusion_type for fusion in SEED] == [
+    assert [each for each, _ in groupby(fusion.fusion_type for fusion in SEED)] == [
         FusionType.MULTI_PUSH,
         FusionType.MULTI_POP,
         FusionType.ISZERO_JUMPI,
@@ -61,6 +65,14 @@ def test_the_seed_comes_first_in_its_own_order_of_priority() -> None:
         FusionType.MULTI_PUSH,
         FusionType.MULTI_POP,
     ]
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_constants_of_any_width_are_pushed_by_one_handler(length: int) -> None:
+    for sequence in product(("PUSH", "PUSHW"), repeat=length):
+        assert sequence in fused_sequences()
+        text = " ".join(f"PUSH32 {1 << 200}" if name == "PUSHW" else "PUSH1 7" for name in sequence)
+        assert sequences_of(f"{text} CALLER", " ".join(sequence))[1] == " ".join(sequence)
 
 
 def test_no_fusion_stands_in_the_table_twice() -> None:
@@ -74,7 +86,7 @@ def test_every_fusion_has_a_handler_and_can_be_switched_off() -> None:
 
 
 def test_no_fusion_goes_on_behind_the_end_of_a_section() -> None:
-    ends = {"JUMP", "JUMPI", "JUMP@", "JUMPI@", "STOP", "RETURN", "REVERT", "INVALID", "GAS", "SSTORE"}
+    ends = {"JUMP", "JUMPI", "JUMP@", "JUMPI@", "JUMPI@HOP", "STOP", "RETURN", "REVERT", "INVALID", "GAS", "SSTORE"}
     for sequence in fused_sequences():
         assert not ends & set(sequence[:-1]), sequence
         assert "SECTION" not in sequence[1:], sequence
@@ -84,6 +96,7 @@ def test_no_fusion_goes_on_behind_the_end_of_a_section() -> None:
 # as an offset cheap enough.
 
 BEHIND = 0xC0
+HOP = 0x120  # two blocks that only jump on, the second by a JUMPI
 
 
 @cache
@@ -93,7 +106,8 @@ def _engine() -> NativeEngine:
 
 def _only(sequence: tuple[str, ...]) -> NativeEngine:
     engine = _engine()
-    handlers = library().handlers.only(frozenset([sequence]))
+    wanted = {sequence, (*sequence[:-1], "JUMPI@")} if sequence[-1] == "JUMPI@HOP" else {sequence}
+    handlers = library().handlers.only(frozenset(wanted))
     engine.codes.use(ScheduleStore(library(), handlers), handlers)
     return engine
 
@@ -125,7 +139,9 @@ def _program(sequence: tuple[str, ...], rng: random.Random, height: int = 20) ->
     code = assemble(" ".join(parts) + " PUSH1 0xee")
     assert len(code) < BEHIND
     dump = "".join(f" PUSH2 {0x400 + 32 * each} MSTORE" for each in range(8))
-    return code + b"\x5b" * (BEHIND - len(code)) + assemble(f"JUMPDEST {dump} PUSH2 0x500 PUSH0 RETURN")
+    ending = assemble(f"JUMPDEST {dump} PUSH2 0x500 PUSH0 RETURN")
+    hops = assemble(f"JUMPDEST PUSH2 {HOP + 5} JUMP JUMPDEST PUSH1 1 PUSH2 {BEHIND} JUMPI")
+    return code + b"\x5b" * (BEHIND - len(code)) + ending.ljust(HOP - BEHIND, b"\xfe") + hops
 
 
 def _text(name: str, rng: random.Random) -> str:
@@ -141,12 +157,14 @@ def _text(name: str, rng: random.Random) -> str:
     if name in ("JUMP@", "JUMPI@"):
         target = BEHIND if rng.random() < 0.85 else rng.choice([BEHIND - 1, 1, 0xFFFF])
         return f"PUSH2 {target} {name[:-1]}"
+    if name == "JUMPI@HOP":
+        return f"PUSH2 {rng.choice([HOP, HOP + 5])} JUMPI"
     return name
 
 
 def _reachable(sequence: tuple[str, ...]) -> bool:
     """A constant condition makes of a JUMPI a JUMP, before fusions are looked for."""
-    return not any(one in PUSHES and other == "JUMPI@" for one, other in pairwise(sequence))
+    return not any(one in PUSHES and other.startswith("JUMPI@") for one, other in pairwise(sequence))
 
 
 @pytest.mark.parametrize("part", range(6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -13,7 +14,18 @@ from typer.testing import CliRunner
 from fusevm.chain.outcome import Status
 from fusevm.evm.assembly import assemble
 from fusevm.schedule.loops.plan import LoopMetadata, trips
-from loopprograms import ANSWER, LEAVING, RELATIONS, WORD, Shape, agreed, agreed_at_boundaries, check_random, loops_of
+from loopprograms import (
+    ANSWER,
+    LEAVING,
+    RELATIONS,
+    RERUNS,
+    WORD,
+    Shape,
+    agreed,
+    agreed_at_boundaries,
+    check_random,
+    loops_of,
+)
 
 SIGN = 1 << 255
 
@@ -418,6 +430,94 @@ def test_ten_thousand_hashes_is_fused(fixtures_dir: Path) -> None:
 def test_random_loops_agree(part: int) -> None:
     for seed in range(part * 40, part * 40 + 40):
         check_random(seed)
+
+
+# -- failures
+
+
+def test_a_loop_that_has_gas_enough_never_runs_twice() -> None:
+    """Where a call fails in a fused loop it is run again without, which would hide an entry that is wrong."""
+    for relation in RELATIONS:
+        code = assemble(shape_of(relation).text())
+        before = RERUNS[code]
+        assert agreed(code)[0] is Status.SUCCESS
+        assert RERUNS[code] == before
+
+
+@pytest.mark.parametrize("ending", ["INVALID", "PUSH 3 JUMP", "POP POP POP POP", "PUSH0 NOT MLOAD"])
+def test_a_failure_outside_a_fused_loop_is_told_without_a_rerun(ending: str) -> None:
+    before, after = (f"{'CALLDATASIZE PUSH2 @on JUMPI ' if first else ''}{ending}" for first in (True, False))
+    code = assemble(Shape(bound=100, before=f"{before} on: JUMPDEST", after=after).text())
+    assert loops_of(code)[0].fused
+    for data in (b"", b"1"):
+        assert agreed(code, 100_000, data)[0] is Status.HALT
+    for gas in (1, 5, 20, 40):  # too little for a first iteration
+        agreed(code, gas, b"1")
+    assert RERUNS[code] == ("JUMP" in ending) * 2  # a jump to nowhere may stand in a loop
+
+
+def test_a_failure_in_a_fused_loop_is_told_by_a_rerun() -> None:
+    code = assemble(Shape(bound=100, body="DUP1 PUSH 50 EQ PUSH2 @bad JUMPI", after="bad: JUMPDEST INVALID").text())
+    body = "DUP1 PUSH 24 SHL MLOAD POP"  # memory grows until gas ends, inside the copy
+    grows = assemble(Shape(bound=100, body=body).text())
+    assert agreed(code)[0] is Status.HALT
+    assert agreed(grows, 100_000)[0] is Status.HALT
+    assert (RERUNS[code], RERUNS[grows]) == (0, 1)
+
+
+# -- what is known of a loop that is not fused
+
+
+def test_a_refused_loop_tells_its_counter_its_gas_and_its_stack() -> None:
+    refused, fused = only(Shape(bound=100, body="GAS POP").text()), only(Shape(bound=100, body="NUMBER POP").text())
+    assert "GAS" in refused.reason
+    assert replace(refused, fused=True, reason="", independent=True) == fused
+    assert (refused.start_value, refused.end_value, refused.increment, refused.comparison) == (0, 100, 1, "LT")
+    assert (refused.counter_slot, refused.bound_slot, refused.kind) == (1, None, "while")
+
+
+def test_a_refused_loop_tells_what_it_walks_over() -> None:
+    found = only(Shape(bound=30, body="DUP1 DUP1 PUSH 7 ADD SSTORE").text())
+    assert "SSTORE" in found.reason
+    assert found.walks[0].startswith("storage +1 (SSTORE")
+
+
+def test_a_loop_that_nobody_can_count_tells_how_it_is_left_and_what_an_iteration_costs() -> None:
+    text = "PUSH 0 loop: JUMPDEST PUSH 3 MUL DUP1 PUSH 99 GT PUSH2 @loop JUMPI STOP"
+    found = only(text)
+    assert (found.kind, found.comparison, found.increment, found.counter_slot) == ("uncounted", None, None, None)
+    assert found.reason == "no stack slot changes by a constant per iteration"
+    assert found.early_exits == (len(assemble(text)) - 1,)
+    assert found.gas_per_iteration == 1 + 3 + 5 + 3 + 3 + 3 + 3 + 10
+    assert (found.min_stack, found.max_stack) == (1, 2)
+
+
+def test_a_loop_that_piles_up_words_tells_what_an_iteration_costs() -> None:
+    found = only("PUSH 0 loop: JUMPDEST DUP1 PUSH 1 ADD DUP1 PUSH 50 GT PUSH2 @loop JUMPI")
+    assert "height" in found.reason
+    assert found.gas_per_iteration == 1 + 3 + 3 + 3 + 3 + 3 + 3 + 3 + 10
+    assert found.body == (found.header,)
+
+
+def test_a_bound_in_a_slot_is_told() -> None:
+    found = only(Shape(bound=100, literal=False, body="GAS POP").text())
+    assert (found.end_value, found.bound_slot) == (None, 3)
+
+
+def test_the_command_tells_what_is_known_of_a_refused_loop() -> None:
+    import typer
+
+    from fusevm.cli.loops import loops
+
+    app = typer.Typer()
+    app.command()(loops)
+    shown = CliRunner().invoke(app, [assemble(Shape(bound=100, body="GAS POP").text()).hex()]).output
+    assert "counts from 0 by +1 while LT 100" in shown
+    assert "not fused: GAS" in shown
+    uncounted = "PUSH 0 loop: JUMPDEST PUSH 3 MUL DUP1 PUSH 99 GT PUSH2 @loop JUMPI STOP"
+    shown = CliRunner().invoke(app, [assemble(uncounted).hex()]).output
+    assert "31 gas per iteration" in shown
+    assert "leaves to 0xd" in shown
 
 
 def test_the_command_tells_what_was_fused_and_why_not() -> None:

@@ -1,60 +1,94 @@
-"""`fusevm fusions`: the table of fusions, and what really occurs in given code."""
+"""`fusevm fusions`: the table of fusions, those in given code, and what really occurs in much of it."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from fusevm.cli import options
-from fusevm.cli.inputs import BadInput, parse_json, read_code
+from fusevm.cli.inputs import BadInput, code_or_exit, fork_or_exit, parse_json, read_code
 from fusevm.evm.forks import LATEST
-from fusevm.lab.fusions import Stream, choose, streams_of
+from fusevm.schedule import FusionType, fusions_in
 from fusevm.schedule.build import build_schedule
-from fusevm.schedule.fusions import FusionType, fusions
+from fusevm.schedule.fusions import chosen, fusions
+
+if TYPE_CHECKING:
+    from fusevm.lab.fusions import Stream
 
 
 def fusions_command(
+    code: Annotated[str | None, typer.Argument(help="tell the fusions in this code: hex, a file of it, or -")] = None,
     count: Annotated[
         list[str] | None, typer.Option("--count", help="count what occurs in this code, file or bench .json; repeat")
     ] = None,
     suggest: Annotated[int, typer.Option(help="with --count: also suggest so many fusions by counting")] = 0,
+    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
     as_json: options.AsJson = False,
 ) -> None:
-    """List the fusions, or count how often each occurs and what it saves."""
-    rows: list[dict[str, Any]]
+    """List the table of fusions, or those in some code, or count how often each occurs and what it saves."""
+    if code is not None and count:
+        raise BadInput("give either CODE, to see the fusions in it, or --count")
     suggested: list[str] = []
-    if not count:
-        rows = [
-            {"fusion": " ".join(fusion.sequence) or "—", "type": fusion.fusion_type.name.lower(), "what": what}
-            for fusion in fusions()
-            for what in (fusion.fusion_type.value,)
-        ]
-    else:
-        codes = [code for source in count for code in _codes(source)]
+    if code is not None:
+        rows = _found(code, fork, as_json=as_json)
+    elif count:
+        codes = [each for source in count for each in _codes(source)]
         rows = _counted(codes)
         if suggest:
-            suggested = [" ".join(each) for each in choose(_streams(codes), suggest)]
+            suggested = _suggested(codes, suggest)
+    else:
+        rows = _listed()
     if as_json:
         typer.echo(json.dumps({"fusions": rows, "suggested": suggested}))
         return
+    _show(rows)
+    if code is None and not count:
+        folded, threaded = FusionType.CONSTANT_FOLD, FusionType.JUMP_THREAD
+        typer.echo(f"\nbefore these: {folded.value}; {threaded.value} goes straight on")
+    for line in suggested:
+        typer.echo(f"suggested: {line}")
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False)
     for name in rows[0] if rows else ("fusion",):
         table.add_column(name, justify="left" if name in ("fusion", "type", "what") else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    console = Console(highlight=False)
-    console.print(table)
-    if not count:
-        folded, threaded = FusionType.CONSTANT_FOLD, FusionType.JUMP_THREAD
-        console.print(f"\nbefore these: {folded.value}; {threaded.value} goes straight on")
-    for line in suggested:
-        console.print(f"suggested: {line}")
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    Console(highlight=False).print(table)
+
+
+def _listed() -> list[dict[str, Any]]:
+    counts = {each.sequence: (each.corpus, each.elsewhere) for each in chosen()}
+    return [
+        {
+            "fusion": " ".join(fusion.sequence),
+            "type": fusion.fusion_type.name.lower(),
+            "corpus": counts.get(fusion.sequence, (0, 0))[0],
+            "elsewhere": counts.get(fusion.sequence, (0, 0))[1],
+        }
+        for fusion in fusions()
+    ]
+
+
+def _found(code: str, fork: str, *, as_json: bool) -> list[dict[str, Any]]:
+    """Numbers as they are for machines that read them, in hex for people."""
+    return [
+        {
+            "pc": pc if as_json else f"{pc:#x}",
+            "type": info.fusion_type.name.lower(),
+            "original_length": info.original_length,
+            "folded_value": None if info.folded_value is None else f"{info.folded_value:#x}",
+            "count": info.count,
+        }
+        for pc, info in fusions_in(code_or_exit(code), fork_or_exit(fork)).items()
+    ]
 
 
 def _codes(source: str) -> list[bytes]:
@@ -90,7 +124,9 @@ def _counted(codes: list[bytes]) -> list[dict[str, Any]]:
     ]
 
 
-def _streams(codes: list[bytes]) -> list[Stream]:
+def _suggested(codes: list[bytes], count: int) -> list[str]:
+    from fusevm.lab.fusions import choose, streams_of
     from fusevm.native.emit.build import library
 
-    return [stream for code in codes for stream in streams_of(code, LATEST, library().handlers.native)]
+    streams: list[Stream] = [stream for code in codes for stream in streams_of(code, LATEST, library().handlers.native)]
+    return [" ".join(each) for each in choose(streams, count)]

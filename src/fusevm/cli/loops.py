@@ -35,12 +35,17 @@ def _shown(meta: LoopMetadata) -> str:
         start = "a stack slot" if meta.start_value is None else f"{meta.start_value}"
         bound = "a stack slot" if meta.end_value is None else f"{meta.end_value}"
         lines.append(f"  counts from {start} by {meta.increment:+d} while {meta.comparison} {bound}")
+    if meta.gas_per_iteration:
+        test = f" and {meta.gas_to_test} for the last test" if meta.gas_to_test else ""
         lines.append(
-            f"  {meta.gas_per_iteration} gas per iteration and {meta.gas_to_test} for the last test; "
+            f"  {meta.gas_per_iteration} gas per iteration{test}; "
             f"needs {meta.min_stack} words, grows by {meta.max_stack}"
         )
-        early = ", ".join(f"0x{pc:x}" for pc in dict.fromkeys(meta.early_exits))
-        lines.append(f"  leaves to 0x{meta.exit_pc or 0:x}" + (f", early to {early}" if early else ""))
+    early = ", ".join(f"0x{pc:x}" for pc in dict.fromkeys(meta.early_exits))
+    if meta.exit_pc is not None:
+        lines.append(f"  leaves to 0x{meta.exit_pc:x}" + (f", early to {early}" if early else ""))
+    elif early:
+        lines.append(f"  leaves to {early}")
     lines += [f"  walks over {walk}" for walk in meta.walks]
     if meta.independent:
         lines.append("  no iteration needs another's result")

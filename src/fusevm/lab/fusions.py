@@ -1,70 +1,196 @@
-"""Choosing what to fuse by counting what really occurs.
+"""Choosing what to fuse by counting what occurs in real contracts, and the table of what was chosen.
 
-Streams of tokens, each with a weight (how often it ran, or one where only the text is known), are merged like byte
-pairs: the two neighbouring units that meet most often become one, over and over. Each source of streams weighs the
-same, so that one long-running loop does not decide alone.
+    python -m fusevm.lab.fusions FIXTURES FOLDER [--choose N]
+
+counts how often schedules of real code have each sequence of `schedule/chosen.tsv`, and writes the table anew, without
+those that hardly any has. With `--choose`, sequences are first added to it: streams of tokens, each with a weight, are
+merged like byte pairs; the two neighbouring units that meet most often become one, over and over. Each source of
+streams weighs the same, so that one long-running loop does not decide alone. FIXTURES has the corpus; FOLDER has files
+of other contracts' code in hex, one source per file (`lab.real_code`). Code that the bench runs is never counted:
+fusions are not chosen on what they are measured on.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
 
-from fusevm.evm.forks import Fork
-from fusevm.schedule.build import with_header
+from fusevm.evm.bytecode import jumpdests
+from fusevm.evm.forks import LATEST, Fork
+from fusevm.lab.real_code import RealCode, corpus_code, hex_code, own_code, unmeasured
+from fusevm.native.emit.build import single_sequences
+from fusevm.schedule.build import Handlers, build_schedule, with_header
+from fusevm.schedule.fusions import LOOP_CONTROLS, SEED, TABLE, Chosen, Sequence, chosen
+from fusevm.schedule.loops.place import PAID, with_loops
 from fusevm.schedule.sections import OUTWARD, sections_of
+from fusevm.schedule.threading import HOPPING, threaded
 
-Unit = tuple[str, ...]
-Stream = tuple[list[Unit], float]
-
+LEAST = 15  # places in real code that must have a sequence: a handler costs everybody's first start
 LONGEST = 8
+LONGEST_IN_LOOP = 14  # in a loop's copy, whose sequences run on from the body into the test
+MOST_WORDS = 2_000  # at most so many units of a stream are looked at
 NEVER_FUSED = frozenset(("SYNC", *OUTWARD))
+ENTRIES = frozenset(name for name in LOOP_CONTROLS if not name.endswith("_EXIT"))
+
+
+class Stream(NamedTuple):
+    units: tuple[Sequence, ...]
+    weight: float
+    longest: int = LONGEST
 
 
 def streams_of(
     code: bytes, fork: Fork, native: frozenset[str], runs: Mapping[int, int] | None = None, share: float = 1.0
 ) -> list[Stream]:
-    """A stream a section; `runs` says how often each pc ran, `share` what all of them weigh together."""
+    """A stream per section, copies of loops included; `runs` says how often each pc ran, `share` what all weigh."""
+    dests = jumpdests(code)
     found: list[Stream] = []
-    for section in sections_of(code, fork, native):
+    for section in with_loops(threaded(sections_of(code, fork, native, dests), dests), dests, len(code)).sections:
         weight = 1 if runs is None else runs.get(section.pc, 0)
         if weight:
-            found.append(([(token.name,) for token in with_header(section)], float(weight)))
-    total = sum(weight * len(units) for units, weight in found)
-    return [(units, weight * share / total) for units, weight in found] if total else []
+            units = tuple((token.name,) for token in with_header(section)[:MOST_WORDS])
+            found.append(Stream(units, float(weight), LONGEST_IN_LOOP if section.needs == PAID else LONGEST))
+    total = sum(each.weight * len(each.units) for each in found)
+    return [each._replace(weight=each.weight * share / total) for each in found] if total else []
 
 
-def choose(streams: Iterable[Stream], count: int) -> list[Unit]:
+def choose(streams: Iterable[Stream], count: int) -> list[Sequence]:
     """The `count` merges that save most, in the order they were found."""
-    merged: Counter[tuple[Unit, ...]] = Counter()
-    for units, weight in streams:
-        merged[tuple(units)] += weight  # type: ignore[assignment]
-    work = [(list(units), weight) for units, weight in merged.items()]
-    chosen: list[Unit] = []
-    while len(chosen) < count:
-        pairs: defaultdict[tuple[Unit, Unit], float] = defaultdict(float)
-        for units, weight in work:
-            for left, right in pairwise(units):
-                pairs[left, right] += weight
-        best, best_weight = None, 0.0
-        for (left, right), weight in pairs.items():
-            allowed = len(left) + len(right) <= LONGEST and not {left[0], right[0]} & NEVER_FUSED
-            if allowed and weight > best_weight:
-                best, best_weight = (left, right), weight
-        if best is None:
-            break
-        fused = best[0] + best[1]
-        if fused not in chosen:
-            chosen.append(fused)
-        for units, _ in work:
-            _merge(units, best, fused)
-    return chosen
+    return _Merging(streams).run(count)
 
 
-def _merge(units: list[Unit], pair: tuple[Unit, Unit], fused: Unit) -> None:
-    at = 0
-    while at < len(units) - 1:
-        if units[at] == pair[0] and units[at + 1] == pair[1]:
-            units[at : at + 2] = [fused]
-        at += 1
+class _Merging:
+    """Streams while their units are merged: who has which pair, and what it weighs."""
+
+    def __init__(self, streams: Iterable[Stream]) -> None:
+        weights: Counter[tuple[tuple[Sequence, ...], int]] = Counter()
+        for units, weight, longest in streams:
+            weights[units, longest] += weight  # type: ignore[assignment]
+        self.work = [(list(units), float(weight), longest) for (units, longest), weight in weights.items()]
+        self.pairs: defaultdict[tuple[Sequence, Sequence], float] = defaultdict(float)
+        self.where: defaultdict[tuple[Sequence, Sequence], set[int]] = defaultdict(set)
+        for number in range(len(self.work)):
+            self._count(number, 1)
+        self.queue = [(-weight, pair) for pair, weight in self.pairs.items()]
+        heapify(self.queue)
+
+    def run(self, count: int) -> list[Sequence]:
+        found: list[Sequence] = []
+        while len(found) < count and self.queue:
+            weight, pair = heappop(self.queue)
+            if -weight != self.pairs.get(pair):  # has changed since
+                continue
+            fused = pair[0] + pair[1]
+            if fused not in found:
+                found.append(fused)
+            self._merge(pair, fused)
+        return found
+
+    def _count(self, number: int, sign: int) -> set[tuple[Sequence, Sequence]]:
+        units, weight, longest = self.work[number]
+        seen = set()
+        for pair in pairwise(units):
+            left, right = pair
+            allowed = len(left) + len(right) <= longest and not {left[0], right[0]} & (NEVER_FUSED | ENTRIES)
+            if allowed:
+                self.pairs[pair] += sign * weight
+                self.where[pair].add(number)
+                seen.add(pair)
+        return seen
+
+    def _merge(self, pair: tuple[Sequence, Sequence], fused: Sequence) -> None:
+        changed = set()
+        for number in sorted(self.where.pop(pair)):
+            changed |= self._count(number, -1)
+            units = self.work[number][0]
+            at = 0
+            while at < len(units) - 1:
+                if (units[at], units[at + 1]) == pair:
+                    units[at : at + 2] = [fused]
+                at += 1
+            changed |= self._count(number, 1)
+        self.pairs.pop(pair, None)
+        for each in changed:
+            if self.pairs.get(each, 0) > 0:
+                heappush(self.queue, (-self.pairs[each], each))
+
+
+def handlers_of(sequences: Iterable[Sequence]) -> Handlers:
+    """Handlers of these sequences and of every opcode, at imagined addresses: enough to lay out schedules."""
+    every = dict.fromkeys([*single_sequences(), *sequences])
+    return Handlers({sequence: number for number, sequence in enumerate(every, 1)})
+
+
+def picked(codes: Iterable[RealCode], handlers: Handlers) -> Counter[Sequence]:
+    """How often each sequence stands in the schedules of some code."""
+    found: Counter[Sequence] = Counter()
+    for each in codes:
+        units = build_schedule(each.code, LATEST, handlers, keep_units=True).units
+        found.update(unit.sequence for unit in units if len(unit.sequence) > 1)
+    return found
+
+
+def candidates(codes: list[RealCode], watched: list[RealCode], count: int) -> list[Sequence]:
+    """So many sequences by text, by what the corpus's calls run, and by the text of loops, which is little and runs
+    most: none of the three may outweigh the others."""
+    native = frozenset(sequence[0] for sequence in single_sequences())
+    text, calls = list(_weighted(codes, native)), list(_weighted(watched, native))
+    loops = [each._replace(weight=1) for each in text if each.longest == LONGEST_IN_LOOP]
+    found = [sequence for streams in (text, calls, loops) for sequence in choose(streams, count)]
+    return found + [(*each[:-1], HOPPING) for each in found if each[-1] == "JUMPI@"]
+
+
+def _weighted(codes: list[RealCode], native: frozenset[str]) -> Iterator[Stream]:
+    sources: Counter[str] = Counter()
+    for each in codes:
+        sources[each.source] += len(each.code)
+    for each in codes:
+        share = len(each.code) / sources[each.source] / len(sources) if each.code else 0
+        yield from streams_of(each.code, LATEST, native, each.runs, share)
+
+
+def counted(sequences: Iterable[Sequence], corpus: list[RealCode], elsewhere: list[RealCode]) -> list[Chosen]:
+    """What of the sequences real code picks, with counts. What is dropped changes what is picked: so until all are."""
+    seed = [fusion.sequence for fusion in SEED]
+    kept = list(dict.fromkeys([*seed, *sequences]))
+    while True:
+        handlers = handlers_of(kept)
+        one, other = picked(corpus, handlers), picked(elsewhere, handlers)
+        before, kept = kept, [each for each in kept if one[each] + other[each] >= LEAST or each in seed]
+        if len(kept) == len(before):
+            return [Chosen(each, one[each], other[each]) for each in kept]
+
+
+def written(table: list[Chosen]) -> str:
+    ordered = sorted(table, key=lambda each: (-(len(each.sequence) - 1) * (each.corpus + each.elsewhere), each))
+    lines = [f"{' '.join(each.sequence)}\t{each.corpus}\t{each.elsewhere}" for each in ordered]
+    return "\n".join(["sequence\tcorpus\telsewhere", *lines]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m fusevm.lab.fusions", description="count, and write chosen.tsv")
+    parser.add_argument("fixtures", type=Path, help="the folder of the corpus")
+    parser.add_argument("more", type=Path, help="a folder of *.hex: other contracts' code, one per line")
+    parser.add_argument("--choose", type=int, default=0, metavar="N", help="add N by text, N by calls, N by loops")
+    given = parser.parse_args()
+    if not any(given.more.glob("*.hex")):  # what only other contracts use would be dropped
+        parser.error(f"{given.more} holds no *.hex files: give a folder with other contracts' code")
+    watched = list(corpus_code(given.fixtures, watched=bool(given.choose)))
+    corpus = [each._replace(runs=None) for each in watched]
+    elsewhere = [*own_code(given.fixtures), *unmeasured(hex_code(given.more), given.fixtures / "bench")]
+    sequences = [each.sequence for each in chosen()]
+    if given.choose:
+        sequences += candidates([*corpus, *elsewhere], [each for each in watched if each.runs], given.choose)
+    table = counted(sequences, corpus, elsewhere)
+    Path(str(files("fusevm.schedule") / TABLE)).write_text(written(table), "ascii")
+    print(f"{len(table)} sequences, {sum(not each.corpus for each in table)} of them picked elsewhere alone")
+
+
+if __name__ == "__main__":
+    main()

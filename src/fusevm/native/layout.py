@@ -50,7 +50,7 @@ class NativeFrame(Struct):
     data_size: u64
     account: u64  # number of the account whose storage this is
     static: u64
-    blank: u64  # its storage was empty as the call began: nobody needs to be asked
+    blank: u64  # its storage was empty as the call began: Python need not be asked
     address: u256
     caller: u256
     value: u256

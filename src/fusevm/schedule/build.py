@@ -16,27 +16,29 @@ from typing import NamedTuple
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.evm.limits import STACK_LIMIT
-from fusevm.schedule.loops.place import CONTROLS, PAID, Layout, with_loops
+from fusevm.schedule.fusions import LOOP_CONTROLS
+from fusevm.schedule.loops.place import PAID, Layout, with_loops
 from fusevm.schedule.sections import COPY, OUTWARD, SWAP, Section, Token, sections_of, token_of
-from fusevm.schedule.threading import threaded
+from fusevm.schedule.threading import HOPPING, Hop, hops_in, threaded
 
 HANDLER, PLACE = 1, 2  # kinds of words that are addresses
 ASKING = frozenset(("SYNC", "PROBE", *OUTWARD))  # their operand is the pc, for Python
 LIMB_MASK = (1 << 64) - 1
-NUMBER, WIDE, TARGET, PC, CONTROL = range(5)  # what stands behind a handler's address for one of its tokens
+NUMBER, WIDE, TARGET, PC, CONTROL, HOP = range(6)  # what stands after a handler's address for one of its tokens
 OPERANDS = {"PUSH": NUMBER, "SECTION": NUMBER, "GASSECTION": NUMBER, "PUSHW": WIDE, "JUMP@": TARGET, "JUMPI@": TARGET}
-OPERANDS |= {COPY: NUMBER, SWAP: NUMBER, "COUNT": NUMBER}
-OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(CONTROLS, CONTROL)
+OPERANDS |= {COPY: NUMBER, SWAP: NUMBER, HOPPING: HOP, "COUNT": NUMBER}
+OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(LOOP_CONTROLS, CONTROL)
 
 
 class Branch:
-    """What can be matched behind the names that lead here."""
+    """What can be matched after the names that lead here."""
 
-    __slots__ = ("address", "behind", "operands", "sequence")
+    __slots__ = ("address", "behind", "hopping", "operands", "sequence")
 
     def __init__(self, sequence: tuple[str, ...]) -> None:
         self.sequence = sequence
         self.address = 0  # of the handler of just this sequence, if there is one
+        self.hopping: Branch | None = None  # the same with HOPPING for the JUMPI@ at its end, if that has a handler
         self.operands = [(n, OPERANDS[name]) for n, name in enumerate(sequence) if name in OPERANDS]
         self.behind: dict[str, Branch] = {}
 
@@ -61,8 +63,8 @@ class Schedule:
     """What native code runs, and where its jumps may land."""
 
     __slots__ = (
-        "base", "code", "code_base", "counters", "entry", "fused_loops", "held", "jumps", "jumps_base", "kinds",
-        "looped", "plain", "twin", "units", "words",
+        "base", "code", "code_base", "copies", "counters", "entry", "held", "jumps", "jumps_base", "kinds", "looped",
+        "plain", "twin", "units", "words",
     )  # fmt: skip
 
     def __init__(
@@ -73,7 +75,7 @@ class Schedule:
         self.jumps = jumps
         self.code = code
         self.units = units
-        self.fused_loops = False  # whether there are any; known together with the units
+        self.copies = 0  # the word where the copies of fused loops begin, if there are any; known with the units
         self.looped = True  # whether loops were looked for, so that it can be laid out again
         self.plain = False  # made in a hurry: one handler an opcode
         self.counters: list[tuple[int, int]] = []  # the pc of each section that is counted, and the word that counts
@@ -109,6 +111,18 @@ class Handlers:
                 branch = node.setdefault(name, Branch(sequence[:length]))
                 node = branch.behind
             branch.address = address
+        for sequence in addresses:
+            if sequence[-1] == HOPPING and (plain := self._branch((*sequence[:-1], "JUMPI@"))) is not None:
+                plain.hopping = self._branch(sequence)
+
+    def _branch(self, sequence: tuple[str, ...]) -> Branch | None:
+        node, branch = self.trie, None
+        for name in sequence:
+            branch = node.get(name)
+            if branch is None:
+                return None
+            node = branch.behind
+        return branch
 
     def only(self, wanted: frozenset[tuple[str, ...]], *, loops: bool = False) -> Handlers:
         """Single opcodes and the wanted sequences."""
@@ -129,16 +143,16 @@ def build_schedule(
     """Lays out the schedule. `keep_units` remembers what stands where; `probes` stops at every section's start, and
     `counts` counts there.
 
-    A fused loop has no sections to stop at, so there are none beside probes.
+    In a fused loop's copy gas was taken in bulk, so there is no probe in it: the next one is where it is left.
     """
     dests = jumpdests(code)
     sections = sections_of(code, fork, handlers.native, dests)
     if not counts:  # what is jumped over is not counted
         sections = threaded(sections, dests)
-    if loops and handlers.loops and not (probes or counts):
+    if loops and handlers.loops and not counts:
         layout = with_loops(sections, dests, len(code))
     else:
-        layout = Layout(sections, {}, [], [])
+        layout = Layout(sections, {}, [], [], len(sections))
     writer = _Writer(code, dests, handlers, layout, keep_units=keep_units, probes=probes, counts=counts)
     writer.write()
     writer.resolve()
@@ -175,6 +189,8 @@ class _Writer:
         self.handled: list[int] = []  # where handlers stand
         self.units: list[Unit] = []
         self.labels: dict[int, int] = {}
+        self.copies = 0
+        self.hops: dict[int, Hop] = hops_in(layout.sections[: layout.plain], dests)
 
     def write(self) -> None:
         """Every section. Hostile code has one per byte, so nothing is called that is not needed for each."""
@@ -183,7 +199,10 @@ class _Writer:
             not (self.keep_units or self.probes or self.counts) and ("SECTION", "JUMP@") in self.handlers.addresses
         )
         numbered = enumerate(self.layout.sections)
+        plain = self.layout.plain
         for index, section in numbered:
+            if index == plain:
+                self.copies = len(words)
             if at_once and section.row > 1 and (alike := _alike(self.layout, index)) > 1:
                 self._write_row(section, alike)
                 deque(islice(numbered, alike - 1), maxlen=0)
@@ -193,7 +212,7 @@ class _Writer:
             # The plain code comes before copies of it, and a loop's entry before its header: the first is jumped to.
             if section.needs != -1 and section.pc in dests and not jumps[section.pc]:
                 jumps[section.pc] = len(words)
-            self._write_section(section)
+            self._write_section(section, probed=self.probes and index < plain and section.needs != PAID)
 
     def _write_row(self, section: Section, alike: int) -> None:
         """JUMPDESTs of a row: what `_write_section` would do with each, for all of them at once."""
@@ -205,10 +224,10 @@ class _Writer:
         self.handled += range(at, len(words), 3)
         self.fixups += zip(range(at + 2, len(words), 3), repeat(section.tokens[0]), strict=False)
 
-    def _write_section(self, section: Section) -> None:
+    def _write_section(self, section: Section, *, probed: bool) -> None:
         """Its handlers: the longest sequence that has one wins."""
         words, trie, tokens = self.words, self.handlers.trie, with_header(section)
-        if self.probes:
+        if probed:
             tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
         if self.counts:
             tokens = [Token("COUNT", 0, section.pc, 0), *tokens]
@@ -228,6 +247,8 @@ class _Writer:
                 node = branch.behind
             if best is None:
                 raise KeyError(f"no handler for {tokens[at].name}")
+            if best.hopping is not None and tokens[end - 1][1] in self.hops:
+                best = best.hopping
             if self.keep_units:
                 self.units.append(Unit(len(words), best.sequence, tuple(tokens[at:end]), None if at else section))
             self.handled.append(len(words))
@@ -250,6 +271,12 @@ class _Writer:
             words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
         elif operand == PC:
             words.append(token.pc)
+        elif operand == HOP:
+            hop = self.hops[token.operand]
+            for target in (hop.target, token.operand):
+                self.fixups.append((len(words), token._replace(operand=target)))
+                words.append(0)
+            words.append(hop.gas)
         else:
             control = self.layout.controls[token.operand]
             words += control.words
@@ -287,7 +314,7 @@ class _Writer:
             packed[index] = base + 8 * packed[index]
         schedule = Schedule(packed, self.jumps, self.code, self.units, kinds)
         schedule.counters = self.counters
-        schedule.fused_loops = any(loop.fused for loop in self.layout.loops)
+        schedule.copies = self.copies
         return schedule
 
 
@@ -316,7 +343,7 @@ def fewest(tokens: list[Token], trie: Trie) -> list[int]:
 
 
 def with_header(section: Section) -> list[Token]:
-    """The section's tokens behind the one that charges for them."""
+    """The section's tokens after the one that charges for them."""
     pc, gas, needs, grows, tokens, steps, row = section
     if needs < 0:
         if not gas or needs == PAID:

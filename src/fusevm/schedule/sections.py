@@ -1,12 +1,12 @@
-"""Bytes to sections: blocks cut behind whatever looks at the gas counter, constants folded, jumps with their targets.
+"""Bytes to sections: blocks cut after whatever reads the gas counter, constants folded, jumps with their targets.
 
 Folding happens here, before sequences are fused: it is the first of the seed's patterns, and general. `PUSH a PUSH b
 SUB` becomes `PUSH b - a`, at any depth, for every pure opcode. Gas and stack bounds are summed from the instructions as
 they stand in the code, so nothing that is folded away is ever free.
 
 JUMPDESTs in a row are a way into each of them, but only one way on: each pays for the rest of the row and goes to the
-last, so that a long row costs no more than a short one. What stands behind the end of a block and is no JUMPDEST cannot
-be reached, and is passed over: data costs nothing.
+last, so that a long row costs no more than a short one. What stands after the end of a block and is not a JUMPDEST
+cannot be reached, and is passed over: data costs nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ACTIONS = symbolic.ACTIONS | {
     "JUMP@": Action(symbolic.OPERATES, 0, 0),
     "JUMPI@": Action(symbolic.OPERATES, 1, -1),
 }
-UNCLEAR = frozenset(("SYNC", COPY, SWAP))  # nobody knows what Python does; where the deep ones reach is in the operand
+UNCLEAR = frozenset(("SYNC", COPY, SWAP))  # what Python does is unknown; how deep COPY and SWAP reach is in the operand
 ACTIONS |= dict.fromkeys(UNCLEAR, Action(symbolic.OPERATES, 0, 0))
 JUMPS = frozenset(("JUMP", "JUMPI", "JUMP@", "JUMPI@"))
 
@@ -164,7 +164,7 @@ class _Reader:
         self.sections: list[Section] = []
 
     def read(self) -> list[Section]:
-        """Block by block. Behind the last byte of code stands a STOP."""
+        """Block by block. A STOP follows the last byte of code."""
         code, end, dests, sections = self.code, len(self.code), self.dests, self.sections
         kinds, variants = self.kinds, self.variants
         pc = 0
@@ -226,7 +226,7 @@ class _Reader:
         return sections
 
     def _next_target(self, pc: int) -> int:
-        """Where the code goes on behind what does not fall through: nothing else can be reached."""
+        """Where the code goes on after what does not fall through: nothing else can be reached."""
         while (pc := self.code.find(JUMPDEST, pc)) >= 0 and pc not in self.dests:
             pc += 1
         return pc if pc >= 0 else len(self.code) + 1

@@ -114,7 +114,8 @@ class RegionFunctionBuilder(FunctionBuilder):
 
     def write(self, key: Key) -> None:
         block, source = self.blocks[key], self.finder.blocks[key.pc]
-        assert isinstance(block, RegionBlock) and isinstance(self.finder, RegionFinder)
+        assert isinstance(block, RegionBlock)
+        assert isinstance(self.finder, RegionFinder)
         self.begin(block)
         stack = self.entries[key].copy()
         block.pc = key.pc

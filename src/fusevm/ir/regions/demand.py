@@ -46,8 +46,7 @@ class DemandFinder:
             self._whole(state.words)
 
     def _whole(self, words: tuple[Value, ...]) -> None:
-        for word in words:
-            self._want(word, TOP)
+        self._want_all(words, TOP)
 
     def _want(self, value: Value, bits: int) -> bool:
         if value.op == CONST:
@@ -64,8 +63,14 @@ class DemandFinder:
             return self._want(args[0], bits & masks[1]) | self._want(args[1], bits & masks[0])
         if value.op in _SAME or value.op in _CARRYING:
             wanted = bits if value.op in _SAME else below
-            return any([self._want(arg, wanted) for arg in args])
+            return self._want_all(args, wanted)
         if value.op in ("SHL", "SHR") and args[0].op == CONST:
             count = min(args[0].number, 256)
             return self._want(args[1], bits >> count if value.op == "SHL" else bits << count & TOP)
-        return any([self._want(arg, TOP) for arg in args])
+        return self._want_all(args, TOP)
+
+    def _want_all(self, values: tuple[Value, ...], bits: int) -> bool:
+        changed = False
+        for value in values:
+            changed |= self._want(value, bits)
+        return changed

@@ -16,7 +16,7 @@ from fusevm.ir.values import PHI, TRAITS, FrameState, Value
 
 # Whoever leaves the region must find memory and storage as they should be: no store is ever dropped.
 STAGES = Stage.FOLD | Stage.CSE | Stage.FWD
-# What is paid for apart: growth by a guard, the rest with the block's static gas. Others are charged where they are done.
+# What is paid for apart: growth by a guard, the rest with the block's static gas. Others are charged as they are done.
 PREPAID = frozenset(("MLOAD", "MSTORE", "MSTORE8", "KECCAK256"))
 
 # Calls and logs read their operands from the stack.
@@ -127,8 +127,8 @@ def fold_regions(region: RegionUnit) -> dict[str, dict[int, Range]]:
             folder = _folded(unit, function, effects, known)
         unit.functions[name] = folder.result
         ranges[name] = folder.range_at
-        for number, found in RangeFinder(folder.result).run().items():
-            ranges[name][number] = found.within(ranges[name].get(number, ANYTHING))
+        for number, range_ in RangeFinder(folder.result).run().items():
+            ranges[name][number] = range_.within(ranges[name].get(number, ANYTHING))
     return ranges
 
 

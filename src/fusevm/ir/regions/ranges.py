@@ -11,7 +11,7 @@ from fusevm.ir.functions import BRANCH, Function, GraphBlock
 from fusevm.ir.ranges import ANYTHING, TOP, Range, assumed, bits_of, range_of
 from fusevm.ir.values import CONST, TRAITS, Value
 
-BOUNDS = tuple((1 << bits) - 1 for bits in (1, 8, 16, 32, 64, 128, 160, 255)) + (TOP,)
+BOUNDS = tuple([(1 << bits) - 1 for bits in (1, 8, 16, 32, 64, 128, 160, 255, 256)])
 ROUNDS = 40
 PATIENT = 3  # rounds before ranges are widened
 MOST_CONDITIONS = 12
@@ -101,7 +101,9 @@ class RangeFinder:
         return found
 
     def _told(self, value: Value, found: Range, condition: Value, holds: bool) -> Range:
-        while condition.op == "ISZERO" and condition is not value and condition.args[0].op in ("LT", "GT", "EQ", "ISZERO"):
+        while (
+            condition.op == "ISZERO" and condition is not value and condition.args[0].op in ("LT", "GT", "EQ", "ISZERO")
+        ):
             condition, holds = condition.args[0], not holds
         if condition is value:
             return found.within(Range(1, TOP) if holds else Range(0, 0))

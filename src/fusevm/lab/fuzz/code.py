@@ -1,7 +1,7 @@
 """Code as a list of items that name their jump targets, so that a piece can be cut out and the rest still fits.
 
 The text of an item is one line: `ADD`, `PUSH2 0x1234`, `L3:` (a JUMPDEST), `PUSH2 @L3`, `DATA 0x00ff`, and for a part
-(code or data carried behind the items, such as the init code a CREATE runs) `PUSH2 @part0` and `PUSH2 sizeof part0`.
+(code or data carried after the items, such as the init code a CREATE runs) `PUSH2 @part0` and `PUSH2 sizeof part0`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Code:
 
 
 def misdirected(code: Code, rng: Random) -> Code:
-    """The code with one of its jumps to a label gone astray: behind itself or another, perhaps into an instruction."""
+    """The code with one jump to a label retargeted: after itself or another jump, perhaps into an instruction."""
     behind = {}  # by index of the reference: where its jump's way on is
     place = 0
     for index, (item, following) in enumerate(pairwise(code.items)):
@@ -136,7 +136,7 @@ def parse_item(line: str) -> Item:
         if operand.startswith(prefix):
             return Item(op, int(operand.removeprefix(prefix)))
     if word not in BY_NAME:
-        raise ValueError(f"{line!r} is no item of code")
+        raise ValueError(f"{line!r} is not an item of code")
     return Item(word, int(operand, 16) if operand else 0)
 
 

@@ -63,7 +63,7 @@ def slot_value(rng: Random) -> int:
 
 
 def octets(rng: Random, longest: int = 130) -> bytes:
-    """Bytes that look like arguments: words behind one another, cut off anywhere."""
+    """Bytes that look like arguments: words one after another, cut off anywhere."""
     length = rng.choice((0, 4, 32, 36, 64, 68, rng.randrange(longest)))
     joined = b"".join(word(rng).to_bytes(32, "big") for _ in range(length // 32 + 1))
     return joined[:length]

@@ -128,7 +128,7 @@ def table_jump(w: Writer) -> None:
 
 
 def wild_jump(w: Writer) -> None:
-    """To a place that is no JUMPDEST: past the end, into push data that looks like one; taken or not."""
+    """To a place that is not a JUMPDEST: past the end, into push data that looks like one; taken or not."""
     rng = w.rng
     if w.chance(0.9):
         w.push(rng.choice((0, 0, 0, 1)))

@@ -26,7 +26,7 @@ def shrink(program: Program, failing: Failing, attempts: int = 4_000) -> Program
     while left > 0:
         improved = False
         for passed in _PASSES:
-            # A pass lists its changes anew after each one that helped, and goes on behind it.
+            # A pass lists its changes anew after each one that helped, and goes on after it.
             skipped = 0
             while left > 0:
                 change = _nth(passed(best), skipped)

@@ -105,7 +105,7 @@ def survey(programs: int, seed: int, forks: Sequence[Fork], tier: str) -> list[R
             library(family)
     rows = []
     enabled = gc.isenabled()
-    gc.disable()  # it would be charged to whoever runs
+    gc.disable()  # a collection would be charged to the run it interrupts
     try:
         for index in range(programs):
             row = measure(f"{seed}.{index}", forks[index % len(forks)], tier)

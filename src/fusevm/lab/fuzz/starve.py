@@ -57,7 +57,7 @@ def _is_call(step: Step) -> bool:
 
 
 class _Trace:
-    """Follows a run, and notes for each instruction the limit that would have left nothing behind it."""
+    """Follows a run, and notes for each instruction the limit that would have left no gas after it."""
 
     def __init__(self, work: Work) -> None:
         self.limits: set[int] = set()

@@ -214,7 +214,7 @@ def idiom(w: Writer) -> None:
 
 
 def jumpdest(w: Writer) -> None:
-    """A target nobody jumps to."""
+    """A target that no jump uses."""
     w.label(w.new_label())
 
 

@@ -18,7 +18,7 @@ _HIGH = 24  # words a block lets pile up before it drops some
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a code may refer to: the fork, and whom it can call."""
+    """What a code may refer to: the fork, and the contracts it can call."""
 
     fork: Fork
     targets: tuple[int, ...]  # accounts of the world, and some that are not there

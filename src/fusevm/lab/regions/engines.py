@@ -15,9 +15,10 @@ from fusevm.evm.forks import Fork
 from fusevm.lab.peers.work import Observation, Work
 from fusevm.native.emit.build import library
 from fusevm.native.host import engine as host
+from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.region_lockstep import RegionLockstep
-from fusevm.native.host.regions import Regions, counted, counting_schedule
+from fusevm.native.host.regions import counted, counting_schedule
 from fusevm.native.region.choice import every_block, functions_and_loops, hot_parts
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.schedule.build import Handlers, Schedule

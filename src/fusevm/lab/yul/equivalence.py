@@ -33,7 +33,7 @@ WORLDS = 3
 _STEPS_BEFORE = 4_000
 _STEPS_AFTER = 80_000  # steps may make more and smaller statements of one
 
-# These drop or add stores nobody can see from outside; all others leave memory as it was.
+# These drop or add stores that cannot be seen from outside; all others leave memory as it was.
 _CHANGE_MEMORY = frozenset({"UnusedStoreEliminator", "StackLimitEvader"})
 _FORMS = ("", "", "xc", "xar", "xarc", "arc")  # what a single step is tried on, besides the plain program
 
@@ -143,7 +143,7 @@ def check_steps(dialect: Dialect, program: Block, seed: int, tally: Tally) -> No
         step.run(StepContext.for_block(dialect, block), block)
         if step.name == "MainFunction":
             call = FunctionCall(Identifier("main"), [])
-            block.statements.append(ExpressionStatement(call))  # whoever wants a function calls it
+            block.statements.append(ExpressionStatement(call))  # main must be called to run
         comparison.check(block, f"{step.name} after {form!r}", step.name not in _CHANGE_MEMORY)
 
 
@@ -166,7 +166,7 @@ def random_sequence(random: Random) -> str:
 
 
 def check_sequences(dialect: Dialect, program: Block, seed: int, tally: Tally) -> None:
-    """A random sequence behind what the suite makes sure of."""
+    """A random sequence after the steps that the suite requires."""
     sequence = random_sequence(Random(seed))
     block = disambiguated(dialect, program)
     context = StepContext.for_block(dialect, block, Random(seed).choice((None, 1, 200)))

@@ -1,8 +1,8 @@
 """Random Yul programs that are valid, end soon and do a bit of everything: for comparing them before and after steps.
 
-Loops are bounded by counters nobody else assigns to, recursion by a parameter that shrinks. Two kinds of program: plain
-ones use memory as they like; *guarded* ones begin with a memoryguard, keep to their own memory, and have functions with
-more variables than the stack can hold.
+Loops are bounded by counters that nothing else assigns to, recursion by a parameter that shrinks. Two kinds of program:
+plain ones use memory as they like; *guarded* ones begin with a memoryguard, keep to their own memory, and have
+functions with more variables than the stack can hold.
 """
 
 from __future__ import annotations
@@ -389,12 +389,12 @@ class Generator:
         return f"add({hex(32 * self.random.randrange(4))}, and({self.leaf()}, 0x7f))"
 
     def point(self, name: str) -> None:
-        """The variable is a pointer. Where memory is guarded nobody may look at its number, for the guard may move."""
+        """The variable is a pointer. Where memory is guarded no code may look at its number, for the guard may move."""
         if not self.guarded:
             self.scope.fixed.append(name)
 
     def base(self) -> str:
-        """A place in memory with room behind it."""
+        """A place in memory with room after it."""
         return "mload(0x40)" if self.guarded else str(self.random.choice((0, 32, 64)))
 
     def call_of(self, function: Function, depth: int) -> str:

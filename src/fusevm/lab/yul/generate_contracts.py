@@ -209,7 +209,7 @@ class ContractGenerator(Generator):
         return one
 
     def leaf(self) -> str:
-        """Often a word that nobody knows beforehand, or one of a known range."""
+        """Often a word that is not known beforehand, or one of a known range."""
         inner = self.unknown() if self.chance(4) else super().leaf()
         if not self.chance(5):
             return inner
@@ -327,7 +327,7 @@ def _again(g: ContractGenerator, names: list[str], bound: int) -> str:
 
 
 def decided_later(g: ContractGenerator) -> None:
-    """Conditions that ways hand over: a flag set here and asked there."""
+    """Conditions carried from one branch to another: a flag set here and tested there."""
     flag = g.name("x")
     g.write(f"let {flag} := {g.random.choice(('0', '1', g.expression(1)))}")
     if g.chance(2):
@@ -393,7 +393,7 @@ def called(g: ContractGenerator) -> None:
     memory = [g.address(sizes[0]), str(sizes[0]), g.address(sizes[1]), str(sizes[1])]
     gas = g.random.choice(("gas()", "gas()", "100000", "sub(gas(), 50)"))
     call = f"{kind}({', '.join([gas, hex(address), *value, *memory])})"
-    if address == CALLER_BACK:  # which calls again, with less calldata; how much gas that takes is nobody's business
+    if address == CALLER_BACK:  # which calls again, with less calldata; how much gas that takes is not compared
         call = call.replace("100000", "gas()")
         with g.braces("if gt(calldatasize(), 35)"):
             g.write(f"sstore({g.key()}, {call})")
@@ -429,7 +429,7 @@ def created(g: ContractGenerator) -> None:
         g.write(f"let {at} := {g.base()}")
         g.write(f'datacopy({at}, dataoffset("Child"), datasize("Child"))')
         g.write(f'let {address} := create(0, {at}, datasize("Child"))')
-        g.write(f'calldatacopy({at}, calldatasize(), datasize("Child"))')  # whose bytes are nobody's business
+        g.write(f'calldatacopy({at}, calldatasize(), datasize("Child"))')  # whose bytes are not compared
         g.write(f"sstore({g.key()}, call(gas(), {address}, 0, 0, 0, 0, 32))")
         return
     # 6001600052600160ff f3 …: stores a word and leaves one byte of code

@@ -51,7 +51,7 @@ def through_memory(g: Generator) -> None:
 
 
 def overwritten(g: Generator) -> None:
-    """A variable assigned on several ways and read behind them."""
+    """A variable assigned on several paths and read after them."""
     name = g.random.choice(g.scope.variables) if g.scope.variables and g.chance(2) else None
     if name is None:
         name = g.name("x")

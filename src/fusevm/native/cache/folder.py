@@ -3,7 +3,7 @@
 The folder and its files belong to the user alone, links are not followed, and a file's content must match the hash in
 its first bytes. Its name holds everything the code depends on; whatever does not fit is built anew.
 
-Nothing found there is waited for without end or raised: a directory, a pipe or another user's file in the place of a
+Nothing found there is waited for indefinitely or raised: a directory, a pipe or another user's file in the place of a
 cached one, and a builder that was stopped, are passed by with one warning.
 """
 
@@ -116,7 +116,7 @@ def keep_newest(folder: Path, most: int) -> None:
 
 def read(path: Path) -> bytes | None:
     """The content, or None where the file is missing, foreign or damaged."""
-    nonblocking = getattr(os, "O_NONBLOCK", 0)  # a pipe nobody writes to would be waited for
+    nonblocking = getattr(os, "O_NONBLOCK", 0)  # opening a pipe without a writer would block
     try:
         handle = os.open(path, os.O_RDONLY | nonblocking | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -157,7 +157,7 @@ def write(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path, is_done: Callable[[], bool]) -> Iterator[None]:
-    """One builder at a time, where the platform can lock files; but a builder is not waited for without end."""
+    """One builder at a time, where the platform can lock files; but the wait for a builder is bounded."""
     try:
         import fcntl
 

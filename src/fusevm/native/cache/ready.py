@@ -1,4 +1,4 @@
-"""Object code that a wheel carries, by level of processor (`make wheel`): nobody waits for LLVM at the first call.
+"""Object code that a wheel carries, by level of processor (`make wheel`): the first call does not wait for LLVM.
 
 Where there is none for the processor, or the sources are another version, handlers are built as ever.
 """

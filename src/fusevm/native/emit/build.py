@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
+from collections.abc import Iterable
 from functools import cache
 
 from llvmlite import ir
@@ -15,15 +16,14 @@ from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit import handlers as made
-from fusevm.native.emit.jit import Loaded, link, object_code
+from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
 from fusevm.native.runtime import calls, outside, plain, relocation, storage
-from fusevm.native.runtime.linked import LINKED
+from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
-from fusevm.schedule.fusions import fused_sequences
-from fusevm.schedule.loops.sequences import loop_sequences
+from fusevm.schedule.fusions import fused_sequences, loop_sequences
 from fusevm.version import __version__
 
 # The functions that Python calls.
@@ -63,9 +63,8 @@ def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
     for function in EXPORTED:
         assert isinstance(function, Native)
         function.define(module)
-    for function in LINKED:
-        assert isinstance(function, Native)
-        function.define(module).linkage = ""
+    for linked in LINKED:
+        linked.define(module).linkage = ""
     _define_enter(module)
     return module
 
@@ -91,8 +90,8 @@ class Library:
 
     def __init__(self, code: bytes, sequences: list[tuple[str, ...]], fingerprint: str) -> None:
         self.fingerprint = fingerprint
-        self.loaded = Loaded(code)
-        self._linked = False  # whether code that is loaded finds the runtime
+        functions = [function.symbol for function in (*natives(EXPORTED), *LINKED)]
+        self.loaded = Loaded(code, ["enter", *functions, *map(made.symbol_of, sequences)])
         address, exported = self.loaded.address, self.loaded.exported
         self.handlers = Handlers({each: address(made.symbol_of(each)) for each in sequences})
         self.enter = address("enter")
@@ -111,14 +110,9 @@ class Library:
         self.relocate = exported(relocation.relocate)
         self.write_block = exported(plain.write_block)
 
-    def load(self, code: bytes) -> Loaded:
+    def load(self, code: bytes, names: Iterable[str]) -> Loaded:
         """Object code that may call the functions of the runtime."""
-        if not self._linked:
-            for function in LINKED:
-                assert isinstance(function, Native)
-                link(function.symbol, self.loaded.address(function.symbol))
-            self._linked = True
-        return Loaded(code)
+        return Loaded(code, names, {each.symbol: self.loaded.address(each.symbol) for each in LINKED})
 
 
 @cache

@@ -12,6 +12,7 @@ from fusevm.native.lang import PTR
 from fusevm.native.layout import STACK_ALIGN, Status
 from fusevm.native.runtime import loop_counts as loops
 from fusevm.native.runtime import memory
+from fusevm.schedule.threading import HOPPING
 
 
 def _truth(handler: Handler, value: V) -> ir.Value:
@@ -83,6 +84,26 @@ def _go_either_way(
 def jumpi_static(handler: Handler) -> None:
     target = handler.next_operand(PTR)
     _go_either_way(handler, _truth(handler, handler.pop()), lambda: target, handler.next_ip)
+
+
+def jumpi_hopping(handler: Handler) -> None:
+    """A JUMPI over hops, which are charged where it is taken; what this slice of gas cannot pay goes hop by hop."""
+    build = handler.build
+    final, hop, cost = handler.next_operand(PTR), handler.next_operand(PTR), handler.next_operand(I64)
+    condition = _truth(handler, handler.pop())
+    handler.write_back()
+    blocks = [handler.function.append_basic_block(name) for name in ("taken", "paid", "hops", "passed")]
+    taken, paid, hops, passed = blocks
+    build.cbranch(condition, taken, passed)
+    build.position_at_end(taken)
+    left = build.sub(handler.gas, cost)
+    branch = build.cbranch(build.icmp_signed("<", left, ir.Constant(I64, 0)), hops, paid)
+    branch.set_weights([1, 2000])
+    before = handler.gas
+    for block, place, gas in ((hops, hop, before), (passed, None, before), (paid, final, left)):
+        build.position_at_end(block)
+        handler.gas = gas
+        handler.go_on(handler.next_ip() if place is None else place)
 
 
 def loop_entry(handler: Handler) -> None:
@@ -162,6 +183,7 @@ CONTROL: dict[str, Opcode] = {
     "COUNT": count,
     "JUMP@": jump_static,
     "JUMPI@": jumpi_static,
+    HOPPING: jumpi_hopping,
     "BACKWARD_LOOP_ENTRY": loop_entry,
     "BACKWARD_LOOP_EXIT": loop_exit,
     "FORWARD_LOOP_ENTRY": loop_entry,

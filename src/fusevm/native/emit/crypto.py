@@ -18,6 +18,7 @@ from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import Native
 from fusevm.native.processor import target
+from fusevm.native.runtime.linked import natives
 from fusevm.version import __version__
 
 _MOMENT = 0.02  # seconds
@@ -55,14 +56,15 @@ def library(family: str) -> Loaded:
     sources = digest_of_family(family)
     parts = (llvmlite.__version__, *target(), sources)
     fingerprint = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    return Loaded(cached(f"{family}-{fingerprint}.o", lambda: ready_made(sources) or build(family)))
+    code = cached(f"{family}-{fingerprint}.o", lambda: ready_made(sources) or build(family))
+    return Loaded(code, [function.symbol for function in natives(_sources(family).values())])
 
 
 def prepare(family: str, pause: Pause) -> None:
     """Loads or builds a family with pauses: LLVM takes up to a second, and cannot be interrupted."""
 
     def work() -> None:
-        with contextlib.suppress(Exception):  # whoever asks for it next gets the error
+        with contextlib.suppress(Exception):  # the next caller that needs it gets the error
             library(family)
 
     worker = threading.Thread(target=work, name=f"fusevm builds {family}")

@@ -1,7 +1,7 @@
 """Handlers: native code for a sequence of opcodes, derived from what each opcode means.
 
 A sequence is run over a virtual stack. Words it takes from the run-time stack are read when first needed; at the end
-those slots whose content changed are written, and the next handler is called by a tail call. Nobody writes the handler
+those slots whose content changed are written, and the next handler is called by a tail call. No one writes the handler
 of ADD, or of DUP2 MSTORE PUSH: both are derived here.
 
 An opcode in a sequence may have an operand, which stands after the handler's address in the schedule:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from itertools import count
 from typing import TypeVar
 
 from llvmlite import binding as llvm
@@ -54,30 +56,45 @@ def object_code(module: ir.Module, *, speed: int = 2, scattered: bool = False) -
     return bytes(machine.emit_object(parsed))
 
 
+@cache
+def _linker() -> llvm.LLJIT:
+    """One for all: it places each piece of object code in memory as a whole, so that its parts reach each other."""
+    initialise()
+    return llvm.create_lljit_compiler(target_machine(), use_jit_link=True)
+
+
+_numbers = count()
+
+
 class Loaded:
     """Object code in memory, executable for as long as this lives."""
 
-    def __init__(self, code: bytes) -> None:
-        initialise()
-        self.code = code
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        self._engine.finalize_object()
+    def __init__(self, code: bytes, names: Iterable[str] = (), imports: Mapping[str, int] | None = None) -> None:
+        """`names` are looked up at once, others when asked for; `imports` says where functions are that it calls."""
+        self.code, self._name = code, f"fusevm {next(_numbers)}"
+        builder = llvm.JITLibraryBuilder().add_object_img(code)
+        names = list(names)
+        for name in names:
+            builder.export_symbol(name)
+        for name, address in (imports or {}).items():
+            builder.import_symbol(name, address)
+        self._places = builder.link(_linker(), self._name)
+        self._known = frozenset(names)
+        self._found: list[llvm.ResourceTracker] = []
 
     def address(self, name: str) -> int:
         """Where a function is."""
-        found = int(self._engine.get_function_address(name))
-        if not found:
-            raise KeyError(f"no native function {name!r}")
-        return found
+        if name in self._known:
+            return int(self._places[name])
+        try:
+            found = _linker().lookup(self._name, name)
+            self._found.append(found)  # whatever is looked up is unloaded when the answer goes
+            return int(found[name])
+        except RuntimeError:
+            raise KeyError(f"no native function {name!r}") from None
 
     def exported(self, function: Callable[..., R]) -> Callable[..., R]:
         """A function of the subset as Python calls it; it must not outlive this."""
         if not isinstance(function, Native) or not function.export:
             raise TypeError(f"{function!r} is not exported: mark it with @exported")
         return prototype_of(function)(self.address(function.symbol))
-
-
-def link(name: str, address: int) -> None:
-    """Object code that is loaded from now on may use the name."""
-    llvm.add_symbol(name, address)

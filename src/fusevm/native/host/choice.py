@@ -40,8 +40,8 @@ class Trial:
     """What is known of calls of one code with one selector."""
 
     __slots__ = (
-        "_look", "_next_pause", "_runs", "_spent", "_tries", "heat", "native", "on_reference", "pause", "reference", "started",
-        "steps", "until_look",
+        "_look", "_next_pause", "_runs", "_spent", "_tries", "heat", "native", "on_reference", "pause", "reference",
+        "started", "steps", "until_look",
     )  # fmt: skip
 
     def __init__(self, *, is_new: bool) -> None:

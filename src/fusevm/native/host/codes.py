@@ -29,7 +29,7 @@ from fusevm.schedule.build import Handlers, Schedule, Unit, address_of, build_sc
 
 if TYPE_CHECKING:
     from fusevm.native.emit.build import Library
-    from fusevm.native.host.regions import Regions
+    from fusevm.native.host.all_regions import Regions
 
 PREPARING = 0.6e-6  # seconds a byte: half of what a fused schedule takes, for it will be the better one from then on
 FUSED_MOST = 1 << 17  # bytes of code; what is longer runs on a plain schedule: fusing it would take 0.2 s or more
@@ -66,7 +66,14 @@ class Codes:
     """Schedules and what follows from them. Native frames and accounts hold addresses into these."""
 
     def __init__(
-        self, tables: Tables, native: Library, store: ScheduleStore, handlers: Handlers, *, probes: bool, tiered: bool,
+        self,
+        tables: Tables,
+        native: Library,
+        store: ScheduleStore,
+        handlers: Handlers,
+        *,
+        probes: bool,
+        tiered: bool,
         regions: Regions | None = None,
     ) -> None:
         self._tables = tables
@@ -137,7 +144,7 @@ class Codes:
             self._change_schedules()
 
     def _take_regions(self, heat: Heat) -> bool:
-        """Between two calls: ends counting, and puts regions in place that have been compiled; whether it still counts."""
+        """Between two calls: ends counting, puts regions in place that have been compiled; whether it still counts."""
         changed = self._install(heat)
         if heat.counting is not None and heat.next_call():
             self._retired += heat.counting.values()
@@ -341,7 +348,7 @@ class Codes:
                 loops=schedule.looped,
                 counts=bool(schedule.counters),
             )
-            schedule.units, schedule.fused_loops = again.units, again.fused_loops
+            schedule.units, schedule.copies = again.units, again.copies
             self.size += 20 * len(code)
         return schedule.units
 

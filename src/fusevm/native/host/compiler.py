@@ -23,7 +23,7 @@ from fusevm.native.cache.folder import keep_newest, read, usable_folder, write
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit.build import library
 from fusevm.native.host.kept_schedules import CHECKSUM, checksum
-from fusevm.native.region.build import Compiled
+from fusevm.native.region.compiled import Compiled
 from fusevm.native.region.worker import receive, request, send
 from fusevm.version import __version__
 

@@ -45,7 +45,7 @@ from fusevm.reference.trampoline import begin, end, outcome_of, resume
 from fusevm.schedule.build import Handlers, address_of
 
 if TYPE_CHECKING:
-    from fusevm.native.host.regions import Regions
+    from fusevm.native.host.all_regions import Regions
 
 SHORT_SLICE = 400_000  # while blocks are counted
 SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
@@ -77,7 +77,9 @@ class NativeEngine:
     ) -> None:
         self.native = native
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
-        self.codes = Codes(tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered, regions=regions)
+        self.codes = Codes(
+            tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered, regions=regions
+        )
         self.world = NativeWorld(tables, native)
         self._questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
@@ -519,7 +521,7 @@ def execute_regions(message: Message, state: State, context: Context, hooks: Hoo
 
 
 def region_engine() -> NativeEngine:
-    from fusevm.native.host.regions import Regions
+    from fusevm.native.host.all_regions import Regions
 
     found: NativeEngine | None = getattr(engines, "regions", None)
     if found is None or found.busy:

@@ -55,7 +55,7 @@ class Halts:
         if unit is None:
             return halt
         schedule = self._codes.schedule_with(frame.message.code, view.jumps)
-        if schedule.fused_loops:
+        if schedule.copies and unit.at >= schedule.copies:  # in a fused loop, or at a jump to nowhere
             self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
         if is_evident(frame, unit):

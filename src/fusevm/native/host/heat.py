@@ -14,12 +14,12 @@ from functools import partial
 from fusevm.evm.forks import Fork
 from fusevm.native.host.compiler import LARGEST, compiler, kept
 from fusevm.native.host.regions import counted, counting_schedule, patched
-from fusevm.native.region.build import Compiled
+from fusevm.native.region.compiled import Compiled
 from fusevm.schedule.build import Handlers, Schedule, build_schedule
 
 WORTH = (0.04, 1.0, 20.0)  # seconds that code has taken before it is counted for the first time, and again
 LONGEST = 1e6  # seconds: more only where nothing is known
-ENOUGH = 20_000  # sections counted
+ENOUGH = 1 << 14  # sections counted
 MOST_CALLS = 32  # that are counted
 SHARE = 0.02  # of all that is counted: less is not compiled
 MOST_CODES = 4_096  # that are known

@@ -50,7 +50,7 @@ class PlainSchedule(Schedule):
         _PLAIN_CODE.pack_into(table, 0, address_of(code), len(code), ops, 0)
         self.code, self.code_base = code, address_of(code)
         self.base, self.jumps_base = words, start + HEADER
-        self.units, self.kinds, self.fused_loops, self.plain = [], b"", False, True
+        self.units, self.kinds, self.copies, self.plain = [], b"", 0, True
         self.entry = 0
 
     @property

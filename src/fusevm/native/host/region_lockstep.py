@@ -14,9 +14,9 @@ from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
 from fusevm.native.emit.build import library
+from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.lockstep import Lockstep, Stepper
-from fusevm.native.host.regions import Regions
 from fusevm.native.layout import NativeFrame
 from fusevm.native.region.build import Choose
 from fusevm.native.region.choice import functions_and_loops

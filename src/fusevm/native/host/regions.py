@@ -6,9 +6,7 @@ from array import array
 
 from fusevm.evm.forks import Fork
 from fusevm.native.emit.build import library
-from fusevm.native.region.build import Choose, Compiled, compile_regions
-from fusevm.native.region.choice import functions_and_loops
-from fusevm.native.region.emit import handler_name
+from fusevm.native.region.compiled import Compiled, handler_name
 from fusevm.schedule.build import PLACE, Handlers, Schedule, build_schedule
 
 
@@ -17,7 +15,7 @@ def patched(schedule: Schedule, compiled: Compiled) -> Schedule | None:
     count = len(schedule.words)
     if compiled.words != count:
         return None
-    loaded = library().load(compiled.code)
+    loaded = library().load(compiled.code, [handler_name(pc) for pc, _ in compiled.entries])
     words = array("Q", schedule.words)
     words.extend(schedule.words)
     moved = words.buffer_info()[0] - schedule.base
@@ -30,7 +28,7 @@ def patched(schedule: Schedule, compiled: Compiled) -> Schedule | None:
     for pc, place in compiled.entries:
         words[place] = loaded.address(handler_name(pc))
     made = Schedule(words, schedule.jumps, schedule.code, schedule.units, kinds + kinds)
-    made.twin, made.held, made.looped, made.fused_loops = count, loaded, schedule.looped, schedule.fused_loops
+    made.twin, made.held, made.looped = count, loaded, schedule.looped
     return made
 
 
@@ -41,15 +39,3 @@ def counting_schedule(code: bytes, fork: Fork, handlers: Handlers) -> Schedule:
 def counted(schedule: Schedule) -> dict[int, int]:
     """How often control came to each section, by its place."""
     return {pc: schedule.words[at] for pc, at in schedule.counters}
-
-
-class Regions:
-    """Makes schedules with all regions that can be made, before anything is run: for tests and measurements."""
-
-    def __init__(self, choose: Choose = functions_and_loops, speed: int = 1, *, probes: bool = False) -> None:
-        self.choose, self.speed, self.probes = choose, speed, probes
-
-    def schedule(self, code: bytes, fork: Fork, handlers: Handlers) -> Schedule:
-        schedule = build_schedule(code, fork, handlers, loops=False, probes=self.probes)
-        compiled = compile_regions(code, fork, self.choose, self.speed, probes=self.probes)
-        return schedule if compiled is None else patched(schedule, compiled) or schedule

@@ -107,7 +107,7 @@ class Intrinsics(Expressions):
         i64, i128 = ir.IntType(64), ir.IntType(128)
         signature = ir.FunctionType(ir.LiteralStructType([i64, i64]), [i64] * 3)
         operands = [self._of_type(each, i64) for each in (low, high, divisor)]
-        # It may trap, so it must stay behind the test that guards it: "side effect".
+        # It may trap, so it must stay after the test that guards it: "side effect".
         pair = self.build.asm(signature, "divq $4", "={ax},={dx},0,1,r,~{flags}", operands, side_effect=True)
         quotient, remainder = (self.build.zext(self.build.extract_value(pair, index), i128) for index in (0, 1))
         return self.build.or_(self.build.shl(remainder, ir.Constant(i128, 64)), quotient)

@@ -203,7 +203,7 @@ class Function(ABC):
         return f"fusevm_{self.name}"
 
     def declare(self, module: ir.Module) -> ir.Function:
-        """Only its name and type; `define` then leaves the body to whoever links the module."""
+        """Only its name and type; `define` then leaves the body to the module it is linked with."""
         found = module.globals.get(self.symbol)
         if found is not None:
             return found

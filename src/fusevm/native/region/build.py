@@ -1,11 +1,9 @@
-"""From a code to the object code of its regions, in a form that can be kept on disk and sent from one process to another."""
+"""From a code to the object code of its regions."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import NamedTuple
 
 from fusevm.evm.forks import Fork
 from fusevm.ir.regions.build import RegionUnit, build_regions
@@ -13,33 +11,9 @@ from fusevm.ir.regions.fold import fold_regions
 from fusevm.native.emit.build import all_sequences
 from fusevm.native.emit.jit import object_code
 from fusevm.native.region.choice import Chosen, hot_parts, layout_of
+from fusevm.native.region.compiled import Compiled
 from fusevm.native.region.emit import region_module
 from fusevm.schedule.build import Handlers, Schedule, build_schedule
-
-_HEADER = struct.Struct("<III")  # words of the schedule, entries, bytes of object code
-_ENTRY = struct.Struct("<II")  # pc, word
-
-
-class Compiled(NamedTuple):
-    """Object code, with a handler for each entry; where the entries are in a schedule of so many words."""
-
-    words: int
-    entries: tuple[tuple[int, int], ...]  # pc, and the word that stands there
-    code: bytes
-
-    def packed(self) -> bytes:
-        head = _HEADER.pack(self.words, len(self.entries), len(self.code))
-        return head + b"".join([_ENTRY.pack(*entry) for entry in self.entries]) + self.code
-
-    @staticmethod
-    def unpacked(data: bytes) -> Compiled:
-        words, count, size = _HEADER.unpack_from(data)
-        start = _HEADER.size + count * _ENTRY.size
-        entries = tuple(_ENTRY.iter_unpack(data[_HEADER.size : start]))
-        if len(data) != start + size:
-            raise ValueError("regions are cut short")
-        return Compiled(words, entries, data[start:])
-
 
 Choose = Callable[[Schedule, Fork], Chosen]
 

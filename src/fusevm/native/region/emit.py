@@ -1,7 +1,7 @@
 """Regions: hot functions and loops as native functions, made from folded functions and entered from the schedule.
 
-Each entry has a handler, which stands in the schedule in place of the one that was there. The schedule has a second copy
-of itself behind it, which is never patched: what leaves a region goes on there, and comes back into patched code by the
+Each entry has a handler, which stands in the schedule in place of the one that was there. After the schedule comes a
+second copy of it, which is never patched: what leaves a region goes on there, and comes back into patched code by the
 next jump. So a region can be left anywhere without coming straight back to where it could not go on.
 """
 
@@ -14,21 +14,18 @@ from fusevm.evm.limits import STACK_LIMIT
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, GraphBlock
 from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
 from fusevm.ir.values import FrameState, Value
-from fusevm.native.region.choice import Layout
-from fusevm.native.region.ops import SPENDS, emit
-from fusevm.native.region.state import LEFT, REGION, FunctionState
 from fusevm.native.emit.llvm_words import V
 from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I32, I64, I256
-from fusevm.native.lang import PTR, Callee, Native
+from fusevm.native.lang import PTR, Callee
 from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame
+from fusevm.native.region.choice import Layout
+from fusevm.native.region.compiled import handler_name
+from fusevm.native.region.ops import SPENDS, emit
+from fusevm.native.region.state import LEFT, REGION, FunctionState
 from fusevm.native.runtime import memory
 from fusevm.native.runtime.linked import LINKED
 
 LINKAGE = "internal"
-
-
-def handler_name(pc: int) -> str:
-    return f"region_{pc:x}"
 
 
 class RegionEmitter:
@@ -36,7 +33,6 @@ class RegionEmitter:
         self.region, self.layout = region, layout
         self.module = ir.Module("regions")
         for function in LINKED:
-            assert isinstance(function, Native)
             function.declare(self.module)
         self.functions: dict[str, ir.Function] = {}
 
@@ -86,7 +82,9 @@ class RegionEmitter:
         if shape.returns:
             back = build.load(at(sp, -WORD * shape.place), typ=I256, align=8)
             unless(build.icmp_unsigned(">=", back, build.zext(field("code_size", I64), I256)))
-            entry = build.gep(field("jumps", PTR), [build.shl(build.trunc(back, I64), ir.Constant(I64, 2))], source_etype=I8)
+            entry = build.gep(
+                field("jumps", PTR), [build.shl(build.trunc(back, I64), ir.Constant(I64, 2))], source_etype=I8
+            )
             number = build.zext(build.load(entry, typ=I32, align=4), I64)
             unless(build.icmp_unsigned("<", number, ir.Constant(I64, 2)))
         left = build.call(self.functions[name], [frame, sp, gas])
@@ -196,7 +194,9 @@ class FunctionEmitter:
         state, build = self.state, self.build
         low = build.and_(build.ptrtoint(state.sp, I64), ir.Constant(I64, STACK_ALIGN - 1))
         most = STACK_LIMIT - self.shape.rises
-        high = build.icmp_unsigned(">", low, ir.Constant(I64, WORD * most)) if most >= 0 else ir.Constant(ir.IntType(1), 1)
+        high = (
+            build.icmp_unsigned(">", low, ir.Constant(I64, WORD * most)) if most >= 0 else ir.Constant(ir.IntType(1), 1)
+        )
         back = state.branch_off(high, "high")
         state.go_to(self.shape.entry, 0)
         back()
@@ -252,7 +252,7 @@ class FunctionEmitter:
         elif end.op == FAIL:
             state.fail(FrameState(end.cases[0], end.args, end.cases[1]), ir.Constant(I64, memory.FAILED))
         else:
-            assert end.op == NEVER, (end.op, end.args, block.pc)
+            assert end.op == NEVER, end.op
             build.unreachable()
 
     def _call(self, value: Value) -> None:
@@ -279,5 +279,3 @@ class FunctionEmitter:
 
 def region_module(region: RegionUnit, layout: Layout) -> ir.Module:
     return RegionEmitter(region, layout).run()
-
-

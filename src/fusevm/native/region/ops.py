@@ -12,10 +12,10 @@ from fusevm.evm.words import MEANINGS
 from fusevm.ir.values import CONST, Value
 from fusevm.native.emit.handlers import FRAME_SIZES, FRAME_WORDS
 from fusevm.native.emit.llvm_words import V
-from fusevm.native.region.state import LEFT, NARROW, FunctionState
 from fusevm.native.emit.state import I8, I64, I256
 from fusevm.native.lang import PTR
 from fusevm.native.layout import WORD, Status
+from fusevm.native.region.state import LEFT, NARROW, FunctionState
 from fusevm.native.runtime import frames, memory, outside, storage
 
 Emit = Callable[[FunctionState, Value], None]
@@ -196,4 +196,7 @@ OPS: dict[str, Emit] = {
 }
 DONE_IN_REGIONS = frozenset((*MEANINGS, *FRAME_WORDS, *FRAME_SIZES, *CONTEXT_WORDS, *OPS))
 # What may change the gas counter by more than is known beforehand.
-SPENDS = frozenset(OPS) - {"MLOAD", "MSTORE", "MSTORE8", "CALLDATALOAD", "BLOBHASH", "BLOCKHASH", "GAS"} | {"EXP", "CALLFN"}
+SPENDS = frozenset(OPS) - {"MLOAD", "MSTORE", "MSTORE8", "CALLDATALOAD", "BLOBHASH", "BLOCKHASH", "GAS"} | {
+    "EXP",
+    "CALLFN",
+}

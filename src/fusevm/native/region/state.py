@@ -31,7 +31,13 @@ Places = dict[int, int]  # the word of the schedule at which each section begins
 
 class FunctionState:
     def __init__(
-        self, module: ir.Module, llvm: ir.Function, function: Function, shape: Shape, ranges: dict[int, Range], places: Places
+        self,
+        module: ir.Module,
+        llvm: ir.Function,
+        function: Function,
+        shape: Shape,
+        ranges: dict[int, Range],
+        places: Places,
     ) -> None:
         self.module, self.llvm, self.function, self.shape = module, llvm, function, shape
         self.ranges, self.places = ranges, places

@@ -10,7 +10,7 @@ import contextlib
 import json
 import struct
 import sys
-from typing import BinaryIO
+from typing import IO
 
 from fusevm.evm.forks import fork_named
 
@@ -19,7 +19,7 @@ MOST_MEMORY = 2 << 30
 MOST_SECONDS = 120  # of processor time, for all requests
 
 
-def receive(stream: BinaryIO) -> bytes | None:
+def receive(stream: IO[bytes]) -> bytes | None:
     """One message: its size and its bytes; None where the stream has ended."""
     head = stream.read(SIZE.size)
     if len(head) < SIZE.size:
@@ -29,7 +29,7 @@ def receive(stream: BinaryIO) -> bytes | None:
     return body if len(body) == size else None
 
 
-def send(stream: BinaryIO, body: bytes) -> None:
+def send(stream: IO[bytes], body: bytes) -> None:
     stream.write(SIZE.pack(len(body)) + body)
     stream.flush()
 

@@ -144,8 +144,10 @@ def copy_padded(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256,
     there = available - begin
     if there > length:
         there = length
-    copy(frame.memory + target, source + begin, there)
-    fill(frame.memory + target + there, 0, length - there)
+    if there != 0:
+        copy(frame.memory + target, source + begin, there)
+    if there != length:
+        fill(frame.memory + target + there, 0, length - there)
     return gas
 
 

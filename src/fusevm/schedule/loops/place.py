@@ -1,6 +1,6 @@
-"""Where fused loops stand in the schedule: an entry in front of the header, and a copy that charges nothing.
+"""Where fused loops stand in the schedule: an entry before the header, and a copy that charges nothing.
 
-The plain loop stays, for whoever comes with too little gas or jumps into its middle. The entry works out how often the
+The plain loop stays, for calls with too little gas and for jumps into its middle. The entry works out how often the
 loop will run; if all of it can be paid now, it goes to the copy, whose blocks have no SECTION but where an iteration
 may pass them by. In a copy calls are laid out in line, and the test stands at the bottom.
 """
@@ -12,19 +12,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fusevm.evm.limits import STACK_LIMIT
-from fusevm.evm.opcodes import BY_NAME
 from fusevm.schedule.loops.operands import LIMB, MIRRORED, RELATIONS, WORD_MASK, LoopOperands, check_of, pair_of
 from fusevm.schedule.loops.plan import LoopMetadata, LoopPlan, leaving_depths, loop_plans
-from fusevm.schedule.loops.unroll import start_of, unrolled
+from fusevm.schedule.loops.unroll import unrolled, way_on
 from fusevm.schedule.loops.walk import NOWHERE, Edge, Node, slot
 from fusevm.schedule.sections import Section, Token
 
-PAID = -2  # a section's `needs` where its gas and bounds were seen to before
-NOBODY = -2  # the node behind the last
+PAID = -2  # a section's `needs` whose gas and bounds were checked before
+NOBODY = -2  # the node after the last
 WORD = 32
-CONTROLS = frozenset(
-    ("BACKWARD_LOOP_ENTRY", "BACKWARD_LOOP_EXIT", "FORWARD_LOOP_ENTRY", "FORWARD_LOOP_EXIT", "LOOP_LEAVE")
-)
 ENTRIES = {"while": "BACKWARD_LOOP_ENTRY", "break": "BACKWARD_LOOP_ENTRY", "do-while": "FORWARD_LOOP_ENTRY"}
 
 
@@ -42,20 +38,18 @@ class Layout(NamedTuple):
     labels: dict[int, list[int]]  # by index of a section: the labels that stand before it
     controls: list[Control]
     loops: list[LoopMetadata]
+    plain: int  # how many of the sections are the code's own; copies of loops come after them
 
 
 def with_loops(sections: list[Section], dests: Set[int], code_size: int) -> Layout:
     """The sections with their loops fused."""
     loops, plans = loop_plans(sections, dests, code_size)
     if not plans:
-        return Layout(sections, {}, [], loops)
+        return Layout(sections, {}, [], loops, len(sections))
     writer = _Writer(plans, 1_000 + code_size // 4)
     writer.lay_out(sections)
-    loops = [
-        replace(each, unrolled=writer.unrolled.get(each.header, 0), start_value=writer.starts.get(each.header))
-        for each in loops
-    ]
-    return Layout(writer.sections, writer.labels, writer.controls, loops)
+    loops = [replace(each, unrolled=writer.unrolled.get(each.header, 0)) for each in loops]
+    return Layout(writer.sections, writer.labels, writer.controls, loops, writer.own)
 
 
 class _Copy:
@@ -78,12 +72,12 @@ class _Writer:
         self.labels: dict[int, list[int]] = {}
         self.controls: list[Control] = []
         self.count = 0
+        self.own = 0  # sections of the plain code, once they are written
         self.plain: dict[int, int] = {}  # labels of plain blocks, entries included
         self.behind: dict[int, int] = {}
         self.waiting: list[tuple[_Copy, int]] = []
         self.later: list[tuple[int, Section]] = []
         self.unrolled: dict[int, int] = {}
-        self.starts: dict[int, int | None] = {}  # None: ways in that differ
 
     def lay_out(self, sections: list[Section]) -> None:
         for plan in self.plans.values():
@@ -92,7 +86,7 @@ class _Writer:
         for header, plan in self.plans.items():
             copy = _Copy(plan, None)
             entries[header] = self._entry(copy)
-        kept: dict[int, int] = {}  # where ways into a loop now stand that are no latch of it
+        kept: dict[int, int] = {}  # where the ways into a loop that are not latches of it now stand
         done = 0
         for index in _near(sections, self.plans):
             section = sections[index]
@@ -106,7 +100,7 @@ class _Writer:
             self.sections.append(relinked)
             done = index + 1
         self.sections += sections[done:]
-        plain = len(self.sections)
+        self.own = plain = len(self.sections)
         self._unroll(sections, kept)
         while self.waiting:
             copy, label = self.waiting.pop()
@@ -124,26 +118,17 @@ class _Writer:
         for index, place in kept.items():
             section = sections[index]
             following = sections[index + 1] if index + 1 < len(sections) else None
-            last = section.tokens[-1] if section.tokens else None
-            jumps = last is not None and last.name == "JUMP@"
-            if jumps and last is not None:
-                target = last.operand
-            elif following is not None and following.needs >= 0 and last is not None and not _ends(last.name):
-                target = following.pc
-            else:
-                continue
+            target = way_on(section, following)
             plan = self.plans.get(target)
             if plan is None or section.pc in plan.meta.body:
                 continue
-            start = start_of(plan, section)
-            self.starts[target] = start if self.starts.get(target, start) == start else None
             made = unrolled(plan, section) if self.written > 0 else None
             if made is None:
                 continue
             self.written -= len(made.tokens) + 1
             label = self._label()
             self.unrolled[target] = self.unrolled.get(target, 0) + 1
-            tokens = section.tokens[:-1] if jumps else section.tokens
+            tokens = section.tokens[:-1] if section.tokens[-1].name == "JUMP@" else section.tokens
             self.sections[place] = section._replace(tokens=[*tokens, Token("JUMP@", ~label, section.pc, 0)])
             self._mark(label)
             leaving = Token("JUMP@", ~self._plain(plan.meta.exit_pc or 0), made.pc, 0)
@@ -171,7 +156,7 @@ class _Writer:
     # -- the plain loop
 
     def _relinked(self, section: Section, following: Section | None) -> Section:
-        """A latch of a plain loop goes on behind the entry: what was too dear once is not asked again."""
+        """A latch of a plain loop goes to the place after the entry: an attempt that failed is not repeated."""
         tokens = section.tokens
         last = tokens[-1] if tokens else None
         if last is not None and last.name in ("JUMP@", "JUMPI@") and self._is_latch(section.pc, last.operand):
@@ -307,7 +292,7 @@ class _Writer:
         last = tokens[-1] if tokens else None
 
         def back_inside(edge: Edge) -> bool:
-            """A latch of an inner loop: it goes on behind that loop's entry."""
+            """A latch of an inner loop: it goes to the place after that loop's entry."""
             return edge.node in copy.behind and node.block.pc in self.plans[edge.pc].meta.body
 
         def place(way: int) -> int:
@@ -385,10 +370,6 @@ def _near(sections: list[Section], headers: Container[int]) -> list[int]:
     return sorted(near)
 
 
-def _ends(name: str) -> bool:
-    return name in ("JUMPI@", "JUMPI", "INVALID") or (name in BY_NAME and BY_NAME[name].ends)
-
-
 def _step(plan: LoopPlan) -> int:
     """Of the counter, as its relation looks at it."""
     return -plan.counted.step if RELATIONS[plan.counted.relation] & MIRRORED else plan.counted.step
@@ -401,7 +382,7 @@ def _negated(tokens: list[Token], pc: int) -> list[Token]:
 
 
 def _inverts(plan: LoopPlan) -> bool:
-    """Whether the header is nothing but the test, so that it can be asked at the bottom instead."""
+    """Whether the header is nothing but the test, so that it can be tested at the bottom instead."""
     header = plan.nodes[0]
     return (
         plan.counted.node == 0

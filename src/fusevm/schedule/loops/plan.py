@@ -1,6 +1,6 @@
 """Loop fusion (seed 001): which loops there are, how often they will run, and whether they may be charged at once.
 
-A loop is legal for bulk charging if nobody can see the gas counter while it runs: no gas observer inside, a number of
+A loop is legal for bulk charging if nothing can see the gas counter while it runs: no gas observer inside, a number of
 iterations that follows from a counter, a bound and a step, and, where it can be left early, a bound on everything else
 it may be charged for. What is found is told in `LoopMetadata`; what is not fused says why.
 """
@@ -50,7 +50,7 @@ WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
 
 @dataclass(frozen=True)
 class LoopMetadata:
-    """What is known of a loop. Pcs are those of block starts; gas is the static part."""
+    """What is known of a loop, fused or not. Pcs are those of block starts; gas is the static part."""
 
     loop_id: int  # loops are numbered by the pc of their header
     header: int
@@ -58,6 +58,8 @@ class LoopMetadata:
     parent_loop_id: int | None = None
     start_value: int | None = None  # where the code just before the loop pushes it
     end_value: int | None = None  # None: a stack slot that the loop does not change
+    counter_slot: int | None = None  # how deep the counter is where an iteration begins; 1 is the top
+    bound_slot: int | None = None  # how deep the bound is, where it is a stack slot
     increment: int | None = None  # signed
     comparison: str | None = None  # the loop goes on while counter COMPARISON end holds
     body: tuple[int, ...] = ()  # the blocks of an iteration
@@ -75,7 +77,7 @@ class LoopMetadata:
 
 
 class Counted(NamedTuple):
-    """counter + addend COMPARISON bound + bound_addend, asked once an iteration."""
+    """counter + addend COMPARISON bound + bound_addend, tested once per iteration."""
 
     slot: int
     addend: int
@@ -182,11 +184,15 @@ def _reached(sections: list[Section]) -> list[Section]:
 def found_loops(code: bytes, fork: Fork) -> list[LoopMetadata]:
     """What loop fusion makes of a piece of code."""
     from fusevm.schedule.loops.place import with_loops
+    from fusevm.schedule.loops.unroll import start_values
     from fusevm.schedule.threading import threaded
 
     dests = jumpdests(code)
     native = frozenset(BY_NAME)  # every opcode has a handler
-    return with_loops(threaded(sections_of(code, fork, native, dests), dests), dests, len(code)).loops
+    sections = threaded(sections_of(code, fork, native, dests), dests)
+    loops = with_loops(sections, dests, len(code)).loops
+    starts = start_values(sections, loops)
+    return [replace(each, start_value=starts.get(each.header)) for each in loops]
 
 
 def _nested(found: list[LoopMetadata]) -> list[LoopMetadata]:
@@ -211,12 +217,7 @@ def _examined(walk: Walk, number: int) -> tuple[LoopMetadata | None, LoopPlan | 
         return replace(meta, body=_pcs(walk.nodes), reason=str(refusal)), None
     if not walk.latches:
         return None, None  # a call of a function that stands before its caller
-    shape = Shape(walk)
-    meta = replace(meta, body=_pcs([walk.nodes[each] for each in shape.members]))
-    try:
-        return _planned(shape, meta)
-    except Refused as refusal:
-        return replace(meta, reason=str(refusal), kind=shape.kind), None
+    return _planned(Shape(walk), meta)
 
 
 def _pcs(nodes: list[Node]) -> tuple[int, ...]:
@@ -224,21 +225,53 @@ def _pcs(nodes: list[Node]) -> tuple[int, ...]:
 
 
 def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan | None]:
-    latch = _joined_latch(shape)
-    meta = _described(shape, meta, latch)
-    _require_unobserved(shape)
-    counted = next((each for each in (_counted(shape, latch, *leaving) for leaving in shape.exits) if each), None)
-    if counted is None:
-        shape.kind = meta.kind if meta.kind == "endless" else "uncounted"
-        raise Refused(meta.reason or _why_uncounted(shape, latch))
-    plan = _plan_of(shape, meta, counted)
-    shape.kind = plan.meta.kind
+    """What is known of a loop, and its plan; without a plan, the reason why it is refused."""
+    meta = _outlined(shape, meta)
     try:
+        latch = _joined_latch(shape)
+    except Refused as refusal:
+        return replace(meta, reason=str(refusal)), None
+    meta = _described(shape, meta, latch)
+    counted = next((each for each in (_counted(shape, latch, *leaving) for leaving in shape.exits) if each), None)
+    plan = None if counted is None else _plan_of(shape, meta, counted)
+    meta = meta if plan is None else plan.meta
+    try:
+        _require_unobserved(shape)
+        if plan is None:
+            raise Refused(_why_uncounted(shape, latch))
         _require_bounded(shape, plan)
-    except Refused as refusal:  # all is known of it, but it cannot be charged at once
-        return replace(plan.meta, reason=str(refusal)), None
-    plan.meta = replace(plan.meta, fused=True)
+    except Refused as refusal:
+        return replace(meta, reason=str(refusal)), None
+    plan.meta = replace(meta, fused=True)
     return plan.meta, plan
+
+
+def _outlined(shape: Shape, meta: LoopMetadata) -> LoopMetadata:
+    """What the blocks alone tell: how it is left, what every iteration costs, and what it does to the stack."""
+    needs, grows = _bounds(shape)
+    return replace(
+        meta,
+        kind="uncounted" if shape.exits else "endless",
+        body=_pcs([shape.nodes[each] for each in shape.members]),
+        early_exits=tuple(edge.pc for edge in _leaving(shape) if edge.pc >= 0),
+        gas_per_iteration=shape.gas,
+        min_stack=needs,
+        max_stack=grows,
+    )
+
+
+def _leaving(shape: Shape) -> list[Edge]:
+    """The exits that do not take all gas anyway."""
+    edges = [shape.nodes[number].edges[way] for number, way in shape.exits]
+    return [edge for edge in edges if not _halts(shape, edge)]
+
+
+def _bounds(shape: Shape) -> tuple[int, int]:
+    """Words that an iteration needs on the stack, and by how many it rises, of what it always passes."""
+    spine = [shape.nodes[each] for each in shape.spine]
+    needs = max(0, *(node.block.needs - node.before.height for node in spine))
+    grows = max(0, *(node.block.grows + node.before.height for node in spine))
+    return needs, grows
 
 
 def _joined_latch(shape: Shape) -> State:
@@ -259,7 +292,7 @@ def _require_unobserved(shape: Shape) -> None:
         if node.block.observed:
             raise Refused(f"{node.block.observed} looks at the gas counter, or may leave to Python")
         if any(edge.pc == UNKNOWN for edge in node.edges):
-            raise Refused("a jump inside goes where nobody knows")
+            raise Refused("a jump inside has an unknown target")
 
 
 def _plan_of(shape: Shape, meta: LoopMetadata, counted: Counted) -> LoopPlan:
@@ -270,22 +303,19 @@ def _plan_of(shape: Shape, meta: LoopMetadata, counted: Counted) -> LoopPlan:
         for number, way in shape.exits
         if (number, way) != (counted.node, counted.way) and not _halts(shape, nodes[number].edges[way])
     ]
-    spine = [nodes[each] for each in shape.spine]
-    needs = max(0, *(node.block.needs - node.before.height for node in spine))
-    grows = max(0, *(node.block.grows + node.before.height for node in spine))
+    needs, grows = meta.min_stack, meta.max_stack
     bottom = nodes[counted.node].number in shape.latches
     meta = replace(
         meta,
         kind="do-while" if bottom else "break" if counted.node else "while",
         end_value=counted.bound_addend if not counted.bound_slot else None,
+        counter_slot=counted.slot,
+        bound_slot=counted.bound_slot or None,
         increment=counted.step,
         comparison=counted.relation,
         exit_pc=nodes[counted.node].edges[counted.way].pc,
         early_exits=tuple(nodes[number].edges[way].pc for number, way in early),
-        gas_per_iteration=shape.gas,
         gas_to_test=to_test,
-        min_stack=needs,
-        max_stack=grows,
     )
     needs = max(needs, counted.slot, counted.bound_slot)
     return LoopPlan(meta, nodes, shape.members, shape.spine, counted, shape.gas, to_test, needs, grows, early=early)
@@ -324,9 +354,7 @@ def _described(shape: Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
                 independent &= access.name == "MSTORE" and bool(stride) and abs(stride or 0) >= 32
             elif op.reads & Effect.MEMORY and _writes_memory(shape):
                 independent &= access.name == "MLOAD" and bool(stride) and abs(stride or 0) >= 32
-    kind = "endless" if not shape.exits else meta.kind
-    shape.kind = kind
-    return replace(meta, kind=kind, walks=tuple(dict.fromkeys(walks)), independent=independent)
+    return replace(meta, walks=tuple(dict.fromkeys(walks)), independent=independent)
 
 
 def _writes_memory(shape: Shape) -> bool:
@@ -338,7 +366,7 @@ def _writes_memory(shape: Shape) -> bool:
 
 
 def _step_of(latch: State, number: int) -> int:
-    """By how much a slot changes each time round; zero if it does not, or not by a constant."""
+    """By how much a slot changes per iteration; zero if it does not, or not by a constant."""
     value = latch.at(number)
     if isinstance(value, Linear) and value.terms == ((number, 1),):
         return signed(value.constant)
@@ -385,7 +413,7 @@ def _counted(shape: Shape, latch: State, number: int, way: int) -> Counted | Non
 
 
 def _as_comparison(condition: Value) -> Comparison | None:
-    """`x` and `x - y` as conditions ask whether something is not zero, or not equal."""
+    """`x` and `x - y` as conditions: not zero, not equal."""
     if isinstance(condition, Comparison):
         if condition.right == 0 and isinstance(condition.left, Linear) and len(condition.left.terms) == 2:
             split = _as_comparison(condition.left)
@@ -406,7 +434,7 @@ def _why_uncounted(shape: Shape, latch: State) -> str:
     if not shape.exits:
         return "nothing leaves it but a halt"
     if not any(_step_of(latch, number) for number in range(1, latch.taken + 1)):
-        return "no stack slot changes by a constant each time round"
+        return "no stack slot changes by a constant per iteration"
     return "no exit compares a counter with a literal or an unchanging stack slot"
 
 

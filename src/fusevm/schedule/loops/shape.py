@@ -13,7 +13,6 @@ class Shape:
 
     def __init__(self, walk: Walk) -> None:
         self.nodes = nodes = walk.nodes
-        self.kind = "uncounted"
         self.blocks = walk.blocks
         into: dict[int, list[int]] = {}
         for node in nodes:

@@ -5,9 +5,11 @@ The gas of all iterations is one section's, exactly, so only loops with the one 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fusevm.analysis.symbolic import OPERATES, SymbolicStack
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.schedule.loops.plan import LoopPlan, trips
+from fusevm.schedule.loops.plan import LoopMetadata, LoopPlan, trips
 from fusevm.schedule.loops.walk import EMPTY, Block, Node, Refused, State, Walk
 from fusevm.schedule.sections import ACTIONS, FOLDED, PUSHES, SMALL, Section, Token
 
@@ -17,7 +19,7 @@ MASK = (1 << 256) - 1
 
 
 def unrolled(plan: LoopPlan, before: Section) -> Section | None:
-    """The loop as it runs behind this section, or None if its start is not known there or it is too long."""
+    """The loop as it runs after this section, or None if its start is not known there or it is too long."""
     if len(plan.spine) != len(plan.members) or any(_other_exits(plan, number) for number in plan.members):
         return None
     if any(BY_NAME[token.name].halts for token in before.tokens[:-1] if token.name in BY_NAME):
@@ -46,9 +48,32 @@ def _other_exits(plan: LoopPlan, number: int) -> bool:
     )
 
 
-def start_of(plan: LoopPlan, before: Section) -> int | None:
-    """The counter's first value where this section pushes it."""
-    return _at(_stack_behind(before), plan.counted.slot) if before.tokens else None
+def way_on(section: Section, following: Section | None) -> int:
+    """The block that always follows a section: by a static jump, or because it stands next; -1 if there is none."""
+    last = section.tokens[-1] if section.tokens else None
+    if last is not None and last.name == "JUMP@":
+        return last.operand
+    if following is None or following.needs < 0 or last is None or _ends(last.name):
+        return -1
+    return following.pc
+
+
+def _ends(name: str) -> bool:
+    return name in ("JUMPI@", "JUMPI", "INVALID") or (name in BY_NAME and BY_NAME[name].ends)
+
+
+def start_values(sections: list[Section], loops: Iterable[LoopMetadata]) -> dict[int, int]:
+    """By header, where all ways into a loop whose start is known agree on it: the counter's first value."""
+    wanted = {each.header: each for each in loops if each.counter_slot is not None}
+    found: dict[int, set[int]] = {}
+    for section, following in zip(sections, [*sections[1:], None], strict=True):
+        loop = wanted.get(way_on(section, following))
+        if loop is None or section.pc in loop.body:
+            continue
+        start = _at(_stack_behind(section), loop.counter_slot or 0)
+        if start is not None:
+            found.setdefault(loop.header, set()).add(start)
+    return {header: values.pop() for header, values in found.items() if len(values) == 1}
 
 
 def _stack_behind(section: Section) -> list[int | None]:
@@ -57,7 +82,7 @@ def _stack_behind(section: Section) -> list[int | None]:
     node = Node(0, Block(section.pc, tokens, 0, 0, 0, -1, ""), EMPTY)
     try:
         Walk(section.pc, {}, frozenset(), frozenset(), len(tokens)).step(node)
-    except Refused:  # it ends in Python, and what that leaves nobody knows
+    except Refused:  # it ends in Python, and what that leaves on the stack is unknown
         return []
     after: State = node.after
     return [word if isinstance(word, int) else None for word in after.words]

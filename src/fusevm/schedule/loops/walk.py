@@ -25,7 +25,7 @@ NEGATED |= {after: before for before, after in NEGATED.items()}
 MIRRORED = {"LT": "GT", "LE": "GE", "SLT": "SGT", "SLE": "SGE", "EQ": "EQ", "NE": "NE"}
 MIRRORED |= {after: before for before, after in MIRRORED.items()}
 COMPARES = frozenset(("LT", "GT", "SLT", "SGT", "EQ"))
-UNKNOWN, NOWHERE = -1, -3  # where a jump goes that nobody can follow, and one to what is no JUMPDEST
+UNKNOWN, NOWHERE = -1, -3  # targets: of a jump that cannot be followed, and of one to what is not a JUMPDEST
 
 
 OBSERVERS = frozenset(("SYNC", *OUTWARD, *(name for name, op in BY_NAME.items() if op.observes_gas)))
@@ -159,7 +159,7 @@ class Block(NamedTuple):
     gas: int
     needs: int
     grows: int
-    falls: int  # the pc behind it
+    falls: int  # the pc after it
     observed: str  # what in it looks at the gas counter, or leaves to Python; empty if nothing does
 
 
@@ -234,7 +234,7 @@ class Walk:
         self.nodes: list[Node] = []
         self.by_key: dict[tuple[int, tuple[int, ...]], int] = {}
         self.latches: list[tuple[int, State]] = []
-        self.unknown: set[int] = set()  # nodes whose jump goes nobody knows where
+        self.unknown: set[int] = set()  # nodes whose jump has an unknown target
 
     def run(self) -> None:
         self._reach(self.header, EMPTY)
