@@ -80,7 +80,7 @@ MUTATIONS = (
     Mutation("codegen/passes.py", "key = (tuple(block.code), block.way, block.targets)", "key = (tuple(block.code), block.way)"),
     Mutation("codegen/passes.py", 'moved = constant.number + (1 if last == "LT" else -1)', 'moved = constant.number - (1 if last == "LT" else -1)'),
     Mutation("codegen/passes.py", "if last == _SWAP1 and code.op in COMMUTATIVE:", 'if last == _SWAP1 and code.op in {*COMMUTATIVE, "SUB"}:'),
-    Mutation("codegen/placement.py", "negate(block)", "block.targets = block.targets[::-1]"),
+    Mutation("codegen/placement.py", "!= block.targets[1]:\n            negate(block)", "!= block.targets[1]:\n            block.targets = block.targets[::-1]"),
     Mutation("codegen/constants.py", "(word << ones & TOP) | (1 << ones) - 1", "(word << ones & TOP) | (1 << ones)"),
     Mutation("codegen/assembling.py", "if block.targets and block.targets[-1] != following.get(label):", "if False:"),
 )  # fmt: skip
@@ -94,8 +94,8 @@ def found_by(mutation: Mutation, programs: int, seconds: float) -> str | None:
         shutil.copytree(ROOT / "tests", copy / "tests", ignore=shutil.ignore_patterns("__pycache__"))
         path = copy / "src" / "fusevm" / mutation.file
         text = path.read_text()
-        if text.count(mutation.old) < 1:
-            return "nothing to change: the text is not there"
+        if mutation.old not in text:
+            sys.exit(f"{mutation.file} has no {mutation.old!r}: change the entry in lab/mutations.py")
         path.write_text(text.replace(mutation.old, mutation.new, 1))
         tests = [str(copy / "tests" / name) for name in TESTS if (copy / "tests" / name).exists()]
         pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", folder, *tests]

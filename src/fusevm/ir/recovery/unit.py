@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from fusevm.evm.bytecode import BasicBlock, basic_blocks, jumpdests
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.ir.builder import Builder
 from fusevm.ir.functions import GraphBlock, Unit
 from fusevm.ir.recovery.build import UnitBuilder
 from fusevm.ir.recovery.finder import Finder
-from fusevm.ir.recovery.walk import STACK_LIMIT, Reading
+from fusevm.ir.recovery.walk import Reading
 from fusevm.ir.recovery.words import GrowingStack, NotUnderstood
 
 MOST_RECURSIVE = 8
