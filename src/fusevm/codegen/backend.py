@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.blocks import StackProgram
-from fusevm.codegen.constants import DEPOSIT, constant
+from fusevm.codegen.constants import DEPOSIT, pushed
 from fusevm.codegen.dispatch import lower_switches, split_ways
 from fusevm.codegen.inlining import calls_of, inline_what_pays, recursive_functions
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
@@ -22,7 +22,6 @@ from fusevm.codegen.stack_code import CodeWriter, Unreachable
 from fusevm.codegen.weights import Weights, all_weights
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import WORD_BYTES, Assembly
-from fusevm.evm.forks import Fork
 from fusevm.ir.fold.functions import fold_unit, summaries
 from fusevm.ir.functions import Function, GraphBlock, Unit
 from fusevm.ir.graphs import prune, straighten, unseen_in
@@ -157,12 +156,12 @@ def _each(unit: Unit, change: Callable[[Function], object]) -> None:
 def _share(unit: Unit, runs: int) -> None:
     weights = all_weights(unit)
     for name, function in unit.functions.items():
-        share_constants(function, partial(_is_long, unit.fork, runs, weights[name]))
+        share_constants(function, partial(_is_long, unit, runs, weights[name]))
 
 
-def _is_long(fork: Fork, runs: int, weights: Weights, word: int, block: GraphBlock) -> bool:
+def _is_long(unit: Unit, runs: int, weights: Weights, word: int, block: GraphBlock) -> bool:
     """Whether keeping the word, and a DUP instead of pushing it, is worth it."""
-    return len(constant(word, fork, runs * weights.get(block, 1.0))) >= LONG
+    return len(pushed(word, unit, runs * weights.get(block, 1.0))) >= LONG
 
 
 def write_function(writer: CodeWriter, function: Function, weights: Weights, room: int | None, spills: Spills) -> None:

@@ -23,7 +23,7 @@ from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, 
 from fusevm.codegen.placement import place
 from fusevm.codegen.shift_reuse import reuse_shifts
 from fusevm.codegen.weights import all_weights
-from fusevm.evm.assembler import Layout, Piece, Surroundings, assemble
+from fusevm.evm.assembler import Layout, Piece, Source, Surroundings, assemble
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.ir.fold.functions import fold_unit
 from fusevm.ir.fold.stats import Stats
@@ -33,6 +33,7 @@ from fusevm.ir.recovery.words import NotUnderstood
 from fusevm.yul.generate import StackTooDeep
 
 ROUNDS = 2  # of inlining and folding
+GAS_FIRST = 100  # runs from which on no path may cost more than before, whatever bytes could be saved
 RESERVED = b"\xef"  # EIP-3541
 
 
@@ -153,6 +154,8 @@ class _Optimizer:
         recovered = recover(code, self.fork)
         unit = recovered.unit
         cost = cost_of(code, recovered)
+        if self.runs >= GAS_FIRST:
+            unit.plain = _pushed_in(recovered)
         boundary = look_inside(unit)
         stats = self.fold(unit)
         parts = parts_of(unit, code, recovered.overlaps, boundary)
@@ -181,7 +184,7 @@ class _Optimizer:
         if sum(map(reuse_shifts, unit.functions.values())):
             clean(unit)
         program = stack_code(unit, self.runs, Spills())
-        shorten(program, self.setting.merging * max(self.runs, 1))
+        shorten(program, self.setting.merging * max(self.runs, 1), _followed(part.recovered))
         assembly = assembly_of(program, unit, self.runs)
         sizes = {name: len(piece.content) for name, piece in pieces.items()}
         immutables = runtime.immutables if runtime is not None else {}
@@ -224,7 +227,7 @@ class _Optimizer:
         return _Made(made, report, layout)
 
 
-def shorten(program: StackProgram, runs: int) -> None:
+def shorten(program: StackProgram, runs: int, followed: dict[Source, Source]) -> None:
     """The back end's passes, and copies of short blocks in place of jumps."""
     thread_jumps(program)
     join_blocks(program)
@@ -235,10 +238,10 @@ def shorten(program: StackProgram, runs: int) -> None:
     while merge_equal_blocks(program):
         pass
     join_blocks(program)
-    place(program)
+    place(program, followed)
     if duplicate_short_blocks(program, DEPOSIT, runs):
         join_blocks(program)
-        place(program)
+        place(program, followed)
 
 
 def _grows_faster(new: Recovered, old: Recovered) -> bool:
@@ -246,6 +249,17 @@ def _grows_faster(new: Recovered, old: Recovered) -> bool:
     if new.growth is None:
         return False
     return old.growth is None or new.growth[1] > old.growth[0] or new.highest > old.highest
+
+
+def _followed(recovered: Recovered) -> dict[Source, Source]:
+    """Which block stood after which."""
+    places = {block.start: (block.start, block.end) for block in recovered.reached}
+    return {place: places[place[1]] for place in places.values() if place[1] in places}
+
+
+def _pushed_in(recovered: Recovered) -> frozenset[int]:
+    """The words that the code pushes: made in another way they would cost more."""
+    return frozenset(each.push for block in recovered.reached for each in block.instructions if each.push is not None)
 
 
 def _refuse_data(code: bytes, recovered: Recovered, parts: Parts) -> None:
