@@ -303,3 +303,18 @@ def test_a_sum_equals_its_part_where_the_other_may_be_zero() -> None:
     assert "SSTORE 1, $" in text
     assert "SSTORE 2, 0\n" in text
     assert "SSTORE 3, 1\n" in text
+
+
+def test_the_label_of_a_call_is_pushed_before_operands_that_are_computed() -> None:
+    """Below them, where the function finds it: pushed after them it would have to be swapped with each."""
+    again = "if a { f(sub(a, 1), b, c) }"
+    source = f"""{{
+        f(calldataload(0), calldataload(32), calldataload(64))
+        sstore(7, 7)
+        function f(a, b, c) {{ {again} sstore(a, mul(b, c)) }}
+    }}"""
+    code = compile_object(parse_object(source, dialect_for()), dialect_for(), runs=200).code
+    names = [each.name for each in decode(code)]
+    main = names[: names.index("JUMPDEST")]
+    assert [name for name in main if name.startswith("SWAP")] == []
+    assert main.count("CALLDATALOAD") == 3

@@ -7,6 +7,7 @@ taken in the end.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -260,15 +261,16 @@ class _FunctionWriter:
             code, leaves = Code(PUSH, value.number), [value.id]
         elif value.op == "COPY":
             code, leaves = None, [value.id]
+        elif value.op == LABEL:
+            code, leaves = self.made[self.label_after(value.number)], [value.id]
+            self.made[value.id] = code
         elif value.op == "CALLFN":
             callee = self.unit.callee(value)
             code, calls = None, self.writer.entry(callee.name).label
             if callee.returns:
-                if ("label", value.id) not in self.slots:
-                    after = self.program.new(self.block.weight, self.block.function)
-                    self.free(("label", value.id), Code(LABEL, after.label))
-                label = self.slots["label", value.id]
-                takes.append(label)
+                if not (value.args and value.args[-1].op == LABEL):
+                    takes.append(self.label_after(value.id))
+                label = takes[-1]
                 leaves = self.outputs(value, callee.results)
         elif value.op == VERBATIM:
             code = Code(VERBATIM, value.number)
@@ -286,6 +288,13 @@ class _FunctionWriter:
         dies = frozenset(each for each in takes if each not in needed)
         return Step(code, tuple(takes), tuple(leaves), dies, swapped, calls, label, where=value.where)
 
+    def label_after(self, call: int) -> int:
+        """The slot of the label that a call returns to."""
+        if ("label", call) not in self.slots:
+            after = self.program.new(self.block.weight, self.block.function)
+            self.free(("label", call), Code(LABEL, after.label))
+        return self.slots["label", call]
+
     def outputs(self, call: Value, count: int) -> list[int]:
         found = self.results.get(call.id, {})
         return [found[number].id if number in found else -100 - number for number in range(count)]
@@ -294,11 +303,15 @@ class _FunctionWriter:
 
     def write_block(self, block: GraphBlock) -> None:
         order = ordered(block, self.writer.unseen)
-        states = self.states_after(block, order)
-        early = ordered(block, self.writer.unseen, self.numbers)
+        found = [self.states_after(block, order)]
+        early = ordered(block, self.writer.unseen, self.numbers, self.comes_back)
         if len(early) > len(order):
-            states = min(states, self.states_after(block, early), key=lambda each: self.final_cost(block, each))
-        self.finish(block, states)
+            with suppress(Unreachable):
+                found.append(self.states_after(block, early))
+        self.finish(block, min(found, key=lambda states: self.final_cost(block, states)))
+
+    def comes_back(self, call: Value) -> bool:
+        return self.unit.callee(call).returns
 
     def states_after(self, block: GraphBlock, order: list[Value]) -> list[State]:
         cleans = block in self.cleans
