@@ -27,7 +27,10 @@ class _Lowering:
         self.ways = sorted(zip(end.cases, end.arcs, strict=False), key=lambda way: way[0])
 
     def lower(self, block: GraphBlock) -> None:
-        self.search(block, self.ways)
+        if self.ways:
+            self.search(block, self.ways)
+        else:
+            block.end = End(JUMP, (), [self.default], where=self.where)
 
     def search(self, block: GraphBlock, ways: list[tuple[int, Arc]]) -> None:
         if len(ways) <= self.linear:

@@ -77,13 +77,22 @@ def trials_for(constants: Sequence[int], selectors: Sequence[int], count: int, o
         yield Trial(data, random.choice((0, 0, 0, 1)), storage)
 
 
-def difference(before: Assembly, after: Assembly, names: Sequence[str], trials: Iterator[Trial]) -> Trial | None:
-    """The first input on which the versions differ."""
+def difference(
+    before: Assembly, after: Assembly, names: Sequence[str], trials: Iterator[Trial], final: bool = True
+) -> Trial | None:
+    """The first input on which the versions differ.
+
+    Where the first one runs out of gas nothing is known. How deep a recursion fits on the stack is a matter of the
+    layout: it counts if that is `final`.
+    """
     around = _surroundings(names)
     one, two = _padded(before, after, around)
     for trial in trials:
-        expected, ran_out = _run(one, before.fork, trial, GAS)
-        if not ran_out and _run(two, after.fork, trial, GAS * MORE_GAS)[0] != expected:
+        expected, reason = _run(one, before.fork, trial, GAS)
+        if reason is HaltReason.OUT_OF_GAS or (reason is HaltReason.STACK_OVERFLOW and not final):
+            continue
+        found, reason = _run(two, after.fork, trial, GAS * MORE_GAS)
+        if found != expected and (final or reason is not HaltReason.STACK_OVERFLOW):
             return trial
     return None
 
@@ -126,8 +135,8 @@ def _filled(layout: Layout, fork: Fork) -> bytes:
     return bytes(code)
 
 
-def _run(code: bytes, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, bool]:
-    """What is seen, and whether it ran out of gas."""
+def _run(code: bytes, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, HaltReason | None]:
+    """What is seen, and why it halted, if it did."""
     state = State()
     state.set_code(ADDRESS, code)
     state.set_code(ECHO, _ECHO_CODE)
@@ -140,6 +149,5 @@ def _run(code: bytes, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, boo
     message = Message(CALLER, ADDRESS, code, trial.data, trial.value, gas, code_address=ADDRESS)
     outcome: Outcome = execute(message, state, context)
     storage = {slot: word for slot, word in state.account(ADDRESS).storage.items() if word}
-    failure = outcome.failure
-    ran_out = failure is not None and failure.reason is HaltReason.OUT_OF_GAS
-    return Observed(outcome.status, outcome.output, tuple(state.logs), storage), ran_out
+    reason = outcome.failure.reason if outcome.failure is not None else None
+    return Observed(outcome.status, outcome.output, tuple(state.logs), storage), reason
