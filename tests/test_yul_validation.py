@@ -229,6 +229,15 @@ def test_names_of_data_immutables_gas_and_calls_do_not_look_like_errors() -> Non
     assert validation.dropped == []
 
 
+@pytest.mark.parametrize(
+    "copies", ["codecopy(0, 0, codesize())", "extcodecopy(address(), 0, 0, 64)", "mstore(0, extcodehash(address()))"]
+)
+def test_code_that_looks_at_itself_does_not_look_like_an_error(copies: str) -> None:
+    _, validation = validated(f"{{ sstore(0, mul(calldataload(0), 2)) {copies} return(0, 64) }}")
+    assert validation.dropped == []
+    assert validation.tried > 0
+
+
 def test_what_does_not_fit_on_the_stack_counts_in_the_end_only() -> None:
     """Deep recursions fit by one layout and not by another: no fault of the pass being checked."""
     stops, overflows = Assembly(LATEST), Assembly(LATEST)
