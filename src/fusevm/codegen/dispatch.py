@@ -27,10 +27,7 @@ class _Lowering:
         self.ways = sorted(zip(end.cases, end.arcs, strict=False), key=lambda way: way[0])
 
     def lower(self, block: GraphBlock) -> None:
-        if self.ways:
-            self.search(block, self.ways)
-        else:
-            block.end = End(JUMP, (), [self.default], where=self.where)
+        self.search(block, self.ways)
 
     def search(self, block: GraphBlock, ways: list[tuple[int, Arc]]) -> None:
         if len(ways) <= self.linear:
@@ -46,7 +43,7 @@ class _Lowering:
 
     def compare(self, block: GraphBlock, ways: list[tuple[int, Arc]]) -> None:
         if not ways:
-            block.end = End(JUMP, (), [self.default])
+            block.end = End(JUMP, (), [self.default], where=self.where)
         for number, (case, arc) in enumerate(ways):
             last = number == len(ways) - 1
             rest = Arc(self.default.target, list(self.default.args)) if last else Arc(self.numbers.new_block())
