@@ -122,13 +122,16 @@ class Spills:
     known: dict[str, list[int]] = field(default_factory=dict)  # by function, so that the next attempt need not search
 
 
-def stack_code(unit: Unit, runs: int, spills: Spills, *, exact: bool = False, run: Runner = just_run) -> StackProgram:
+def stack_code(
+    unit: Unit, runs: int, spills: Spills, *, exact: bool = False, low: bool = False, run: Runner = just_run
+) -> StackProgram:
+    """`low`: functions that call themselves raise the stack as little as can be."""
     if not exact:
         run("hoist", unit, lambda: _each(unit, hoist_value_check))
     lower(unit)
     run("sink", unit, lambda: _each(unit, sink))
     run("share", unit, lambda: _share(unit, runs))
-    return write(unit, runs, spills)
+    return write(unit, runs, spills, low=low)
 
 
 def lower(unit: Unit) -> None:
@@ -137,10 +140,10 @@ def lower(unit: Unit) -> None:
     _each(unit, split_ways)
 
 
-def write(unit: Unit, runs: int, spills: Spills, beam: int = BEAM) -> StackProgram:
+def write(unit: Unit, runs: int, spills: Spills, beam: int = BEAM, low: bool = False) -> StackProgram:
     """The code of a unit that was lowered; a narrow beam finds code sooner, a wide one better code."""
-    writer = CodeWriter(unit, unseen_in(unit), runs, beam)
     recursive = recursive_functions(unit)
+    writer = CodeWriter(unit, unseen_in(unit), runs, beam, frozenset(recursive) if low else frozenset())
     weights = all_weights(unit)
     for name, function in unit.functions.items():
         room = None if unit.guard is None or name in recursive else unit.guard

@@ -22,6 +22,7 @@ from fusevm.codegen.optimize_report import Cost, Report, cost_of
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
 from fusevm.codegen.placement import place
 from fusevm.codegen.shift_reuse import reuse_shifts
+from fusevm.codegen.tight_loops import dearer_loop
 from fusevm.codegen.weights import all_weights
 from fusevm.evm.assembler import Layout, Piece, Source, Surroundings, assemble
 from fusevm.evm.forks import LATEST, Fork
@@ -89,6 +90,7 @@ class _Optimizer:
         self.fork, self.runs, self.always = fork, runs, always
         self.setting = SETTINGS[0]
         self.runtimes: dict[bytes, _Made] = {}
+        self.dearer: int | None = None  # by how much a turn of a loop of the last result costs more
 
     def best(self, code: bytes, places: frozenset[int]) -> _Made:
         """The first result that is better, or the code as it is and why; words are stored at some places in it."""
@@ -183,8 +185,9 @@ class _Optimizer:
         link(unit, part.parts, follows=runtime is not None)
         if sum(map(reuse_shifts, unit.functions.values())):
             clean(unit)
-        program = stack_code(unit, self.runs, Spills())
+        program = stack_code(unit, self.runs, Spills(), low=True)
         shorten(program, self.setting.merging * max(self.runs, 1), _followed(part.recovered))
+        self.dearer = dearer_loop(program, unit, part.recovered.reached, self.runs)
         assembly = assembly_of(program, unit, self.runs)
         sizes = {name: len(piece.content) for name, piece in pieces.items()}
         immutables = runtime.immutables if runtime is not None else {}
@@ -213,6 +216,9 @@ class _Optimizer:
             return _Made(part.code, report)
         if _grows_faster(again, part.recovered):
             report.left_alone.append("a function that calls itself would raise the stack more than before")
+            return _Made(part.code, report)
+        if self.dearer is not None and not self.always:
+            report.left_alone.append(f"a turn of a loop would cost {self.dearer} gas more")
             return _Made(part.code, report)
         cost = cost_of(made, again)
         before = report.before

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 REACH = 16
 DEAD, OTHER = -1, -2  # a slot nobody needs; one that is needed later
-GARBAGE = 4  # what a slot that is left to be popped later counts
+GARBAGE = 5  # what a slot that is left to be popped later counts
 _MOST_STATES = 60  # in the search for operands: more find no better code, as measured over the corpus
 _MOST_SHUFFLED = 400  # in the search from one stack to another
 _MOST_WAYS, _MORE = 3, 4  # how many ways are told, and by how much they may be worse than the best
