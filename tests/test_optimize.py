@@ -12,7 +12,6 @@ from fusevm.codegen import bytecode
 from fusevm.codegen.bytecode import optimize
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import decode
-from fusevm.ir.recovery.unit import recover
 from fusevm.lab.optimize import campaign, mutated_case, random_case
 from fusevm.lab.optimize_corpus import Measured, measured_corpus
 from fusevm.lab.optimize_transactions import transaction_problem
@@ -383,23 +382,6 @@ def test_random_programs_cost_no_more_on_any_input_that_is_tried() -> None:
     tally = campaign(iter(cases))
     assert tally.runs > 150
     assert tally.dearer == []
-
-
-def test_a_function_that_calls_itself_leaves_nothing_dead_on_the_stack() -> None:
-    """Its operands are dead when it calls itself: the stack grows by a return address and a result per call."""
-    code = assemble(
-        "PUSH2 @back PUSH1 7 PUSH1 8 PUSH1 0 CALLDATALOAD PUSH2 @f JUMP back: JUMPDEST PUSH1 1 PUSH1 2 ADD POP "
-        + RETURN_TOP
-        + " f: JUMPDEST DUP1 PUSH2 @more JUMPI POP POP POP PUSH1 5 SWAP1 JUMP "
-        "more: JUMPDEST PUSH2 @again SWAP3 SWAP2 SWAP1 DUP2 DUP2 XOR PUSH1 9 SSTORE "
-        "PUSH1 1 SWAP1 SUB PUSH2 @f JUMP again: JUMPDEST SWAP1 JUMP"
-    )
-    made = optimize(code, always=True)
-    assert made.code != code
-    before, after = recover(code), recover(made.code)
-    assert before.growth is not None
-    assert after.growth is not None
-    assert after.growth[1] <= before.growth[0]
 
 
 def test_a_tight_loop_whose_turns_would_cost_more_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
