@@ -6,11 +6,13 @@ b'echo'
 """
 
 from fusevm.api import EVM, WrongThread
+from fusevm.blockchain import Chain
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
+from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.result import ExecutionFailed, Result
 from fusevm.chain.state import Log
-from fusevm.chain.transaction import Authorization, Rejected, RejectReason
+from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import Fork, UnknownFork
 from fusevm.evm.halts import HaltReason
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
@@ -23,12 +25,15 @@ __all__ = [
     "Authorization",
     "BadValue",
     "Block",
+    "BlockReason",
+    "Chain",
     "EngineLimit",
     "ExecutionFailed",
     "Failure",
     "Fork",
     "HaltReason",
     "Hooks",
+    "InvalidBlock",
     "Log",
     "RejectReason",
     "Rejected",
