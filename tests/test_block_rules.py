@@ -23,8 +23,8 @@ from fusevm.chain.schedule import (
     always,
     blobs_from_config,
     schedule_from_config,
+    schedule_named,
     step_named,
-    transition,
 )
 from fusevm.chain.state import Account, State
 from fusevm.evm.forks import Fork
@@ -90,13 +90,13 @@ def test_chain_ids_and_deposit_contracts_are_the_networks_own() -> None:
     ],
 )
 def test_transitions_of_official_tests(name: str, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
-    schedule = transition(name)
+    schedule = schedule_named(name)
     for number, time, difficulty, step in (before, after):
         assert schedule.at(number, time, difficulty).name == step
 
 
 def test_the_dao_transition_changes_no_rules_but_names_its_block() -> None:
-    schedule = transition("HomesteadToDaoAt5")
+    schedule = schedule_named("HomesteadToDaoAt5")
     assert schedule.dao_block == 5
     assert schedule.at(5, 0).name == "homestead"
 
@@ -104,7 +104,7 @@ def test_the_dao_transition_changes_no_rules_but_names_its_block() -> None:
 @pytest.mark.parametrize("name", ["Moon", "MoonToOsakaAtTime15k", "OsakaToMoonAtTime15k", "PragueToOsaka", "AToB"])
 def test_an_unknown_network_gets_one_line(name: str) -> None:
     with pytest.raises(BadValue, match="unknown"):
-        transition(name)
+        schedule_named(name)
 
 
 def test_other_tools_names_of_upgrades_are_known() -> None:

@@ -122,6 +122,10 @@ class Chain:
         node = self._node(which)
         return self._step(node.block.header, self._nodes.get(node.block.header.parent_hash, node))
 
+    def step_after(self, header: Header) -> Step:
+        """The upgrade whose rules a block with this header has; its parent must be known."""
+        return self._step(header, self._node(header.parent_hash))
+
     def environment(self, which: int | bytes) -> Block:
         """A block as calls see it, for `EVM(block=…)`."""
         block = self.block(which)

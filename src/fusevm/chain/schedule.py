@@ -129,7 +129,7 @@ def always(name: str, chain_id: int = 1) -> Schedule:
     return Schedule((Activation(step_named(name), block=0),), chain_id)
 
 
-def transition(name: str, chain_id: int = 1) -> Schedule:
+def schedule_named(name: str, chain_id: int = 1) -> Schedule:
     """A schedule by the name official tests give it: 'Osaka', 'PragueToOsakaAtTime15k', 'BerlinToLondonAt5'."""
     before, found, rest = name.partition("To")
     if not found:

@@ -10,6 +10,7 @@ import typer
 from fusevm.cli import options, suites
 from fusevm.lab.official.blocktest import BlockCase, block_cases_in, run_block_case
 from fusevm.lab.official.statetest import Verdict
+from fusevm.lab.official.transitions import run_transitions
 from fusevm.tiers import executor_for
 
 
@@ -17,6 +18,7 @@ def blocktest(
     paths: suites.Paths,
     tier: options.Tier = "auto",
     network: Annotated[str | None, typer.Option("--network", "-n", help="only these, e.g. Osaka")] = None,
+    t8n: Annotated[bool, typer.Option("--t8n", help="run the valid blocks through t8n instead")] = False,
     trace: suites.Trace = False,
     sample: suites.Sample = None,
     jobs: suites.Jobs = suites.PROCESSES,
@@ -29,18 +31,25 @@ def blocktest(
     if trace:
         tier, jobs = "reference", 1
     executor_for(tier)
-    run = partial(run_file, tier=tier, network=network, trace=trace)
+    run = partial(run_file, tier=tier, network=network, t8n=t8n, trace=trace)
     suites.run_suite("blockchain tests", paths, run, sample, jobs, as_json)
 
 
 def run_file(
-    name: str, text: bytes, *, tier: str, network: str | None, trace: bool = False, most: int | None = None
+    name: str,
+    text: bytes,
+    *,
+    tier: str,
+    network: str | None,
+    t8n: bool = False,
+    trace: bool = False,
+    most: int | None = None,
 ) -> suites.Tally:
     hooks = suites.trace_hooks(trace)
     root = suites.echo_state_root if trace else None
 
     def judge(case: BlockCase) -> Verdict:
-        return run_block_case(case, tier, hooks, root)
+        return run_transitions(case, tier) if t8n else run_block_case(case, tier, hooks, root)
 
     cases = partial(block_cases_in, network=network)
     return suites.judge_file(name, text, cases, judge, lambda case: case.name, most)
