@@ -51,6 +51,11 @@ def test_what_it_asks_for_is_what_was_signed(kind: int) -> None:
     assert all(getattr(asked, name) == value for name, value in BY_TYPE[kind].items())
 
 
+def test_what_a_type_does_not_have_is_not_signed() -> None:
+    tx = signed(2, max_blob_fee=7)
+    assert decode_transaction(tx.encoded) == tx
+
+
 def test_the_example_of_eip_155() -> None:
     tx = Transaction(b"", b"\x35" * 20, b"", 10**18, 21_000, 9, gas_price=20 * 10**9)
     done = sign(tx, b"\x46" * 32, 1)

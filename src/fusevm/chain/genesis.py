@@ -37,7 +37,8 @@ class Genesis:
 
 def genesis_at(fork: str, state: State | None = None, chain_id: int = 1, **fields: Any) -> Genesis:
     """A chain that has one fork's rules throughout; `fields` are the first header's."""
-    return _genesis(Header(**{"gas_limit": DEFAULT_GAS_LIMIT, **fields}), state or State(), always(fork, chain_id))
+    header = Header(**{"gas_limit": DEFAULT_GAS_LIMIT, **fields})
+    return genesis_on(always(fork, chain_id), header, State() if state is None else state)
 
 
 def genesis_from_json(document: Mapping[str, Any]) -> Genesis:
@@ -51,11 +52,11 @@ def genesis_from_json(document: Mapping[str, Any]) -> Genesis:
         if document.get(key) is not None
     }
     header = Header(**{"gas_limit": DEFAULT_GAS_LIMIT, "difficulty": 0, **given})
-    return _genesis(header, state_from_alloc(document["alloc"]), schedule_from_config(document["config"]))
+    return genesis_on(schedule_from_config(document["config"]), header, state_from_alloc(document["alloc"]))
 
 
-def _genesis(header: Header, state: State, schedule: Schedule) -> Genesis:
-    """With the header fields that the fork at its time has (EIP-1559, 4895, 4844, 4788, 7685)."""
+def genesis_on(schedule: Schedule, header: Header, state: State) -> Genesis:
+    """A header and a state, with the header fields that the fork at its time has (EIP-1559, 4895, 4844, 4788, 7685)."""
     fork = schedule.at(header.number, header.timestamp, header.difficulty).fork
     fields: dict[str, Any] = {"state_root": state.root()}
     if fork >= Fork.LONDON and header.base_fee is None:

@@ -194,8 +194,8 @@ def sign(tx: Transaction, secret: bytes, chain_id: int | None) -> SignedTransact
         max_priority_fee=(tx.max_priority_fee or 0) if tx.type >= 2 else None,
         max_fee=(tx.max_fee or 0) if tx.type >= 2 else None,
         access_list=(tx.access_list or ()) if tx.type else None,
-        max_blob_fee=tx.max_blob_fee,
-        blob_hashes=tx.blob_hashes,
+        max_blob_fee=tx.max_blob_fee if tx.type == 3 else 0,
+        blob_hashes=tx.blob_hashes if tx.type == 3 else None,
         authorizations=tx.authorizations,
     )
     if unsigned.type and chain_id is None:
