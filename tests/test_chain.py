@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from fusevm import EVM, Chain
+from fusevm import EVM, Chain, Hooks, Step
 from fusevm.chain.authorization import address_of_key
 from fusevm.chain.genesis import genesis_at, genesis_from_json
 from fusevm.chain.header import Header
@@ -333,6 +334,45 @@ def test_blockhash_answers_along_the_blocks_own_branch() -> None:
         two.import_block(block.encoded)
     assert two.head.hash == third.hash
     assert two.state.storage(ANYONE, 0) == int.from_bytes(first.hash, "big")
+
+
+class Stop(Exception):
+    """What a hook raises in the middle of a block."""
+
+
+def test_what_ends_a_block_in_its_middle_leaves_the_chain_as_it_was() -> None:
+    maker = chain_at("osaka")
+    blocks = [maker.build([pay(2 * place), pay(2 * place + 1)]) for place in range(2)]
+    steps = 0
+
+    def stop(step: Step) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == limit:
+            raise Stop
+
+    for limit in range(1, 60, 3):
+        steps = 0
+        chain = Chain(maker.genesis, tier="reference", hooks=Hooks(on_opcode=stop))
+        with suppress(Stop):
+            for block in blocks:
+                chain.import_block(block)
+        assert steps == limit
+        assert chain.state.root() == chain.head.header.state_root
+        steps = limit + 1
+        for block in blocks:
+            chain.import_block(block)
+        assert chain.state.root() == maker.state.root()
+
+
+def test_history_is_not_kept_in_the_journal() -> None:
+    chain = chain_at("osaka")
+    for nonce in range(20):
+        chain.build([pay(nonce)])
+    with chain.at(3):
+        pass
+    assert chain.state.journal == []
+    assert chain.state.open_marks == 0
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------

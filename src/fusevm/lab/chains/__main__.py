@@ -3,6 +3,7 @@
 python -m fusevm.lab.chains build --chains 250 --transactions 50     # built on one tier, imported on another
 python -m fusevm.lab.chains build --chains 30 --transactions 8 --spec # and by the executable specification
 python -m fusevm.lab.chains damage --inputs 100000                   # damaged transactions and blocks
+python -m fusevm.lab.chains time PATH --sample 200                   # official cases, here and by the specification
 """
 
 from __future__ import annotations
@@ -28,10 +29,16 @@ def main(arguments: list[str] | None = None) -> int:
     build.add_argument("--spec", action="store_true", help="also by the executable specification")
     damage = commands.add_parser("damage", help="damaged encodings of transactions and blocks")
     damage.add_argument("--inputs", type=int, default=10_000)
+    timed = commands.add_parser("time", help="official blockchain tests, here and by the executable specification")
+    timed.add_argument("path")
+    timed.add_argument("--sample", type=int, default=200)
+    timed.add_argument("--tier", default="auto")
     for each in (build, damage):
         each.add_argument("--seed", type=int, default=0)
         each.add_argument("--fork", action="append", help="only these; all of them by default")
     given = parser.parse_args(arguments)
+    if given.command == "time":
+        return _time(given)
     forks = [fork_named(name) for name in given.fork] if given.fork else list(Fork)
     started = time.perf_counter()
     problems = _build(given, forks) if given.command == "build" else _damage(given, forks)
@@ -70,6 +77,18 @@ def _damage(given: argparse.Namespace, forks: list[Fork]) -> list[str]:
     for reason, count in reasons.most_common():
         print(f"{count:8} {reason}")
     return total.crashes
+
+
+def _time(given: argparse.Namespace) -> int:
+    from fusevm.lab.chains.timing import sample_of, time_both
+
+    found = time_both(sample_of(given.path, given.sample), given.tier)
+    print(f"{found.cases} cases, {found.blocks} blocks")
+    print(f"{found.ours:.2f} s on {given.tier}, {found.theirs:.2f} s by the specification")
+    print(f"ratio {found.theirs / found.ours:.1f}")
+    for case in found.disagreed:
+        print(f"DIFFERENT {case}")
+    return 1 if found.disagreed else 0
 
 
 if __name__ == "__main__":
