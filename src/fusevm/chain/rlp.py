@@ -31,7 +31,11 @@ def encode(item: Item) -> bytes:
         if len(item) == 1 and item[0] < 0x80:
             return item
         return _header(len(item), 0x80) + item
-    body = b"".join(map(encode, item))
+    return list_of(b"".join(map(encode, item)))
+
+
+def list_of(body: bytes) -> bytes:
+    """The list of items that are encoded already, one after the other."""
     return _header(len(body), 0xC0) + body
 
 
