@@ -193,6 +193,54 @@ def test_a_transaction_given_to_build_must_be_valid_and_otherwise_nothing_happen
     assert (chain.head.number, chain.state.root()) == (0, root)
 
 
+@pytest.mark.parametrize("fork", ["frontier", "berlin", "london", "osaka"])
+def test_a_key_signs_for_the_next_block_with_what_will_do(fork: str) -> None:
+    chain = chain_at(fork, difficulty=131_072 if fork in ("frontier", "berlin", "london") else 0)
+    for _ in range(2):
+        chain.submit(chain.sign(KEY, COUNTER))
+        chain.submit("0x" + chain.sign(KEY.hex(), "0x" + ANYONE.hex(), value="0x5").encoded.hex())
+        assert len(chain.build(coinbase="0x" + MINER.hex(), timestamp=hex(9 + 9 * chain.head.number)).transactions) == 2
+    assert chain.pending == []
+    assert chain.state.account(SENDER).nonce == 4
+    assert chain.state.account(ANYONE).balance == 10
+    created = chain.build([chain.sign(OTHER_KEY, data=assemble("PUSH1 0 PUSH1 0 RETURN"), max_fee=10**10)])
+    assert chain.receipts(created.hash)[0].created is not None
+
+
+def test_blocks_and_hashes_may_be_hex_text() -> None:
+    maker, chain = chain_at("osaka"), chain_at("osaka")
+    block = chain.import_block("0x" + maker.build([pay(0)]).encoded.hex())
+    assert chain.block("0x" + block.hash.hex()) == block
+    with chain.at(bytearray(block.hash).hex()) as state:
+        assert state.storage(COUNTER, 0) == 1
+
+
+@pytest.mark.parametrize(
+    ("do", "message"),
+    [
+        (lambda chain: chain.build(coinbase="0x12"), "coinbase: expected 20 bytes, got 1"),
+        (lambda chain: chain.build(timestamp=-1), "timestamp: -1 is not a number of 64 bits"),
+        (lambda chain: chain.build(gas_limit="x"), "gas_limit: 'x' is not a number; write an int or 0x hex text"),
+        (lambda chain: chain.build(beacon_root=b"1"), "beacon_root: expected 32 bytes, got 1"),
+        (lambda chain: chain.build(["0xq"]), "transaction: 'q' at position 0 is not a hex digit"),
+        (lambda chain: chain.submit(5), "transaction: expected bytes or hex text, got int"),
+        (lambda chain: chain.import_block("0xq"), "block: 'q' at position 0 is not a hex digit"),
+        (lambda chain: chain.block(7), "block 7: the chain goes from 0 to 0"),
+        (lambda chain: chain.block(-1), "block -1: the chain goes from 0 to 0"),
+        (lambda chain: chain.block(b"\1" * 32), f"block 0x{'01' * 32}: not known"),
+        (lambda chain: chain.set_head("0x12"), "block: expected 32 bytes, got 1"),
+        (lambda chain: chain.sign("0x12"), "key: expected 32 bytes, got 1"),
+        (lambda chain: chain.sign(KEY, "0x12"), "to: expected 20 bytes, got 1"),
+        (lambda chain: chain.sign(KEY, value=-1), "value: -1 is not a number of 256 bits"),
+        (lambda chain: chain.sign(bytes(32)), "key: 0 is not a secret key"),
+    ],
+)
+def test_a_wrong_argument_gets_one_line(do: Callable[[Chain], object], message: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        do(chain_at("osaka"))
+    assert str(caught.value) == message
+
+
 def test_the_gas_limit_doubles_with_the_first_block_of_london() -> None:
     document = {"config": {"londonBlock": 1}, "alloc": {}, "gasLimit": 8_000_000, "difficulty": 131_072}
     chain = Chain(genesis_from_json(document), tier="reference")

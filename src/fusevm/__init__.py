@@ -5,8 +5,9 @@
 b'echo'
 """
 
+from typing import TYPE_CHECKING, Any
+
 from fusevm.api import EVM, WrongThread
-from fusevm.blockchain import Chain
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
@@ -19,6 +20,9 @@ from fusevm.reference.hooks import Hooks, Step, StorageAccess
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
 from fusevm.version import __version__
+
+if TYPE_CHECKING:
+    from fusevm.blockchain import Chain
 
 __all__ = [
     "EVM",
@@ -47,3 +51,12 @@ __all__ = [
     "WrongThread",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`Chain` is imported when it is first asked for: whoever runs calls alone does not pay for blocks."""
+    if name == "Chain":
+        from fusevm.blockchain import Chain
+
+        return Chain
+    raise AttributeError(f"module 'fusevm' has no attribute {name!r}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from fusevm.chain.assembly import Assembly
-from fusevm.chain.difficulty import difficulty_after
+from fusevm.chain.authorization import CURVE_ORDER, address_of_key
+from fusevm.chain.building import following, sealed
 from fusevm.chain.diffs import Diff, diff_since
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.execution import environment_of, run_block
-from fusevm.chain.fees import ELASTICITY, base_fee_after, excess_blob_gas_after
+from fusevm.chain.fees import base_fee_after
 from fusevm.chain.genesis import Genesis, genesis_from_json
 from fusevm.chain.header import NO_OMMERS, ZERO_HASH, Header
 from fusevm.chain.outcome import Outcome
@@ -20,23 +21,30 @@ from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReas
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.rewards import check_ommers, reward_of
 from fusevm.chain.schedule import Schedule, Step
-from fusevm.chain.sealed import (
-    SealedBlock,
-    Withdrawal,
-    decode_block,
-    ommers_hash,
-    transactions_root,
-    withdrawals_root,
-)
-from fusevm.chain.signed import SignedTransaction, decode_transaction
+from fusevm.chain.sealed import SealedBlock, Withdrawal, decode_block, ommers_hash
+from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.state import State
+from fusevm.chain.transaction import Transaction
 from fusevm.chain.validation import check_block, check_header
 from fusevm.evm.forks import Fork
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import executor_for
-from fusevm.values import BadValue
+from fusevm.values import (
+    AddressLike,
+    BadValue,
+    BytesLike,
+    Number,
+    Word,
+    shown,
+    to_address,
+    to_bytes,
+    to_hash,
+    to_number,
+)
 
 SLOT_SECONDS = 12
+DEFAULT_GAS = 1_000_000
+Which: TypeAlias = int | bytes | str  # a number, or a hash as bytes or hex text
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +61,10 @@ class _Node:
 class Chain:
     """Blocks from a genesis on, and the state after any of them.
 
-    >>> from fusevm.chain.authorization import address_of_key
-    >>> from fusevm.chain.signed import sign
-    >>> from fusevm.chain.transaction import Transaction
     >>> key = bytes(31) + bytes([1])
-    >>> alloc = {"0x" + address_of_key(key).hex(): {"balance": "1000000000000000000"}}
-    >>> chain = Chain.from_json({"config": {"chainId": 1, "londonBlock": 0, "mergeNetsplitBlock": 0}, "alloc": alloc})
-    >>> tx = Transaction(b"", to=b"\\x02" * 20, value=5, nonce=0, gas_limit=21_000, max_fee=10**10)
-    >>> block = chain.build([sign(tx, key, chain_id=1)])
+    >>> alloc = {"7e5f4552091a69125d5dfcb7b8c2659029395bdf": {"balance": "1000000000000000000"}}  # the key's account
+    >>> chain = Chain.from_json({"config": {"londonBlock": 0, "mergeNetsplitBlock": 0}, "alloc": alloc})
+    >>> block = chain.build([chain.sign(key, "0x" + "02" * 20, value=5)])
     >>> block.number, block.header.gas_used, chain.state.account(b"\\x02" * 20).balance
     (1, 21000, 5)
     >>> twin = Chain(chain.genesis)
@@ -100,24 +104,24 @@ class Chain:
         """The state after the head: to be read. What is written to it, no block has."""
         return self._state
 
-    def block(self, which: int | bytes) -> SealedBlock:
+    def block(self, which: Which) -> SealedBlock:
         """A block of the canonical chain by number, or any known one by hash."""
         return self._node(which).block
 
     def knows(self, block_hash: bytes) -> bool:
         return block_hash in self._nodes
 
-    def receipts(self, which: int | bytes) -> tuple[BlockReceipt, ...]:
+    def receipts(self, which: Which) -> tuple[BlockReceipt, ...]:
         return self._node(which).receipts
 
-    def requests(self, which: int | bytes) -> tuple[bytes, ...] | None:
+    def requests(self, which: Which) -> tuple[bytes, ...] | None:
         """What the block asked of the consensus layer (EIP-7685); None before Prague, and for the genesis."""
         return self._node(which).requests
 
-    def total_difficulty(self, which: int | bytes) -> int:
+    def total_difficulty(self, which: Which) -> int:
         return self._node(which).total_difficulty
 
-    def step_of(self, which: int | bytes) -> Step:
+    def step_of(self, which: Which) -> Step:
         """The upgrade whose rules a block has."""
         node = self._node(which)
         return self._step(node.block.header, self._nodes.get(node.block.header.parent_hash, node))
@@ -126,13 +130,13 @@ class Chain:
         """The upgrade whose rules a block with this header has; its parent must be known."""
         return self._step(header, self._node(header.parent_hash))
 
-    def environment(self, which: int | bytes) -> Block:
+    def environment(self, which: Which) -> Block:
         """A block as calls see it, for `EVM(block=…)`."""
         block = self.block(which)
         return environment_of(block.header, self.schedule.chain_id, self._hashes(block.header.parent_hash))
 
     @contextmanager
-    def at(self, which: int | bytes) -> Iterator[State]:
+    def at(self, which: Which) -> Iterator[State]:
         """The state after a block, for as long as the `with` block lasts; what is done to it there is undone.
 
         It costs what has changed between that block and the head.
@@ -144,22 +148,60 @@ class Chain:
 
     # -- growing
 
-    def submit(self, transaction: SignedTransaction | bytes) -> bytes:
+    def sign(
+        self,
+        key: BytesLike,
+        to: AddressLike | None = None,
+        data: BytesLike = b"",
+        *,
+        value: Number = 0,
+        gas_limit: Number = DEFAULT_GAS,
+        nonce: Number | None = None,
+        max_fee: Number | None = None,
+        max_priority_fee: Number = 0,
+    ) -> SignedTransaction:
+        """A transaction for the next block; without `to` it creates.
+
+        The nonce is the next one after the head and what is pending, the fee twice the base fee: unless they are given.
+        Other types than 0 and 2, and other chains: `fusevm.chain.signed.sign`.
+        """
+        secret = to_hash(key, "key")
+        if not 0 < int.from_bytes(secret, "big") < CURVE_ORDER:
+            raise BadValue(f"key: {shown(int.from_bytes(secret, 'big'))} is not a secret key")
+        sender = address_of_key(secret)
+        waiting = sum(each.sender == sender for each in self.pending)
+        tip = to_number(max_priority_fee, "max_priority_fee")
+        cap = 2 * base_fee_after(self.head.header) + tip if max_fee is None else to_number(max_fee, "max_fee")
+        market = self.step_of(self.head.hash).fork >= Fork.LONDON
+        tx = Transaction(
+            sender,
+            None if to is None else to_address(to, "to"),
+            to_bytes(data, "data"),
+            to_number(value, "value"),
+            to_number(gas_limit, "gas_limit", bits=64),
+            self.state.account(sender).nonce + waiting if nonce is None else to_number(nonce, "nonce", bits=64),
+            gas_price=None if market else cap,
+            max_fee=cap if market else None,
+            max_priority_fee=tip if market else None,
+        )
+        return sign(tx, secret, self.schedule.chain_id if market else None)
+
+    def submit(self, transaction: SignedTransaction | BytesLike) -> bytes:
         """Keeps a transaction for the next block that is built; its hash."""
-        signed = decode_transaction(transaction) if isinstance(transaction, bytes) else transaction
+        signed = _signed(transaction)
         self.pending.append(signed)
         return signed.hash
 
     def build(
         self,
-        transactions: Iterable[SignedTransaction] | None = None,
+        transactions: Iterable[SignedTransaction | BytesLike] | None = None,
         *,
-        coinbase: bytes = bytes(20),
-        timestamp: int | None = None,
-        gas_limit: int | None = None,
-        extra_data: bytes = b"",
-        prev_randao: bytes = ZERO_HASH,
-        beacon_root: bytes = ZERO_HASH,
+        coinbase: AddressLike = bytes(20),
+        timestamp: Number | None = None,
+        gas_limit: Number | None = None,
+        extra_data: BytesLike = b"",
+        prev_randao: Word = ZERO_HASH,
+        beacon_root: Word = ZERO_HASH,
         withdrawals: Sequence[Withdrawal] = (),
         ommers: Sequence[Header] = (),
     ) -> SealedBlock:
@@ -168,17 +210,20 @@ class Chain:
         Of the pending ones those that cannot run yet stay, those whose nonce is used are dropped.
         """
         parent = self._head
+        next_slot = parent.block.header.timestamp + SLOT_SECONDS
         header = Header(
             parent_hash=parent.block.hash,
             ommers_hash=ommers_hash(ommers) if ommers else NO_OMMERS,
-            coinbase=coinbase,
+            coinbase=to_address(coinbase, "coinbase"),
             number=parent.block.number + 1,
-            timestamp=parent.block.header.timestamp + SLOT_SECONDS if timestamp is None else timestamp,
-            extra_data=extra_data,
-            prev_randao=prev_randao,
+            timestamp=to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
+            extra_data=to_bytes(extra_data, "extra_data"),
+            prev_randao=to_hash(prev_randao, "prev_randao"),
         )
         step = self._step(header, parent)
-        header = replace(header, **_following(parent.block.header, header, step, gas_limit, beacon_root))
+        limit = None if gas_limit is None else to_number(gas_limit, "gas_limit", bits=64)
+        root = to_hash(beacon_root, "beacon_root")
+        header = replace(header, **following(parent.block.header, header, step, limit, root))
         given = tuple(withdrawals) if step.fork >= Fork.SHANGHAI else None
         if withdrawals and given is None:
             raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
@@ -189,21 +234,21 @@ class Chain:
             assembly.begin(header.parent_hash, header.parent_beacon_root)
             left = self._fill(assembly, transactions)
             assembly.end(given, reward_of(step.fork), [(each.number, each.coinbase) for each in ommers])
-            block = _sealed(assembly, header, tuple(ommers), given)
+            block = sealed(assembly, header, tuple(ommers), given)
             check_block(block, parent.block.header, step, self.schedule)
             self._check_ommers(block, step)
             keep(self._add(block, parent, assembly, mark))
         self.pending = left
         return block
 
-    def import_block(self, block: SealedBlock | bytes) -> SealedBlock:
+    def import_block(self, block: SealedBlock | BytesLike) -> SealedBlock:
         """Adds a block whose parent is known. Raises InvalidBlock, with the chain as it was, if it breaks a rule.
 
         It becomes the head if its total difficulty is higher, or the same and its number higher. Proof of work is not
         checked.
         """
-        if isinstance(block, bytes):
-            block = decode_block(block)
+        if not isinstance(block, SealedBlock):
+            block = decode_block(to_bytes(block, "block"))
         if block.hash in self._nodes:
             return self._nodes[block.hash].block
         header = block.header
@@ -225,7 +270,7 @@ class Chain:
                 keep(node)
         return block
 
-    def set_head(self, which: int | bytes) -> None:
+    def set_head(self, which: Which) -> None:
         """Makes a known block the head, as a consensus layer tells its execution layer to."""
         target = self._node(which)
         with self._scratch() as keep:
@@ -237,15 +282,16 @@ class Chain:
     def _execute(self, message: Message, state: State, context: Context) -> Outcome:
         return self._executor(message, state, context, self._hooks)
 
-    def _node(self, which: int | bytes) -> _Node:
+    def _node(self, which: Which) -> _Node:
         if isinstance(which, int):
             place = which - self.genesis.block.number
             if not 0 <= place < len(self._canonical):
                 raise BadValue(f"block {which}: the chain goes from {self.genesis.block.number} to {self.head.number}")
             return self._nodes[self._canonical[place]]
-        if which not in self._nodes:
-            raise BadValue(f"block 0x{which.hex()}: not known")
-        return self._nodes[which]
+        found = to_hash(which, "block")
+        if found not in self._nodes:
+            raise BadValue(f"block 0x{found.hex()}: not known")
+        return self._nodes[found]
 
     def _step(self, header: Header, parent: _Node) -> Step:
         return self.schedule.at(header.number, header.timestamp, parent.total_difficulty)
@@ -276,11 +322,13 @@ class Chain:
         if step.fork < Fork.PARIS:
             check_ommers(block, find, check)
 
-    def _fill(self, assembly: Assembly, transactions: Iterable[SignedTransaction] | None) -> list[SignedTransaction]:
+    def _fill(
+        self, assembly: Assembly, transactions: Iterable[SignedTransaction | BytesLike] | None
+    ) -> list[SignedTransaction]:
         """Runs the transactions; what is left of the pending ones."""
         if transactions is not None:
             for each in transactions:
-                assembly.add(each)
+                assembly.add(_signed(each))
             return self.pending
         left = []
         for each in sorted(self.pending, key=lambda signed: signed.nonce):
@@ -345,39 +393,7 @@ class Chain:
         self._head = node
 
 
-def _following(parent: Header, header: Header, step: Step, gas_limit: int | None, beacon_root: bytes) -> dict[str, Any]:
-    """The header fields that follow from the parent's, for a block to be built."""
-    fields: dict[str, Any] = {"gas_limit": parent.gas_limit if gas_limit is None else gas_limit}
-    if step.fork >= Fork.LONDON:
-        fields["base_fee"] = base_fee_after(parent)
-        if parent.base_fee is None and gas_limit is None:
-            fields["gas_limit"] = parent.gas_limit * ELASTICITY
-    if step.blobs is not None:
-        fields["excess_blob_gas"] = excess_blob_gas_after(parent, step)
-        fields["blob_gas_used"] = 0
-        fields["parent_beacon_root"] = beacon_root
-    if step.fork < Fork.PARIS:
-        has_ommers = parent.ommers_hash != NO_OMMERS
-        times = header.timestamp, parent.timestamp
-        fields["difficulty"] = difficulty_after(step, header.number, *times, parent.difficulty, has_ommers)
-    return fields
-
-
-def _sealed(
-    assembly: Assembly, header: Header, ommers: tuple[Header, ...], withdrawals: tuple[Withdrawal, ...] | None
-) -> SealedBlock:
-    """The block that was made, with all that its header commits to."""
-    transactions = tuple(assembly.transactions)
-    fields: dict[str, Any] = {
-        "state_root": assembly.state.root(),
-        "transactions_root": transactions_root(transactions),
-        "receipts_root": assembly.receipts_root,
-        "bloom": assembly.bloom,
-        "gas_used": assembly.gas_used,
-        "requests_hash": assembly.requests_hash,
-    }
-    if withdrawals is not None:
-        fields["withdrawals_root"] = withdrawals_root(withdrawals)
-    if header.blob_gas_used is not None:
-        fields["blob_gas_used"] = assembly.blob_gas_used
-    return SealedBlock(replace(header, **fields), transactions, ommers, withdrawals)
+def _signed(transaction: SignedTransaction | BytesLike) -> SignedTransaction:
+    if isinstance(transaction, SignedTransaction):
+        return transaction
+    return decode_transaction(to_bytes(transaction, "transaction"))
