@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fusevm import EVM, Chain, Hooks, Step
+from fusevm import EVM, Chain, EngineLimit, Hooks, Step
 from fusevm.chain.authorization import address_of_key
 from fusevm.chain.genesis import genesis_at, genesis_from_json
 from fusevm.chain.header import Header
@@ -239,6 +239,23 @@ def test_a_wrong_argument_gets_one_line(do: Callable[[Chain], object], message: 
     with pytest.raises(BadValue) as caught:
         do(chain_at("osaka"))
     assert str(caught.value) == message
+
+
+def test_more_ether_than_a_word_holds_is_a_limit_of_the_engine_and_changes_nothing() -> None:
+    state = world()
+    state.accounts[ANYONE] = Account(balance=2**256 - 1)
+    chain = chain_at("shanghai", state)
+    with pytest.raises(EngineLimit, match="a balance of more than 256 bits"):
+        chain.build(withdrawals=[Withdrawal(0, 0, ANYONE, 1)])
+    assert chain.state.root() == chain.head.header.state_root
+
+
+def test_the_gas_limit_does_not_fall_below_5000() -> None:
+    chain = chain_at("osaka", gas_limit=5_003)
+    chain.build(gas_limit=5_000)
+    with pytest.raises(InvalidBlock) as caught:
+        chain.build(gas_limit=4_999)
+    assert caught.value.reason is B.INVALID_GASLIMIT
 
 
 def test_the_gas_limit_doubles_with_the_first_block_of_london() -> None:

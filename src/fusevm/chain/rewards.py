@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fusevm.chain.header import Header
+from fusevm.chain.outcome import check_room
 from fusevm.chain.reasons import BlockReason, InvalidBlock
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import State
@@ -34,6 +35,7 @@ def pay_rewards(
 
 def pay(state: State, rules: Rules, address: bytes, amount: int) -> None:
     """Ether from nowhere. Paying nothing touches the account, which clears an empty one (EIP-161)."""
+    check_room(state, address, amount)
     state.add_balance(address, amount)
     if rules.clears_empty_accounts and state.account(address).empty:
         state.delete(address)
