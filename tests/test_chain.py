@@ -26,6 +26,7 @@ from fusevm.chain.system import (
     DEPOSIT_PARTS,
     DEPOSIT_TOPIC,
     HISTORY,
+    SYSTEM_ADDRESS,
     WITHDRAWAL_REQUESTS,
     requests_hash,
 )
@@ -151,6 +152,27 @@ def test_deposits_and_requests_are_gathered_by_type() -> None:
     deposit = b"\1" * 48 + b"\2" * 32 + b"\3" * 8 + b"\4" * 96 + b"\5" * 8
     assert chain.requests(1) == (b"\0" + deposit, b"\2\xcc")
     assert chain.head.header.requests_hash == requests_hash(chain.requests(1) or ())
+
+
+def test_only_the_deposit_contracts_own_event_is_a_deposit() -> None:
+    state = world()
+    state.accounts[DEPOSIT_CONTRACT] = Account(nonce=1, code=COUNT)  # logs another topic
+    state.accounts[ANYONE] = Account(nonce=1, code=LOG_INPUT)  # logs the topic from another address
+    chain = chain_at("prague", state)
+    chain.build([pay(0, DEPOSIT_CONTRACT), pay(1, ANYONE, data=deposit_event())])
+    assert [len(receipt.logs) for receipt in chain.receipts(1)] == [1, 1]
+    assert chain.requests(1) == ()
+
+
+def test_system_calls_have_30_million_gas_whatever_the_blocks_limit() -> None:
+    state = world()
+    state.accounts[HISTORY].code = assemble("GAS PUSH1 0 SSTORE CALLER PUSH1 1 SSTORE ORIGIN PUSH1 2 SSTORE")
+    chain = chain_at("prague", state, gas_limit=5_000_000)
+    chain.build()
+    stored = [chain.state.storage(HISTORY, key) for key in range(3)]
+    assert stored == [30_000_000 - 2, *[int.from_bytes(SYSTEM_ADDRESS, "big")] * 2]
+    assert not chain.state.exists(SYSTEM_ADDRESS)
+    assert chain.head.header.gas_used == 0
 
 
 def test_receipts_tell_what_became_of_each_transaction() -> None:
