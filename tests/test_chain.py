@@ -175,6 +175,13 @@ def test_system_calls_have_30_million_gas_whatever_the_blocks_limit() -> None:
     assert chain.head.header.gas_used == 0
 
 
+def test_blobs_fill_a_block_and_the_next_one_has_excess() -> None:
+    chain = chain_at("cancun")
+    full = chain.build([blobs(0, 4), blobs(1, 2)])
+    assert (full.header.blob_gas_used, full.header.excess_blob_gas) == (6 << 17, 0)
+    assert chain.build().header.excess_blob_gas == 3 << 17
+
+
 def test_receipts_tell_what_became_of_each_transaction() -> None:
     chain = chain_at("osaka")
     chain.build([pay(0), pay(1, None, data=assemble("PUSH1 0 PUSH1 0 REVERT")), pay(2, ANYONE, value=1)])
@@ -464,13 +471,14 @@ def test_history_is_not_kept_in_the_journal() -> None:
 
 # -- what is refused --------------------------------------------------------------------------------------------------
 
-BlobTransaction = sign(
-    Transaction(
-        b"", ANYONE, nonce=0, gas_limit=21_000, max_fee=10**10, blob_hashes=(b"\1" + bytes(31),), max_blob_fee=1
-    ),
-    KEY,
-    1,
-)
+
+def blobs(nonce: int, count: int) -> SignedTransaction:
+    hashes = (b"\1" + bytes(31),) * count
+    fees: dict[str, Any] = {"gas_limit": 21_000, "max_fee": 10**10, "max_blob_fee": 1}
+    return sign(Transaction(b"", ANYONE, nonce=nonce, blob_hashes=hashes, **fees), KEY, 1)
+
+
+ONE_BLOB = blobs(0, 1)
 
 
 def header(**fields: Any) -> Callable[[SealedBlock], bytes]:
@@ -550,11 +558,12 @@ REFUSED: list[tuple[BlockReason | RejectReason, str, Callable[[SealedBlock], byt
     (B.INVALID_REQUESTS, "osaka", header(requests_hash=bytes(32))),
     (RejectReason.NONCE_MISMATCH_TOO_HIGH, "osaka", with_transactions(pay(1))),
     (RejectReason.GAS_ALLOWANCE_EXCEEDED, "prague", with_transactions(pay(0), pay(1, gas_limit=3 * 10**7))),
+    (RejectReason.TYPE_3_TX_MAX_BLOB_GAS_ALLOWANCE_EXCEEDED, "cancun", with_transactions(blobs(0, 4), blobs(1, 3))),
     (RejectReason.INVALID_CHAINID, "osaka", with_transactions(replace(pay(0), chain_id=9))),
-    (RejectReason.TYPE_3_TX_PRE_FORK, "shanghai", with_transactions(BlobTransaction)),
+    (RejectReason.TYPE_3_TX_PRE_FORK, "shanghai", with_transactions(ONE_BLOB)),
     (RejectReason.TYPE_NOT_SUPPORTED, "osaka", item(lambda parts: parts[1].append(b"\x09\xc0"))),
     (RejectReason.TYPE_3_TX_WITH_FULL_BLOBS, "osaka", item(
-        lambda parts: parts[1].append(b"\x03" + encode([decode(BlobTransaction.encoded[1:]), [], [], []])))),
+        lambda parts: parts[1].append(b"\x03" + encode([decode(ONE_BLOB.encoded[1:]), [], [], []])))),
 ]  # fmt: skip
 
 
