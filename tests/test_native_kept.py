@@ -336,7 +336,11 @@ def test_tables_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     evm = counter()
     assert evm._direct is None
     plain = machinery.NativeEngine(engine().native, engine().handlers)
-    assert not plain.kept._on
+    message = Message(CALLER, HERE, assemble(COUNTS), gas=100_000, code_address=HERE)
+    for _ in range(2):
+        evm.state.begin_transaction()
+        plain.execute(message, evm.state, Context(evm.fork, evm.block))
+        assert plain.kept.state is None
 
 
 def test_messages_of_one_transaction_know_what_slots_were_as_it_began() -> None:
