@@ -1,7 +1,7 @@
 """Lockstep with regions: the reference tier beside them, compared wherever a region is left, and where one fails.
 
-Both copies of a schedule have probes at every section, so that native code stops as soon as it comes back from a region.
-Nobody counted the instructions that were run there; but gas only ever falls, so the reference goes on until it stands at
+Both copies of a schedule have probes at every section, so that native code stops as soon as it leaves a region.
+Nobody counted the instructions that ran there; but gas only ever falls, so the reference goes on until it stands at
 the same place with the same gas. A region that fails leaves the frame as it was at a place from which all that follows
 can be repeated: the reference must have been there, with the same gas and the same stack.
 """
