@@ -36,6 +36,9 @@ conformance: $(READY)
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier native-tiered
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier auto
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --no-fuse
+	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier reference
+	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier native
+	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier auto
 	$(BIN)/fusevm bench --dir $(FUSEVM_FIXTURES)/bench --repeat 1
 
 # With handlers for common processors, so that nobody's first call waits for LLVM.

@@ -29,7 +29,7 @@ _RUN_MODULE = re.compile(r"\bpython3? -m (fusevm[\w.]*)(.*)")
 _RUN_FILE = re.compile(r"\b(bench/\w+\.py)(.*)")
 _COMMAND = re.compile(r"(?<!from )\bfusevm ([a-z].*)")
 _MAKE = re.compile(r"\bmake ([a-z]+)\b")
-_OPTION = re.compile(r"(?<![\w-])(?:--[a-z][\w-]*|-[a-z]\b)")
+_OPTION = re.compile(r"(?<![\w-])(?:--[a-z][\w-]*(?:\.[a-z][\w-]*)*|-[a-z]\b)")
 _TEST = re.compile(r"test_\w+")
 _ELSEWHERE = ("../", "http", "$", "build/", "__", "0x")  # not of the repository, or made by its commands
 

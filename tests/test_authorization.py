@@ -11,9 +11,10 @@ from fusevm.chain.authorization import CURVE_ORDER, MAGIC, address_of_key
 from fusevm.chain.environment import ZERO_ADDRESS, Block
 from fusevm.chain.outcome import Status
 from fusevm.chain.processing import Receipt
+from fusevm.chain.reasons import Rejected
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.state import DELEGATION_PREFIX, Account, State
-from fusevm.chain.transaction import Authorization, Rejected
+from fusevm.chain.transaction import Authorization
 from fusevm.evm.keccak import keccak256
 from test_transaction import FEES, FUNDS, SENDER, TARGET, send, world
 

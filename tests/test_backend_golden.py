@@ -6,10 +6,13 @@ from collections import Counter
 from textwrap import dedent
 
 from fusevm.codegen import backend
+from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.yul import compile_object
 from fusevm.codegen.yul_functions import unit_of
+from fusevm.evm.assembler import assemble
 from fusevm.evm.bytecode import decode
 from fusevm.ir.function_text import unit_text
+from fusevm.ir.recovery.unit import recover
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
@@ -303,3 +306,52 @@ def test_a_sum_equals_its_part_where_the_other_may_be_zero() -> None:
     assert "SSTORE 1, $" in text
     assert "SSTORE 2, 0\n" in text
     assert "SSTORE 3, 1\n" in text
+
+
+def test_the_label_of_a_call_is_pushed_before_operands_that_are_computed() -> None:
+    """Below them, where the function finds it: pushed after them it would have to be swapped with each."""
+    again = "if a { f(sub(a, 1), b, c) }"
+    source = f"""{{
+        f(calldataload(0), calldataload(32), calldataload(64))
+        sstore(7, 7)
+        function f(a, b, c) {{ {again} sstore(a, mul(b, c)) }}
+    }}"""
+    code = compile_object(parse_object(source, dialect_for()), dialect_for(), runs=200).code
+    names = [each.name for each in decode(code)]
+    main = names[: names.index("JUMPDEST")]
+    assert [name for name in main if name.startswith("SWAP")] == []
+    assert main.count("CALLDATALOAD") == 3
+
+
+CALLS_ITSELF = """{
+    f(calldataload(0), calldataload(1), calldataload(2), calldataload(3), calldataload(4))
+    sstore(7, 7)
+    function f(a, b, c, d, n) {
+        if n {
+            let x := sload(a)
+            let y := sload(b)
+            sstore(x, y)
+            sstore(y, d)
+            f(x, 2, 3, 4, sub(n, 1))
+        }
+        sstore(9, d)
+    }
+}"""
+
+
+def growth(low: bool) -> int:
+    """By how many words a call of itself raises the stack."""
+    dialect = dialect_for()
+    unit = unit_of(parse_object(CALLS_ITSELF, dialect).code, dialect)
+    backend.optimise(unit)
+    program = backend.stack_code(unit, 200, backend.Spills(), low=low)
+    backend.improve(program, 200)
+    assembly = assembly_of(program, unit, 200)
+    found = recover(assemble(assembly.items, assembly.fork).code).growth
+    assert found is not None
+    return found[1]
+
+
+def test_nothing_dead_lies_below_a_call_of_a_function_that_calls_itself() -> None:
+    assert growth(low=True) == 2  # the return address, and `d`, which is needed afterwards
+    assert growth(low=False) > 2

@@ -115,7 +115,6 @@ CHANGES = {
         "newest_tx_type": (2, 3),
         "selfdestruct_only_new": (False, True),
         "blob_max": (0, 6),
-        "blob_max_per_tx": (0, 6),
         "blob_base_fee_fraction": (0, 3_338_477),
     },
     Fork.PRAGUE: {  # EIP-7623, 7691, 7702
@@ -123,12 +122,11 @@ CHANGES = {
         "delegation": (False, True),
         "calldata_floor_token": (0, 10),
         "blob_max": (6, 9),
-        "blob_max_per_tx": (6, 9),
         "blob_base_fee_fraction": (3_338_477, 5_007_716),
     },
     Fork.OSAKA: {  # EIP-7594, 7823, 7825, 7883
         "tx_gas_cap": (NO_LIMIT, 16_777_216),
-        "blob_max_per_tx": (9, 6),
+        "blob_max_per_tx": (NO_LIMIT, 6),
         "modexp_least": (200, 500),
         "modexp_word": (1, 2),
         "modexp_short": (0, 32),

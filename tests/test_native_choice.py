@@ -14,7 +14,7 @@ from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.native.host import choice, failures
-from fusevm.native.host.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, Choice
+from fusevm.native.host.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, TRIED, Choice
 from fusevm.native.host.engine import engine
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.reference import brief
@@ -88,8 +88,13 @@ def test_a_native_run_now_and_then_finds_out_that_native_code_has_become_quicker
 
 def test_native_code_is_kept_where_it_is_quicker(clocks: type[Clock]) -> None:
     clock = clocks(native=10e-6, reference=25e-6)
-    clock.call(2 * TIMED)
+    clock.call(TIMED + TRIED)
     assert clock.call(PAUSE) == ["native"] * PAUSE
+
+
+def test_a_call_that_native_code_does_in_no_time_is_not_tried_on_the_reference_tier(clocks: type[Clock]) -> None:
+    clock = clocks(native=choice.QUICK / 2, reference=choice.QUICK / 4)
+    assert clock.call(1_000) == ["native"] * 1_000
 
 
 def test_a_single_disturbed_run_decides_nothing(clocks: type[Clock]) -> None:
@@ -114,7 +119,7 @@ def test_each_selector_has_a_choice_of_its_own(clocks: type[Clock]) -> None:
     clock.call(TIMED + 2, data=b"fail")
     clock.native, clock.reference = 10e-6, 29e-6
     assert clock.call(TIMED, data=b"pass") == ["native"] * TIMED
-    clock.call(TIMED, data=b"pass")
+    clock.call(TRIED, data=b"pass")
     assert clock.call(3, data=b"pass with more") == ["native"] * 3
     assert clock.call(3, data=b"fail") == ["reference"] * 3
 
@@ -330,7 +335,7 @@ def test_an_error_of_a_provider_of_block_hashes_reaches_the_caller_and_leaves_th
     evm = EVM(block=Block(number=9, hashes=hashes))
     evm.set_code(HERE, assemble("PUSH1 1 PUSH1 1 SSTORE PUSH1 8 BLOCKHASH"))
     before = evm.state_root
-    for _ in range(2 * TIMED + 2):
+    for _ in range(TIMED + TRIED + 2):
         with pytest.raises(LookupError, match="no block 8"):
             evm.call(HERE)
         assert evm.state_root == before

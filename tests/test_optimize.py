@@ -12,19 +12,17 @@ from fusevm.codegen import bytecode
 from fusevm.codegen.bytecode import optimize
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import decode
-from fusevm.lab.contracts import contracts, run_contract, wrong_answers
 from fusevm.lab.optimize import campaign, mutated_case, random_case
+from fusevm.lab.optimize_corpus import Measured, measured_corpus
 from fusevm.lab.optimize_transactions import transaction_problem
 from fusevm.lab.peers.bench import bench_files
 
-KINDS = ("via_ir_opt", "legacy_opt")
-# What is left as it is, and why: SoladySort and Orders (via IR) have functions that call themselves and would raise the
-# stack more, Orders (legacy) keeps functions in variables, and the runtime of Gov is filled in from memory after it was
-# copied.
+# What is left as it is, and why: SoladySort (via IR) has functions that call themselves and would raise the stack more,
+# as legacy code a loop whose turns would cost more; Orders (legacy) keeps functions in variables, and the runtime of
+# Gov is filled in from memory after it was copied.
 KEPT = {
     ("Gov", "via_ir_opt"),
     ("Orders", "legacy_opt"),
-    ("Orders", "via_ir_opt"),
     ("SoladySort", "legacy_opt"),
     ("SoladySort", "via_ir_opt"),
 }
@@ -43,48 +41,22 @@ def run(code: bytes, data: bytes = b"", value: int = 0) -> tuple[str, bytes, int
 
 
 @pytest.fixture(scope="module")
-def measured(fixtures_dir: Path) -> dict[tuple[str, str], tuple[float, float, list[str]]]:
-    """Of each contract of the corpus, as solc compiled it: bytes and reducible gas against the input, what is wrong."""
-    found: dict[tuple[str, str], tuple[float, float, list[str]]] = {}
-    for folder in ("corpus", "corpus_new"):
-        for name, facts in contracts(fixtures_dir / folder):
-            for kind in KINDS:
-                code = bytes.fromhex(facts["solc"][kind]["creation"][2:])
-                made = optimize(code).code
-                old, new = run_contract(code, facts), run_contract(made, facts)
-                wrong = wrong_answers(new, facts)
-                for call, before, after in zip(facts["calls"], old.answers, new.answers, strict=True):
-                    if (before.ok, before.output, before.logs) != (after.ok, after.output, after.logs):
-                        wrong.append(f"{call['sig']}: another answer")
-                    if after.gas > before.gas:
-                        wrong.append(f"{call['sig']}: {after.gas - before.gas} more gas")
-                if old.storage != new.storage:
-                    wrong.append("another storage")
-                if new.deploy_gas > old.deploy_gas:
-                    wrong.append("a dearer deployment")
-                sizes = len(new.runtime) / len(old.runtime), new.reducible / old.reducible
-                found[name, kind] = *sizes, wrong
-    return found
+def measured(fixtures_dir: Path) -> list[Measured]:
+    return list(measured_corpus(fixtures_dir))
 
 
-def test_contracts_of_solc_answer_as_before_for_no_more_gas(
-    measured: dict[tuple[str, str], tuple[float, float, list[str]]],
-) -> None:
-    assert {name: wrong for name, (_, _, wrong) in measured.items() if wrong} == {}
+def test_contracts_of_solc_answer_as_before_for_no_more_gas(measured: list[Measured]) -> None:
+    assert {(row.name, row.kind): row.wrong for row in measured if row.wrong} == {}
 
 
-def test_contracts_of_solc_get_smaller_and_cheaper(
-    measured: dict[tuple[str, str], tuple[float, float, list[str]]],
-) -> None:
-    assert mean(size for size, _, _ in measured.values()) <= 0.90
-    assert mean(gas for _, gas, _ in measured.values()) <= 0.88
-    assert all(size <= 1 and gas <= 1 for size, gas, _ in measured.values())
+def test_contracts_of_solc_get_smaller_and_cheaper(measured: list[Measured]) -> None:
+    assert mean(row.size for row in measured) <= 0.90
+    assert mean(row.reducible for row in measured) <= 0.88
+    assert all(row.size <= 1 and row.reducible <= 1 for row in measured)
 
 
-def test_the_contracts_that_are_left_as_they_are_are_known(
-    measured: dict[tuple[str, str], tuple[float, float, list[str]]],
-) -> None:
-    assert {name for name, (size, _, _) in measured.items() if size == 1} == KEPT
+def test_the_contracts_that_are_left_as_they_are_are_known(measured: list[Measured]) -> None:
+    assert {(row.name, row.kind) for row in measured if row.size == 1} == KEPT
 
 
 SMALL_BENCHES = (
@@ -379,3 +351,45 @@ def test_a_shifted_word_that_is_there_anyway_is_what_is_compared() -> None:
     for selector in (0, 0x10000001, 0x89ABCDEE, 0x89ABCDEF, 0x90000001, 0x90000002, 0xFFFFFFFF):
         data = selector.to_bytes(4, "big") + b"\xff" * 28
         assert run(made.code, data)[:2] == run(code, data)[:2]
+
+
+# -- gas of every path ------------------------------------------------------------------------------------------------
+
+ADDRESS_MASK = (1 << 160) - 1
+
+
+def test_a_word_that_was_pushed_at_once_still_is_where_gas_counts() -> None:
+    code = assemble(f"PUSH20 {ADDRESS_MASK} PUSH1 0 CALLDATALOAD AND PUSH1 0 SSTORE PUSH1 1 POP STOP")
+    made = optimize(code, runs=200)
+    assert ADDRESS_MASK.to_bytes(20, "big") in made.code
+    assert len(made.code) < len(code)
+
+
+def test_a_branch_falls_into_an_end_of_its_own_rather_than_turning() -> None:
+    """Two equal ends are not shared where that would cost the branch an ISZERO on every run."""
+    check = "PUSH1 {0} CALLDATALOAD PUSH1 3 AND PUSH1 @ok{0} JUMPI STOP ok{0}: JUMPDEST "
+    code = assemble(check.format(0) + check.format(32) + "PUSH1 7 PUSH1 8 ADD PUSH1 0 SSTORE STOP")
+    made = optimize(code, runs=200)
+    assert made.report.changed
+    for data in (b"", (1).to_bytes(32, "big"), (1).to_bytes(32, "big") * 2):
+        assert run(made.code, data)[2] <= run(code, data)[2]
+
+
+def test_random_programs_cost_no_more_on_any_input_that_is_tried() -> None:
+    cases = [random_case(7, number) for number in range(150)]
+    for case in cases:
+        case.runs = 200
+    tally = campaign(iter(cases))
+    assert tally.runs > 150
+    assert tally.dearer == []
+
+
+def test_a_tight_loop_whose_turns_would_cost_more_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = assemble(
+        "PUSH1 0 CALLDATALOAD PUSH1 1 PUSH1 2 ADD POP loop: JUMPDEST PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI "
+        + RETURN_TOP
+    )
+    assert optimize(code).report.changed
+    monkeypatch.setattr("fusevm.codegen.tight_loops._BRANCH_GAS", 20)
+    made = optimize(code)
+    assert (made.code, made.report.left_alone) == (code, ["a turn of a loop would cost 6 gas more"])

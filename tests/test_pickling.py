@@ -17,11 +17,13 @@ from fusevm import (
     Authorization,
     BadValue,
     Block,
+    BlockReason,
     EngineLimit,
     ExecutionFailed,
     Failure,
     HaltReason,
     Hooks,
+    InvalidBlock,
     Log,
     Rejected,
     RejectReason,
@@ -195,6 +197,8 @@ _HALTED = Result(Status.HALT, b"", 5, 0, [], None, Failure(HaltReason.OUT_OF_GAS
 ERRORS = [
     Rejected(RejectReason.NONCE_IS_MAX),
     Rejected(RejectReason.NONCE_MISMATCH_TOO_LOW, "1, the account's is 2"),
+    InvalidBlock(BlockReason.INVALID_STATE_ROOT, "0x11, not 0x22"),
+    InvalidBlock(RejectReason.NONCE_IS_MAX),
     ExecutionFailed(_HALTED),
     UnknownFork("moon"),
     UnknownTier("warp"),
@@ -224,7 +228,8 @@ def test_every_public_error_is_among_them() -> None:
 
 def test_messages_are_what_they_were() -> None:
     assert str(ERRORS[1]) == "transaction rejected: nonce too low (1, the account's is 2)"
-    assert str(ERRORS[2]) == "halted: out of gas at pc 7 (3 needed)"
+    assert str(ERRORS[2]) == "block refused: wrong state root (0x11, not 0x22)"
+    assert str(ERRORS[4]) == "halted: out of gas at pc 7 (3 needed)"
     assert str(sent(sent(UnknownFork("moon")))).count("unknown fork") == 1
 
 

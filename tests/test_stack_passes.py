@@ -198,3 +198,27 @@ def test_ways_through_empty_blocks_are_shortened_and_a_circle_is_left() -> None:
     block(circle, [], Way.JUMP, (1,))
     thread_jumps(circle)
     assert not run_program(circle).end
+
+
+# -- placement --------------------------------------------------------------------------------------------------------
+
+
+def test_a_branch_is_not_turned_by_an_iszero_where_the_frame_fails_next() -> None:
+    """JUMPI costs the same both ways: falling into the failure saves the ISZERO of every run that does not fail."""
+    program = StackProgram()
+    block(program, [Code("CALLDATASIZE")], Way.BRANCH, (1, 2))
+    block(program, [Code(PUSH, 1), Code(PUSH), Code("SSTORE"), Code("STOP")])
+    block(program, [Code(PUSH), Code(PUSH), Code("REVERT")])
+    place(program)
+    assert program.order == [0, 2, 1]
+    assert Code("ISZERO") not in program.blocks[0].code
+
+
+def test_a_branch_that_turns_for_nothing_falls_into_what_runs_most() -> None:
+    program = StackProgram()
+    block(program, [Code("CALLER"), Code("ORIGIN"), Code("EQ")], Way.BRANCH, (1, 2))
+    block(program, [Code(PUSH, 1), Code(PUSH), Code("SSTORE"), Code("STOP")])
+    block(program, [Code(PUSH), Code(PUSH), Code("REVERT")])
+    place(program)
+    assert program.order == [0, 1, 2]
+    assert program.blocks[0].code[-1] == Code("SUB")

@@ -162,6 +162,17 @@ def test_a_transaction_that_must_be_rejected_fails_if_it_is_accepted(document: d
     assert verdicts(document) == [(False, message)]
 
 
+def test_a_transaction_rejected_for_another_reason_fails(document: dict[str, Any]) -> None:
+    document["own"]["transaction"]["nonce"] = "0x09"
+    document["own"]["post"] = {"Osaka": [rejected(ZERO)]}
+    ((passed, reason),) = verdicts(document)
+    assert not passed
+    assert reason.startswith(
+        "rejected for TransactionException.NONCE_MISMATCH_TOO_HIGH, "
+        "expected TransactionException.INSUFFICIENT_ACCOUNT_FUNDS: "
+    )
+
+
 def test_a_valid_transaction_that_is_rejected_fails(document: dict[str, Any]) -> None:
     document["own"]["transaction"]["nonce"] = "0x9"
     reason = "rejected, but it is valid: transaction rejected: nonce too high (9, the account's is 0)"
@@ -253,6 +264,16 @@ def test_several_paths_and_processes_add_up(fusevm: Command, document: dict[str,
 def test_a_fork_can_be_picked(fusevm: Command, document: dict[str, Any], tmp_path: Path) -> None:
     ran = fusevm("statetest", written(tmp_path, document), "--fork", "berlin", "-j", "1")
     assert ran.out.splitlines()[-1] == "1 passed, 0 failed"
+
+
+def test_a_trace_has_a_line_per_step_and_each_cases_state_root(
+    fusevm: Command, document: dict[str, Any], tmp_path: Path
+) -> None:
+    ran = fusevm("statetest", written(tmp_path, document), "--fork", "berlin", "--trace")
+    lines = [json.loads(line) for line in ran.err.splitlines()]
+    assert [line["opName"] for line in lines[:-1]][:4] == ["PUSH1", "CALLDATALOAD", "PUSH1", "SSTORE"]
+    assert lines[-1] == {"stateRoot": document["own"]["post"]["Berlin"][0]["hash"]}
+    assert ran.out == "1 passed, 0 failed\n"
 
 
 def test_a_failure_is_listed_and_exits_1(fusevm: Command, document: dict[str, Any], tmp_path: Path) -> None:

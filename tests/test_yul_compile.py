@@ -154,6 +154,12 @@ def test_exact_does_not_fold_what_the_text_says() -> None:
     assert len(exact) > len(free)
 
 
+def test_exact_takes_a_switch_with_nothing_but_a_default() -> None:
+    """Folding makes a jump of it; without folding it gets as far as the stack code."""
+    tree = parse_object("{ switch calldataload(0) default { sstore(0, 1) } sstore(1, 2) }")
+    assert listing(compile_object(tree, exact=True), LATEST).count("SSTORE") == 2
+
+
 def test_exact_and_no_optimize_exclude_each_other() -> None:
     result = yul("compile", "-", "--exact", "--no-optimize")
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from functools import cache
@@ -63,7 +64,11 @@ console.log(JSON.stringify(inputs.map(input => JSON.parse(solc.compile(input))))
 
 @pytest.fixture(scope="session")
 def solc(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with solc's npm package."""
+    """A folder with solc's npm package: the one that FUSEVM_SOLC names, or a new one."""
+    given = os.environ.get("FUSEVM_SOLC")
+    if given is not None:
+        assert (Path(given) / "node_modules" / "solc").is_dir(), f"FUSEVM_SOLC is {given}, which has no package solc"
+        return Path(given)
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         pytest.skip("npm and node are needed to ask solc itself")

@@ -18,6 +18,8 @@ from fusevm.codegen.snapshots import copied, shape
 from fusevm.codegen.validation import Validation
 from fusevm.codegen.yul import CompiledObject, compile_object
 from fusevm.codegen.yul_functions import unit_of
+from fusevm.evm.assembler import Assembly
+from fusevm.evm.forks import LATEST
 from fusevm.ir import sharing, sinking, threading
 from fusevm.ir.fold import forward, stores
 from fusevm.ir.fold.functions import FunctionFolder
@@ -225,6 +227,25 @@ def test_names_of_data_immutables_gas_and_calls_do_not_look_like_errors() -> Non
     }""".replace('datasize("A")', "codesize()")
     _, validation = validated(source)
     assert validation.dropped == []
+
+
+@pytest.mark.parametrize(
+    "copies", ["codecopy(0, 0, codesize())", "extcodecopy(address(), 0, 0, 64)", "mstore(0, extcodehash(address()))"]
+)
+def test_code_that_looks_at_itself_does_not_look_like_an_error(copies: str) -> None:
+    _, validation = validated(f"{{ sstore(0, mul(calldataload(0), 2)) {copies} return(0, 64) }}")
+    assert validation.dropped == []
+    assert validation.tried > 0
+
+
+def test_what_does_not_fit_on_the_stack_counts_in_the_end_only() -> None:
+    """Deep recursions fit by one layout and not by another: no fault of the pass being checked."""
+    stops, overflows = Assembly(LATEST), Assembly(LATEST)
+    stops.raw(bytes.fromhex("00"), 0)
+    overflows.raw(bytes.fromhex("5b5f5f56"), 0)  # back to the start, with one more on the stack
+    inputs = list(trials.trials_for([], [], 4, None))
+    assert trials.difference(stops, overflows, [], iter(inputs), final=False) is None
+    assert trials.difference(stops, overflows, [], iter(inputs)) == inputs[0]
 
 
 # -- proofs -----------------------------------------------------------------------------------------------------------

@@ -5,12 +5,15 @@
 b'echo'
 """
 
+from typing import TYPE_CHECKING, Any
+
 from fusevm.api import EVM, WrongThread
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
+from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.result import ExecutionFailed, Result
 from fusevm.chain.state import Log
-from fusevm.chain.transaction import Authorization, Rejected, RejectReason
+from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import Fork, UnknownFork
 from fusevm.evm.halts import HaltReason
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
@@ -18,17 +21,23 @@ from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
 from fusevm.version import __version__
 
+if TYPE_CHECKING:
+    from fusevm.blockchain import Chain
+
 __all__ = [
     "EVM",
     "Authorization",
     "BadValue",
     "Block",
+    "BlockReason",
+    "Chain",
     "EngineLimit",
     "ExecutionFailed",
     "Failure",
     "Fork",
     "HaltReason",
     "Hooks",
+    "InvalidBlock",
     "Log",
     "RejectReason",
     "Rejected",
@@ -42,3 +51,12 @@ __all__ = [
     "WrongThread",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`Chain` is imported when it is first asked for: whoever runs calls alone does not pay for blocks."""
+    if name == "Chain":
+        from fusevm.blockchain import Chain
+
+        return Chain
+    raise AttributeError(f"module 'fusevm' has no attribute {name!r}")

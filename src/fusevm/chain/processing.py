@@ -10,7 +10,7 @@ from fusevm.chain.authorization import apply_authorizations
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status, check_room
 from fusevm.chain.state import Log, State, delegate_in
-from fusevm.chain.transaction import Transaction, floor_gas, intrinsic_gas_of, validate
+from fusevm.chain.transaction import Room, Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.precompiles import precompiles_of
@@ -24,9 +24,14 @@ class Receipt:
     logs: Sequence[Log]
 
 
-def process(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
-    """Runs a transaction to its end. Raises Rejected, with the state as it was, if it may not run."""
-    validate(tx, state, block, rules_of(fork))
+def process(
+    tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor, room: Room | None = None
+) -> Receipt:
+    """Runs a transaction to its end. Raises Rejected, with the state as it was, if it may not run.
+
+    `room` is what earlier transactions have left of the block; without it, all of it.
+    """
+    validate(tx, state, block, rules_of(fork), room)
     state.begin_transaction()
     try:
         return _process(tx, state, block, fork, execute)

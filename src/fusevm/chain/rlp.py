@@ -1,4 +1,4 @@
-"""Recursive length prefix: how Ethereum serialises what it hashes."""
+"""Recursive length prefix: how Ethereum serialises what it hashes. Decoding accepts the one canonical form alone."""
 
 from __future__ import annotations
 
@@ -7,13 +7,35 @@ from typing import TypeAlias
 
 Item: TypeAlias = "bytes | Sequence[Item]"
 
+MOST_NESTED = 16  # lists within lists; a block of set-code transactions needs five
+
+
+class MalformedRLP(ValueError):
+    """Bytes that are not the canonical encoding of anything; the message says what and where."""
+
+
+class Truncated(MalformedRLP):
+    """An item that says it is longer than what is left of the input."""
+
+
+class NotMinimal(MalformedRLP):
+    """A length or a single byte that has a shorter encoding."""
+
+
+class Trailing(MalformedRLP):
+    """Bytes after the end of the item."""
+
 
 def encode(item: Item) -> bytes:
     if isinstance(item, bytes):
         if len(item) == 1 and item[0] < 0x80:
             return item
         return _header(len(item), 0x80) + item
-    body = b"".join(map(encode, item))
+    return list_of(b"".join(map(encode, item)))
+
+
+def list_of(body: bytes) -> bytes:
+    """The list of items that are encoded already, one after the other."""
     return _header(len(body), 0xC0) + body
 
 
@@ -27,3 +49,50 @@ def _header(length: int, base: int) -> bytes:
 def natural(value: int) -> bytes:
     """The shortest big-endian bytes of a number: none for zero."""
     return value.to_bytes((value.bit_length() + 7) // 8, "big")
+
+
+def decode(data: bytes) -> Item:
+    """The item that the bytes encode, lists as Python lists; all bytes must belong to it."""
+    item, end = _decode_at(data, 0, len(data), 0)
+    if end != len(data):
+        raise Trailing(f"rlp: {len(data) - end} bytes after the item, which ends at byte {end}")
+    return item
+
+
+def _decode_at(data: bytes, at: int, limit: int, depth: int) -> tuple[Item, int]:
+    """The item at a place, and where it ends; nothing of it is past the limit."""
+    start, end, is_list = _extent(data, at, limit)
+    if not is_list:
+        return data[start:end], end
+    if depth == MOST_NESTED:
+        raise MalformedRLP(f"rlp: lists nested more than {MOST_NESTED} deep at byte {at}")
+    items: list[Item] = []
+    while start < end:
+        item, start = _decode_at(data, start, end, depth + 1)
+        items.append(item)
+    return items, end
+
+
+def _extent(data: bytes, at: int, limit: int) -> tuple[int, int, bool]:
+    """Where the content of the item at a place begins and ends, and whether it is a list."""
+    if at >= limit:
+        raise Truncated(f"rlp: no item at byte {at}, the input ends")
+    first = data[at]
+    if first < 0x80:
+        return at, at + 1, False
+    is_list = first >= 0xC0
+    length, start = first - (0xC0 if is_list else 0x80), at + 1
+    if length > 55:
+        size_end = start + length - 55
+        if size_end > limit:
+            raise Truncated(f"rlp: the length at byte {at} is cut off")
+        length = int.from_bytes(data[start:size_end], "big")
+        if length < 56 or data[start] == 0:
+            raise NotMinimal(f"rlp: the length at byte {at} has a shorter encoding")
+        start = size_end
+    end = start + length
+    if end > limit:
+        raise Truncated(f"rlp: {length} bytes announced at byte {at}, {limit - start} are there")
+    if not is_list and length == 1 and data[start] < 0x80:
+        raise NotMinimal(f"rlp: the byte at {start} is its own encoding")
+    return start, end, is_list

@@ -172,6 +172,14 @@ class State:
         self.revert(mark)
         del self._open[keep:]
 
+    def keep_since(self, *, keep: int) -> None:
+        """Closes the marks after the first `keep` open ones, and keeps all that was done since them."""
+        self.settle()
+        del self._open[keep:]
+        if not self._open:
+            self._forgotten += len(self.journal)
+            self.journal = []
+
     @property
     def open_marks(self) -> int:
         return len(self._open)
@@ -207,6 +215,11 @@ class State:
                 "this mark is gone: a call or transaction began after it; use EVM.snapshot(), or State.open_mark()"
             )
         self.undo_to_length(length)
+
+    def entries_since(self, mark: int) -> list[tuple[Any, ...]]:
+        """What would be undone to be back at the mark, the oldest first."""
+        self.settle()
+        return self.journal[mark - self._forgotten :]
 
     def undo_to_length(self, length: int) -> None:
         """Undoes the journal's last entries until so many are left."""
@@ -380,8 +393,8 @@ class State:
         if old == value:
             return
         self.remake()
-        self.journal.append((_put, slots, key, old))
-        _put(slots, key, value)
+        self.journal.append((put_slot, slots, key, old))
+        put_slot(slots, key, value)
 
     def write_slot(self, address: bytes, key: int, value: int, *, keep_original: bool) -> None:
         """Storage that a tier has changed already, which is no news to it."""
@@ -391,8 +404,8 @@ class State:
             self.leftovers = True
             self.original.setdefault((address, key), old)
         if old != value:
-            self.journal.append((_put, slots, key, old))
-            _put(slots, key, value)
+            self.journal.append((put_slot, slots, key, old))
+            put_slot(slots, key, value)
 
     def transient_storage(self, address: bytes, key: int) -> int:
         return self.transient.get((address, key), 0)
@@ -400,8 +413,8 @@ class State:
     def set_transient(self, address: bytes, key: int, value: int) -> None:
         self.leftovers = True
         place = (address, key)
-        self.journal.append((_put, self.transient, place, self.transient.get(place, 0)))
-        _put(self.transient, place, value)
+        self.journal.append((put_slot, self.transient, place, self.transient.get(place, 0)))
+        put_slot(self.transient, place, value)
 
     # -- what a transaction keeps
 
@@ -493,7 +506,7 @@ def _truncate(items: list[Any], length: int) -> None:
     del items[length:]
 
 
-def _put(mapping: dict[Any, int], key: Any, value: int) -> None:
+def put_slot(mapping: dict[Any, int], key: Any, value: int) -> None:
     """Zero is the same as absent."""
     if value:
         mapping[key] = value

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from fusevm.chain.environment import Block
+from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.state import State
 from fusevm.evm import gas
 from fusevm.evm.forks import Rules
@@ -16,44 +16,6 @@ from fusevm.evm.limits import MAX_NONCE
 from fusevm.values import AccessList, fields_of, to_address, to_instance, to_list, to_number, to_word
 
 MAX_WORD = (1 << 256) - 1
-
-
-class RejectReason(Enum):
-    """The names are those of Ethereum's own tests."""
-
-    TYPE_NOT_SUPPORTED = "this transaction type comes with a later fork"
-    NONCE_MISMATCH_TOO_LOW = "nonce too low"
-    NONCE_MISMATCH_TOO_HIGH = "nonce too high"
-    NONCE_IS_MAX = "nonce at its maximum"
-    SENDER_NOT_EOA = "the sender has code"
-    INSUFFICIENT_ACCOUNT_FUNDS = "the sender cannot pay"
-    INTRINSIC_GAS_TOO_LOW = "gas limit below the intrinsic cost"
-    INTRINSIC_GAS_BELOW_FLOOR_GAS_COST = "gas limit below the calldata floor"
-    GAS_ALLOWANCE_EXCEEDED = "gas limit over the block's"
-    GAS_LIMIT_EXCEEDS_MAXIMUM = "gas limit over the cap of a transaction"
-    GASLIMIT_PRICE_PRODUCT_OVERFLOW = "gas limit times price overflows"
-    INITCODE_SIZE_EXCEEDED = "init code too large"
-    INSUFFICIENT_MAX_FEE_PER_GAS = "fee below the base fee"
-    PRIORITY_GREATER_THAN_MAX_FEE_PER_GAS = "priority fee over the maximum fee"
-    INSUFFICIENT_MAX_FEE_PER_BLOB_GAS = "blob fee below the blob base fee"
-    TYPE_3_TX_ZERO_BLOBS = "a blob transaction without blobs"
-    TYPE_3_TX_BLOB_COUNT_EXCEEDED = "too many blobs"
-    TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH = "a blob hash of unknown version"
-    TYPE_3_TX_CONTRACT_CREATION = "a blob transaction cannot create"
-    TYPE_4_EMPTY_AUTHORIZATION_LIST = "no authorizations"
-    TYPE_4_TX_CONTRACT_CREATION = "a set-code transaction cannot create"
-
-
-class Rejected(Exception):
-    """The transaction is invalid; nothing has happened."""
-
-    def __init__(self, reason: RejectReason, detail: str = "") -> None:
-        super().__init__(reason, detail)  # what it is made from: pickle makes it again from `args`
-        self.reason = reason
-        self.detail = detail
-
-    def __str__(self) -> str:
-        return f"transaction rejected: {self.reason.value}" + (f" ({self.detail})" if self.detail else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,50 +135,56 @@ def intrinsic_gas_of(tx: Transaction, rules: Rules) -> int:
     return intrinsic_gas(rules, tx.data, tx.creates, tx.access_list or (), len(tx.authorizations or ()))
 
 
-def validate(tx: Transaction, state: State, block: Block, rules: Rules) -> None:
-    """Raises Rejected, naming the first thing that is wrong."""
+class Room(NamedTuple):
+    """What is left of a block for a transaction."""
+
+    gas: int
+    blobs: int
+
+
+def validate(tx: Transaction, state: State, block: Block, rules: Rules, room: Room | None = None) -> None:
+    """Raises Rejected, naming the first thing that is wrong, in the order of the executable specification.
+
+    Without `room` the transaction has the block to itself.
+    """
     if tx.type > rules.newest_tx_type:
-        raise Rejected(RejectReason.TYPE_NOT_SUPPORTED, f"type {tx.type} at {rules.fork.label}")
-    _validate_by_type(tx, block, rules)
-    _validate_gas(tx, block, rules)
+        raise Rejected(_PRE_FORK[tx.type], f"at {rules.fork.label}")
+    most_blobs = rules.blob_max if block.blob_max is None else block.blob_max
+    _validate_gas(tx, state.account(tx.sender).nonce, rules)
+    _validate_room(tx, Room(block.gas_limit, most_blobs) if room is None else room)
     _validate_fees(tx, block, rules)
+    _validate_by_type(tx, block, rules)
     _validate_sender(tx, state, rules)
 
 
-def _validate_by_type(tx: Transaction, block: Block, rules: Rules) -> None:
-    if tx.type == 3:
-        hashes = tx.blob_hashes or ()
-        if tx.creates:
-            raise Rejected(RejectReason.TYPE_3_TX_CONTRACT_CREATION)
-        if not hashes:
-            raise Rejected(RejectReason.TYPE_3_TX_ZERO_BLOBS)
-        if any(len(each) != 32 or not each.startswith(b"\x01") for each in hashes):
-            raise Rejected(RejectReason.TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH)
-        most = min(rules.blob_max_per_tx, block.blob_max or rules.blob_max)
-        if len(hashes) > most:
-            raise Rejected(RejectReason.TYPE_3_TX_BLOB_COUNT_EXCEEDED, f"{len(hashes)} of at most {most}")
-        fee = block.blob_base_fee(rules)
-        if tx.max_blob_fee < fee:
-            raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_BLOB_GAS, f"{tx.max_blob_fee} is under {fee}")
-    if tx.type == 4:
-        if tx.creates:
-            raise Rejected(RejectReason.TYPE_4_TX_CONTRACT_CREATION)
-        if not tx.authorizations:
-            raise Rejected(RejectReason.TYPE_4_EMPTY_AUTHORIZATION_LIST)
+_PRE_FORK = {
+    1: RejectReason.TYPE_1_TX_PRE_FORK,
+    2: RejectReason.TYPE_2_TX_PRE_FORK,
+    3: RejectReason.TYPE_3_TX_PRE_FORK,
+    4: RejectReason.TYPE_4_TX_PRE_FORK,
+}
 
 
-def _validate_gas(tx: Transaction, block: Block, rules: Rules) -> None:
+def _validate_gas(tx: Transaction, nonce: int, rules: Rules) -> None:
     needed, floor = intrinsic_gas_of(tx, rules), floor_gas(rules, tx.data)
     if tx.gas_limit < needed:
         raise Rejected(RejectReason.INTRINSIC_GAS_TOO_LOW, f"{tx.gas_limit} of {needed}")
     if tx.gas_limit < floor:
         raise Rejected(RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST, f"{tx.gas_limit} of {floor}")
-    if tx.gas_limit > rules.tx_gas_cap:
-        raise Rejected(RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM, f"{tx.gas_limit} of {rules.tx_gas_cap}")
-    if tx.gas_limit > block.gas_limit:
-        raise Rejected(RejectReason.GAS_ALLOWANCE_EXCEEDED, f"{tx.gas_limit} of {block.gas_limit}")
+    if (nonce if tx.nonce is None else tx.nonce) >= MAX_NONCE:
+        raise Rejected(RejectReason.NONCE_IS_MAX)
     if tx.creates and len(tx.data) > rules.max_initcode_size:
         raise Rejected(RejectReason.INITCODE_SIZE_EXCEEDED, f"{len(tx.data)} of {rules.max_initcode_size} bytes")
+    if tx.gas_limit > rules.tx_gas_cap:
+        raise Rejected(RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM, f"{tx.gas_limit} of {rules.tx_gas_cap}")
+
+
+def _validate_room(tx: Transaction, room: Room) -> None:
+    if tx.gas_limit > room.gas:
+        raise Rejected(RejectReason.GAS_ALLOWANCE_EXCEEDED, f"{tx.gas_limit} of {room.gas}")
+    blobs = len(tx.blob_hashes or ())
+    if blobs > room.blobs:
+        raise Rejected(RejectReason.TYPE_3_TX_MAX_BLOB_GAS_ALLOWANCE_EXCEEDED, f"{blobs} of {room.blobs}")
 
 
 def _validate_fees(tx: Transaction, block: Block, rules: Rules) -> None:
@@ -228,6 +196,28 @@ def _validate_fees(tx: Transaction, block: Block, rules: Rules) -> None:
         raise Rejected(RejectReason.GASLIMIT_PRICE_PRODUCT_OVERFLOW)
 
 
+def _validate_by_type(tx: Transaction, block: Block, rules: Rules) -> None:
+    if tx.type == 3:
+        hashes = tx.blob_hashes or ()
+        if not hashes:
+            raise Rejected(RejectReason.TYPE_3_TX_ZERO_BLOBS)
+        if len(hashes) > rules.blob_max_per_tx:
+            detail = f"{len(hashes)} of at most {rules.blob_max_per_tx}"
+            raise Rejected(RejectReason.TYPE_3_TX_BLOB_COUNT_EXCEEDED, detail)
+        if any(len(each) != 32 or not each.startswith(b"\x01") for each in hashes):
+            raise Rejected(RejectReason.TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH)
+        fee = block.blob_base_fee(rules)
+        if tx.max_blob_fee < fee:
+            raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_BLOB_GAS, f"{tx.max_blob_fee} is under {fee}")
+        if tx.creates:
+            raise Rejected(RejectReason.TYPE_3_TX_CONTRACT_CREATION)
+    if tx.type == 4:
+        if tx.creates:
+            raise Rejected(RejectReason.TYPE_4_TX_CONTRACT_CREATION)
+        if not tx.authorizations:
+            raise Rejected(RejectReason.TYPE_4_EMPTY_AUTHORIZATION_LIST)
+
+
 def _validate_sender(tx: Transaction, state: State, rules: Rules) -> None:
     account = state.account(tx.sender)
     if tx.nonce is not None:
@@ -235,10 +225,8 @@ def _validate_sender(tx: Transaction, state: State, rules: Rules) -> None:
             raise Rejected(RejectReason.NONCE_MISMATCH_TOO_LOW, f"{tx.nonce}, the account's is {account.nonce}")
         if tx.nonce > account.nonce:
             raise Rejected(RejectReason.NONCE_MISMATCH_TOO_HIGH, f"{tx.nonce}, the account's is {account.nonce}")
-    if account.nonce >= MAX_NONCE:
-        raise Rejected(RejectReason.NONCE_IS_MAX)
-    if account.code and not (rules.delegation and state.delegate_of(tx.sender)):
-        raise Rejected(RejectReason.SENDER_NOT_EOA, f"0x{tx.sender.hex()}")
     most = tx.gas_limit * tx.fee_cap() + tx.value + tx.blob_gas * tx.max_blob_fee
     if account.balance < most:
         raise Rejected(RejectReason.INSUFFICIENT_ACCOUNT_FUNDS, f"{account.balance} of {most} wei")
+    if account.code and not (rules.delegation and state.delegate_of(tx.sender)):
+        raise Rejected(RejectReason.SENDER_NOT_EOA, f"0x{tx.sender.hex()}")

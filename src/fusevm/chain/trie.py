@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fusevm.chain.rlp import Item, encode, natural
+from fusevm.chain.rlp import encode, list_of, natural
 from fusevm.evm.keccak import keccak256
 
 EMPTY_ROOT = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421")
+
+_NOTHING, _HASH = encode(b""), b"\xa0"  # how an empty string is encoded, and how 32 bytes begin
 
 Entries = list[tuple[str, bytes]]  # (key as a string of hex digits, value), sorted by key
 
@@ -17,7 +19,7 @@ def trie_root(entries: Mapping[bytes, bytes] | Iterable[tuple[bytes, bytes]]) ->
     ordered = sorted((key.hex(), value) for key, value in pairs)
     if not ordered:
         return EMPTY_ROOT
-    return keccak256(encode(_node(ordered, 0)))
+    return keccak256(_node(ordered, 0))
 
 
 def storage_root(storage: Mapping[int, int]) -> bytes:
@@ -26,30 +28,32 @@ def storage_root(storage: Mapping[int, int]) -> bytes:
     return trie_root((keccak256(key.to_bytes(32, "big")), encode(natural(value))) for key, value in storage.items())
 
 
-def _node(entries: Entries, depth: int) -> Item:
+def _node(entries: Entries, depth: int) -> bytes:
+    """The encoding of the node that these entries share, whose keys are the same up to the depth."""
     first_key, first_value = entries[0]
     if len(entries) == 1:
-        return [_packed(first_key[depth:], leaf=True), first_value]
+        return list_of(encode(_packed(first_key[depth:], leaf=True)) + encode(first_value))
     last_key = entries[-1][0]
     shared = depth
     while shared < len(first_key) and first_key[shared] == last_key[shared]:
         shared += 1
     if shared > depth:
-        return [_packed(first_key[depth:shared], leaf=False), _reference(entries, shared)]
-    children: list[Item] = [b""] * 16
-    value, start = (first_value, 1) if len(first_key) == depth else (b"", 0)  # a key that others go on from
+        return list_of(encode(_packed(first_key[depth:shared], leaf=False)) + _reference(entries, shared))
+    children = [_NOTHING] * 17
+    start = 0
+    if len(first_key) == depth:  # a key that others go on from
+        children[16], start = encode(first_value), 1
     for end in range(start + 1, len(entries) + 1):
         if end == len(entries) or entries[end][0][depth] != entries[start][0][depth]:
             children[int(entries[start][0][depth], 16)] = _reference(entries[start:end], depth + 1)
             start = end
-    return [*children, value]
+    return list_of(b"".join(children))
 
 
-def _reference(entries: Entries, depth: int) -> Item:
-    """A node shorter than a hash stands in its parent as it is."""
+def _reference(entries: Entries, depth: int) -> bytes:
+    """A node as it stands in its parent: shorter than a hash as it is, else its hash."""
     node = _node(entries, depth)
-    encoded = encode(node)
-    return node if len(encoded) < 32 else keccak256(encoded)
+    return node if len(node) < 32 else _HASH + keccak256(node)
 
 
 def _packed(nibbles: str, *, leaf: bool) -> bytes:

@@ -11,7 +11,7 @@ import typer
 
 import fusevm
 from fusevm.chain.outcome import EngineLimit
-from fusevm.chain.transaction import Rejected
+from fusevm.chain.reasons import Rejected
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.forks import UnknownFork
 from fusevm.lab.official.statetest import MalformedTest
@@ -33,6 +33,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "run": Command("run", "run", "Run"),
     "trace": Command("trace", "trace", "Run"),
+    "t8n": Command("t8n", "t8n_command", "Run"),
     "yul": Command("yul", "app", "Compile"),
     "optimize": Command("optimize", "optimize_command", "Compile"),
     "rules": Command("rules", "rules", "Compile"),
@@ -44,6 +45,7 @@ COMMANDS = {
     "fusions": Command("fusions", "fusions_command", "Look"),
     "loops": Command("loops", "loops", "Look"),
     "statetest": Command("statetest", "statetest", "Measure"),
+    "blocktest": Command("blocktest", "blocktest", "Measure"),
     "bench": Command("bench", "bench", "Measure"),
     "fuzz": Command("fuzz", "fuzz", "Measure"),
 }

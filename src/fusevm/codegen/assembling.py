@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusevm.codegen.blocks import LABEL, PUSH, SETIMMUTABLE, SYMBOL, VERBATIM, Code, StackBlock, StackProgram, Way
-from fusevm.codegen.constants import constant
+from fusevm.codegen.constants import pushed
 from fusevm.evm.assembler import CALLS, NO_CALL, RETURNS, Assembly, Entry, Item, ItemKind
 from fusevm.ir.functions import SymbolKind, Unit
 
@@ -68,7 +68,7 @@ def _wanted(program: StackProgram, following: dict[int, int]) -> set[int]:
 
 def _write(assembly: Assembly, code: Code, unit: Unit, labels: dict[int, int], runs: float) -> None:
     if code.op == PUSH:
-        assembly.raw(constant(code.number, unit.fork, runs), 1)
+        assembly.raw(pushed(code.number, unit, runs), 1)
     elif code.op == LABEL:
         assembly.label_reference(labels[code.number])
     elif code.op == SYMBOL:

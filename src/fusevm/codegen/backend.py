@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.blocks import StackProgram
-from fusevm.codegen.constants import DEPOSIT, constant
+from fusevm.codegen.constants import DEPOSIT, pushed
 from fusevm.codegen.dispatch import lower_switches, split_ways
 from fusevm.codegen.inlining import calls_of, inline_what_pays, recursive_functions
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
@@ -22,7 +22,6 @@ from fusevm.codegen.stack_code import CodeWriter, Unreachable
 from fusevm.codegen.weights import Weights, all_weights
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import WORD_BYTES, Assembly
-from fusevm.evm.forks import Fork
 from fusevm.ir.fold.functions import fold_unit, summaries
 from fusevm.ir.functions import Function, GraphBlock, Unit
 from fusevm.ir.graphs import prune, straighten, unseen_in
@@ -123,13 +122,16 @@ class Spills:
     known: dict[str, list[int]] = field(default_factory=dict)  # by function, so that the next attempt need not search
 
 
-def stack_code(unit: Unit, runs: int, spills: Spills, *, exact: bool = False, run: Runner = just_run) -> StackProgram:
+def stack_code(
+    unit: Unit, runs: int, spills: Spills, *, exact: bool = False, low: bool = False, run: Runner = just_run
+) -> StackProgram:
+    """`low`: functions that call themselves raise the stack as little as can be."""
     if not exact:
         run("hoist", unit, lambda: _each(unit, hoist_value_check))
     lower(unit)
     run("sink", unit, lambda: _each(unit, sink))
     run("share", unit, lambda: _share(unit, runs))
-    return write(unit, runs, spills)
+    return write(unit, runs, spills, low=low)
 
 
 def lower(unit: Unit) -> None:
@@ -138,10 +140,10 @@ def lower(unit: Unit) -> None:
     _each(unit, split_ways)
 
 
-def write(unit: Unit, runs: int, spills: Spills, beam: int = BEAM) -> StackProgram:
+def write(unit: Unit, runs: int, spills: Spills, beam: int = BEAM, low: bool = False) -> StackProgram:
     """The code of a unit that was lowered; a narrow beam finds code sooner, a wide one better code."""
-    writer = CodeWriter(unit, unseen_in(unit), runs, beam)
     recursive = recursive_functions(unit)
+    writer = CodeWriter(unit, unseen_in(unit), runs, beam, frozenset(recursive) if low else frozenset())
     weights = all_weights(unit)
     for name, function in unit.functions.items():
         room = None if unit.guard is None or name in recursive else unit.guard
@@ -157,12 +159,12 @@ def _each(unit: Unit, change: Callable[[Function], object]) -> None:
 def _share(unit: Unit, runs: int) -> None:
     weights = all_weights(unit)
     for name, function in unit.functions.items():
-        share_constants(function, partial(_is_long, unit.fork, runs, weights[name]))
+        share_constants(function, partial(_is_long, unit, runs, weights[name]))
 
 
-def _is_long(fork: Fork, runs: int, weights: Weights, word: int, block: GraphBlock) -> bool:
+def _is_long(unit: Unit, runs: int, weights: Weights, word: int, block: GraphBlock) -> bool:
     """Whether keeping the word, and a DUP instead of pushing it, is worth it."""
-    return len(constant(word, fork, runs * weights.get(block, 1.0))) >= LONG
+    return len(pushed(word, unit, runs * weights.get(block, 1.0))) >= LONG
 
 
 def write_function(writer: CodeWriter, function: Function, weights: Weights, room: int | None, spills: Spills) -> None:

@@ -22,8 +22,9 @@ from fusevm.codegen.optimize_report import Cost, Report, cost_of
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
 from fusevm.codegen.placement import place
 from fusevm.codegen.shift_reuse import reuse_shifts
+from fusevm.codegen.tight_loops import dearer_loop
 from fusevm.codegen.weights import all_weights
-from fusevm.evm.assembler import Layout, Piece, Surroundings, assemble
+from fusevm.evm.assembler import Layout, Piece, Source, Surroundings, assemble
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.ir.fold.functions import fold_unit
 from fusevm.ir.fold.stats import Stats
@@ -33,6 +34,7 @@ from fusevm.ir.recovery.words import NotUnderstood
 from fusevm.yul.generate import StackTooDeep
 
 ROUNDS = 2  # of inlining and folding
+GAS_FIRST = 100  # runs from which on no path may cost more than before, whatever bytes could be saved
 RESERVED = b"\xef"  # EIP-3541
 
 
@@ -88,6 +90,7 @@ class _Optimizer:
         self.fork, self.runs, self.always = fork, runs, always
         self.setting = SETTINGS[0]
         self.runtimes: dict[bytes, _Made] = {}
+        self.dearer: int | None = None  # by how much a turn of a loop of the last result costs more
 
     def best(self, code: bytes, places: frozenset[int]) -> _Made:
         """The first result that is better, or the code as it is and why; words are stored at some places in it."""
@@ -153,6 +156,8 @@ class _Optimizer:
         recovered = recover(code, self.fork)
         unit = recovered.unit
         cost = cost_of(code, recovered)
+        if self.runs >= GAS_FIRST:
+            unit.plain = _pushed_in(recovered)
         boundary = look_inside(unit)
         stats = self.fold(unit)
         parts = parts_of(unit, code, recovered.overlaps, boundary)
@@ -180,8 +185,9 @@ class _Optimizer:
         link(unit, part.parts, follows=runtime is not None)
         if sum(map(reuse_shifts, unit.functions.values())):
             clean(unit)
-        program = stack_code(unit, self.runs, Spills())
-        shorten(program, self.setting.merging * max(self.runs, 1))
+        program = stack_code(unit, self.runs, Spills(), low=True)
+        shorten(program, self.setting.merging * max(self.runs, 1), _followed(part.recovered))
+        self.dearer = dearer_loop(program, unit, part.recovered.reached, self.runs)
         assembly = assembly_of(program, unit, self.runs)
         sizes = {name: len(piece.content) for name, piece in pieces.items()}
         immutables = runtime.immutables if runtime is not None else {}
@@ -211,6 +217,9 @@ class _Optimizer:
         if _grows_faster(again, part.recovered):
             report.left_alone.append("a function that calls itself would raise the stack more than before")
             return _Made(part.code, report)
+        if self.dearer is not None and not self.always:
+            report.left_alone.append(f"a turn of a loop would cost {self.dearer} gas more")
+            return _Made(part.code, report)
         cost = cost_of(made, again)
         before = report.before
         # A constructor runs once: its gas does not count beside the bytes of a new runtime.
@@ -224,7 +233,7 @@ class _Optimizer:
         return _Made(made, report, layout)
 
 
-def shorten(program: StackProgram, runs: int) -> None:
+def shorten(program: StackProgram, runs: int, followed: dict[Source, Source]) -> None:
     """The back end's passes, and copies of short blocks in place of jumps."""
     thread_jumps(program)
     join_blocks(program)
@@ -235,10 +244,10 @@ def shorten(program: StackProgram, runs: int) -> None:
     while merge_equal_blocks(program):
         pass
     join_blocks(program)
-    place(program)
+    place(program, followed)
     if duplicate_short_blocks(program, DEPOSIT, runs):
         join_blocks(program)
-        place(program)
+        place(program, followed)
 
 
 def _grows_faster(new: Recovered, old: Recovered) -> bool:
@@ -246,6 +255,17 @@ def _grows_faster(new: Recovered, old: Recovered) -> bool:
     if new.growth is None:
         return False
     return old.growth is None or new.growth[1] > old.growth[0] or new.highest > old.highest
+
+
+def _followed(recovered: Recovered) -> dict[Source, Source]:
+    """Which block stood after which."""
+    places = {block.start: (block.start, block.end) for block in recovered.reached}
+    return {place: places[place[1]] for place in places.values() if place[1] in places}
+
+
+def _pushed_in(recovered: Recovered) -> frozenset[int]:
+    """The words that the code pushes: made in another way they would cost more."""
+    return frozenset(each.push for block in recovered.reached for each in block.instructions if each.push is not None)
 
 
 def _refuse_data(code: bytes, recovered: Recovered, parts: Parts) -> None:

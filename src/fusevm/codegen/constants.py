@@ -7,6 +7,7 @@ from functools import lru_cache
 from fusevm.evm.assembler import push
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
+from fusevm.ir.functions import Unit
 
 TOP = (1 << 256) - 1
 DEPOSIT = 216  # gas per byte of deployed code: 200 to keep it, 16 to send it
@@ -18,6 +19,11 @@ _DEPTH = 3
 def constant(word: int, fork: Fork, runs: float) -> bytes:
     """Code that pushes the word: the cheapest over so many runs, deployment included."""
     return min(_ways(word, fork, _DEPTH), key=lambda code: (cost(code, runs), len(code), code))
+
+
+def pushed(word: int, unit: Unit, runs: float) -> bytes:
+    """Code that pushes the word in this unit."""
+    return push(word, unit.fork) if word in unit.plain else constant(word, unit.fork, runs)
 
 
 def cost(code: bytes, runs: float) -> float:

@@ -43,7 +43,7 @@ class _Lowering:
 
     def compare(self, block: GraphBlock, ways: list[tuple[int, Arc]]) -> None:
         if not ways:
-            block.end = End(JUMP, (), [self.default])
+            block.end = End(JUMP, (), [self.default], where=self.where)
         for number, (case, arc) in enumerate(ways):
             last = number == len(ways) - 1
             rest = Arc(self.default.target, list(self.default.args)) if last else Arc(self.numbers.new_block())

@@ -1,14 +1,16 @@
 """Short blocks copied to where they are jumped to: a jump costs 12 gas and 4 bytes, a copy only its bytes.
 
-A loop that is entered by a jump to the test at its bottom gets a test at its top as well.
+A loop that is entered by a jump to the test at its bottom gets a test at its top as well. A branch that is turned by an
+ISZERO, because the end of the frame that it would fall into stands elsewhere, falls into an end of its own.
 """
 
 from __future__ import annotations
 
-from fusevm.codegen.blocks import LABEL, StackBlock, StackProgram, Way
+from fusevm.codegen.blocks import ISZERO, LABEL, StackBlock, StackProgram, Way
 from fusevm.codegen.passes import size_of
 
 JUMP_BYTES, JUMP_GAS = 4, 12
+LABEL_GAS, TURN_GAS = 1, 3  # of a JUMPDEST, and of an ISZERO
 LONGEST = 24  # bytes of a block that is copied
 
 
@@ -20,6 +22,8 @@ def duplicate_short_blocks(program: StackProgram, saves: int, runs: float) -> bo
     changed = False
     for label in program.order:
         block = program.blocks[label]
+        if block.way is Way.BRANCH:
+            changed |= _own_end(program, block, following.get(label), references, saves, runs)
         if block.way is not Way.JUMP or block.targets[0] == following.get(label):
             continue
         target = program.blocks[block.targets[0]]
@@ -27,7 +31,7 @@ def duplicate_short_blocks(program: StackProgram, saves: int, runs: float) -> bo
             continue
         if any(code.op == LABEL for code in target.code):
             continue
-        size = sum(size_of(code) for code in target.code) + (4 if target.way is Way.BRANCH else 1)
+        size = _size(target)
         grows = size - JUMP_BYTES - (1 if references[target.label] == 1 else 0)
         if size <= LONGEST and grows * saves < JUMP_GAS * block.weight * runs:
             block.code = block.code + target.code
@@ -36,6 +40,37 @@ def duplicate_short_blocks(program: StackProgram, saves: int, runs: float) -> bo
     if changed:
         program.drop_unreached()
     return changed
+
+
+def _size(block: StackBlock) -> int:
+    return sum(size_of(code) for code in block.code) + (4 if block.way is Way.BRANCH else 1)
+
+
+def _own_end(
+    program: StackProgram,
+    block: StackBlock,
+    following: int | None,
+    references: dict[int, int],
+    saves: int,
+    runs: float,
+) -> bool:
+    """Copies the end that a branch could fall into, where sharing it costs gas; whether that was done."""
+    turned = bool(block.code) and block.code[-1] == ISZERO and block.targets[1] == following
+    target = program.blocks[block.targets[0 if turned else 1]]
+    if target.way is not Way.HALT or references[target.label] == 1 or not (turned or target.label == following):
+        return False
+    size = _size(target) - 1
+    gas = (TURN_GAS - LABEL_GAS) * block.weight if turned else LABEL_GAS * target.weight / references[target.label]
+    if size > LONGEST or size * saves >= gas * runs:
+        return False
+    if turned:
+        block.code, block.targets = block.code[:-1], block.targets[::-1]
+    copy = program.new(target.weight / references[target.label], block.function)
+    copy.code, copy.where = target.code, target.where
+    target.weight -= copy.weight
+    references[target.label] -= 1
+    block.targets = (block.targets[0], copy.label)
+    return True
 
 
 def _ends(program: StackProgram, target: StackBlock, before: dict[int, int]) -> bool:

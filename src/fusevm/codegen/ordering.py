@@ -7,6 +7,9 @@ instruction itself, when the others are there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from fusevm.codegen.blocks import LABEL
 from fusevm.evm.assembler import Source
 from fusevm.evm.opcodes import OPCODES_TABLE, Effect
 from fusevm.ir.functions import GraphBlock
@@ -28,14 +31,21 @@ def is_free(value: Value) -> bool:
     return value.op in (CONST, "SYMBOL") or value.op in FREE
 
 
-def ordered(block: GraphBlock, unseen: Effect, early: Numbers | None = None) -> list[Value]:
-    """The instructions in order; those that bring operands up early replace the operands of copies."""
-    return _Order(block, unseen, early).run()
+def ordered(
+    block: GraphBlock, unseen: Effect, early: Numbers | None = None, returns: Callable[[Value], bool] | None = None
+) -> list[Value]:
+    """The instructions in order; those that bring operands up early replace the operands of copies.
+
+    `returns` says of a call whether it comes back: then its label is brought up early too, as the last operand.
+    """
+    return _Order(block, unseen, early, returns).run()
 
 
 class _Order:
-    def __init__(self, block: GraphBlock, unseen: Effect, early: Numbers | None) -> None:
-        self.block, self.unseen, self.early = block, unseen, early
+    def __init__(
+        self, block: GraphBlock, unseen: Effect, early: Numbers | None, returns: Callable[[Value], bool] | None
+    ) -> None:
+        self.block, self.unseen, self.early, self.returns = block, unseen, early, returns
         self.local = {value.id: value for value in block.instructions}
         self.before = _reads_before_writes(block, unseen)
         self.done: set[int] = set()
@@ -77,6 +87,8 @@ class _Order:
                     work.append((args[place], None))
                 elif self.early is not None and any(made[:place]) and not self.may_swap(top, place):
                     work.append((self.brought(args, place, top.where), None))
+            if self.returns is not None and top.op == "CALLFN" and self.returns(top) and any(made):
+                work.append((self.label(args, top), None))
             work += [(read, None) for read in self.before.get(top.id, ())]
 
     def is_made(self, value: Value) -> bool:
@@ -97,6 +109,15 @@ class _Order:
             made = self.early.new(self.block, "COPY", (arg,))
         made.where = where
         args[place] = made
+        self.local[made.id] = made
+        return made
+
+    def label(self, args: list[Value], call: Value) -> Value:
+        """An instruction that pushes the label a call returns to, below its operands."""
+        assert self.early is not None
+        made = self.early.new(self.block, LABEL, (), call.id)
+        made.where = call.where
+        args.append(made)
         self.local[made.id] = made
         return made
 

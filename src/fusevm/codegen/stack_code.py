@@ -7,6 +7,8 @@ taken in the end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -35,6 +37,8 @@ from fusevm.ir.values import CONST, Value, traits_of
 MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}
 DEAD = moves.DEAD
 RETURN_LABEL = -3
+Layouts = dict[GraphBlock, tuple[int, ...]]  # the stack as a block begins, the top last
+ROUNDS = 1  # in which loops get the layout that the way back would have
 _FIRST_FREE = 1 << 40  # slots from here on are made out of nothing
 
 
@@ -57,6 +61,7 @@ class Step(NamedTuple):
     swapped: Code | None = None  # what to do if the first two operands change places
     calls: int | None = None  # the block of the function it calls
     label: int | None = None  # the slot of the label it returns to
+    clears: bool = False  # nothing that is dead may lie below: it calls a function that may come back to itself
     ends: bool = False  # a branch, whose condition is still there when the next block begins
     where: Source | None = None
 
@@ -122,8 +127,11 @@ def _used(block: GraphBlock, after: set[int]) -> set[int]:
 class CodeWriter:
     """Writes the code of all functions into one program."""
 
-    def __init__(self, unit: Unit, unseen: Effect, runs: int, beam: int) -> None:
-        self.unit, self.unseen, self.runs, self.beam = unit, unseen, runs, beam
+    def __init__(
+        self, unit: Unit, unseen: Effect, runs: int, beam: int, recursive: frozenset[str] = frozenset()
+    ) -> None:
+        """`recursive`: functions before whose calls the stack is cleared of what is dead, so that it grows slowly."""
+        self.unit, self.unseen, self.runs, self.beam, self.recursive = unit, unseen, runs, beam, recursive
         self.program = StackProgram()
         self.functions: dict[str, int] = {}
         self.entry("")  # block 0
@@ -136,24 +144,54 @@ class CodeWriter:
     def write(self, function: Function, weights: dict[GraphBlock, float]) -> None:
         """Raises Unreachable, and can be asked again, where the function does not fit on the stack."""
         before = self.program.next_label
+        best = _FunctionWriter(self, function, weights)
         try:
-            _FunctionWriter(self, function, weights).write()
+            best.write()
         except Unreachable:
-            entry = self.entry(function.name)
-            entry.code, entry.way, entry.targets = [], Way.HALT, ()
-            known = set(self.functions.values())
-            for label in range(before, self.program.next_label):
-                if label not in known:
-                    del self.program.blocks[label]
+            self.undo(function, before)
             raise
+        preferred = best.preferred
+        for _ in range(ROUNDS if preferred else 0):
+            written = self.undo(function, before)
+            other = _FunctionWriter(self, function, weights, preferred)
+            with suppress(Unreachable):
+                other.write()
+            if other.is_done and other.cost < best.cost:
+                best, preferred = other, other.preferred
+            else:
+                self.undo(function, before)
+                self.program.blocks.update(written)
+                break
+
+    def undo(self, function: Function, before: int) -> dict[int, StackBlock]:
+        """Takes out what was written of a function, into blocks that are newer than a label and its entry."""
+        entry = self.entry(function.name)
+        known = set(self.functions.values())
+        mine = [label for label in range(before, self.program.next_label) if label not in known]
+        written = {label: self.program.blocks.pop(label) for label in mine if label in self.program.blocks}
+        written[entry.label] = entry
+        self.program.blocks[entry.label] = StackBlock(entry.label)
+        return written
 
 
 class _FunctionWriter:
-    def __init__(self, writer: CodeWriter, function: Function, weights: dict[GraphBlock, float]) -> None:
+    def __init__(
+        self,
+        writer: CodeWriter,
+        function: Function,
+        weights: dict[GraphBlock, float],
+        layouts: Layouts | None = None,
+    ) -> None:
+        """`layouts`: how the stack shall look where loops begin."""
         self.writer, self.function, self.weights, self.unit = writer, function, weights, writer.unit
         self.program = writer.program
         self.live = liveness(function)
-        self.layouts: dict[GraphBlock, tuple[int, ...]] = {}
+        self.layouts: Layouts = {}
+        self.given = layouts or {}
+        self.preferred: Layouts = {}  # of blocks that loops go back to, as the way back would have it
+        self.begun: set[GraphBlock] = set()
+        self.is_done = False
+        self.cost = 0.0  # of all that was written, by weight
         self.labels: dict[GraphBlock, StackBlock] = {function.entry: writer.entry(function.name)}
         self.made: dict[int, Code] = {}  # what pushes a slot that is made out of nothing
         self.slots: dict[object, int] = {}
@@ -192,7 +230,9 @@ class _FunctionWriter:
             self.block = self.label(block)
             self.block.function = self.labels[entry].label
             self.block.weight = self.weights[block]
+            self.begun.add(block)
             self.write_block(block)
+        self.is_done = True
 
     def label(self, block: GraphBlock) -> StackBlock:
         if block not in self.labels:
@@ -256,19 +296,22 @@ class _FunctionWriter:
         code: Code | None = Code(value.op)
         swapped: Code | None = None
         calls = label = None
+        clears = False
         if value.op == "LITERAL":
             code, leaves = Code(PUSH, value.number), [value.id]
         elif value.op == "COPY":
             code, leaves = None, [value.id]
+        elif value.op == LABEL:
+            code, leaves = self.made[self.label_after(value.number)], [value.id]
+            self.made[value.id] = code
         elif value.op == "CALLFN":
             callee = self.unit.callee(value)
             code, calls = None, self.writer.entry(callee.name).label
+            clears = callee.name in self.writer.recursive
             if callee.returns:
-                if ("label", value.id) not in self.slots:
-                    after = self.program.new(self.block.weight, self.block.function)
-                    self.free(("label", value.id), Code(LABEL, after.label))
-                label = self.slots["label", value.id]
-                takes.append(label)
+                if not (value.args and value.args[-1].op == LABEL):
+                    takes.append(self.label_after(value.id))
+                label = takes[-1]
                 leaves = self.outputs(value, callee.results)
         elif value.op == VERBATIM:
             code = Code(VERBATIM, value.number)
@@ -284,7 +327,14 @@ class _FunctionWriter:
             elif value.op in MIRRORED:
                 swapped = Code(MIRRORED[value.op])
         dies = frozenset(each for each in takes if each not in needed)
-        return Step(code, tuple(takes), tuple(leaves), dies, swapped, calls, label, where=value.where)
+        return Step(code, tuple(takes), tuple(leaves), dies, swapped, calls, label, clears, where=value.where)
+
+    def label_after(self, call: int) -> int:
+        """The slot of the label that a call returns to."""
+        if ("label", call) not in self.slots:
+            after = self.program.new(self.block.weight, self.block.function)
+            self.free(("label", call), Code(LABEL, after.label))
+        return self.slots["label", call]
 
     def outputs(self, call: Value, count: int) -> list[int]:
         found = self.results.get(call.id, {})
@@ -294,11 +344,15 @@ class _FunctionWriter:
 
     def write_block(self, block: GraphBlock) -> None:
         order = ordered(block, self.writer.unseen)
-        states = self.states_after(block, order)
-        early = ordered(block, self.writer.unseen, self.numbers)
+        found = [self.states_after(block, order)]
+        early = ordered(block, self.writer.unseen, self.numbers, self.comes_back)
         if len(early) > len(order):
-            states = min(states, self.states_after(block, early), key=lambda each: self.final_cost(block, each))
-        self.finish(block, states)
+            with suppress(Unreachable):
+                found.append(self.states_after(block, early))
+        self.finish(block, min(found, key=lambda states: self.final_cost(block, states)))
+
+    def comes_back(self, call: Value) -> bool:
+        return self.unit.callee(call).returns
 
     def states_after(self, block: GraphBlock, order: list[Value]) -> list[State]:
         cleans = block in self.cleans
@@ -368,13 +422,26 @@ class _FunctionWriter:
     def done(self, state: State, step: Step, needed: set[int], cleans: bool) -> list[State]:
         """The states after a step, for each good way to bring up its operands."""
         found: list[State] = []
+        if step.clears:
+            cleared = self.cleared(state, step, needed)
+            if cleared is not None:
+                return [cleared]
         variants = [(step.takes, step.code)]
         if step.swapped is not None and step.takes[0] != step.takes[1]:
             variants.append(((step.takes[1], step.takes[0], *step.takes[2:]), step.swapped))
         for takes, code in variants:
             for way in self.ways(state.stack, takes, step.dies):
-                found.append(self.after(state, way, takes, code, step, needed, cleans))
+                order = list(dict.fromkeys(takes))
+                found.append(self.after(state, way, order, code, step, needed, cleans))
         return found
+
+    def cleared(self, state: State, step: Step, needed: set[int]) -> State | None:
+        """After a step with nothing below its operands but what is needed later; None where that is out of reach."""
+        below = [slot for slot in dict.fromkeys(state.stack) if slot == RETURN_LABEL or slot in needed]
+        wanted = (*below, *reversed(step.takes))
+        prices = {slot: self.price(slot) for slot in wanted if slot in self.made}
+        way = moves.shuffle(state.stack, wanted, prices)
+        return None if way is None else self.after(state, way, wanted, step.code, step, needed, cleans=False)
 
     def ways(self, stack: tuple[int, ...], takes: tuple[int, ...], dies: frozenset[int]) -> tuple[moves.Found, ...]:
         names: dict[int, int] = {}
@@ -399,18 +466,17 @@ class _FunctionWriter:
         self,
         state: State,
         way: moves.Found,
-        takes: tuple[int, ...],
+        order: Sequence[int],
         code: Code | None,
         step: Step,
         needed: set[int],
         cleans: bool,
     ) -> State:
-        order = list(dict.fromkeys(takes))
         stack = list(state.stack)
         written: tuple[object, ...] = (_At(step.where), state.code)
         for move in way.moves:
             written = (self.move(stack, move, order), written)
-        del stack[len(stack) - len(takes) :]
+        del stack[len(stack) - len(step.takes) :]
         if code is not None:
             written = (code, written)
         if step.calls is not None:
@@ -426,7 +492,7 @@ class _FunctionWriter:
             cost += 3
         return State(cost, tuple(stack), written)
 
-    def move(self, stack: list[int], move: int, order: list[int] | tuple[int, ...]) -> Code:
+    def move(self, stack: list[int], move: int, order: Sequence[int]) -> Code:
         """Does a move on the stack; its code."""
         kind = move & 0xE0
         if move & 0xFF == moves.PUSH:
@@ -450,6 +516,7 @@ class _FunctionWriter:
             self.finish_jump(block, end.arcs[0], states)
         elif end.op == BRANCH:
             best = states[0]
+            self.cost += best.cost * self.block.weight
             self.emit(best)
             self.block.way = Way.BRANCH
             self.block.targets = tuple([self.label(arc.target).label for arc in end.arcs])
@@ -462,6 +529,7 @@ class _FunctionWriter:
             self.finish_with(states, (*[self.slot(arg) for arg in end.args], RETURN_LABEL), end.where)
             self.block.way = Way.RETURN
         else:
+            self.cost += states[0].cost * self.block.weight
             self.emit(states[0])
             if end.op != NEVER and not end.args:
                 self.block.code.append(Code(end.op).at(self.place(end.where)))
@@ -469,7 +537,11 @@ class _FunctionWriter:
     def finish_jump(self, block: GraphBlock, arc: Arc, states: list[State]) -> None:
         target = arc.target
         if target not in self.layouts:
-            self.layouts[target] = self.natural_layout(states[0].stack, arc)
+            natural = self.natural_layout(states[0].stack, arc)
+            given = self.given.get(target, natural)
+            self.layouts[target] = given if sorted(given) == sorted(natural) else natural
+        elif target in self.begun:
+            self.preferred[target] = self.natural_layout(states[0].stack, arc)
         self.finish_with(states, self.handed_over(arc), block.end.where)
         self.block.way, self.block.targets = Way.JUMP, (self.label(target).label,)
 
@@ -503,7 +575,8 @@ class _FunctionWriter:
                 best = state.cost + way.cost, state, way
         if best is None:
             raise self.unreachable(states, ())
-        _, state, way = best
+        total, state, way = best
+        self.cost += total * self.block.weight
         stack = list(state.stack)
         written: tuple[object, ...] = (_At(where), state.code)
         for move in way.moves:

@@ -1,7 +1,7 @@
 """Trials: two versions of code run on the same inputs on the reference tier, and whether they did the same.
 
 Both are laid out in the same way and padded to the same size, so that nothing but the change can make a difference.
-Gas is not compared, and GAS answers the same in both.
+Gas is not compared, and GAS answers the same in both; code that looks at itself sees no instructions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.reference.interpreter import execute
+from fusevm.reference.frame import Frame, jump_map, padded
+from fusevm.reference.instructions import table_of
+from fusevm.reference.interpreter import run
+from fusevm.reference.trampoline import drive
 
 GAS = 200_000
 MORE_GAS = 2  # times that for the version after the change: its gas may fall, but not every layout is the best
@@ -77,13 +80,22 @@ def trials_for(constants: Sequence[int], selectors: Sequence[int], count: int, o
         yield Trial(data, random.choice((0, 0, 0, 1)), storage)
 
 
-def difference(before: Assembly, after: Assembly, names: Sequence[str], trials: Iterator[Trial]) -> Trial | None:
-    """The first input on which the versions differ."""
+def difference(
+    before: Assembly, after: Assembly, names: Sequence[str], trials: Iterator[Trial], final: bool = True
+) -> Trial | None:
+    """The first input on which the versions differ.
+
+    Where the first one runs out of gas nothing is known. How deep a recursion fits on the stack is a matter of the
+    layout: it counts if that is `final`.
+    """
     around = _surroundings(names)
     one, two = _padded(before, after, around)
     for trial in trials:
-        expected, ran_out = _run(one, before.fork, trial, GAS)
-        if not ran_out and _run(two, after.fork, trial, GAS * MORE_GAS)[0] != expected:
+        expected, reason = _run(one, before.fork, trial, GAS)
+        if reason is HaltReason.OUT_OF_GAS or (reason is HaltReason.STACK_OVERFLOW and not final):
+            continue
+        found, reason = _run(two, after.fork, trial, GAS * MORE_GAS)
+        if found != expected and (final or reason is not HaltReason.STACK_OVERFLOW):
             return trial
     return None
 
@@ -95,13 +107,20 @@ def _surroundings(names: Sequence[str]) -> Surroundings:
     return Surroundings(dict.fromkeys(names, _PIECE), pieces, "", b"", immutables)
 
 
-def _padded(before: Assembly, after: Assembly, around: Surroundings) -> tuple[bytes, bytes]:
+class _Code(NamedTuple):
+    """What is executed, and what code sees that looks at itself: nothing of the instructions."""
+
+    executed: bytes
+    seen: bytes
+
+
+def _padded(before: Assembly, after: Assembly, around: Surroundings) -> tuple[_Code, _Code]:
     sizes = [assemble(version.items, version.fork, around).size for version in (before, after)]
     room = -(-(max(sizes) + _STEP // 4) // _STEP) * _STEP
     return _padded_to(before, around, room), _padded_to(after, around, room)
 
 
-def _padded_to(version: Assembly, around: Surroundings, room: int) -> bytes:
+def _padded_to(version: Assembly, around: Surroundings, room: int) -> _Code:
     padding = 0
     for _ in range(4):  # offsets of data may take more bytes than before
         layout = assemble([*version.items, Item(ItemKind.RAW, STOP * padding)], version.fork, around)
@@ -111,7 +130,7 @@ def _padded_to(version: Assembly, around: Surroundings, room: int) -> bytes:
     return _filled(layout, version.fork)
 
 
-def _filled(layout: Layout, fork: Fork) -> bytes:
+def _filled(layout: Layout, fork: Fork) -> _Code:
     """With something in the place of immutables and libraries, and a GAS that does not tell."""
     code = bytearray(layout.code)
     for name, places in layout.immutables.items():
@@ -123,13 +142,13 @@ def _filled(layout: Layout, fork: Fork) -> bytes:
     for instruction in instructions(layout.code[: layout.size], fork):
         if instruction.name == "GAS":
             code[instruction.pc] = BY_NAME["GASLIMIT"].byte
-    return bytes(code)
+    return _Code(bytes(code), bytes(layout.size) + bytes(code[layout.size :]))
 
 
-def _run(code: bytes, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, bool]:
-    """What is seen, and whether it ran out of gas."""
+def _run(code: _Code, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, HaltReason | None]:
+    """What is seen, and why it halted, if it did."""
     state = State()
-    state.set_code(ADDRESS, code)
+    state.set_code(ADDRESS, code.seen)
     state.set_code(ECHO, _ECHO_CODE)
     state.set_balance(CALLER, 10**18)
     state.set_balance(ADDRESS, 10**18)
@@ -137,9 +156,11 @@ def _run(code: bytes, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, boo
         state.set_storage(ADDRESS, slot, word)
     state.begin_transaction()
     context = Context(fork, _BLOCK, ORIGIN, gas_price=7)
-    message = Message(CALLER, ADDRESS, code, trial.data, trial.value, gas, code_address=ADDRESS)
-    outcome: Outcome = execute(message, state, context)
+    message = Message(CALLER, ADDRESS, code.seen, trial.data, trial.value, gas, code_address=ADDRESS)
+    frame = Frame(message, state, context)
+    frame.code, frame.jumps = padded(code.executed), jump_map(code.executed)
+    table = table_of(fork)
+    outcome: Outcome = drive(frame, lambda each: run(each, table))
     storage = {slot: word for slot, word in state.account(ADDRESS).storage.items() if word}
-    failure = outcome.failure
-    ran_out = failure is not None and failure.reason is HaltReason.OUT_OF_GAS
-    return Observed(outcome.status, outcome.output, tuple(state.logs), storage), ran_out
+    reason = outcome.failure.reason if outcome.failure is not None else None
+    return Observed(outcome.status, outcome.output, tuple(state.logs), storage), reason

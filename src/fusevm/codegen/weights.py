@@ -106,11 +106,15 @@ def all_weights(unit: Unit) -> dict[str, Weights]:
         if often == before:
             break
     return {
-        name: {block: _damped(weight * often[name]) for block, weight in weights.items()}
+        name: {block: damped(weight * often[name]) for block, weight in weights.items()}
         for name, weights in inside.items()
     }
 
 
-def _damped(weight: float) -> float:
+def damped(weight: float) -> float:
     """A guess that code runs rarely is a guess: it counts for less than it says."""
     return max(weight, 1e-9) ** DAMPING if weight < 1 else weight
+
+
+def undamped(weight: float) -> float:
+    return weight ** (1 / DAMPING) if weight < 1 else weight

@@ -102,7 +102,7 @@ class Rules:
 
     # blobs: EIP-4844, 7691, 7594
     blob_max: int = 0
-    blob_max_per_tx: int = 0
+    blob_max_per_tx: int = NO_LIMIT  # EIP-7594; before it, as many as the block has room for
     blob_base_fee_fraction: int = 0
 
     # code
@@ -206,7 +206,6 @@ CHANGES: dict[Fork, dict[str, Any]] = {
         "newest_tx_type": 3,
         "selfdestruct_only_new": True,
         "blob_max": 6,
-        "blob_max_per_tx": 6,
         "blob_base_fee_fraction": 3_338_477,
     },
     Fork.PRAGUE: {
@@ -214,7 +213,6 @@ CHANGES: dict[Fork, dict[str, Any]] = {
         "delegation": True,
         "calldata_floor_token": 10,
         "blob_max": 9,
-        "blob_max_per_tx": 9,
         "blob_base_fee_fraction": 5_007_716,
     },
     Fork.OSAKA: {

@@ -119,6 +119,7 @@ class Unit:
     verbatims: list[Verbatim] = field(default_factory=list)
     guard: int | None = None  # up to where memory is spoken for, if the code says so by a memoryguard
     reserved: int = 0  # bytes after that, which the compiler may use
+    plain: frozenset[int] = frozenset()  # words that are pushed at once, whatever bytes that takes
     _numbers: dict[str, int] = field(default_factory=dict)
     _symbol_numbers: dict[Symbol, int] = field(default_factory=dict)
 

@@ -3,6 +3,7 @@
 python -m fusevm.lab.optimize --programs 2000 --seed 1
 python -m fusevm.lab.optimize --programs 500 --seed 1 --kind mutated
 python -m fusevm.lab.optimize --programs 500 --seed 1 --kind transactions
+python -m fusevm.lab.optimize --kind corpus
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from fusevm.evm.halts import HaltReason
 from fusevm.lab.contracts import contracts, run_contract
 from fusevm.lab.ir.campaign import CALLER, OWN, Sight, context, seen_state, world
 from fusevm.lab.ir.generate import ProgramMaker
+from fusevm.lab.optimize_corpus import measured_corpus, print_table
 from fusevm.lab.optimize_transactions import transaction_problem
 from fusevm.reference.interpreter import execute
 
@@ -69,12 +71,16 @@ def random_case(seed: int, number: int) -> Case:
     return Case(f"random {seed}/{number}", code, fork, inputs, runs=rng.choice((1, 200, 200, 100_000)))
 
 
+def _fixtures() -> Path:
+    return Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
+
+
 @cache
 def _originals() -> tuple[tuple[str, bytes, tuple[Input, ...], tuple[tuple[int, int], ...], Fork], ...]:
     """The runtime code of the corpus, its calls, and its storage after them."""
     from fusevm.evm.forks import fork_named
 
-    folder = Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
+    folder = _fixtures()
     found = []
     for name, facts in (*contracts(folder / "corpus"), *contracts(folder / "corpus_new")):
         for kind in ("via_ir_opt", "legacy_opt"):
@@ -91,12 +97,34 @@ def _originals() -> tuple[tuple[str, bytes, tuple[Input, ...], tuple[tuple[int, 
 
 
 def mutated_case(seed: int, number: int) -> Case:
+    """Of most contracts only a few functions can be called, so that many cases can be tried in the time."""
     rng = random.Random(f"mutated/{seed}/{number}")
-    name, runtime, inputs, storage, fork = rng.choice([each for each in _originals() if len(each[1]) < 8_000])
+    name, runtime, inputs, storage, fork = rng.choice(_originals())
     code = bytearray(runtime)
+    if rng.random() < 0.95:
+        _cut(code, rng)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         _mutate(code, rng)
     return Case(f"mutated {seed}/{number}: {name}", bytes(code), fork, list(inputs), dict(storage))
+
+
+def _cut(code: bytearray, rng: random.Random) -> None:
+    """Takes most comparisons out of a dispatcher: what they lead to is not reached any more."""
+    cases = list(_dispatched(bytes(code)))
+    kept = set(rng.sample(range(len(cases)), min(len(cases), rng.choice((1, 1, 2, 3)))))
+    for place, (start, end) in enumerate(cases):
+        if place not in kept:
+            code[start:end] = b"\x5b" * (end - start)  # JUMPDEST
+
+
+def _dispatched(code: bytes) -> Iterator[tuple[int, int]]:
+    """DUP, PUSH4, EQ, PUSH, JUMPI, the first two in either order: they leave the stack as it is."""
+    instructions = decode(code)
+    for at in range(len(instructions) - 4):
+        first, second, compares, _, jumps = instructions[at : at + 5]
+        one, other = sorted((first.name, second.name))
+        if one.startswith("DUP") and (other, compares.name, jumps.name) == ("PUSH4", "EQ", "JUMPI"):
+            yield first.pc, jumps.next_pc
 
 
 def _mutate(code: bytearray, rng: random.Random) -> None:
@@ -137,30 +165,34 @@ class Tally:
     refused: int = 0
     runs: int = 0
     starved: int = 0
-    dearer: int = 0
+    dearer: list[str] = field(default_factory=list)  # runs of what users would get
     bytes_before: int = 0
     bytes_after: int = 0
     failures: list[str] = field(default_factory=list)
 
 
 def check(case: Case, tally: Tally | None = None) -> str | None:
-    """What is different, if anything is."""
+    """What is different, if anything is. What users would not get, being no better, must do the same all the same."""
     tally = tally if tally is not None else Tally()
     tally.cases += 1
-    made = optimize(case.code, case.fork, case.runs, always=True)
+    made = optimize(case.code, case.fork, case.runs)
+    is_better = made.code != case.code
+    if not is_better:
+        made = optimize(case.code, case.fork, case.runs, always=True)
     if made.code == case.code:
         tally.refused += 1
         return None
     tally.bytes_before += len(case.code)
     tally.bytes_after += len(made.code)
-    for given in case.inputs:
+    for number, given in enumerate(case.inputs):
         wanted, starved, gas = seen(case.code, case, given)
         tally.runs += 1
         if starved:
             tally.starved += 1
             continue
         found, _, used = seen(made.code, case, given)
-        tally.dearer += used > gas
+        if is_better and used > gas:
+            tally.dearer.append(f"{case.name}, {case.runs} runs, input {number}: {used - gas} more gas")
         if found != wanted:
             return f"{case.name} at {case.fork.label}, data {given.data.hex()}:\n{found.differs_from(wanted)}"
     return None
@@ -213,9 +245,12 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1_000, help="how many of each kind")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--kind", choices=["random", "mutated", "transactions", "all"], default="all")
+    parser.add_argument("--kind", choices=["random", "mutated", "transactions", "corpus", "all"], default="all")
     parser.add_argument("--most", type=int, default=3, help="stop after so many failures")
     chosen = parser.parse_args()
+    if chosen.kind == "corpus":
+        print_table(rows := list(measured_corpus(_fixtures())))
+        return int(any(row.wrong for row in rows))
     makers = {"random": random_case, "mutated": mutated_case}
     failed = False
     for kind, make in makers.items():
@@ -224,11 +259,11 @@ def main() -> int:
         began = time.perf_counter()
         numbers = range(chosen.first, chosen.first + chosen.programs)
         tally = campaign((make(chosen.seed, number) for number in numbers), chosen.most)
-        for failure in tally.failures:
+        for failure in (*tally.dearer, *tally.failures):
             print(f"--- {failure}")
         print(
             f"{tally.cases} {kind} programs, seed {chosen.seed}: {tally.refused} left as they are, {tally.runs} runs "
-            f"({tally.starved} out of gas before and so not compared), {tally.dearer} took more gas, "
+            f"({tally.starved} out of gas before and so not compared), {len(tally.dearer)} took more gas, "
             f"{tally.bytes_before} bytes became {tally.bytes_after}, {len(tally.failures)} failures, "
             f"{time.perf_counter() - began:.0f} s"
         )

@@ -11,8 +11,8 @@ from unittest.mock import patch
 from fusevm.codegen import assembling, backend, dispatch
 from fusevm.codegen.blocks import StackProgram
 from fusevm.evm.assembler import push
-from fusevm.evm.forks import Fork
 from fusevm.ir.fold.functions import FunctionFolder
+from fusevm.ir.functions import Unit
 
 Change = tuple[object, str, Any]
 
@@ -29,8 +29,8 @@ def _as_written(program: StackProgram) -> None:
     program.order = list(program.blocks)
 
 
-def _plain(word: int, fork: Fork, runs: float) -> bytes:
-    return push(word, fork)
+def _plain(word: int, unit: Unit, runs: float) -> bytes:
+    return push(word, unit.fork)
 
 
 # What each pass is replaced by.
@@ -49,7 +49,7 @@ PASSES: dict[str, tuple[Change, ...]] = {
     "merge equal blocks": ((backend, "merge_equal_blocks", _never),),
     "merge tails": ((backend, "merge_tails", _nothing),),
     "placement": ((backend, "place", _as_written),),
-    "constants": ((assembling, "constant", _plain), (backend, "constant", _plain)),
+    "constants": ((assembling, "pushed", _plain), (backend, "pushed", _plain)),
 }
 
 

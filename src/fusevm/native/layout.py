@@ -172,6 +172,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     hash_misses: u64
     hash_credit: u64  # misses that are left before inputs are looked up seldom
     hash_skipped: u64  # inputs that might have been looked up since
+    moduli: ptr  # of Modulus
     memory_end: ptr  # where the arena ends
     hashed: u64  # words since the clock was looked at
     memory_light: ptr  # a call that goes no further leaves no pages to give back
@@ -285,6 +286,16 @@ class Hashed(Struct):
 
     size: u64  # zero where nothing is known
     word: u256
+
+
+class Modulus(Struct):
+    """A modulus that MULMOD met, and once it came often enough, what makes its next use quick."""
+
+    modulus: u256  # zero where there is none
+    divisor: u256  # the modulus with its top bit set
+    reciprocal: u256
+    shift: u64
+    uses: u64
 
 
 class LogHeader(Struct):

@@ -120,6 +120,7 @@ class FunctionBuilder:
         block, source = self.blocks[key], self.finder.blocks[key.pc]
         self.units.sources[block] = source
         self.begin(block)
+        self.builder.where = (source.start, source.end)
         stack = self.entries[key].copy()
         leaving = walk(source, stack, self.how)
         ways = ways_on(source, leaving, stack)
@@ -129,6 +130,7 @@ class FunctionBuilder:
             self.go(block, (key, ways[0].number), ways[0].target, ways[0].stack)
         else:
             block.end = End(leaving.op, tuple([self.how.number(arg) for arg in leaving.args]))
+        block.end.where = self.builder.where
 
     def branch(self, key: Key, leaving: Leaving, ways: list[WayOn]) -> None:
         block = self.blocks[key]
@@ -138,6 +140,7 @@ class FunctionBuilder:
         for side, way in zip(sides, ways, strict=True):
             self.begin(side)
             self.go(side, (key, way.number), way.target, way.stack)
+            side.end.where = self.builder.where
 
     def go(self, block: GraphBlock, edge: Edge, target: Known, stack: WordStack) -> None:
         """Ends the block by what follows on a way: calls, and then a block, a return or the end."""

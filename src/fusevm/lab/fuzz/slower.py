@@ -23,7 +23,7 @@ from time import perf_counter
 from typing import Any
 
 from fusevm.api import EVM
-from fusevm.chain.transaction import Rejected
+from fusevm.chain.reasons import Rejected
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.lab.fuzz.generator import program
 from fusevm.lab.peers.ours import Tier, transact

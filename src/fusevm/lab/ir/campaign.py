@@ -16,8 +16,8 @@ from fusevm.chain.environment import Block as ChainBlock
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Status
 from fusevm.chain.processing import process
+from fusevm.chain.reasons import Rejected
 from fusevm.chain.state import Account, State
-from fusevm.chain.transaction import Rejected
 from fusevm.evm import bytecode
 from fusevm.evm.assembly import assemble, disassemble
 from fusevm.evm.bytecode import basic_blocks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,12 @@ from fusevm.chain.authorization import address_of_key
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import Executor
 from fusevm.chain.processing import process
+from fusevm.chain.reasons import Rejected
 from fusevm.chain.state import Account, State, logs_hash
-from fusevm.chain.transaction import Authorization, Rejected, Transaction
+from fusevm.chain.transaction import Authorization, Transaction
 from fusevm.evm.forks import Fork, UnknownFork, fork_named
 from fusevm.evm.keccak import keccak256
+from fusevm.lab.official.expected import is_expected
 
 
 class MalformedTest(ValueError):
@@ -58,7 +60,8 @@ def cases_in(document: Any, fork: Fork | None = None) -> Iterator[Case]:
                     yield Case(f"{name}/{fork_name}/{index}", at, test, post)
 
 
-def run_case(case: Case, execute: Executor) -> Verdict:
+def run_case(case: Case, execute: Executor, on_root: Callable[[bytes], None] | None = None) -> Verdict:
+    """Judges a case; `on_root` is told the state root that it leaves."""
     try:
         state = state_from(case.test["pre"])
         block = block_from(case.test["env"], case.test.get("config", {}), case.fork)
@@ -73,13 +76,17 @@ def run_case(case: Case, execute: Executor) -> Verdict:
     except Rejected as rejected:
         if rejection is None:
             return Verdict(False, f"rejected, but it is valid: {rejected}")
+        if not is_expected(rejected, rejection):
+            return Verdict(False, f"rejected for {rejected.official_name}, expected {rejection}: {rejected}")
     else:
         if rejection is not None:
             return Verdict(False, f"accepted, but it must be rejected: {rejection}")
         got_logs = logs_hash(receipt.logs)
+    root = state.root()
+    if on_root is not None:
+        on_root(root)
     if got_logs != want_logs:
         return Verdict(False, f"logs hash 0x{got_logs.hex()}, expected 0x{want_logs.hex()}")
-    root = state.root()
     if root != want_root:
         return Verdict(False, f"state root 0x{root.hex()}, expected 0x{want_root.hex()}")
     return Verdict(True)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from time import perf_counter
 
 from fusevm.api import EVM
+from fusevm.chain.reasons import Rejected
 from fusevm.chain.result import Result
-from fusevm.chain.transaction import Rejected, Transaction
+from fusevm.chain.transaction import Transaction
 from fusevm.evm.forks import Fork
 from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work
 from fusevm.reference.hooks import Hooks

@@ -23,11 +23,12 @@ from time import perf_counter
 from typing import Any
 
 from fusevm.lab.fuzz.differential import differences
+from fusevm.lab.fuzz.generator import CONTRACTS
 from fusevm.lab.fuzz.program import Program
 from fusevm.lab.fuzz.shrink import shrink
 from fusevm.lab.fuzz.starve import critical_gas, random_gas
 from fusevm.lab.peers.work import Observation, Work
-from fusevm.lab.regions.cases import CONTRACTS, KINDS, case, with_code, with_gas, without_most
+from fusevm.lab.regions.cases import KINDS, case, with_code, with_gas, without_most
 from fusevm.lab.regions.engines import WAYS, engine_for, reference, slices_of
 from fusevm.native.host.engine import SLICE
 

@@ -9,8 +9,8 @@ from functools import partial
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Outcome
 from fusevm.chain.processing import process
+from fusevm.chain.reasons import Rejected
 from fusevm.chain.state import State
-from fusevm.chain.transaction import Rejected
 from fusevm.evm.forks import Fork
 from fusevm.lab.peers.work import Observation, Work
 from fusevm.native.emit.build import library

@@ -103,7 +103,7 @@ class FunctionWriter(Writer):
                 self.call(self.rng.choice(callees))
             elif callees and kind < 0.6 and not self.loops:
                 callee = self.rng.choice(callees)
-                loop(self, lambda inside, callee=callee: inside.call(callee))  # type: ignore[misc, attr-defined]
+                loop(self, lambda inside, callee=callee: inside.call(callee))  # type: ignore[misc]
             elif kind < 0.7:
                 self.room = 12
                 branch(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import sys
 import time
@@ -10,6 +11,7 @@ from functools import cache
 
 from llvmlite import ir
 
+from fusevm.evm.keccak import use_native
 from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.evm.words import MEANINGS
 from fusevm.native.cache.folder import cached
@@ -20,11 +22,13 @@ from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
-from fusevm.native.runtime import calls, outside, plain, relocation, storage
+from fusevm.native.runtime import calls, keccak, outside, plain, relocation, storage
 from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences, loop_sequences
 from fusevm.version import __version__
+
+_Digest = ctypes.c_char * 32
 
 # The functions that Python calls.
 EXPORTED = (
@@ -42,6 +46,7 @@ EXPORTED = (
     outside.put_nonce,
     relocation.relocate,
     plain.write_block,
+    keccak.keccak256,
 )
 
 
@@ -109,6 +114,13 @@ class Library:
         self.put_nonce = exported(outside.put_nonce)
         self.relocate = exported(relocation.relocate)
         self.write_block = exported(plain.write_block)
+        self.keccak256 = exported(keccak.keccak256)
+
+    def hash_of(self, data: bytes) -> bytes:
+        """Keccak-256, as `evm/keccak.py` has it."""
+        out = _Digest()
+        self.keccak256(data, len(data), out)
+        return out.raw
 
     def load(self, code: bytes, names: Iterable[str]) -> Loaded:
         """Object code that may call the functions of the runtime."""
@@ -121,7 +133,9 @@ def library() -> Library:
     sequences = all_sequences()
     fingerprint = _fingerprint(sequences)
     made = cached(f"handlers-{fingerprint}.o", lambda: ready_made(digest_of_handlers(sequences)) or _build(sequences))
-    return Library(made, sequences, fingerprint)
+    found = Library(made, sequences, fingerprint)
+    use_native(found.hash_of)
+    return found
 
 
 def _build(sequences: list[tuple[str, ...]]) -> bytes:

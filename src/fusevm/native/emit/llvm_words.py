@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from fusevm.evm.words import INTEGERS, Algebra
 from fusevm.native.lang import Native
-from fusevm.native.runtime import division
+from fusevm.native.runtime import division, moduli
 
 I1 = ir.IntType(1)
 I32 = ir.IntType(32)
@@ -74,8 +74,10 @@ class LlvmWords(Algebra):
     bits = 256
     bytes = 32
 
-    def __init__(self, builder: ir.IRBuilder, module: ir.Module) -> None:
+    def __init__(self, builder: ir.IRBuilder, module: ir.Module, frame: ir.Value | None = None) -> None:
+        """With a frame, what its engine remembers of moduli is of use."""
         self.builder = builder
+        self._frame = frame
         self.module = module
         self.max = self.const(ALL_ONES)
         self.sign = self.const(1 << 255)
@@ -135,6 +137,9 @@ class LlvmWords(Algebra):
         return self._call(division.addmod, x, y, m)
 
     def mulmod(self, x: V, y: V, m: V) -> V:
+        if self._frame is not None and m.known is None:
+            operands = [self._frame, x.value, y.value, m.value]
+            return V(self, self.builder.call(self._defined(moduli.mulmod_again), operands))
         return self._call(division.mulmod, x, y, m)
 
     def power(self, x: V, n: V) -> V:

@@ -39,7 +39,7 @@ class Handler:
         self.function.attributes.add("nounwind")
         self.build = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.ip, self.sp, self.gas, self.frame = self.function.args
-        self.words = LlvmWords(self.build, module)
+        self.words = LlvmWords(self.build, module, self.frame)
         self.meanings = meanings_in(self.words)
         self.stack = untouched()
         self.loaded: dict[int, V] = {}

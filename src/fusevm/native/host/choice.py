@@ -26,7 +26,9 @@ LEAST_STEPS, MOST_STEPS = 200, 8_000  # on the reference tier: 2 ms
 NEW_STEPS = 400  # for code that never ran natively: 0.1 ms, as long as it takes to prepare it
 NEW_SIZE = 1 << 11  # bytes of new code that is tried on the reference tier first
 WORTH_PREPARING = 0.3e-3  # seconds on the reference tier before such code runs natively
-TIMED = 2  # runs of each tier before the two are compared: the first native one prepares the code
+TIMED = 4  # native runs before the reference tier is tried: the first ones prepare the code, and code may run no more
+TRIED = 2  # runs on the reference tier before the two are compared
+QUICK = 5e-6  # seconds: as long as a call takes on the reference tier before any code runs
 PAUSE, LONGEST_PAUSE = 16, 1 << 20  # native runs before the reference tier is tried again: times 4 with each try
 LOOK, SELDOM = 8, 1 << 8  # runs on the reference tier before a native one: times 2 with each
 SELECTORS = 32  # of one code; further ones share a trial
@@ -66,6 +68,9 @@ class Trial:
         self.native = min(self.native * 1.1, seconds)  # the last ones count most, and disturbed ones little
         if self._runs < TIMED:
             return
+        if self.native < QUICK and not self.on_reference:
+            self.stay_native()
+            return
         self.steps = min(max(LEAST_STEPS, int(self.native / STEP)), MOST_STEPS)
         if self.on_reference:
             self._look = min(2 * self._look, SELDOM)
@@ -79,7 +84,7 @@ class Trial:
                 self.steps = 0
             return
         self._tries += 1
-        if self.reference < self.native or self._tries >= TIMED:
+        if self.reference < self.native or self._tries >= TRIED:
             self._decide()
 
     def exceeded_its_steps(self) -> None:
@@ -138,13 +143,9 @@ class Choice:
         return outcome
 
     def next_native(self, code: bytes, selector: bytes) -> Trial | None:
-        """The trial of a call whose turn it is to run natively; None where it is not, or nothing is known of it."""
+        """The trial of a call whose turn it is to run natively; None where it is not."""
         trials = self.trials.get(code)
-        if trials is None:
-            return None
-        trial = trials.get(selector)
-        if trial is None:
-            return None
+        trial = (None if trials is None else trials.get(selector)) or self._trial(code, selector)
         if trial.pause:
             trial.pause -= 1
             trial.started = 0.0
@@ -157,8 +158,7 @@ class Choice:
     def is_natives_turn(self, code: bytes, selector: bytes) -> bool:
         """Whether `next_native` would answer a trial."""
         trials = self.trials.get(code)
-        trial = None if trials is None else trials.get(selector)
-        return trial is not None and trial.is_natives_turn
+        return ((None if trials is None else trials.get(selector)) or self._trial(code, selector)).is_natives_turn
 
     def _trial(self, code: bytes, selector: bytes) -> Trial:
         trials = self.trials.get(code)

@@ -97,6 +97,7 @@ class Codes:
         self._retired: list[Schedule] = []  # frames may still hold addresses into these
         self._held: list[list[bytes]] = []  # code whose address native code may hold
         self._fused = 0  # bytes of code fused in this call
+        self._lent = False  # whether native accounts have addresses of plain schedules
         self._since = 0.0  # when the first code of this call began to run plainly
         self.generation = 0  # moves on whenever addresses of schedules that native code has may be good no more
         self.has_time_limit: Callable[[], bool] = lambda: False
@@ -110,6 +111,11 @@ class Codes:
         self._drop()
         self.first_frames.clear()
         self.facts.clear()
+
+    def _grow(self, size: int) -> None:
+        self.size += size
+        if self.size > KEPT or self._plain.is_crowded:
+            self.untidy = True
 
     def _drop(self) -> None:
         self.generation += 1
@@ -231,13 +237,16 @@ class Codes:
         schedule = self.schedules.get(key)
         if schedule is None:
             schedule = self.schedules[key] = self._made(code, on_disk=on_disk)
-            self.size += schedule.size + ENTRY
-            self.untidy = True
+            self._grow(schedule.size + ENTRY)
         if schedule.plain:
-            if not self.in_use:
-                self._since = time.perf_counter()
-            self.in_use.add(key)
+            self.run_plainly(code)
         return schedule
+
+    def run_plainly(self, code: bytes) -> None:
+        """This call runs the code on its plain schedule."""
+        if not self.in_use:
+            self._since = time.perf_counter()
+        self.in_use.add((code, self.fork))
 
     def _made(self, code: bytes, *, on_disk: bool) -> Schedule:
         fork = self.fork
@@ -250,6 +259,7 @@ class Codes:
         worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
         if worth and self._may_fuse(code):
             self._fused += len(code)
+            self.untidy = True
             return self._store.get(code, fork) if on_disk else build_schedule(code, fork, self.handlers)
         kept = self._store.kept(code, fork) if on_disk else None
         return kept or self._plain.schedule(code, fork)
@@ -274,13 +284,19 @@ class Codes:
         return seconds >= PREPARING * len(code)
 
     def tally(self) -> None:
-        """A call is over: what it ran plainly may now be worth preparing. It is asked for again with the next call."""
-        self._drop()
-        seconds = time.perf_counter() - self._since
+        """A call is over: what it ran plainly may now be worth preparing. It is asked for again with the next call.
+
+        Codes share its time: nobody knows which of them took it, and all together they cannot win back more.
+        """
+        seconds = (time.perf_counter() - self._since) / len(self.in_use)
         for key in self.in_use:
             self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
             if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
                 self.schedules.pop(key, None)
+                self._drop()
+        if self._lent:
+            self._lent = False
+            self._drop()
         self.in_use.clear()
 
     def prepared(self, code: bytes, jumps: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
@@ -320,7 +336,7 @@ class Codes:
                 schedule = self._plain.schedule(code, self.fork)
             self._init_codes[code] = schedule
             self._init_size += schedule.size + ENTRY
-            self.untidy = True
+            self._grow(0)
         return schedule
 
     def _forget_init_codes(self, running: Container[int] = ()) -> None:
@@ -357,9 +373,12 @@ class Codes:
         rest = self.first_frames.get(code)
         if rest is None:
             rest = self.frame_rest(code, 0, 0, (0, 0, 0), in_python=0, serial=0)
-            if not self.schedule(code).plain:
+            if not self.runs_plainly(code):
                 self.first_frames[code] = rest
         return rest
+
+    def runs_plainly(self, code: bytes) -> bool:
+        return (code, self.fork) in self.in_use
 
     def frame_rest(
         self, code: bytes, depth: int, start: int, marks: tuple[int, int, int], *, in_python: int, serial: int
@@ -381,8 +400,7 @@ class Codes:
             delegate = delegate_in(code) if rules_of(self.fork).delegation else None
             flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
             facts = self.facts[code] = CodeFacts(flags, code_fields(code, delegate))
-            self.size += ENTRY + len(code)
-            self.untidy = True
+            self._grow(ENTRY + len(code))
         return facts
 
     def note_hash(self, code: bytes, code_hash: bytes) -> None:
@@ -396,7 +414,9 @@ class Codes:
             forget()
         schedule = self.schedule(code)
         places = _PLACES.pack(schedule.code_base, len(code), schedule.base, schedule.jumps_base, schedule.entry)
-        if not schedule.plain:
+        if schedule.plain:
+            self._lent = True
+        else:
             flags, fields = self.facts_of(code)
             self.facts[code] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :])
         return places

@@ -65,6 +65,8 @@ def call_directly(
         trial = engine.choice.next_native(target.code, data[:4])
         if trial is None:
             return None
+    if target.plain:
+        codes.run_plainly(target.code)
     if state.leftovers:
         state.forget_transaction()
     most = machinery.SLICE
@@ -118,10 +120,12 @@ def _prepared(
         engine.bind(context)
     fresh = engine.kept.begin(state)
     code = state.unsettled_account(address).code
+    if not code:
+        return False, None
     if selector is not None and not engine.choice.is_natives_turn(code, selector):
         return False, None
     try:
-        target = engine.kept.target(address, state)
+        target = engine.kept.targets.get(address) or engine.kept.target(address, state)
     except NativeLimit:
         return False, None  # the general path knows what to do
     state.forget_transaction()

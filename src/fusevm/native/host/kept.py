@@ -26,6 +26,7 @@ class Target(NamedTuple):
     rest: bytes  # of its first frame, and where it is
     rest_place: int
     code: bytes
+    plain: bool  # whether it runs on a plain schedule
 
 
 class KeptTables:
@@ -108,9 +109,9 @@ class KeptTables:
         if not code or address in self._world.precompiles or delegate_in(code) is not None:
             return None
         rest = self._codes.first_frame(code)
-        target = Target(self._world.number(address), not account.storage, rest, address_of(rest), code)
-        if code in self._codes.first_frames:  # else it runs plainly, and is asked for each time
-            if len(self.targets) >= MOST_TARGETS:
-                self.targets.clear()
-            self.targets[address] = target
+        plain = self._codes.runs_plainly(code)
+        target = Target(self._world.number(address), not account.storage, rest, address_of(rest), code, plain)
+        if len(self.targets) >= MOST_TARGETS:
+            self.targets.clear()
+        self.targets[address] = target
         return target

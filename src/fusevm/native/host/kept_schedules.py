@@ -42,6 +42,7 @@ class ScheduleStore:
         self._fingerprint = f"{library.fingerprint} {self._sequences} {handlers.loops}"
         self._names: set[str] = set()  # how the names of files begin
         self._listed = -LISTED  # when that was
+        self._written = MOST_BYTES  # bytes since the oldest files were last removed: it is time for that
 
     def get(self, code: bytes, fork: Fork) -> Schedule:
         return self.kept(code, fork) or self._built(code, fork)
@@ -71,16 +72,21 @@ class ScheduleStore:
         schedule = build_schedule(code, fork, self._handlers)
         path = self._path(code, fork)
         if path is not None:
-            write(path, self._packed(schedule))
+            packed = self._packed(schedule)
+            write(path, packed)
             self._names.add(checksum(code))
-            keep_newest(path.parent, MOST_BYTES)
+            self._written += len(packed)
+            if self._written > MOST_BYTES >> 6:  # looking at all files takes longer than writing one
+                self._written = 0
+                keep_newest(path.parent, MOST_BYTES)
         return schedule
 
     def _path(self, code: bytes, fork: Fork) -> Path | None:
-        if len(code) < LARGE or self._folder is None:
+        folder = self._folder if len(code) >= LARGE else None
+        if folder is None:
             return None
         digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
-        return self._folder / f"{checksum(code)}{digest[:40]}.schedule"
+        return folder / f"{checksum(code)}{digest[:40]}.schedule"
 
     def _packed(self, schedule: Schedule) -> bytes:
         words, kinds = array("Q", schedule.words), schedule.kinds

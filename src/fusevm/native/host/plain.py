@@ -51,6 +51,7 @@ class PlainSchedule(Schedule):
         self.code, self.code_base = code, address_of(code)
         self.base, self.jumps_base = words, start + HEADER
         self.units, self.kinds, self.copies, self.plain = [], b"", 0, True
+        self.twin, self.counters, self.held = 0, [], None
         self.entry = 0
 
     @property

@@ -33,6 +33,7 @@ from fusevm.native.layout import (
     WORD,
     Account,
     BlockHash,
+    Engine,
     InitCode,
     StorageSlot,
 )
@@ -44,6 +45,8 @@ _SLOT_HEAD = packed(StorageSlot, "account flags key")
 _SLOT_HEAD_AT = StorageSlot.offset("account")
 _SLOT_VALUE, _SLOT_ORIGINAL = StorageSlot.offset("value"), StorageSlot.offset("original")
 _INIT_CODE = packed_whole(InitCode, "hash size code schedule jumps entry")
+_ASKED, _ASKED_AT = packed(Engine, "asked_data asked_size asked_gas"), Engine.offset("asked_data")
+_ANSWER, _ANSWER_AT = packed(Engine, "answer_size answer_gas"), Engine.offset("answer_size")
 _EPOCH, _EPOCH_AT = packed(Account, "epoch"), Account.offset("epoch")
 _CODE, _CODE_HASH = Account.offset("code"), Account.offset("code_hash")
 _KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
@@ -113,7 +116,7 @@ class Questions:
         at = address + self._account_shift
         where = world.address_at(at)
         (epoch,) = _EPOCH.unpack_from(data, at + _EPOCH_AT)
-        if epoch >= self._tables.shared.call_epoch:
+        if epoch and epoch >= self._tables.shared.call_epoch:
             self._load_again(at, where)
             return
         number = 0 if address == self._passing else world.number(where)
@@ -207,28 +210,32 @@ class Questions:
         view_at(Account, address).flags |= ACCOUNT_HASHED
 
     def _run_precompile(self, address: int) -> None:
-        self._world.look_at_clock()
-        table, shared, context = self._tables.accounts, self._tables.shared, self._world.context
-        at = table.skip + address - table.address
-        contract = self._world.precompiles[self._world.address_at(at)]
-        size, gas = shared.asked_size, shared.asked_gas
-        shared.answer_size = FAILED
+        world, engine = self._world, self._tables.engine
+        context = world.context
+        if context.deadline is not None:
+            world.look_at_clock()
+        contract = world.precompiles[world.address_at(address + self._account_shift)]
+        place, size, gas = _ASKED.unpack_from(engine, _ASKED_AT)
         if size > _LONG:  # what is not read, or not paid for, is not even copied
-            view = self._tables.memory.view(shared.asked_data, size)
+            view = self._tables.memory.view(place, size)
             size = contract.reads(view)
             if size > _LONG and contract.gas(view, context.fork) > gas:
+                _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 0)
                 return
-        data = ctypes.string_at(shared.asked_data, size)
+        data = ctypes.string_at(place, size)
         price = contract.gas(data, context.fork)
-        if price <= gas:
-            try:
-                output = run_precompile(contract, data, context.fork, price, context.deadline)
-            except PrecompileFailure:
-                return
-            if len(output) > self._tables.output.size:
-                raise NativeLimit(f"{self._tables.output.size >> 20} MiB of a precompile's output")
-            self._tables.output.write(0, output)
-            shared.answer_size, shared.answer_gas = len(output), gas - price
+        if price > gas:
+            _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 0)
+            return
+        try:
+            output = run_precompile(contract, data, context.fork, price, context.deadline)
+        except PrecompileFailure:
+            _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 0)
+            return
+        if len(output) > self._tables.output.size:
+            raise NativeLimit(f"{self._tables.output.size >> 20} MiB of a precompile's output")
+        self._tables.output.write(0, output)
+        _ANSWER.pack_into(engine, _ANSWER_AT, len(output), gas - price)
 
     def _load_block_hash(self, address: int) -> None:
         self._world.hashes_asked = True

@@ -23,6 +23,7 @@ from fusevm.native.layout import (
     StorageSlot,
     Undo,
 )
+from fusevm.native.runtime import moduli
 from fusevm.native.runtime.hashes import CREDIT, ENTRIES, ENTRY_SIZE
 from fusevm.native.runtime.index import BUCKETS, Index
 from fusevm.native.runtime.plain import ORIGIN_SIZE
@@ -103,6 +104,7 @@ class Tables:
         self.init_codes = Arena(INIT_CODES * InitCode.byte_size())
         self.block_hashes = Arena(256 * BlockHash.byte_size())
         self.hashes = Arena(ENTRIES * ENTRY_SIZE)
+        self.moduli = Arena(moduli.ENTRIES * moduli.ENTRY_SIZE)
         self.slot_index = self._index(self.slot_heads, self.slots, SLOT_SIZE)
         self.account_index = self._index(self.account_heads, self.accounts, Account.byte_size())
         self.engine = ctypes.create_string_buffer(Engine.byte_size())
@@ -131,6 +133,7 @@ class Tables:
         shared.kept_codes, shared.kept_limit = self.kept_codes.address, caps.codes
         shared.init_codes, shared.init_mask = self.init_codes.address, INIT_CODES - 1
         shared.block_hashes = self.block_hashes.address
+        shared.moduli = self.moduli.address
         shared.hashes, shared.hash_credit = (self.hashes.address, CREDIT) if is_on("keccak") else (0, 1)
         shared.plain_words, shared.plain_limit = self.plain_words.address, caps.plain
         shared.plain_origins = self.plain_origins.address

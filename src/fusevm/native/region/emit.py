@@ -159,7 +159,7 @@ class FunctionEmitter:
         checks: set[int] = set()
         for block in self.order:
             spends = block.end.op == JUMP and block is self.function.entry
-            spends = spends or any(value.op in SPENDS for value in block.instructions)
+            spends = spends or any(value.op in SPENDS and not looks_itself(value, block) for value in block.instructions)
             for target in block.targets:
                 if spends or position[target.start] <= position[block.start]:
                     checks.add(target.start)
@@ -225,6 +225,7 @@ class FunctionEmitter:
             back = state.branch_off(short, "short")
             state.leave_to(block.pc, block.state.words)
             back()
+        state.ahead = self.ahead[block.start] - block.gas
         if block.gas:
             state.gas = build.sub(state.gas, ir.Constant(I64, block.gas))
         for value in block.instructions:
@@ -275,6 +276,12 @@ class FunctionEmitter:
         assert call.state is not None
         base = self.state.height(call.state.words) - len(call.args)
         self.state.bind(value, self.build.load(self.state.slot(base + value.number), typ=I256, align=8))
+
+
+def looks_itself(value: Value, block: GraphBlock) -> bool:
+    """Whether an instruction that spends gas can go back to the start of its block if too little is left after it."""
+    assert isinstance(block, RegionBlock)
+    return value.op == "REACH" and block.pc >= 0 and value.state is not None and value.state.pc == block.pc
 
 
 def region_module(region: RegionUnit, layout: Layout) -> ir.Module:

@@ -51,6 +51,7 @@ def reach(state: FunctionState, value: Value) -> None:
     if size.op != CONST:
         start, length = (state.call(memory.clamp, state.word(each)) for each in (offset, size))
         state.charged(state.call(memory.grow, state.frame, state.gas, start, length), value.state)
+        _look_ahead(state, value)
         return
     length = ir.Constant(I64, size.number)
     if offset.op == CONST:
@@ -67,9 +68,22 @@ def reach(state: FunctionState, value: Value) -> None:
     build.position_at_end(slow)
     start = state.call(memory.clamp, state.word(offset)) if start is None else start
     state.charged(state.call(memory.grow, state.frame, gas, start, length), value.state)
+    _look_ahead(state, value)
     build.branch(after)
     build.position_at_end(after)
     assert before is not None
+
+
+def _look_ahead(state: FunctionState, value: Value) -> None:
+    """The blocks that follow do not look whether growth has left gas enough for them. If not, the block is left as if
+    it had not begun: memory stays grown, and what that cost is paid."""
+    if state.ahead:
+        assert value.state is not None
+        short = state.build.icmp_signed("<", state.gas, ir.Constant(I64, state.ahead))
+        back = state.branch_off(short, "short")
+        state.gas = state.build.add(state.gas, ir.Constant(I64, value.state.gas))
+        state.leave_to(value.state.pc, value.state.words)
+        back()
 
 
 def _is_missing(state: FunctionState, offset: Value, size: int) -> ir.Value:

@@ -47,6 +47,7 @@ class FunctionState:
         self.words = LlvmWords(self.build, module)
         self.meanings = meanings_in(self.words)
         self.values: dict[int, V] = {}
+        self.ahead = 0  # static gas of the blocks after the present one, up to those that look whether there is enough
         self.own: dict[int, int] = {}  # parameters, and the slots they came in
         self.untouched = 0  # slots below this are never written
         self._gas = self.build.alloca(I64)

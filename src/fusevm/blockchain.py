@@ -1,0 +1,399 @@
+"""A chain of blocks: genesis, building, importing with every rule checked, the state at any block, reorganisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from fusevm.chain.assembly import Assembly
+from fusevm.chain.authorization import CURVE_ORDER, address_of_key
+from fusevm.chain.building import following, sealed
+from fusevm.chain.diffs import Diff, diff_since
+from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.execution import environment_of, run_block
+from fusevm.chain.fees import base_fee_after
+from fusevm.chain.genesis import Genesis, genesis_from_json
+from fusevm.chain.header import NO_OMMERS, ZERO_HASH, Header
+from fusevm.chain.outcome import Outcome
+from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
+from fusevm.chain.receipts import BlockReceipt
+from fusevm.chain.rewards import check_ommers, reward_of
+from fusevm.chain.schedule import Schedule, Step
+from fusevm.chain.sealed import SealedBlock, Withdrawal, decode_block, ommers_hash
+from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
+from fusevm.chain.state import State
+from fusevm.chain.transaction import Transaction
+from fusevm.chain.validation import check_block, check_header
+from fusevm.evm.forks import Fork
+from fusevm.reference.hooks import Hooks
+from fusevm.tiers import executor_for
+from fusevm.values import (
+    AddressLike,
+    BadValue,
+    BytesLike,
+    Number,
+    Word,
+    shown,
+    to_address,
+    to_bytes,
+    to_hash,
+    to_number,
+)
+
+SLOT_SECONDS = 12
+DEFAULT_GAS = 1_000_000
+Which: TypeAlias = int | bytes | str  # a number, or a hash as bytes or hex text
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A block of the tree, with what importing it has shown."""
+
+    block: SealedBlock
+    total_difficulty: int
+    diff: Diff
+    receipts: tuple[BlockReceipt, ...]
+    requests: tuple[bytes, ...] | None
+
+
+class Chain:
+    """Blocks from a genesis on, and the state after any of them.
+
+    >>> key = bytes(31) + bytes([1])
+    >>> alloc = {"7e5f4552091a69125d5dfcb7b8c2659029395bdf": {"balance": "1000000000000000000"}}  # the key's account
+    >>> chain = Chain.from_json({"config": {"londonBlock": 0, "mergeNetsplitBlock": 0}, "alloc": alloc})
+    >>> block = chain.build([chain.sign(key, "0x" + "02" * 20, value=5)])
+    >>> block.number, block.header.gas_used, chain.state.account(b"\\x02" * 20).balance
+    (1, 21000, 5)
+    >>> twin = Chain(chain.genesis)
+    >>> twin.import_block(block.encoded) == block
+    True
+    >>> with chain.at(0) as state:
+    ...     state.account(b"\\x02" * 20).balance
+    0
+    """
+
+    def __init__(self, genesis: Genesis, *, tier: str = "auto", hooks: Hooks | None = None) -> None:
+        self.genesis = genesis
+        self.schedule: Schedule = genesis.schedule
+        self.pending: list[SignedTransaction] = []
+        self._state = genesis.state.copy()
+        self._executor = executor_for(tier)
+        self._hooks = hooks
+        first = _Node(genesis.block, genesis.block.header.difficulty, Diff([], [], []), (), None)
+        self._nodes = {genesis.block.hash: first}
+        self._canonical = [genesis.block.hash]
+        self._head = first
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], *, tier: str = "auto") -> Chain:
+        """From the contents of geth's genesis.json."""
+        return cls(genesis_from_json(document), tier=tier)
+
+    # -- what there is
+
+    @property
+    def head(self) -> SealedBlock:
+        """The last block of the canonical chain."""
+        return self._head.block
+
+    @property
+    def state(self) -> State:
+        """The state after the head: to be read. What is written to it, no block has."""
+        return self._state
+
+    def block(self, which: Which) -> SealedBlock:
+        """A block of the canonical chain by number, or any known one by hash."""
+        return self._node(which).block
+
+    def knows(self, block_hash: bytes) -> bool:
+        return block_hash in self._nodes
+
+    def receipts(self, which: Which) -> tuple[BlockReceipt, ...]:
+        return self._node(which).receipts
+
+    def requests(self, which: Which) -> tuple[bytes, ...] | None:
+        """What the block asked of the consensus layer (EIP-7685); None before Prague, and for the genesis."""
+        return self._node(which).requests
+
+    def total_difficulty(self, which: Which) -> int:
+        return self._node(which).total_difficulty
+
+    def step_of(self, which: Which) -> Step:
+        """The upgrade whose rules a block has."""
+        node = self._node(which)
+        return self._step(node.block.header, self._nodes.get(node.block.header.parent_hash, node))
+
+    def step_after(self, header: Header) -> Step:
+        """The upgrade whose rules a block with this header has; its parent must be known."""
+        return self._step(header, self._node(header.parent_hash))
+
+    def environment(self, which: Which) -> Block:
+        """A block as calls see it, for `EVM(block=…)`."""
+        block = self.block(which)
+        return environment_of(block.header, self.schedule.chain_id, self._hashes(block.header.parent_hash))
+
+    @contextmanager
+    def at(self, which: Which) -> Iterator[State]:
+        """The state after a block, for as long as the `with` block lasts; what is done to it there is undone.
+
+        It costs what has changed between that block and the head.
+        """
+        target = self._node(which)
+        with self._scratch():
+            self._move(self._head, target)
+            yield self._state
+
+    # -- growing
+
+    def sign(
+        self,
+        key: BytesLike,
+        to: AddressLike | None = None,
+        data: BytesLike = b"",
+        *,
+        value: Number = 0,
+        gas_limit: Number = DEFAULT_GAS,
+        nonce: Number | None = None,
+        max_fee: Number | None = None,
+        max_priority_fee: Number = 0,
+    ) -> SignedTransaction:
+        """A transaction for the next block; without `to` it creates.
+
+        The nonce is the next one after the head and what is pending, the fee twice the base fee: unless they are given.
+        Other types than 0 and 2, and other chains: `fusevm.chain.signed.sign`.
+        """
+        secret = to_hash(key, "key")
+        if not 0 < int.from_bytes(secret, "big") < CURVE_ORDER:
+            raise BadValue(f"key: {shown(int.from_bytes(secret, 'big'))} is not a secret key")
+        sender = address_of_key(secret)
+        waiting = sum(each.sender == sender for each in self.pending)
+        tip = to_number(max_priority_fee, "max_priority_fee")
+        cap = 2 * base_fee_after(self.head.header) + tip if max_fee is None else to_number(max_fee, "max_fee")
+        market = self.step_of(self.head.hash).fork >= Fork.LONDON
+        tx = Transaction(
+            sender,
+            None if to is None else to_address(to, "to"),
+            to_bytes(data, "data"),
+            to_number(value, "value"),
+            to_number(gas_limit, "gas_limit", bits=64),
+            self.state.account(sender).nonce + waiting if nonce is None else to_number(nonce, "nonce", bits=64),
+            gas_price=None if market else cap,
+            max_fee=cap if market else None,
+            max_priority_fee=tip if market else None,
+        )
+        return sign(tx, secret, self.schedule.chain_id if market else None)
+
+    def submit(self, transaction: SignedTransaction | BytesLike) -> bytes:
+        """Keeps a transaction for the next block that is built; its hash."""
+        signed = _signed(transaction)
+        self.pending.append(signed)
+        return signed.hash
+
+    def build(
+        self,
+        transactions: Iterable[SignedTransaction | BytesLike] | None = None,
+        *,
+        coinbase: AddressLike = bytes(20),
+        timestamp: Number | None = None,
+        gas_limit: Number | None = None,
+        extra_data: BytesLike = b"",
+        prev_randao: Word = ZERO_HASH,
+        beacon_root: Word = ZERO_HASH,
+        withdrawals: Sequence[Withdrawal] = (),
+        ommers: Sequence[Header] = (),
+    ) -> SealedBlock:
+        """A new head, from these transactions, each of which must be valid, or from the pending ones.
+
+        Of the pending ones those that cannot run yet stay, those whose nonce is used are dropped.
+        """
+        parent = self._head
+        next_slot = parent.block.header.timestamp + SLOT_SECONDS
+        header = Header(
+            parent_hash=parent.block.hash,
+            ommers_hash=ommers_hash(ommers) if ommers else NO_OMMERS,
+            coinbase=to_address(coinbase, "coinbase"),
+            number=parent.block.number + 1,
+            timestamp=to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
+            extra_data=to_bytes(extra_data, "extra_data"),
+            prev_randao=to_hash(prev_randao, "prev_randao"),
+        )
+        step = self._step(header, parent)
+        limit = None if gas_limit is None else to_number(gas_limit, "gas_limit", bits=64)
+        root = to_hash(beacon_root, "beacon_root")
+        header = replace(header, **following(parent.block.header, header, step, limit, root))
+        given = tuple(withdrawals) if step.fork >= Fork.SHANGHAI else None
+        if withdrawals and given is None:
+            raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
+        with self._scratch() as keep:
+            environment = environment_of(header, self.schedule.chain_id, self._hashes(parent.block.hash))
+            mark = self._state.mark()
+            assembly = Assembly(self._state, environment, step, self.schedule, self._execute)
+            assembly.begin(header.parent_hash, header.parent_beacon_root)
+            left = self._fill(assembly, transactions)
+            assembly.end(given, reward_of(step.fork), [(each.number, each.coinbase) for each in ommers])
+            block = sealed(assembly, header, tuple(ommers), given)
+            check_block(block, parent.block.header, step, self.schedule)
+            self._check_ommers(block, step)
+            keep(self._add(block, parent, assembly, mark))
+        self.pending = left
+        return block
+
+    def import_block(self, block: SealedBlock | BytesLike) -> SealedBlock:
+        """Adds a block whose parent is known. Raises InvalidBlock, with the chain as it was, if it breaks a rule.
+
+        It becomes the head if its total difficulty is higher, or the same and its number higher. Proof of work is not
+        checked.
+        """
+        if not isinstance(block, SealedBlock):
+            block = decode_block(to_bytes(block, "block"))
+        if block.hash in self._nodes:
+            return self._nodes[block.hash].block
+        header = block.header
+        parent = self._nodes.get(header.parent_hash)
+        if parent is None:
+            zero = header.parent_hash == ZERO_HASH
+            reason = BlockReason.UNKNOWN_PARENT_ZERO if zero else BlockReason.UNKNOWN_PARENT
+            raise InvalidBlock(reason, f"0x{header.parent_hash.hex()}")
+        step = self._step(header, parent)
+        check_block(block, parent.block.header, step, self.schedule)
+        self._check_ommers(block, step)
+        with self._scratch() as keep:
+            self._move(self._head, parent)
+            mark = self._state.mark()
+            hashes = self._hashes(header.parent_hash)
+            assembly = run_block(block, step, self.schedule, self._state, self._execute, hashes)
+            node = self._add(block, parent, assembly, mark)
+            if (node.total_difficulty, node.block.number) > (self._head.total_difficulty, self.head.number):
+                keep(node)
+        return block
+
+    def set_head(self, which: Which) -> None:
+        """Makes a known block the head, as a consensus layer tells its execution layer to."""
+        target = self._node(which)
+        with self._scratch() as keep:
+            self._move(self._head, target)
+            keep(target)
+
+    # -- parts
+
+    def _execute(self, message: Message, state: State, context: Context) -> Outcome:
+        return self._executor(message, state, context, self._hooks)
+
+    def _node(self, which: Which) -> _Node:
+        if isinstance(which, int):
+            place = which - self.genesis.block.number
+            if not 0 <= place < len(self._canonical):
+                raise BadValue(f"block {which}: the chain goes from {self.genesis.block.number} to {self.head.number}")
+            return self._nodes[self._canonical[place]]
+        found = to_hash(which, "block")
+        if found not in self._nodes:
+            raise BadValue(f"block 0x{found.hex()}: not known")
+        return self._nodes[found]
+
+    def _step(self, header: Header, parent: _Node) -> Step:
+        return self.schedule.at(header.number, header.timestamp, parent.total_difficulty)
+
+    def _hashes(self, parent_hash: bytes) -> Callable[[int], bytes]:
+        """The hashes of a block's ancestors by number, for BLOCKHASH."""
+        path = [parent_hash]
+
+        def hash_of(number: int) -> bytes:
+            newest = self._nodes[parent_hash].block.number
+            while len(path) <= newest - number:
+                node = self._nodes.get(path[-1])
+                if node is None:
+                    return ZERO_HASH
+                path.append(node.block.header.parent_hash)
+            return path[newest - number]
+
+        return hash_of
+
+    def _check_ommers(self, block: SealedBlock, step: Step) -> None:
+        def find(block_hash: bytes) -> SealedBlock | None:
+            node = self._nodes.get(block_hash)
+            return None if node is None else node.block
+
+        def check(header: Header, parent: Header) -> None:
+            check_header(header, parent, self._step(header, self._nodes[parent.hash]), self.schedule)
+
+        if step.fork < Fork.PARIS:
+            check_ommers(block, find, check)
+
+    def _fill(
+        self, assembly: Assembly, transactions: Iterable[SignedTransaction | BytesLike] | None
+    ) -> list[SignedTransaction]:
+        """Runs the transactions; what is left of the pending ones."""
+        if transactions is not None:
+            for each in transactions:
+                assembly.add(_signed(each))
+            return self.pending
+        left = []
+        for each in sorted(self.pending, key=lambda signed: signed.nonce):
+            try:
+                assembly.add(each)
+            except Rejected as error:
+                if error.reason is not RejectReason.NONCE_MISMATCH_TOO_LOW:
+                    left.append(each)
+        return left
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Callable[[_Node], None]]:
+        """Undoes at its end what was done to the state, unless its function was told which block it is now after."""
+        state = self._state
+        opened = state.open_marks
+        mark = state.mark()
+        reached: list[_Node] = []
+        state.open_mark(mark)
+        try:
+            yield reached.append
+        finally:
+            if reached:
+                self._set_head(reached[-1])
+                state.keep_since(keep=opened)
+            else:
+                state.close_mark(mark, keep=opened)
+
+    def _move(self, start: _Node, target: _Node) -> None:
+        """Takes the state from one block to another, over their last common ancestor."""
+        forward: list[_Node] = []
+        while start is not target:
+            if start.block.number >= target.block.number:
+                start.diff.undo(self._state)
+                start = self._nodes[start.block.header.parent_hash]
+            else:
+                forward.append(target)
+                target = self._nodes[target.block.header.parent_hash]
+        for node in reversed(forward):
+            node.diff.apply(self._state)
+
+    def _add(self, block: SealedBlock, parent: _Node, assembly: Assembly, mark: int) -> _Node:
+        node = _Node(
+            block,
+            parent.total_difficulty + block.header.difficulty,
+            diff_since(self._state, mark),
+            tuple(assembly.receipts),
+            None if assembly.requests is None else tuple(assembly.requests),
+        )
+        self._nodes[block.hash] = node
+        return node
+
+    def _set_head(self, node: _Node) -> None:
+        """The canonical chain ends with this block, whose state is the current one."""
+        branch: list[bytes] = []
+        place = node.block.number - self.genesis.block.number
+        found = node.block.hash
+        while place >= len(self._canonical) or self._canonical[place] != found:
+            branch.append(found)
+            found = self._nodes[found].block.header.parent_hash
+            place -= 1
+        self._canonical[place + 1 :] = reversed(branch)
+        self._head = node
+
+
+def _signed(transaction: SignedTransaction | BytesLike) -> SignedTransaction:
+    if isinstance(transaction, SignedTransaction):
+        return transaction
+    return decode_transaction(to_bytes(transaction, "transaction"))

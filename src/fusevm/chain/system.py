@@ -1,0 +1,114 @@
+"""What a block does besides its transactions: calls of system contracts, and the requests they and deposits make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.outcome import Executor, Outcome, Status
+from fusevm.chain.processing import clear_away
+from fusevm.chain.reasons import BlockReason, InvalidBlock
+from fusevm.chain.state import Log, State
+from fusevm.evm.forks import Fork
+
+SYSTEM_ADDRESS = bytes.fromhex("fffffffffffffffffffffffffffffffffffffffe")
+BEACON_ROOTS = bytes.fromhex("000f3df6d732807ef1319fb7b8bb8522d0beac02")  # EIP-4788
+HISTORY = bytes.fromhex("0000f90827f1c53a10cb7a02335b175320002935")  # EIP-2935
+WITHDRAWAL_REQUESTS = bytes.fromhex("00000961ef480eb55e80d19ad83579a64c007002")  # EIP-7002
+CONSOLIDATION_REQUESTS = bytes.fromhex("0000bbddc7ce488642fb579f8b00f3a590007251")  # EIP-7251
+SYSTEM_GAS = 30_000_000
+
+DEPOSIT_TYPE = b"\x00"
+# Who is asked for requests at the end of a block, by type, in order (EIP-7685).
+ASKED = ((b"\x01", WITHDRAWAL_REQUESTS), (b"\x02", CONSOLIDATION_REQUESTS))
+
+
+def begin_block(
+    state: State, block: Block, fork: Fork, execute: Executor, parent_hash: bytes, beacon_root: bytes | None
+) -> None:
+    """The calls before the first transaction. A contract that is not there, or fails, changes nothing."""
+    if fork >= Fork.CANCUN and beacon_root is not None:
+        _call(state, block, fork, execute, BEACON_ROOTS, beacon_root)
+    if fork >= Fork.PRAGUE:
+        _call(state, block, fork, execute, HISTORY, parent_hash)
+
+
+def requests_of_block(
+    state: State, block: Block, fork: Fork, execute: Executor, logs: Iterable[Log], deposit_contract: bytes
+) -> list[bytes]:
+    """EIP-7685: what the block asks of the consensus layer, each with its type before it; empty ones are left out."""
+    deposits = b"".join(deposit_of(log.data) for log in logs if _is_deposit(log, deposit_contract))
+    requests = [DEPOSIT_TYPE + deposits] if deposits else []
+    for kind, address in ASKED:
+        if not state.account(address).code:
+            raise InvalidBlock(BlockReason.SYSTEM_CONTRACT_EMPTY, f"0x{address.hex()}")
+        outcome = _call(state, block, fork, execute, address, b"")
+        if outcome is None or outcome.status is not Status.SUCCESS:
+            why = "" if outcome is None or outcome.failure is None else f": {outcome.failure}"
+            raise InvalidBlock(BlockReason.SYSTEM_CONTRACT_CALL_FAILED, f"0x{address.hex()}{why}")
+        if outcome.output:
+            requests.append(kind + outcome.output)
+    return requests
+
+
+def requests_hash(requests: Sequence[bytes]) -> bytes:
+    return sha256(b"".join(sha256(request).digest() for request in requests)).digest()
+
+
+def _call(state: State, block: Block, fork: Fork, execute: Executor, address: bytes, data: bytes) -> Outcome | None:
+    """A call that costs nobody anything; None where there is no code. Nothing is warm as it begins."""
+    code = state.account(address).code
+    if not code:
+        return None
+    context = Context(fork, block, SYSTEM_ADDRESS, block.base_fee)
+    message = Message(SYSTEM_ADDRESS, address, code, data, gas=SYSTEM_GAS, transfers=False, code_address=address)
+    state.begin_transaction()
+    try:
+        outcome = execute(message, state, context)
+        clear_away(state, context.rules)
+    except BaseException:
+        state.abandon()
+        raise
+    return outcome
+
+
+# -- deposits: EIP-6110
+
+
+class _Part(NamedTuple):
+    offset: int
+    size: int
+
+
+DEPOSIT_TOPIC = 0x649BBC62D0E31342AFEA4E5CD82D4049E7E1EE912FC0889AA790803BE39038C5
+DEPOSIT_SIZE = 576
+DEPOSIT_PARTS = (
+    _Part(160, 48),  # public key
+    _Part(256, 32),  # withdrawal credentials
+    _Part(320, 8),  # amount
+    _Part(384, 96),  # signature
+    _Part(512, 8),  # index
+)
+
+
+def _is_deposit(log: Log, contract: bytes) -> bool:
+    return log.address == contract and log.topics[:1] == (DEPOSIT_TOPIC,)
+
+
+def deposit_of(data: bytes) -> bytes:
+    """The request in a deposit event: its five parts without their ABI wrapping, which must be exactly this."""
+    if len(data) != DEPOSIT_SIZE:
+        raise InvalidBlock(BlockReason.INVALID_DEPOSIT_EVENT_LAYOUT, f"{len(data)} bytes, not {DEPOSIT_SIZE}")
+    parts = []
+    for place, (offset, size) in enumerate(DEPOSIT_PARTS):
+        start = offset + 32
+        if _word(data, 32 * place) != offset or _word(data, offset) != size:
+            raise InvalidBlock(BlockReason.INVALID_DEPOSIT_EVENT_LAYOUT, f"part {place} of the event")
+        parts.append(data[start : start + size])
+    return b"".join(parts)
+
+
+def _word(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 32], "big")

@@ -1,0 +1,42 @@
+"""Loops of a single block, before and after: there every instruction counts, whatever is thought of all the rest."""
+
+from __future__ import annotations
+
+from fusevm.codegen.blocks import LABEL, PUSH, SETIMMUTABLE, SYMBOL, VERBATIM, Code, StackBlock, StackProgram, Way
+from fusevm.codegen.constants import gas_of, pushed
+from fusevm.evm.bytecode import BasicBlock
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.ir.functions import Unit
+
+_BRANCH_GAS = 1 + 3 + 10  # JUMPDEST, PUSH, JUMPI
+_PUSHES = frozenset({LABEL, SYMBOL, SETIMMUTABLE, VERBATIM})
+
+
+def dearer_loop(program: StackProgram, unit: Unit, before: list[BasicBlock], runs: int) -> int | None:
+    """How much more a turn of a loop costs, of those that are one block now and were one before; None if none does."""
+    old = {(block.start, block.end): _old_gas(block, unit) for block in before if _goes_back(block)}
+    for block in program.blocks.values():
+        if block.way is Way.BRANCH and block.label in block.targets and block.where in old:
+            more = _gas(block, unit, runs) - old[block.where]
+            if more > 0:
+                return more
+    return None
+
+
+def _goes_back(block: BasicBlock) -> bool:
+    *_, target, last = (None, *block.instructions)
+    return last.name == "JUMPI" and target is not None and target.push == block.start
+
+
+def _old_gas(block: BasicBlock, unit: Unit) -> int:
+    return sum(each.op.gas_at(unit.fork) for each in block.instructions if each.op is not None)
+
+
+def _gas(block: StackBlock, unit: Unit, runs: int) -> int:
+    return _BRANCH_GAS + sum(_gas_of(code, unit, runs * block.weight) for code in block.code)
+
+
+def _gas_of(code: Code, unit: Unit, runs: float) -> int:
+    if code.op == PUSH:
+        return gas_of(pushed(code.number, unit, runs))
+    return 3 if code.op in _PUSHES else BY_NAME[code.op].gas_at(unit.fork)
