@@ -122,7 +122,7 @@ def test_nonsense_is_neither_used_nor_kept_and_the_next_request_is_served(
     said: str, asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     working = sys.executable
-    monkeypatch.setattr(sys, "executable", executable(cache, f"printf '{said}'"))
+    monkeypatch.setattr(sys, "executable", executable(cache, f"head -c 4 > /dev/null; printf '{said}'"))
     assert asking.ask()
     time.sleep(0.3)
     monkeypatch.setattr(sys, "executable", working)
