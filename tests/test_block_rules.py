@@ -16,6 +16,7 @@ from fusevm.chain.genesis import genesis_from_json
 from fusevm.chain.header import Header
 from fusevm.chain.networks import HOLESKY, HOODI, MAINNET, NETWORKS, SEPOLIA
 from fusevm.chain.reasons import BlockReason, InvalidBlock
+from fusevm.chain.receipts import bloom_of, union_of
 from fusevm.chain.schedule import (
     STEPS,
     Blobs,
@@ -26,7 +27,7 @@ from fusevm.chain.schedule import (
     schedule_named,
     step_named,
 )
-from fusevm.chain.state import Account, State
+from fusevm.chain.state import Account, Log, State
 from fusevm.evm.forks import Fork
 from fusevm.values import BadValue
 
@@ -196,6 +197,19 @@ def test_excess_blob_gas_is_that_of_the_executable_specification(fork: str) -> N
         object.__setattr__(blank, "base_fee_per_gas", Uint(fee))
         wanted = module.calculate_excess_blob_gas(blank)
         assert next_excess_blob_gas(excess, used, fee, STEPS[fork]) == wanted
+
+
+def test_blooms_are_those_of_the_executable_specification() -> None:
+    theirs, types = spec("osaka", "bloom").logs_bloom, spec("osaka", "blocks")
+    random = Random(2)
+    for _ in range(50):
+        logs = [
+            Log(random.randbytes(20), tuple(random.getrandbits(256) for _ in range(random.randrange(5))), b"")
+            for _ in range(random.randrange(4))
+        ]
+        listed = [types.Log(each.address, tuple(t.to_bytes(32, "big") for t in each.topics), b"") for each in logs]
+        assert bloom_of(logs) == theirs(tuple(listed))
+    assert union_of([bloom_of(logs[:1]), bloom_of(logs[1:])]) == bloom_of(logs)
 
 
 # -- the DAO fork and mainnet's genesis -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from fusevm.evm.forks import Fork, fork_named
 from programs import HERE, NOBODY, OTHER, call, deployer, push
 
 SOURCE = str(Path(fusevm.__file__).parent)
-MAKER, HEIR, SENDER = (bytes.fromhex(each * 20) for each in ("3a", "4e", "5e"))
+MAKER, HEIR, SENDER, COUNTER = (bytes.fromhex(each * 20) for each in ("3a", "4e", "5e", "7c"))
 IDENTITY = (4).to_bytes(20, "big")
 INIT = deployer(assemble("PUSH1 1 PUSH1 2 SSTORE STOP"))
 STORES = "PUSH1 7 PUSH1 1 SSTORE PUSH1 8 PUSH1 2 TSTORE PUSH1 9 PUSH0 PUSH0 LOG1 "
@@ -33,6 +33,8 @@ CODE = {
     MAKER: f"PUSH32 0x{INIT.ljust(32, bytes(1)).hex()} PUSH0 MSTORE PUSH1 {len(INIT)} PUSH0 PUSH1 1 CREATE POP"
     f" {STORES} PUSH1 0 PUSH1 0 PUSH1 0 CREATE POP",
     HEIR: f"PUSH1 1 PUSH1 1 SSTORE {push(SENDER)} SELFDESTRUCT",
+    # storage and a log alone: the straight path of a call, on tables that are kept
+    COUNTER: f"{STORES} PUSH1 3 SLOAD PUSH1 1 ADD PUSH1 3 SSTORE {push(SENDER)} BALANCE PUSH1 4 SSTORE",
 }
 
 
@@ -70,6 +72,8 @@ def with_hooks(evm: EVM) -> None:
 DEEDS: dict[str, Callable[[EVM], Any]] = {
     "call": lambda evm: evm.call(HERE, caller=SENDER, value=1),
     "call that halts": lambda evm: evm.call(HERE, gas=60_000),
+    "plain call": lambda evm: evm.call(COUNTER, caller=SENDER),
+    "plain simulation": lambda evm: (evm.simulate(COUNTER, caller=SENDER), evm.simulate(HERE, caller=SENDER)),
     "transaction": lambda evm: evm.transact(SENDER, HERE, value=1, gas=1_000_000),
     "creating transaction": lambda evm: evm.transact(SENDER, None, INIT, gas=1_000_000),
     "deployment": lambda evm: evm.deploy(INIT, caller=SENDER, value=5),

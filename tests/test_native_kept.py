@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from fusevm import EVM, Block, Rejected, Result
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.processing import warm_up
 from fusevm.chain.state import Account
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, fork_named
@@ -114,7 +116,7 @@ class Pair:
             ("access list", lambda evm: transact_listed(evm, to, key, gas)),
             ("deploy", lambda evm: evm.deploy(deployer(code[:40]), caller=CALLER, gas=400_000)),
             ("set_storage", lambda evm: evm.set_storage(to, key, word)),
-            ("set_balance", lambda evm: evm.set_balance(rng_choice, word)),
+            ("set_balance", lambda evm: evm.set_balance(rng_choice, word % 2**200)),
             ("set_nonce", lambda evm: evm.set_nonce(to, 5)),
             ("set_code", lambda evm: evm.set_code(to, code)),
             ("clear code", lambda evm: evm.set_code(rng_choice, b"")),
@@ -150,7 +152,7 @@ def prepare(evm: EVM, to: bytes, code: bytes, number: int) -> None:
 def transact_listed(evm: EVM, to: bytes, key: int, gas: int) -> Result | None:
     if evm.fork < Fork.BERLIN:
         return None
-    listed = [(to, [key]), (FOURTH, [])]
+    listed = [(to, [key]), (FOURTH, [])][: 1 + key % 2]
     return evm.transact(CALLER, to, gas=gas + 60_000, access_list=listed)
 
 
@@ -334,4 +336,28 @@ def test_tables_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     evm = counter()
     assert evm._direct is None
     plain = machinery.NativeEngine(engine().native, engine().handlers)
-    assert not plain.kept._on
+    message = Message(CALLER, HERE, assemble(COUNTS), gas=100_000, code_address=HERE)
+    for _ in range(2):
+        evm.state.begin_transaction()
+        plain.execute(message, evm.state, Context(evm.fork, evm.block))
+        assert plain.kept.state is None
+
+
+def test_messages_of_one_transaction_know_what_slots_were_as_it_began() -> None:
+    """As a tool may run them, one after another: the second's price and refund depend on what was before the first."""
+    code = assemble("PUSH0 CALLDATALOAD PUSH1 1 SSTORE STOP")
+    found = []
+    for tier in ("reference", "native"):
+        evm = EVM(tier=tier)
+        evm.set_code(HERE, code)
+        evm.set_storage(HERE, 1, 7)
+        state, context = evm.state, Context(evm.fork, evm.block)
+        state.begin_transaction()
+        warm_up(state, context, CALLER, HERE)
+        state.warm_slot(HERE, 1)
+        for value in (8, 7, 0, 7):
+            message = Message(CALLER, HERE, code, value.to_bytes(32, "big"), gas=100_000, code_address=HERE)
+            outcome = evm._execute(message, state, context, None)
+            found.append((tier, outcome.status, outcome.gas_left, state.refund, state.storage(HERE, 1)))
+    half = len(found) // 2
+    assert [each[1:] for each in found[:half]] == [each[1:] for each in found[half:]]

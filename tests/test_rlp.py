@@ -47,6 +47,7 @@ def test_a_changed_byte_decodes_to_another_item_or_not_at_all(item: Item, place:
         ("b9", Truncated, "rlp: the length at byte 0 is cut off"),
         ("8101", NotMinimal, "rlp: the byte at 1 is its own encoding"),
         ("b801aa", NotMinimal, "rlp: the length at byte 0 has a shorter encoding"),
+        ("b837" + "aa" * 55, NotMinimal, "rlp: the length at byte 0 has a shorter encoding"),
         ("b90038" + "aa" * 56, NotMinimal, "rlp: the length at byte 0 has a shorter encoding"),
         ("f800", NotMinimal, "rlp: the length at byte 0 has a shorter encoding"),
         ("8080", Trailing, "rlp: 1 bytes after the item, which ends at byte 1"),

@@ -50,7 +50,7 @@ MUTATIONS = (
     Mutation("ir/fold/functions.py", "self.range(sum_.args[0]).low >= taken and", ""),
     Mutation("ir/fold/functions.py", "written |= self.writes[start]", "written |= 0"),
     Mutation("ir/fold/functions.py", "if summary.writes & _MEMORY:\n            world.memory, world.zeroed = [], False", "if False:\n            pass"),
-    Mutation("ir/fold/functions.py", "world.write(summary.writes, self.clock)\n        touched = summary.writes | summary.reads", "touched = summary.reads"),
+    Mutation("ir/fold/functions.py", "world.write(summary.writes, self.clock)\n        touched = summary.writes | summary.reads", "summary = Summary(summary.reads)\n        touched = summary.reads"),
     Mutation("ir/fold/functions.py", 'return self.pure("LT", (other, moved))', 'return self.pure("LT", (other, one))'),
     Mutation("ir/fold/functions.py", "summary.reads |= WORLD.value  #", "summary.reads |= 0  #"),
     Mutation("ir/fold/stores.py", "if event.op == \"MSIZE\" and not engine.guards_growth:", "if False:"),

@@ -90,7 +90,7 @@ def call_directly(
     result = Result(_SUCCESS if status < _REVERT else _REVERTED, output, gas - left, refund, [], None, None)
     if logs or refund or changes:
         _take(engine, state, context, result, data, changes, logs, keep=keep)
-    if not (accounts or state.handed_out):
+    if kept.on and not (accounts or state.handed_out):
         kept.state = state
     world.busy = False
     state.ledger = None

@@ -162,7 +162,8 @@ class NativeEngine:
         try:
             if status is None:
                 keeps = not message.creates and kept.holds_for(state, context, message.caller, message.address)
-                fresh = kept.begin(state, good=keeps)
+                good = keeps and state is kept.state and state.version == kept.version and not self.codes.untidy
+                fresh = not good and kept.begin(state, good=keeps)
                 kept.state = None  # until the call has ended well
                 world.prepare(state)
             world.take_over(state)

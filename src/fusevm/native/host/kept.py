@@ -41,7 +41,7 @@ class KeptTables:
         self._native = native
         self._codes = codes
         self._world = world
-        self._on = on and is_on("kept")
+        self.on = on and is_on("kept")
         self.state: State | None = None  # None while a call runs
         self.version = 0
         self._remade = self._moved = self._generation = 0
@@ -60,7 +60,7 @@ class KeptTables:
 
     def _renewed(self, state: State) -> bool:
         """Whether the tables hold nothing but what is so, once accounts that moved are forgotten."""
-        if self.state is not state or self._remade != state.remade or state.handed_out or not self._on:
+        if self.state is not state or self._remade != state.remade or state.handed_out or not self.on:
             return False
         if len(self._world.addresses) > MOST_ADDRESSES:
             return False
@@ -86,7 +86,7 @@ class KeptTables:
     def keep(self, state: State) -> None:
         """A call has ended, and its changes are the state's: the tables are good, for this state as it is."""
         self.note(state)
-        if not state.handed_out:
+        if self.on and not state.handed_out:
             self.state = state
 
     def note(self, state: State) -> None:
@@ -111,7 +111,8 @@ class KeptTables:
         rest = self._codes.first_frame(code)
         plain = self._codes.runs_plainly(code)
         target = Target(self._world.number(address), not account.storage, rest, address_of(rest), code, plain)
-        if len(self.targets) >= MOST_TARGETS:
-            self.targets.clear()
-        self.targets[address] = target
+        if self.on:
+            if len(self.targets) >= MOST_TARGETS:
+                self.targets.clear()
+            self.targets[address] = target
         return target

@@ -94,7 +94,8 @@ class NativeWorld(NativeLedger):
         if self.changed or self.made or self.destroyed:
             self.undo_unsettled(state)
         if state.warm_addresses is self.warmth:
-            state.warm_addresses = set(self.initially_warm)
+            warm = self.initially_warm
+            state.warm_addresses = warm if isinstance(warm, set) else set(warm)
         self.busy = False
         state.ledger = None  # last: until then, whoever finds the state abandoned ends this once more
 

@@ -189,7 +189,7 @@ def commit(engine: Engine) -> None:
             slot = StorageSlot(engine.slots + entry.slot)
             if (slot.account & TRANSIENT) != 0:
                 slot.value = u256(0)
-            elif slot.value != slot.original:
+            elif (slot.flags & SLOT_DIRTY) != 0:
                 if engine.change_count >= engine.change_limit:
                     return
                 change = SlotChange(engine.changes + engine.change_count * CHANGE_SIZE)
