@@ -233,6 +233,17 @@ def test_gas_memory_size_and_place_are_told_as_they_are() -> None:
     program.agreed_at_every_gas()
 
 
+@pytest.mark.parametrize("slice_", [30, 110, 125, 140, 160])
+def test_memory_size_is_told_as_it_was_before_the_block_let_memory_grow(
+    slice_: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that is left after memory grew, since gas is short for those that follow, is begun again."""
+    monkeypatch.setattr(host, "SLICE", slice_)
+    work = "NUMBER POP NUMBER POP NUMBER POP"
+    program = Program(f"JUMPDEST MSIZE PUSH1 1 PUSH2 0x400 MSTORE JUMPDEST {work} JUMPDEST" + ANSWER)
+    assert word(program.agreed(5_000)) == 0
+
+
 def test_gas_is_told_with_what_the_next_slices_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "SLICE", 500)
     Program(loop(20, "GAS PUSH0 MSTORE") + "PUSH1 32 PUSH0 RETURN").agreed(30_000)
