@@ -14,6 +14,7 @@ from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.ir.values import FrameState, Value
+from fusevm.native.host import engine as host
 from fusevm.native.host.region_lockstep import RegionLockstep, region_lockstep
 from fusevm.native.region import ops
 from fusevm.native.region.choice import every_block
@@ -46,6 +47,13 @@ def test_a_region_that_fails_is_compared_where_its_failure_is_replayed_from() ->
     outcome = execute(pair, "JUMPDEST " + FAILS, 25_000)
     assert "out of gas" in str(outcome.failure)
     assert pair.failures == 1
+
+
+def test_memory_that_grew_before_its_block_was_begun_again_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "JUMPDEST PUSH1 1 PUSH2 0x400 MSTORE JUMPDEST NUMBER POP NUMBER POP NUMBER POP JUMPDEST STOP"
+    for gas in range(20, 160, 5):
+        monkeypatch.setattr(host, "SLICE", gas)
+        assert execute(RegionLockstep(every_block, 0), program).status is Status.SUCCESS
 
 
 def test_it_is_a_tier() -> None:

@@ -42,6 +42,7 @@ COMMANDS = {
     "cfg": Command("cfg", "cfg", "Look"),
     "ir": Command("ir", "ir", "Look"),
     "schedule": Command("schedule", "schedule", "Look"),
+    "regions": Command("regions", "regions", "Look"),
     "fusions": Command("fusions", "fusions_command", "Look"),
     "loops": Command("loops", "loops", "Look"),
     "statetest": Command("statetest", "statetest", "Measure"),

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput, code_or_exit, fork_or_exit
+from fusevm.evm.forks import Fork
 from fusevm.schedule.build import Handlers, Unit, build_schedule
 from fusevm.schedule.sections import Token, sections_of
 
@@ -19,17 +20,25 @@ def schedule(
     code: Annotated[str, typer.Argument(help="hex, a file of hex or binary, or - for standard input")],
     no_fuse: Annotated[bool, typer.Option("--no-fuse", help="one handler per opcode")] = False,
     only: Annotated[list[str] | None, typer.Option(help="only this fusion, e.g. 'DUP2 MSTORE PUSH'; repeat")] = None,
+    regions: Annotated[
+        bool, typer.Option("--regions", help="mark the words that regions of all functions and loops would replace")
+    ] = False,
     fork: Annotated[str, typer.Option("--fork", "-f", help="the fork whose opcodes exist")] = "latest",
     as_json: options.AsJson = False,
 ) -> None:
     """Show the schedule of some code: its handlers, in order, with the instructions each one does."""
     data, rules = code_or_exit(code), fork_or_exit(fork)
+    if regions and (no_fuse or only):
+        raise BadInput("--regions goes with all fusions: leave out --no-fuse and --only")
     handlers = _handlers(no_fuse, only or [])
-    units = build_schedule(data, rules, handlers, keep_units=True).units
+    units = build_schedule(data, rules, handlers, keep_units=True, loops=not regions).units
+    patched = _patched(data, rules) if regions else {}
     sections = sections_of(data, rules, handlers.native)  # those that can be reached
     steps = sum(1 if section.row else section.steps for section in sections)
     if as_json:
-        typer.echo(json.dumps({"steps": steps, "handlers": len(units), "units": [_as_data(unit) for unit in units]}))
+        typer.echo(
+            json.dumps({"steps": steps, "handlers": len(units), "units": [_as_data(unit, patched) for unit in units]})
+        )
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("entry", justify="right")
@@ -40,11 +49,22 @@ def schedule(
     for unit in units:
         fused = len(unit.sequence) > 1
         name = f"[bold green]{' '.join(unit.sequence)}[/]" if fused else " ".join(unit.sequence)
+        if unit.at in patched:
+            name = f"[bold magenta]region 0x{patched[unit.at]:x}[/] instead of {name}"
         table.add_row(str(unit.at), str(unit.tokens[0].pc), name, _operands(unit), str(unit.steps or ""))
     console = Console(highlight=False)
     console.print(table)
     saved = 1 - len(units) / steps if steps else 0.0
     console.print(f"\n{steps} reachable instructions by {len(units)} handlers: {saved:.0%} of the dispatches saved")
+
+
+def _patched(code: bytes, fork: Fork) -> dict[int, int]:
+    """The words of the schedule that regions replace, and where those begin."""
+    from fusevm.lab.regions.report import regions_in
+
+    found = regions_in(code, fork, None)
+    places = found.layout.places
+    return {places[pc]: pc for pc in found.unit.entries}
 
 
 def _handlers(no_fuse: bool, only: list[str]) -> Handlers:
@@ -76,11 +96,11 @@ def _operand(token: Token) -> str:
     return ""
 
 
-def _as_data(unit: Unit) -> dict[str, object]:
+def _as_data(unit: Unit, patched: dict[int, int]) -> dict[str, object]:
     return {
         "entry": unit.at,
         "pc": unit.tokens[0].pc,
         "sequence": list(unit.sequence),
         "fused": len(unit.sequence) > 1,
         "steps": unit.steps,
-    }
+    } | ({"region": patched[unit.at]} if unit.at in patched else {})

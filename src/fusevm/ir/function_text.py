@@ -49,5 +49,7 @@ def _arc(arc: Arc) -> str:
 def _end(block: GraphBlock) -> str:
     end = block.end
     cases = [f"{case:#x}: " for case in end.cases]
+    if not end.arcs:  # where a region is left to
+        return " ".join(each for each in (end.op, *[case[:-2] for case in cases], _list(end.args)) if each)
     ways = [prefix + _arc(arc) for prefix, arc in zip([*cases, *[""] * len(end.arcs)], end.arcs, strict=False)]
     return " ".join(each for each in (end.op, _list(end.args), ", ".join(ways)) if each)

@@ -88,7 +88,16 @@ MUTATIONS = (
 )  # fmt: skip
 
 
-def found_by(mutation: Mutation, programs: int, seconds: float) -> str | None:
+CAMPAIGN = ("fusevm.lab.yul.compiled", "--no-shrink", "--stop", "1")
+
+
+def found_by(
+    mutation: Mutation,
+    programs: int,
+    seconds: float,
+    names: tuple[str, ...] = TESTS,
+    campaign: tuple[str, ...] = CAMPAIGN,
+) -> str | None:
     """What finds the error; None where nothing does in the time given."""
     with TemporaryDirectory() as folder:
         copy = Path(folder)
@@ -97,13 +106,12 @@ def found_by(mutation: Mutation, programs: int, seconds: float) -> str | None:
         path = copy / "src" / "fusevm" / mutation.file
         text = path.read_text()
         if mutation.old not in text:
-            sys.exit(f"{mutation.file} has no {mutation.old!r}: change the entry in lab/mutations.py")
+            sys.exit(f"{mutation.file} has no {mutation.old!r}: change the entry of the table")
         path.write_text(text.replace(mutation.old, mutation.new, 1))
-        tests = [str(copy / "tests" / name) for name in TESTS if (copy / "tests" / name).exists()]
+        tests = [str(copy / "tests" / name) for name in names if (copy / "tests" / name).exists()]
         pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", folder, *tests]
-        campaign = [sys.executable, "-m", "fusevm.lab.yul.compiled", "--no-shrink", "--stop", "1"]
-        campaign += ["--programs", str(programs)]
-        for what, command in (("tests", pytest), ("campaign", campaign)):
+        random = [sys.executable, "-m", *campaign, "--programs", str(programs)]
+        for what, command in (("tests", pytest), ("campaign", random)):
             failure = _failure(command, copy, seconds)
             if failure is not None:
                 return f"{what}: {failure}"
@@ -123,21 +131,27 @@ def _failure(command: list[str], folder: Path, seconds: float) -> str | None:
     return lines[0][:110] if lines else (run.stderr.splitlines() or ["?"])[-1][:110]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m fusevm.lab.mutations", description=__doc__)
+def main(
+    arguments: list[str] | None = None,
+    mutations: tuple[Mutation, ...] = MUTATIONS,
+    names: tuple[str, ...] = TESTS,
+    campaign: tuple[str, ...] = CAMPAIGN,
+    description: str | None = __doc__,
+) -> int:
+    parser = argparse.ArgumentParser(prog="python -m fusevm.lab.mutations", description=description)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the mutations to try")
     parser.add_argument("--programs", type=int, default=400, help="of the campaign, where no test finds it")
     parser.add_argument("--seconds", type=float, default=240.0, help="for the tests, and for the campaign")
     options = parser.parse_args(arguments)
-    unchanged = found_by(Mutation("ir/ranges.py", "import", "import"), 0, options.seconds)
+    unchanged = found_by(Mutation("ir/ranges.py", "import", "import"), 0, options.seconds, names, campaign)
     if unchanged is not None:
         sys.exit(f"the tests must pass before anything is changed: {unchanged}")
     survivors = 0
-    for number, mutation in enumerate(MUTATIONS):
+    for number, mutation in enumerate(mutations):
         if options.only and number not in options.only:
             continue
         started = perf_counter()
-        found = found_by(mutation, options.programs, options.seconds)
+        found = found_by(mutation, options.programs, options.seconds, names, campaign)
         survivors += found is None
         place = f"{number:2} {mutation.file}: {mutation.old.splitlines()[0][:60]}"
         print(f"{place}\n   {found or 'SURVIVES'} ({perf_counter() - started:.0f} s)", flush=True)

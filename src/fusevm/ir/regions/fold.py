@@ -21,9 +21,12 @@ PREPAID = frozenset(("MLOAD", "MSTORE", "MSTORE8", "KECCAK256"))
 
 # Calls and logs read their operands from the stack.
 OWN_STATE = frozenset(("CALLFN", *(op.name for op in OPCODES_TABLE if op.is_log)))
-# Once done they change and cost no more: what they grew stays grown, what they warmed stays warm.
+# Once done they change and cost no more: what they grew stays grown, what they warmed stays warm. So memory may already
+# be larger when they are repeated, which MSIZE would tell.
 REPEATABLE = frozenset(
-    op.name for op in OPCODES_TABLE if not op.prices and not op.writes & ~(ACCESS | MSIZE) and op.pushes
+    op.name
+    for op in OPCODES_TABLE
+    if not op.prices and not op.writes & ~(ACCESS | MSIZE) and not op.reads & MSIZE and op.pushes
 )
 
 

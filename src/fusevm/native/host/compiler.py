@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import os
 import queue
-import struct
 import subprocess
 import sys
 import threading
@@ -68,8 +67,9 @@ class Compiler:
             with contextlib.suppress(OSError, ValueError):
                 made = self._compiled(request(code, fork.name, counts))
                 if made:
+                    compiled = Compiled.unpacked(made)
                     keep(code, fork, made)
-                    done(Compiled.unpacked(made))
+                    done(compiled)
 
     def _compiled(self, asked: bytes) -> bytes:
         process = self._running()
@@ -163,5 +163,5 @@ def kept(code: bytes, fork: Fork) -> Compiled | None:
         return None
     try:
         return Compiled.unpacked(content)
-    except (ValueError, struct.error):
+    except ValueError:
         return None

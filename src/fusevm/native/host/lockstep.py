@@ -151,26 +151,29 @@ class Lockstep:
         stepper = self.stepper
         assert stepper is not None
         place = (depth, view.pc)
-        gas = view.gas + view.reserve
-        self.catch_up(stepper, place, gas)
+        self.catch_up(stepper, place, view)
         frame = stepper.frames[-1]
         self.compared += 1
-        self._equal("gas", gas, frame.gas, place)
         self.compare_stacks(view, frame, place)
-        memory = ctypes.string_at(view.memory, view.memory_size)
-        self._equal("memory", memory.hex(), frame.memory.hex(), place)
+        self.compare_memory(view, frame, place)
         returned = ctypes.string_at(view.returned, view.returned_size)
         self._equal("return data", returned.hex(), frame.returndata.hex(), place)
         self._compare_slots(frame.state, place)
         stepper.recent.clear()
 
-    def catch_up(self, stepper: Stepper, place: tuple[int, int], gas: int) -> None:
-        """The reference goes on to where native code stands, with this much gas."""
+    def catch_up(self, stepper: Stepper, place: tuple[int, int], view: NativeFrame) -> None:
+        """The reference goes on to where native code stands, and has as much gas there."""
+        gas = view.gas + view.reserve
         stepper.take(self.owed, place)
         self._pass_over(stepper, place, gas)
         if stepper.at() != place:
             self.differ(f"native code is at depth {place[0]}, pc {place[1]}; the reference is at {stepper.at()}")
         self.owed = self._strides(stepper.frames[-1]).steps[place[1]]
+        self._equal("gas", gas, stepper.frames[-1].gas, place)
+
+    def compare_memory(self, view: NativeFrame, frame: Frame, place: tuple[int, int]) -> None:
+        memory = ctypes.string_at(view.memory, view.memory_size)
+        self._equal("memory", memory.hex(), frame.memory.hex(), place)
 
     def compare_stacks(self, view: NativeFrame, frame: Frame, place: tuple[int, int]) -> None:
         base = view.sp - view.sp % STACK_ALIGN

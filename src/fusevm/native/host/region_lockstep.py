@@ -1,25 +1,28 @@
 """Lockstep with regions: the reference tier beside them, compared wherever a region is left, and where one fails.
 
-Both copies of a schedule have probes at every section, so native code stops as soon as it comes back from a region.
-Nobody counted the instructions that were run there; but gas only ever falls, so the reference goes on until it stands
-at the same place with the same gas. A region that fails leaves the frame as it was at a place from which all that
-follows can be repeated: the reference must have been there, with the same gas and the same stack.
+Both copies of a schedule have probes at every section, so that native code stops as soon as it leaves a region.
+Nobody counted the instructions that ran there; but gas only ever falls, so the reference goes on until it stands at
+the same place with the same gas. A region that fails leaves the frame as it was at a place from which all that follows
+can be repeated: the reference must have been there, with the same gas and the same stack.
 """
 
 from __future__ import annotations
 
+import ctypes
 import threading
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
+from fusevm.evm.gas import memory_cost
 from fusevm.native.emit.build import library
 from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.lockstep import Lockstep, Stepper
-from fusevm.native.layout import NativeFrame
+from fusevm.native.layout import WORD, NativeFrame
 from fusevm.native.region.build import Choose
 from fusevm.native.region.choice import functions_and_loops
+from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.interpreter import execute as execute_reference
 
@@ -33,12 +36,13 @@ class RegionLockstep(Lockstep):
         self.engine.halts.watch = self.failed
         self.failures = 0  # that were compared
 
-    def catch_up(self, stepper: Stepper, place: tuple[int, int], gas: int) -> None:
+    def catch_up(self, stepper: Stepper, place: tuple[int, int], view: NativeFrame) -> None:
         """Goes on to where native code stands; passes of a loop differ in their gas."""
         passed: list[int] = []
+        gas = view.gas + view.reserve
         while stepper.outcome is None:
             if stepper.at() == place:
-                left = stepper.frames[-1].gas
+                left = stepper.frames[-1].gas - _growth(view, stepper.frames[-1])
                 if left == gas:
                     return
                 passed.append(left)
@@ -54,10 +58,21 @@ class RegionLockstep(Lockstep):
         stepper = self.stepper
         assert stepper is not None
         place = (depth, view.pc)
-        self.catch_up(stepper, place, view.gas + view.reserve)
+        self.catch_up(stepper, place, view)
         self.failures += 1
         self.compare_stacks(view, stepper.frames[-1], place)
         stepper.recent.clear()
+
+
+    def compare_memory(self, view: NativeFrame, frame: Frame, place: tuple[int, int]) -> None:
+        memory = ctypes.string_at(view.memory, view.memory_size)
+        self._equal("memory", memory.hex(), frame.memory.hex().ljust(2 * len(memory), "0"), place)
+
+
+def _growth(view: NativeFrame, frame: Frame) -> int:
+    """What memory cost that native code has already and the reference does not: a region may have let it grow, and
+    have been left to the start of the block that will use it."""
+    return max(memory_cost(view.memory_size // WORD) - memory_cost(len(frame.memory) // WORD), 0)
 
 
 _local = threading.local()

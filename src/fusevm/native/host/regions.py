@@ -11,11 +11,14 @@ from fusevm.schedule.build import PLACE, Handlers, Schedule, build_schedule
 
 
 def patched(schedule: Schedule, compiled: Compiled) -> Schedule | None:
-    """The schedule with regions in it, and itself as it was behind that; None where they are not made for it."""
+    """The schedule with regions in it, and itself as it was behind that; None where they do not fit it."""
     count = len(schedule.words)
     if compiled.words != count:
         return None
-    loaded = library().load(compiled.code, [handler_name(pc) for pc, _ in compiled.entries])
+    try:
+        loaded = library().load(compiled.code, [handler_name(pc) for pc, _ in compiled.entries])
+    except (RuntimeError, KeyError):  # not object code of this machine, or not with these handlers
+        return None
     words = array("Q", schedule.words)
     words.extend(schedule.words)
     moved = words.buffer_info()[0] - schedule.base

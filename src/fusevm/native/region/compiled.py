@@ -22,12 +22,14 @@ class Compiled(NamedTuple):
 
     @staticmethod
     def unpacked(data: bytes) -> Compiled:
+        """Raises ValueError where that is not what `packed` made."""
+        if len(data) < _HEADER.size:
+            raise ValueError("regions are cut short")
         words, count, size = _HEADER.unpack_from(data)
         start = _HEADER.size + count * _ENTRY.size
-        entries = tuple(_ENTRY.iter_unpack(data[_HEADER.size : start]))
         if len(data) != start + size:
             raise ValueError("regions are cut short")
-        return Compiled(words, entries, data[start:])
+        return Compiled(words, tuple(_ENTRY.iter_unpack(data[_HEADER.size : start])), data[start:])
 
 
 def handler_name(pc: int) -> str:

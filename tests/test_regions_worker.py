@@ -1,0 +1,187 @@
+"""The process that compiles regions: missing, killed, answering nonsense; and damaged files. Calls go on regardless."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fusevm.evm.assembly import assemble
+from fusevm.evm.forks import LATEST
+from fusevm.native.emit.build import library
+from fusevm.native.host import compiler as compiling
+from fusevm.native.host.compiler import Compiler, keep, kept
+from fusevm.native.host.regions import patched
+from fusevm.native.region.build import compile_regions
+from fusevm.native.region.choice import every_block
+from fusevm.native.region.compiled import Compiled
+from fusevm.native.region.worker import SIZE, answer, receive, request
+from fusevm.schedule.build import build_schedule
+
+CODE = assemble("PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH2 500 GT PUSH1 @loop JUMPI STOP")
+COUNTS = {0: 1, 1: 500}
+
+
+class Asking:
+    """A compiler of its own, and what it answered."""
+
+    def __init__(self) -> None:
+        self.compiler = Compiler()
+        self.answers: list[Compiled] = []
+        self.answered = threading.Event()
+
+    def done(self, compiled: Compiled) -> None:
+        self.answers.append(compiled)
+        self.answered.set()
+
+    def ask(self) -> bool:
+        self.answered.clear()
+        return self.compiler.ask(CODE, LATEST, COUNTS, self.done)
+
+    def wait_for_failures(self, count: int) -> None:
+        ends = time.monotonic() + 30
+        while self.compiler.failed < count and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert self.compiler.failed == count
+
+
+@pytest.fixture(name="cache")
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    library()  # of the common cache
+    compiling._fingerprint()
+    monkeypatch.setenv("FUSEVM_CACHE", str(tmp_path))
+    compiling._names.cache_clear()
+    yield tmp_path
+    compiling._names.cache_clear()
+
+
+@pytest.fixture(name="asking")
+def asking_compiler(cache: Path) -> Iterator[Asking]:
+    made = Asking()
+    yield made
+    made.compiler.stop()
+
+
+def executable(folder: Path, script: str) -> str:
+    path = folder / "worker"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_regions_come_back_from_the_process_and_are_kept(asking: Asking, cache: Path) -> None:
+    assert asking.ask()
+    assert asking.answered.wait(60)
+    (made,) = asking.answers
+    assert [pc for pc, _ in made.entries] == [1]
+    assert kept(CODE, LATEST) == made
+    assert patched(build_schedule(CODE, LATEST, library().handlers, loops=False), made) is not None
+
+
+def test_nothing_is_asked_where_there_is_no_executable(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    assert not asking.ask()
+
+
+def test_an_executable_that_cannot_be_started_is_no_harm(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    working = sys.executable
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    assert asking.ask()
+    time.sleep(0.1)
+    monkeypatch.setattr(sys, "executable", working)
+    assert asking.ask()
+    assert asking.answered.wait(60)
+
+
+def test_a_process_that_dies_is_started_again(asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    working = sys.executable
+    monkeypatch.setattr(sys, "executable", executable(cache, "exit 3"))
+    assert asking.ask()
+    asking.wait_for_failures(1)
+    monkeypatch.setattr(sys, "executable", working)
+    assert asking.ask()
+    assert asking.answered.wait(60)
+
+
+def test_a_process_that_takes_too_long_is_killed(asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "PATIENCE", 0.2)
+    monkeypatch.setattr(sys, "executable", executable(cache, "exec sleep 1000"))
+    assert asking.ask()
+    asking.wait_for_failures(1)
+    assert asking.answers == []
+
+
+@pytest.mark.parametrize(
+    "said", [r"\001\000\000\000x", r"\014\000\000\000aaaabbbbcccc", r"\377\377\377\377nonsense", r"\003\000"]
+)
+def test_nonsense_is_neither_used_nor_kept_and_the_next_request_is_served(
+    said: str, asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    working = sys.executable
+    monkeypatch.setattr(sys, "executable", executable(cache, f"head -c 4 > /dev/null; printf '{said}'"))
+    assert asking.ask()
+    time.sleep(0.3)
+    monkeypatch.setattr(sys, "executable", working)
+    asking.compiler.stop()
+    assert asking.ask()
+    assert asking.answered.wait(60)
+    assert len(asking.answers) == 1
+    assert kept(CODE, LATEST) == asking.answers[0]
+
+
+def test_object_code_that_is_none_is_not_loaded() -> None:
+    schedule = build_schedule(CODE, LATEST, library().handlers, loops=False)
+    made = compile_regions(CODE, LATEST, every_block, 0)
+    assert made is not None
+    assert patched(schedule, made) is not None
+    assert patched(schedule, made._replace(code=b"nonsense")) is None
+    assert patched(schedule, made._replace(code=made.code[:100])) is None
+    assert patched(schedule, made._replace(entries=((77, 3),))) is None
+    assert patched(schedule, made._replace(words=made.words + 1)) is None
+
+
+def test_packed_regions_that_were_cut_or_lengthened_are_refused() -> None:
+    made = Compiled(10, ((1, 2), (3, 4)), b"object code").packed()
+    assert Compiled.unpacked(made).entries == ((1, 2), (3, 4))
+    for wrong in (b"", made[:5], made[:-1], made + b"x", b"\xff" * 40):
+        with pytest.raises(ValueError, match="cut short"):
+            Compiled.unpacked(wrong)
+
+
+def test_a_damaged_file_counts_as_none(cache: Path) -> None:
+    made = compile_regions(CODE, LATEST, every_block, 0)
+    assert made is not None
+    keep(CODE, LATEST, made.packed())
+    assert kept(CODE, LATEST) == made
+    (path,) = (cache / "regions").iterdir()
+    content = path.read_bytes()
+    for wrong in (b"", content[:-1], content[:50] + bytes([content[50] ^ 1]) + content[51:], b"x" * 4_000):
+        path.write_bytes(wrong)
+        assert kept(CODE, LATEST) is None
+
+
+def test_no_disk_is_no_harm(asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cache / "file").write_text("")
+    monkeypatch.setenv("FUSEVM_CACHE", str(cache / "file" / "cache"))
+    with pytest.warns(UserWarning, match="cannot be used as a cache"):
+        compiling._names()
+    assert asking.ask()
+    assert asking.answered.wait(60)
+    assert kept(CODE, LATEST) is None
+
+
+def test_the_worker_answers_nothing_where_nothing_ran() -> None:
+    assert answer(request(CODE, LATEST.name, {})) == b""
+    assert answer(request(b"\x00", LATEST.name, {0: 5})) == b""
+
+
+def test_a_message_that_ends_early_is_none() -> None:
+    from io import BytesIO
+
+    assert receive(BytesIO(SIZE.pack(3) + b"abc")) == b"abc"
+    assert receive(BytesIO(SIZE.pack(3) + b"ab")) is None
+    assert receive(BytesIO(b"")) is None
