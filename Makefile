@@ -39,7 +39,7 @@ conformance: $(READY)
 	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier reference
 	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier native
 	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier auto
-	$(BIN)/fusevm bench --dir $(FUSEVM_FIXTURES)/bench --repeat 1
+	$(BIN)/fusevm bench --dir $(FUSEVM_FIXTURES)/bench --repeat 1 --cold
 
 # With handlers for common processors, so that nobody's first call waits for LLVM.
 wheel: $(READY)

@@ -27,6 +27,7 @@ def bench(
     tier: Annotated[list[str] | None, typer.Option(help="a tier of ours (auto if none is named)")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="the best of so many runs, after one to warm up")] = 5,
     limit: Annotated[float, typer.Option(min=0.1, help="seconds after which a run is given up")] = 60.0,
+    cold: Annotated[bool, typer.Option("--cold", help="do not wait until auto has compiled hot code")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="only what a call of STOP costs")] = False,
     folder: Annotated[Path | None, typer.Option("--dir", help="the folder of bench files")] = None,
     as_json: Annotated[
@@ -35,14 +36,19 @@ def bench(
 ) -> None:
     """Time contracts, checking gas, refund and output each time.
 
-    The state is set up before and restored after each run, off the clock: only the call itself is timed.
+    The state is set up before and restored after each run, off the clock: only the call itself is timed. `auto` runs
+    each file until its hot code is compiled, off the clock too, unless --cold is given.
     """
     from fusevm.lab.peers.bench import BadBench, bench_files
+    from fusevm.lab.peers.ours import Tier
 
     engines = _engines([*(tier or ["auto"]), *(("pyrevm", "py-evm", "spec") if peers else ())])
     if stop:
         _stop(engines, as_json)
         return
+    for engine in engines:
+        if isinstance(engine, Tier):
+            engine.settles = not cold
     try:
         files = bench_files(folder or _default_folder(), names or ())
     except BadBench as error:

@@ -14,8 +14,13 @@ from fusevm.evm.forks import Fork
 from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work
 from fusevm.reference.hooks import Hooks
 
+SETTLED = 0.3  # seconds of calls after which hot code is known to be hot
+LONGEST = 20.0  # seconds that are waited for it to be compiled
+
 
 class Tier:
+    settles = False  # whether a stopwatch waits until hot code is compiled
+
     def __init__(self, tier: str, hooks: Hooks | None = None) -> None:
         self.name = self._tier = tier
         self.hooks = hooks
@@ -55,7 +60,21 @@ class Tier:
                 seconds = perf_counter() - start
             return Timing(seconds, result.status.value, result.gas_used, result.gas_refunded, result.output)
 
+        if self.settles and self._tier in ("auto", "native-tiered"):
+            _settle(measure)
         return measure
+
+
+def _settle(run: Stopwatch) -> None:
+    """Runs until nothing is counted or compiled any more."""
+    from fusevm.native.host.engine import engine
+
+    began = perf_counter()
+    while (now := perf_counter() - began) < LONGEST:
+        heat = engine(tiered=True).codes.heat
+        if now > SETTLED and (heat is None or heat.is_settled):
+            return
+        run()
 
 
 def _observed(evm: EVM, tx: Transaction) -> Observation:

@@ -31,7 +31,7 @@ LARGEST = 49_152  # bytes of code
 MOST_BYTES = 1 << 28  # of regions on disk
 WAITING = 16  # codes
 
-Done = Callable[[Compiled], None]
+Done = Callable[[Compiled | None], None]  # None: there are no regions
 
 
 class Compiler:
@@ -45,7 +45,7 @@ class Compiler:
         self._pid = os.getpid()
 
     def ask(self, code: bytes, fork: Fork, counts: dict[int, int], done: Done) -> bool:
-        """`done` is called by another thread, if regions are made; whether that was taken on."""
+        """`done` is called by another thread, once; whether that was taken on."""
         if len(code) > LARGEST or not sys.executable or os.getpid() != self._pid:
             return False
         try:
@@ -64,12 +64,13 @@ class Compiler:
     def _serve(self) -> None:
         while True:
             code, fork, counts, done = self._asked.get()
+            compiled = None
             with contextlib.suppress(OSError, ValueError):
                 made = self._compiled(request(code, fork.name, counts))
                 if made:
                     compiled = Compiled.unpacked(made)
                     keep(code, fork, made)
-                    done(compiled)
+            done(compiled)
 
     def _compiled(self, asked: bytes) -> bytes:
         process = self._running()

@@ -52,6 +52,11 @@ class Heat:
         done = self._rounds.get(key, 0)
         return key not in self._asked and done < len(WORTH) and spent >= WORTH[done]
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is being counted, compiled or waiting to be put in place."""
+        return self.counting is None and not self._asked and not self.finished
+
     def begin(self) -> None:
         self.counting, self._calls = {}, 0
 
@@ -90,8 +95,12 @@ class Heat:
             if compiler().ask(*key, dict(known), partial(self._done, key)):
                 self._asked.add(key)
 
-    def _done(self, key: Key, compiled: Compiled) -> None:
+    def _done(self, key: Key, compiled: Compiled | None) -> None:
         """Called by the thread that waits for the compiler."""
+        if compiled is None:
+            self._rounds[key] = len(WORTH)  # nothing comes of it: it is not asked for again
+            self._asked.discard(key)
+            return
         self.finished.append((key, compiled))
         self._tell()
 
