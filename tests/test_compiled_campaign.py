@@ -14,7 +14,8 @@ from fusevm.lab.yul.generate_contracts import Contract, random_contract
 from fusevm.lab.yul.shrink import shrunken
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.checks import check as check_source
-from fusevm.yul.syntax.dialect import Dialect
+from fusevm.yul.syntax.dialect import Dialect, dialect_for
+from fusevm.yul.syntax.parser import parse_object
 
 
 def test_a_planted_error_is_found_and_shown_in_a_few_lines() -> None:
@@ -71,3 +72,8 @@ def test_a_program_shrinks_to_what_shows_the_finding() -> None:
     }"""
     found = shrunken(source, lambda text: "sstore(7, " in text, 20)
     assert found.split() == ["{", "{", "sstore(7,", "0)", "}", "}"] or found.split() == ["{", "sstore(7,", "0)", "}"]
+
+
+def test_a_constant_that_has_the_digits_of_a_gas_limit_stays_a_constant() -> None:
+    """The generator hands all gas to some calls: it must not write that into other operands."""
+    parse_object(random_case(9_002_284).source, dialect_for())

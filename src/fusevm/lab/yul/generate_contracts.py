@@ -394,7 +394,7 @@ def called(g: ContractGenerator) -> None:
     gas = g.random.choice(("gas()", "gas()", "100000", "sub(gas(), 50)"))
     call = f"{kind}({', '.join([gas, hex(address), *value, *memory])})"
     if address == CALLER_BACK:  # which calls again, with less calldata; how much gas that takes is not compared
-        call = call.replace("100000", "gas()")
+        call = call.replace("(100000,", "(gas(),")
         with g.braces("if gt(calldatasize(), 35)"):
             g.write(f"sstore({g.key()}, {call})")
         return
