@@ -123,6 +123,30 @@ def test_a_jump_back_to_what_is_not_a_jumpdest_fails_at_the_jump() -> None:
         assert "invalid jump" in program.agreed_at_every_gas()[3]
 
 
+def computed(before: str, function: str) -> Program:
+    """The function is entered from the schedule, by a jump nobody can follow beforehand."""
+    code = f"{before} PUSH0 CALLDATALOAD JUMP back: JUMPDEST {ANSWER} {function}"
+    program = Program(code)
+    program.data = (program.code.rindex(b"\x5b")).to_bytes(32, "big")
+    return program
+
+
+def test_a_function_entered_from_the_schedule_goes_on_in_it_where_it_should() -> None:
+    program = computed("PUSH1 @back PUSH1 5", TRIPLE)
+    assert word(program.agreed_at_every_gas()) == 15
+    assert len(program.patched) == 1
+
+
+def test_a_function_entered_from_the_schedule_fails_where_its_way_back_is_none() -> None:
+    for place in ("1", "7", "0xffff", "0x10000000000000000", "0x1" + "00" * 31, "0x10000000000000028"):
+        assert "invalid jump" in computed(f"PUSH32 {place} PUSH1 5", TRIPLE).agreed(500)[3]
+
+
+def test_a_function_entered_from_the_schedule_with_too_few_words_fails_where_it_misses_them() -> None:
+    assert "stack underflow" in computed("PUSH1 5", TRIPLE).agreed(500)[3]
+    assert "stack underflow" in computed("", TRIPLE).agreed(500)[3]
+
+
 def test_a_revert_in_a_nested_function_hands_out_its_memory() -> None:
     program = Program(
         "PUSH1 @back PUSH1 @outer JUMP back: JUMPDEST STOP outer: JUMPDEST PUSH1 9 PUSH0 MSTORE PUSH1 @on PUSH1 @inner "
