@@ -76,6 +76,8 @@ def _line_faults(line: str) -> Iterator[str]:
 
 
 def _script_faults(name: str, path: Path, rest: str) -> Iterator[str]:
+    package = path.with_suffix("") / "__main__.py"
+    path = package if package.is_file() else path
     if not path.is_file():
         yield f"nothing to run at {name}"
         return

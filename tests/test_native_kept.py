@@ -361,3 +361,9 @@ def test_messages_of_one_transaction_know_what_slots_were_as_it_began() -> None:
             found.append((tier, outcome.status, outcome.gas_left, state.refund, state.storage(HERE, 1)))
     half = len(found) // 2
     assert [each[1:] for each in found[:half]] == [each[1:] for each in found[half:]]
+
+
+def test_transient_storage_is_zero_again_in_the_next_call() -> None:
+    evm = EVM(tier="native")
+    evm.set_code(HERE, assemble("PUSH1 1 TLOAD PUSH0 MSTORE PUSH1 5 PUSH1 1 TSTORE PUSH1 32 PUSH0 RETURN"))
+    assert [count_of(evm.call(HERE)) for _ in range(3)] == [0, 0, 0]

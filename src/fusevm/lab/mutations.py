@@ -61,7 +61,7 @@ MUTATIONS = (
     Mutation("ir/inline.py", "[Arc(after, list(ended))]", "[Arc(after, list(ended[::-1]))]"),
     Mutation("ir/sinking.py", "while depth[target] > depth[block.start]:", "while False:"),
     Mutation("ir/sinking.py", "if not traits_of(value).pure or", "if"),
-    Mutation("ir/sharing.py", "len(ways[target]) == 1 and target not in found", "target not in found"),
+    Mutation("ir/sharing.py", "literal if arg.op == CONST and arg.number == number else arg", "literal if arg.op == CONST else arg"),
     Mutation("ir/threading.py", "arcs[0] if condition.number else arcs[1]", "arcs[1] if condition.number else arcs[0]"),
     Mutation("ir/threading.py", "all(fails is not None for fails in refuses)", "any(fails is not None for fails in refuses)"),
     Mutation("ir/threading.py", "uses.get(param.id) == 1", "True"),

@@ -159,7 +159,9 @@ class FunctionEmitter:
         checks: set[int] = set()
         for block in self.order:
             spends = block.end.op == JUMP and block is self.function.entry
-            spends = spends or any(value.op in SPENDS and not looks_itself(value, block) for value in block.instructions)
+            spends = spends or any(
+                value.op in SPENDS and not looks_itself(value, block) for value in block.instructions
+            )
             for target in block.targets:
                 if spends or position[target.start] <= position[block.start]:
                     checks.add(target.start)
