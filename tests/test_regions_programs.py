@@ -147,6 +147,14 @@ def test_a_function_entered_from_the_schedule_with_too_few_words_fails_where_it_
     assert "stack underflow" in computed("", TRIPLE).agreed(500)[3]
 
 
+def test_words_that_changed_places_are_written_back_where_a_region_is_left() -> None:
+    for moves in ("SWAP1", "SWAP2 SWAP1", "DUP2 SWAP1 POP", "POP DUP2", "SWAP1 DUP2"):
+        code = f"PUSH1 3 PUSH1 5 PUSH1 7 PUSH0 CALLDATALOAD JUMP leave: JUMPDEST {moves} NUMBER JUMPDEST ADD MUL SUB"
+        program = Program(code + ANSWER)
+        program.data = program.code.index(b"\x5b").to_bytes(32, "big")
+        program.agreed_at_every_gas()
+
+
 def test_a_revert_in_a_nested_function_hands_out_its_memory() -> None:
     program = Program(
         "PUSH1 @back PUSH1 @outer JUMP back: JUMPDEST STOP outer: JUMPDEST PUSH1 9 PUSH0 MSTORE PUSH1 @on PUSH1 @inner "
@@ -214,6 +222,12 @@ def test_hashes_of_known_and_of_unknown_size_cost_what_they_should() -> None:
     Program("JUMPDEST PUSH1 64 PUSH1 3 KECCAK256 JUMPDEST" + ANSWER).agreed_at_every_gas()
     Program("JUMPDEST PUSH0 CALLDATALOAD PUSH1 3 KECCAK256 JUMPDEST" + ANSWER, data=70).agreed_at_every_gas()
     Program("JUMPDEST PUSH0 PUSH4 0xffffffff KECCAK256 JUMPDEST" + ANSWER).agreed_at_every_gas()
+
+
+@pytest.mark.parametrize("hashes", ["PUSH1 64 PUSH0 KECCAK256 PUSH0 MSTORE", "PUSH2 0x400 PUSH0 KECCAK256 POP"])
+@pytest.mark.parametrize("fails", ["PUSH1 1 PUSH0 TSTORE", "PUSH2 0x8000 MLOAD POP", "PUSH1 1 PUSH2 0x8000 MSTORE"])
+def test_what_a_block_paid_beforehand_does_not_count_in_the_next(hashes: str, fails: str) -> None:
+    Program(f"JUMPDEST {hashes} JUMPDEST {fails} JUMPDEST STOP", static=True).agreed_at_every_gas(700)
 
 
 def test_exponents_cost_what_they_should() -> None:

@@ -63,7 +63,6 @@ class RegionLockstep(Lockstep):
         self.compare_stacks(view, stepper.frames[-1], place)
         stepper.recent.clear()
 
-
     def compare_memory(self, view: NativeFrame, frame: Frame, place: tuple[int, int]) -> None:
         memory = ctypes.string_at(view.memory, view.memory_size)
         self._equal("memory", memory.hex(), frame.memory.hex().ljust(2 * len(memory), "0"), place)
