@@ -41,7 +41,7 @@ MUTATIONS = (
     # leaving and failing
     Mutation(STATE, "if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST:", "if self.own.get(word.id) != number or word.op == CONST:"),
     Mutation(STATE, "if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST:", "if word.id not in self.own or word.op == CONST:"),
-    Mutation(STATE, 'self.set_field("gas", self.gas)\n', ""),
+    Mutation(STATE, 'self.set_field("gas", self.gas)\n', "pass\n"),
     Mutation(STATE, 'self.set_field("gas", self.build.add(self.gas, ir.Constant(I64, state.gas)))', 'self.set_field("gas", self.gas)'),
     Mutation(STATE, 'self.set_field("pc", ir.Constant(I64, state.pc))', 'self.set_field("pc", ir.Constant(I64, self.shape.entry))'),
     Mutation(EMIT, "behind = {pc: self.layout.words + at for pc, at in self.layout.places.items()}", "behind = dict(self.layout.places)"),
@@ -72,8 +72,8 @@ MUTATIONS = (
     Mutation(RANGES, "found = found.with_(before)  # only ever wider, so that it ends", "found = before"),
     Mutation(RANGES, "if len(before) != 1 or before[0].start not in found:", "if before[0].start not in found:"),
     # finding
-    Mutation(FIND, "stack.reach(needs)\n", ""),
-    Mutation(FIND, "found.highest = max(found.highest, stack.height + rises)\n", ""),
+    Mutation(FIND, "stack.reach(needs)\n", "pass\n"),
+    Mutation(FIND, "found.highest = max(found.highest, stack.height + rises)\n", "pass\n"),
     Mutation(FIND, "if (place, stack.height) != kept:", "if False:"),
     Mutation(FIND, "if pc not in self.blocks or (target.pushes and pc not in self.dests):", "if pc not in self.blocks:"),
 )  # fmt: skip
