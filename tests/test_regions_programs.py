@@ -138,7 +138,7 @@ def test_a_function_entered_from_the_schedule_goes_on_in_it_where_it_should() ->
 
 
 def test_a_function_entered_from_the_schedule_fails_where_its_way_back_is_none() -> None:
-    for place in ("1", "7", "0xffff", "0x10000000000000000", "0x1" + "00" * 31, "0x10000000000000028"):
+    for place in ("1", "7", "0xffff", "0x10000000000000000", "0x1" + "00" * 31, "0x10000000000000026"):
         assert "invalid jump" in computed(f"PUSH32 {place} PUSH1 5", TRIPLE).agreed(500)[3]
 
 
@@ -153,6 +153,14 @@ def test_words_that_changed_places_are_written_back_where_a_region_is_left() -> 
         program = Program(code + ANSWER)
         program.data = program.code.index(b"\x5b").to_bytes(32, "big")
         program.agreed_at_every_gas()
+
+
+def test_a_word_whose_place_an_operand_took_is_written_back() -> None:
+    """LOG0 finds its operands on the stack, where the last word was before."""
+    code = "PUSH1 1 PUSH1 2 PUSH1 9 PUSH0 CALLDATALOAD JUMP leave: JUMPDEST SWAP2 LOG0 DUP1 DUP1 JUMPDEST ADD MUL"
+    program = Program(code + ANSWER)
+    program.data = program.code.index(b"\x5b").to_bytes(32, "big")
+    assert word(program.agreed()) == 162
 
 
 def test_a_revert_in_a_nested_function_hands_out_its_memory() -> None:
