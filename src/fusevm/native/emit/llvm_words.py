@@ -137,7 +137,7 @@ class LlvmWords(Algebra):
         return self._call(division.addmod, x, y, m)
 
     def mulmod(self, x: V, y: V, m: V) -> V:
-        if self._frame is not None and m.known is None:
+        if self._frame is not None and None in (x.known, y.known, m.known):
             operands = [self._frame, x.value, y.value, m.value]
             return V(self, self.builder.call(self._defined(moduli.mulmod_again), operands))
         return self._call(division.mulmod, x, y, m)

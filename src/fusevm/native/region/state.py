@@ -44,7 +44,7 @@ class FunctionState:
         self.demanded = DemandFinder(function).run()
         self.frame, self.sp, gas = llvm.args
         self.build = ir.IRBuilder(llvm.append_basic_block("entry"))
-        self.words = LlvmWords(self.build, module)
+        self.words = LlvmWords(self.build, module, self.frame)
         self.meanings = meanings_in(self.words)
         self.values: dict[int, V] = {}
         self.ahead = 0  # static gas of the blocks after the present one, up to those that look whether there is enough

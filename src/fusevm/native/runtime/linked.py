@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 from fusevm.native.lang import Native
-from fusevm.native.runtime import division, memory, outside, storage
+from fusevm.native.runtime import division, memory, moduli, outside, storage
 
 
 def natives(functions: Iterable[Callable[..., int | None]]) -> list[Native]:
@@ -19,5 +19,5 @@ LINKED = natives((
     memory.read_data, storage.storage_load, storage.storage_store, storage.transient_load, storage.transient_store,
     outside.read_balance, outside.read_own_balance, outside.read_code_size, outside.read_code_hash, outside.copy_code,
     outside.block_hash, outside.blob_hash, outside.pay_log, outside.write_log,
-    division.udiv_long, division.urem_long, division.addmod, division.mulmod, division.power,
+    division.udiv_long, division.urem_long, division.addmod, moduli.mulmod_again, division.power,
 ))  # fmt: skip
