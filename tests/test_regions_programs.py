@@ -123,6 +123,46 @@ def test_a_jump_back_to_what_is_not_a_jumpdest_fails_at_the_jump() -> None:
         assert "invalid jump" in program.agreed_at_every_gas()[3]
 
 
+def computed(before: str, function: str) -> Program:
+    """The function is entered from the schedule, by a jump nobody can follow beforehand."""
+    code = f"{before} PUSH0 CALLDATALOAD JUMP back: JUMPDEST {ANSWER} {function}"
+    program = Program(code)
+    program.data = (program.code.rindex(b"\x5b")).to_bytes(32, "big")
+    return program
+
+
+def test_a_function_entered_from_the_schedule_goes_on_in_it_where_it_should() -> None:
+    program = computed("PUSH1 @back PUSH1 5", TRIPLE)
+    assert word(program.agreed_at_every_gas()) == 15
+    assert len(program.patched) == 1
+
+
+def test_a_function_entered_from_the_schedule_fails_where_its_way_back_is_none() -> None:
+    for place in ("1", "7", "0xffff", "0x10000000000000000", "0x1" + "00" * 31, "0x10000000000000026"):
+        assert "invalid jump" in computed(f"PUSH32 {place} PUSH1 5", TRIPLE).agreed(500)[3]
+
+
+def test_a_function_entered_from_the_schedule_with_too_few_words_fails_where_it_misses_them() -> None:
+    assert "stack underflow" in computed("PUSH1 5", TRIPLE).agreed(500)[3]
+    assert "stack underflow" in computed("", TRIPLE).agreed(500)[3]
+
+
+def test_words_that_changed_places_are_written_back_where_a_region_is_left() -> None:
+    for moves in ("SWAP1", "SWAP2 SWAP1", "DUP2 SWAP1 POP", "POP DUP2", "SWAP1 DUP2"):
+        code = f"PUSH1 3 PUSH1 5 PUSH1 7 PUSH0 CALLDATALOAD JUMP leave: JUMPDEST {moves} NUMBER JUMPDEST ADD MUL SUB"
+        program = Program(code + ANSWER)
+        program.data = program.code.index(b"\x5b").to_bytes(32, "big")
+        program.agreed_at_every_gas()
+
+
+def test_a_word_whose_place_an_operand_took_is_written_back() -> None:
+    """LOG0 finds its operands on the stack, where the last word was before."""
+    code = "PUSH1 1 PUSH1 2 PUSH1 9 PUSH0 CALLDATALOAD JUMP leave: JUMPDEST SWAP2 LOG0 DUP1 DUP1 JUMPDEST ADD MUL"
+    program = Program(code + ANSWER)
+    program.data = program.code.index(b"\x5b").to_bytes(32, "big")
+    assert word(program.agreed()) == 162
+
+
 def test_a_revert_in_a_nested_function_hands_out_its_memory() -> None:
     program = Program(
         "PUSH1 @back PUSH1 @outer JUMP back: JUMPDEST STOP outer: JUMPDEST PUSH1 9 PUSH0 MSTORE PUSH1 @on PUSH1 @inner "
@@ -190,6 +230,12 @@ def test_hashes_of_known_and_of_unknown_size_cost_what_they_should() -> None:
     Program("JUMPDEST PUSH1 64 PUSH1 3 KECCAK256 JUMPDEST" + ANSWER).agreed_at_every_gas()
     Program("JUMPDEST PUSH0 CALLDATALOAD PUSH1 3 KECCAK256 JUMPDEST" + ANSWER, data=70).agreed_at_every_gas()
     Program("JUMPDEST PUSH0 PUSH4 0xffffffff KECCAK256 JUMPDEST" + ANSWER).agreed_at_every_gas()
+
+
+@pytest.mark.parametrize("hashes", ["PUSH1 64 PUSH0 KECCAK256 PUSH0 MSTORE", "PUSH2 0x400 PUSH0 KECCAK256 POP"])
+@pytest.mark.parametrize("fails", ["PUSH1 1 PUSH0 TSTORE", "PUSH2 0x8000 MLOAD POP", "PUSH1 1 PUSH2 0x8000 MSTORE"])
+def test_what_a_block_paid_beforehand_does_not_count_in_the_next(hashes: str, fails: str) -> None:
+    Program(f"JUMPDEST {hashes} JUMPDEST {fails} JUMPDEST STOP", static=True).agreed_at_every_gas(700)
 
 
 def test_exponents_cost_what_they_should() -> None:

@@ -23,6 +23,6 @@ Gas = Annotated[int | None, typer.Option(help="gas limit of the call")]
 ForkName = Annotated[
     str | None, typer.Option("--fork", "-f", help="frontier … osaka (default: osaka, or the state file's)")
 ]
-Tier = Annotated[str, typer.Option(help="auto, native, native-tiered, native-unfused, lockstep or reference")]
+Tier = Annotated[str, typer.Option(help="auto, native, regions, lockstep, reference or another one (docs/api.md)")]
 Create = Annotated[bool, typer.Option("--create", help="the code is init code: deploy it, then call what it deployed")]
 AsJson = Annotated[bool, typer.Option("--json", help="for machines")]

@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 
 from fusevm.chain.environment import Block
-from fusevm.chain.state import Account
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.bytecode import JUMPDEST, Instruction, instructions
 from fusevm.evm.forks import LATEST, Fork
@@ -146,11 +145,6 @@ def with_code(made: Program, code: bytes) -> Program:
     changed = made.copy()
     changed.accounts[CONTRACTS[0]].code = raw(code)
     return changed
-
-
-def account_of(made: Program) -> Account:
-    """The contract that is called first, in bytes."""
-    return made.work().accounts[CONTRACTS[0]]
 
 
 def with_gas(made: Program, gas: int) -> Program:

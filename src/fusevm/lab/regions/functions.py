@@ -50,6 +50,9 @@ class FunctionWriter(Writer):
         if not callee.address_first:
             self._return_address(back)
         self.ref(callee.label)
+        if self.chance(0.25):  # computed, so that no region follows it: the schedule enters the function
+            self.push(0)
+            self.op("ADD")
         self.op("JUMP")
         self.label(back)
         self.height = base + callee.results

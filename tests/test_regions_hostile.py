@@ -1,0 +1,71 @@
+"""Code made to keep the compiler of regions busy: what is compiled is bounded, and nothing is answered wrongly."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import pytest
+
+from fusevm.evm.assembly import assemble
+from fusevm.evm.forks import LATEST
+from fusevm.ir.regions.find import MOST_STATES
+from fusevm.native.region.build import placed_schedule, regions_of
+from fusevm.native.region.choice import MOST, functions_and_loops, hot_parts
+from regionprograms import ANSWER, Program
+
+LARGEST = 24_576  # bytes of a contract
+
+
+def straight_line(size: int = LARGEST) -> bytes:
+    """Arithmetic that nothing folds."""
+    piece = assemble("DUP1 CALLER ADD MUL NUMBER XOR")
+    start, end = assemble("go: JUMPDEST PUSH0 CALLDATALOAD"), assemble(ANSWER)
+    return start + piece * ((size - len(start) - len(end)) // len(piece)) + end
+
+
+def nested_loops(depth: int = 1_000) -> bytes:
+    """Each goes round once."""
+    heads = [3 * level + 2 for level in range(depth)]
+    code = b"\x60\x01\x5b" * depth
+    for head in reversed(heads):
+        code += assemble(f"PUSH1 1 SWAP1 SUB DUP1 PUSH2 {head} JUMPI POP")
+    return code + b"\x00"
+
+
+def maze(blocks: int = 2_000) -> bytes:
+    """Every block leads to two others."""
+    rng, size = random.Random(blocks), len(assemble("JUMPDEST PUSH2 0 CALLDATASIZE JUMPI PUSH2 0 JUMP"))
+    ways = [(size * rng.randrange(blocks), size * rng.randrange(blocks)) for _ in range(blocks)]
+    return b"".join(assemble(f"JUMPDEST PUSH2 {one} CALLDATASIZE JUMPI PUSH2 {two} JUMP") for one, two in ways)
+
+
+def returns_everywhere(functions: int = 300) -> bytes:
+    """Functions that call the next one twice: ways through them double with each."""
+    text = "PUSH2 @end PUSH2 @f0 JUMP end: JUMPDEST STOP "
+    for number in range(functions):
+        following = f"PUSH2 @a{number} PUSH2 @f{number + 1} JUMP a{number}: JUMPDEST "
+        text += f"f{number}: JUMPDEST {following}{following.replace(f'a{number}', f'b{number}')} JUMP "
+    return assemble(text + f"f{functions}: JUMPDEST JUMP")
+
+
+HOSTILE = {"a straight line": straight_line, "loops": nested_loops, "a maze": maze, "calls": returns_everywhere}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_it_runs_as_it_should_where_all_of_it_may_be_a_region(name: str) -> None:
+    program = Program(HOSTILE[name](), choose=functions_and_loops)
+    for gas in (100, 5_000, 40_000):
+        program.agreed(gas)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_more_of_it_is_compiled_than_a_region_may_have(name: str) -> None:
+    code = HOSTILE[name]()
+    schedule = placed_schedule(code, LATEST)
+    sections = [unit.section.pc for unit in schedule.units if unit.section is not None]
+    for counts in (dict.fromkeys(sections, 1_000), {pc: 1_000 + number for number, pc in enumerate(sections)}):
+        region = regions_of(schedule, LATEST, partial(hot_parts, counts=counts))
+        blocks = [block for function in region.unit.functions.values() for block in function.blocks()]
+        assert sum(len(block.instructions) for block in blocks) <= MOST
+        assert len(blocks) <= 4 * MOST_STATES
