@@ -179,8 +179,8 @@ def test_memory_growth_is_exact_beyond_64_bits_of_squares(loaded: Loaded) -> Non
 
 @pytest.mark.parametrize("fork", Fork)
 def test_native_code_has_every_rule_of_the_fork(fork: Fork) -> None:
-    rules, shared = rules_of(fork), engine_of(fork).shared
-    assert {name: getattr(shared, name) for name in vars(rules)} == {
+    rules, tables = rules_of(fork), engine_of(fork)
+    assert {name: getattr(tables.shared, name) for name in vars(rules)} == {
         name: int(value) for name, value in vars(rules).items()
     }
 
