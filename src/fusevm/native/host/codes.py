@@ -194,7 +194,7 @@ class Codes:
             self._change_schedules()
         present = self.schedule_with(code, jumps)
         better = self.schedule(code)
-        if better is present or present.plain:
+        if better is present or present.plain or better.plain:
             return None
         if present.twin and at >= present.twin:
             at -= present.twin
