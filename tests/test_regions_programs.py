@@ -43,6 +43,20 @@ def test_every_amount_of_gas_ends_nested_functions_where_it_should() -> None:
     assert word(program.agreed_at_every_gas()) == 63
 
 
+def test_a_function_may_leave_several_results() -> None:
+    """Three words in place of its two arguments."""
+    function = "f: JUMPDEST DUP2 DUP2 MUL DUP2 DUP4 MOD SWAP3 DIV SWAP3 SWAP2 SWAP1 SWAP3 SWAP2 JUMP"
+    found = "PUSH1 32 MSTORE PUSH0 MSTORE PUSH1 64 MSTORE PUSH1 96 PUSH0 RETURN"
+    for data in (17, 5, 1 << 200):
+        given = "PUSH0 CALLDATALOAD"
+        program = Program(
+            f"PUSH1 @back {given} PUSH1 3 PUSH1 @f JUMP back: JUMPDEST JUMPDEST {found} {function}", data=data
+        )
+        program.agreed_at_every_gas()
+        words = [int.from_bytes(program.agreed()[2][at : at + 32], "big") for at in (0, 32, 64)]
+        assert len(set(words)) == 3
+
+
 def test_every_amount_of_gas_ends_recursion_where_it_should() -> None:
     program = Program(f"PUSH1 @back PUSH1 6 PUSH1 @count JUMP back: JUMPDEST {ANSWER} {COUNTDOWN}")
     assert word(program.agreed_at_every_gas()) == 21

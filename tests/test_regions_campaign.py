@@ -1,0 +1,101 @@
+"""The campaign on regions: its programs are reproducible and run, and it reports errors, crashes and silent reruns."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fusevm.evm.assembly import assemble
+from fusevm.evm.bytecode import instructions
+from fusevm.lab.regions.campaign import Options, check, main, run_parent, shrunk
+from fusevm.lab.regions.cases import case, mutated, real_code
+from fusevm.lab.regions.engines import engine_for
+from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.tables import NativeLimit
+from fusevm.native.region.emit import FunctionEmitter
+from regionprograms import SUM
+
+QUICK = Options(1, limits=2, way="every", shrink=60)
+
+
+@pytest.mark.parametrize("kind", ["random", "loops", "functions"])
+def test_programs_agree_with_regions_at_every_jumpdest(kind: str) -> None:
+    for number in range(2):
+        found, done = check(case(f"test.{number}", None, kind), QUICK)
+        assert found is None, str(found)
+        assert done["runs"] > 1
+
+
+@pytest.mark.parametrize("way", ["every-1", "chosen", "hot", "lockstep"])
+def test_programs_agree_with_regions_chosen_in_every_way(way: str) -> None:
+    found, _ = check(case("test.5", None, "functions"), Options(1, limits=1, way=way))
+    assert found is None, str(found)
+
+
+def test_the_same_seed_makes_the_same_program() -> None:
+    for kind in ("random", "loops", "functions"):
+        assert case("test.9", None, kind).as_json() == case("test.9", None, kind).as_json()
+
+
+def test_real_code_is_found_and_mutated_to_code_as_long(fixtures_dir: Path) -> None:
+    assert len(real_code(fixtures_dir)) > 20
+    made = case("test.1", fixtures_dir, "mutated")
+    assert made.size() == 1
+    code = assemble(SUM)
+    changed = [mutated(code, Random(seed)) for seed in range(20)]
+    assert all(len(each) == len(code) for each in changed)
+    assert any(each != code for each in changed)
+    assert all(list(instructions(each))[-1].next_pc >= len(code) for each in changed)
+
+
+def test_a_wrong_charge_of_gas_is_found_and_its_program_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = FunctionEmitter._block
+
+    def cheaper(self: FunctionEmitter, block: object) -> None:
+        block.gas -= block.gas > 0  # type: ignore[attr-defined]
+        whole(self, block)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FunctionEmitter, "_block", cheaper)
+    for number in range(9):
+        made = case(f"test.{number}", None, "loops")
+        found, _ = check(made, QUICK)
+        if found is not None:
+            break
+    assert found is not None
+    assert "gas" in found.what
+    smallest, again = shrunk(made, found, 60)
+    assert smallest.size() < made.size()
+    assert "gas" in again.what
+    assert "transaction:" in again.listing
+
+
+def test_a_silent_rerun_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = case("test.2", None, "loops")
+    assert engine_for("every", made.work()).reruns == 0
+
+    def over(self: NativeEngine, *arguments: object) -> None:
+        raise NativeLimit("too much")
+
+    monkeypatch.setattr(NativeEngine, "_execute_code", over)
+    found, _ = check(made, QUICK)
+    assert found is not None
+    assert found.what == "1 silent reruns"
+
+
+def test_a_process_that_crashes_is_a_finding_and_the_campaign_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "python"
+    script.write_text('#!/bin/sh\necho \'{"begins": "0.0"}\'\nkill -SEGV $$\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    seen = list(run_parent(Options(2), []))
+    assert [found for _, found in seen] == [f"seed 0.{number}: the process ended with -11" for number in range(2)]
+
+
+def test_it_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--programs", "1", "--kind", "loops", "--limits", "1", "--seed", "3", "--way", "every"]) == 0
+    assert "1 programs" in capsys.readouterr().out
