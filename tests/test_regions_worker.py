@@ -32,11 +32,15 @@ class Asking:
     def __init__(self) -> None:
         self.compiler = Compiler()
         self.answers: list[Compiled] = []
+        self.told_of_none = 0  # answers that there are no regions
         self.answered = threading.Event()
 
-    def done(self, compiled: Compiled) -> None:
-        self.answers.append(compiled)
-        self.answered.set()
+    def done(self, compiled: Compiled | None) -> None:
+        if compiled is None:
+            self.told_of_none += 1
+        else:
+            self.answers.append(compiled)
+            self.answered.set()
 
     def ask(self) -> bool:
         self.answered.clear()
@@ -112,6 +116,10 @@ def test_a_process_that_takes_too_long_is_killed(asking: Asking, cache: Path, mo
     monkeypatch.setattr(sys, "executable", executable(cache, "exec sleep 1000"))
     assert asking.ask()
     asking.wait_for_failures(1)
+    ends = time.monotonic() + 30
+    while not asking.told_of_none and time.monotonic() < ends:
+        time.sleep(0.01)
+    assert asking.told_of_none == 1  # so that nobody waits for it
     assert asking.answers == []
 
 
