@@ -47,7 +47,7 @@ from fusevm.schedule.build import Handlers, address_of
 if TYPE_CHECKING:
     from fusevm.native.host.all_regions import Regions
 
-SHORT_SLICE = 400_000  # while blocks are counted
+SHORT_SLICE = 2_000_000  # while blocks are counted
 SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
 
 Probe = Callable[[int, NativeFrame], None]  # depth and native frame

@@ -19,7 +19,7 @@ from fusevm.schedule.build import Handlers, Schedule, build_schedule
 
 WORTH = (0.04, 1.0, 20.0)  # seconds that code has taken before it is counted for the first time, and again
 LONGEST = 1e6  # seconds: more only where nothing is known
-ENOUGH = 1 << 14  # sections counted
+ENOUGH = 1 << 19  # sections counted: some milliseconds of a long call
 MOST_CALLS = 32  # that are counted
 SHARE = 0.02  # of all that is counted: less is not compiled
 MOST_CODES = 4_096  # that are known
