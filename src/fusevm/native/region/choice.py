@@ -13,7 +13,7 @@ from fusevm.native.region.ops import DONE_IN_REGIONS
 from fusevm.native.region.state import Places
 from fusevm.schedule.build import Schedule
 
-HOT = 0.01  # of how often the hottest block is run
+HOT = 0.003  # of how often the hottest block is run
 MOST = 6_000  # instructions of code in the regions of one code
 STEP = 1.3  # counts that differ by less are alike
 _GO_ON = frozenset(("JUMP", "JUMPI", "JUMPDEST", "PC"))
