@@ -21,7 +21,7 @@ CALLS = (
         f"PUSH1 @loop JUMPI PUSH0 PUSH0 RETURN {TRIPLE}"
     ).hex()
 )
-HUNDRED = f"0x{100:064x}"
+THOUSAND = f"0x{1_000:064x}"  # turns: the loop is hot, and what leads to it is not
 
 
 def report(fusevm: Command, *arguments: str) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def report(fusevm: Command, *arguments: str) -> dict[str, Any]:
 
 
 def test_a_call_is_counted_and_its_hot_loop_becomes_a_region(fusevm: Command) -> None:
-    found = report(fusevm, LOOP, "--data", HUNDRED)
+    found = report(fusevm, LOOP, "--data", THOUSAND)
     (entry,) = found["entries"]
-    assert (entry["pc"], entry["count"], entry["loops"]) == (HEADER, 101, [HEADER])
+    assert (entry["pc"], entry["count"], entry["loops"]) == (HEADER, 1_001, [HEADER])
 
 
 def test_what_ends_the_frame_is_refused_and_told_with_its_reason(fusevm: Command) -> None:
-    refused = report(fusevm, LOOP, "--data", HUNDRED)["refused"]
+    refused = report(fusevm, LOOP, "--data", THOUSAND)["refused"]
     assert [(each["count"], each["reason"]) for each in refused] == [(1, "it ends the frame: RETURN")]
 
 
@@ -65,22 +65,22 @@ def test_a_table_is_for_people(fusevm: Command) -> None:
 
 @pytest.mark.parametrize(("form", "part"), [("--ir", "function f_"), ("--llvm", "define"), ("--asm", "region_")])
 def test_a_region_is_shown_in_each_of_its_forms(form: str, part: str, fusevm: Command) -> None:
-    ran = fusevm("regions", LOOP, "--data", HUNDRED, form, "--at", hex(HEADER))
+    ran = fusevm("regions", LOOP, "--data", THOUSAND, form, "--at", hex(HEADER))
     assert (ran.code, ran.err) == (0, "")
     assert part in ran.out
-    assert len(fusevm("regions", LOOP, "--data", HUNDRED, form).out) >= len(ran.out)
+    assert len(fusevm("regions", LOOP, "--data", THOUSAND, form).out) >= len(ran.out)
 
 
 def test_the_ir_tells_where_a_region_is_left(fusevm: Command) -> None:
-    exits = report(fusevm, LOOP, "--data", HUNDRED)["entries"][0]["exits"]
-    assert f"EXIT {exits[0]:#x} " in fusevm("regions", LOOP, "--data", HUNDRED, "--ir").out
+    exits = report(fusevm, LOOP, "--data", THOUSAND)["entries"][0]["exits"]
+    assert f"EXIT {exits[0]:#x} " in fusevm("regions", LOOP, "--data", THOUSAND, "--ir").out
 
 
 def test_a_state_file_is_called_as_run_calls_it(fusevm: Command, tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     account = {"0x" + "c0" * 20: {"code": LOOP, "balance": "0x0", "nonce": "0x0", "storage": {}}}
-    path.write_text(json.dumps({"pre": account, "call": {"to": "0x" + "c0" * 20, "data": HUNDRED}}))
-    assert report(fusevm, str(path))["entries"][0]["count"] == 101
+    path.write_text(json.dumps({"pre": account, "call": {"to": "0x" + "c0" * 20, "data": THOUSAND}}))
+    assert report(fusevm, str(path))["entries"][0]["count"] == 1_001
 
 
 @pytest.mark.parametrize(
