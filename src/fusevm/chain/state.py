@@ -397,7 +397,7 @@ class State:
         put_slot(slots, key, value)
 
     def write_slot(self, address: bytes, key: int, value: int, *, keep_original: bool) -> None:
-        """Storage that a tier has changed already, which is no news to it."""
+        """Storage that a tier has already changed in its own tables: the version does not move on."""
         slots = self.ensure(address).storage
         old = slots.get(key, 0)
         if keep_original:

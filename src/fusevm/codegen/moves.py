@@ -70,7 +70,7 @@ def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: 
 
 
 def _one_by_one(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[Found, ...]:
-    """Every operand pushed or copied: always right where it is within reach, and leaves the most behind."""
+    """Every operand pushed or copied: always right if it is within reach, but the originals stay on the stack."""
     moves: list[int] = []
     cost = 0
     for above, operand in enumerate(wanted):

@@ -59,7 +59,7 @@ class RegionFolder(FunctionFolder):
             found, value = self.foreknown.get(param.id), self.values[param.id]
             if found is not None and value.op == PHI and value.block == made.start:
                 self.range_at[value.id] = found.within(self.range_at.get(value.id, ANYTHING))
-        made.gas, self.prepaid = block.gas, 0  # what the last block prepaid is no business of this one's state
+        made.gas, self.prepaid = block.gas, 0  # gas prepaid in the last block does not count in this one
         self.anchor = made.state = self.mapped(block.state)
 
     def charge(self, gas: int) -> None:

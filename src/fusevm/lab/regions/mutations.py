@@ -44,7 +44,7 @@ MUTATIONS = (
     Mutation(STATE, 'self.set_field("gas", self.gas)\n', "pass\n"),
     Mutation(STATE, 'self.set_field("gas", self.build.add(self.gas, ir.Constant(I64, state.gas)))', 'self.set_field("gas", self.gas)'),
     Mutation(STATE, 'self.set_field("pc", ir.Constant(I64, state.pc))', 'self.set_field("pc", ir.Constant(I64, self.shape.entry))'),
-    Mutation(EMIT, "behind = {pc: self.layout.words + at for pc, at in self.layout.places.items()}", "behind = dict(self.layout.places)"),
+    Mutation(EMIT, "unpatched = {pc: self.layout.words + at for pc, at in self.layout.places.items()}", "unpatched = dict(self.layout.places)"),
     Mutation(EMIT, "state.store_words(words[: len(words) - len(value.args)])\n        build.ret(left)", "build.ret(left)"),
     Mutation(EMIT, "lowest = min(lowest, self.state.height(value.state.words) - len(value.args))", "lowest = min(lowest, self.state.height(value.state.words))"),
     Mutation(FOLD, "if value.op not in REPEATABLE and not TRAITS[value.op].pure:", "if False:"),

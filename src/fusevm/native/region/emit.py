@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from fusevm.analysis.graphs import DominatorTree
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, GraphBlock
 from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
@@ -25,8 +24,6 @@ from fusevm.native.region.state import LEFT, REGION, FunctionState
 from fusevm.native.runtime import memory
 from fusevm.native.runtime.linked import LINKED
 
-LINKAGE = "internal"
-
 
 class RegionEmitter:
     def __init__(self, region: RegionUnit, layout: Layout) -> None:
@@ -40,12 +37,14 @@ class RegionEmitter:
         unit = self.region.unit
         for name in unit.functions:
             llvm = self.functions[name] = ir.Function(self.module, REGION, name)
-            llvm.linkage = LINKAGE
+            llvm.linkage = "internal"
             llvm.attributes.add("nounwind")
-        behind = {pc: self.layout.words + at for pc, at in self.layout.places.items()}
+        unpatched = {pc: self.layout.words + at for pc, at in self.layout.places.items()}
         for name, function in unit.functions.items():
             shape = self.region.shapes[name]
-            state = FunctionState(self.module, self.functions[name], function, shape, self.region.ranges[name], behind)
+            state = FunctionState(
+                self.module, self.functions[name], function, shape, self.region.ranges[name], unpatched
+            )
             FunctionEmitter(self, state).run()
         for pc, name in self.region.entries.items():
             self.handler(pc, name)
@@ -152,10 +151,7 @@ class FunctionEmitter:
 
     def _checks(self) -> tuple[set[int], dict[int, int]]:
         """Blocks that look whether there is gas enough, and for how much: up to where the next ones look."""
-        graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
-        tree = DominatorTree(graph, self.function.entry.start)
         position = {block.start: number for number, block in enumerate(self.order)}
-        assert tree is not None
         checks: set[int] = set()
         for block in self.order:
             spends = block.end.op == JUMP and block is self.function.entry

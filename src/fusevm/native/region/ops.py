@@ -62,7 +62,6 @@ def reach(state: FunctionState, value: Value) -> None:
         missing = _is_missing(state, offset, size.number)
         start = None
     gas = state.gas
-    before = build.block
     slow, after = state.llvm.append_basic_block("grow"), state.llvm.append_basic_block("there")
     build.cbranch(missing, slow, after).set_weights([1, 2000])
     build.position_at_end(slow)
@@ -71,7 +70,6 @@ def reach(state: FunctionState, value: Value) -> None:
     _look_ahead(state, value)
     build.branch(after)
     build.position_at_end(after)
-    assert before is not None
 
 
 def _look_ahead(state: FunctionState, value: Value) -> None:
