@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, MutableSet, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fusevm.chain.addresses import checksummed
+from fusevm.chain.display import html_table, shown_bytes, shown_word
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.trie import storage_root, trie_root
 from fusevm.evm.code_cache import CodeCache
@@ -25,9 +27,23 @@ MOVED_MOST = 1 << 10
 
 
 class Log(NamedTuple):
+    """What LOG0 to LOG4 leave.
+
+    >>> Log(bytes(20), (1,), b"data").data
+    b'data'
+    """
+
     address: bytes
     topics: tuple[int, ...]
     data: bytes
+
+    def __repr__(self) -> str:
+        topics = ", ".join(map(shown_word, self.topics))
+        return f"Log({checksummed(self.address)}, topics=[{topics}], data={shown_bytes(self.data)})"
+
+    def _repr_html_(self) -> str:
+        rows = [("address", checksummed(self.address)), ("topics", [*map(shown_word, self.topics)])]
+        return html_table("Log", [*rows, ("data", shown_bytes(self.data))])
 
 
 _hash_of_code = CodeCache(keccak256, len, 1 << 25)
