@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
 from fusevm.machine.messages import ZERO, WrongThread
 from fusevm.machine.transactions import NONCE_BITS, Transactions
 from fusevm.values import AddressLike, BytesLike, Number, Word, to_address, to_bytes, to_flag, to_number, to_word
+
+if TYPE_CHECKING:
+    from fusevm.abi import ArtifactLike, Contract
 
 __all__ = ["DEFAULT_GAS", "EVM", "WrongThread"]
 
@@ -97,6 +103,42 @@ class EVM(Transactions):
             if to is None:
                 return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
             return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
+
+    # -- contracts by their ABI
+
+    def contract(self, artifact: ArtifactLike, address: AddressLike, *, name: str | None = None) -> Contract:
+        """The contract at an address, its functions as methods.
+
+        The artifact is that of a build tool (a path, or its JSON), an ABI, or a list of signatures; `name` says which
+        contract, where there are several.
+
+        >>> evm = EVM()
+        >>> evm.set_code("0x" + "c0" * 20, "0x602a5f5260205ff3")  # return 42
+        >>> evm.contract(["function answer() returns (uint256)"], "0x" + "c0" * 20).answer().value
+        42
+        """
+        from fusevm.abi.contract import contract_at
+
+        return contract_at(self, artifact, address, name)
+
+    def deploy_contract(
+        self,
+        artifact: ArtifactLike,
+        *arguments: Any,
+        libraries: Mapping[str, AddressLike] | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Contract:
+        """Deploys an artifact with the constructor's arguments; `options` are those of `deploy`.
+
+        Raises ExecutionFailed, the error decoded, where the constructor fails.
+
+        >>> EVM().deploy_contract({"abi": [], "bytecode": "0x60fe60005360016000f3"}).address
+        0xBd770416a3345F91E4B34576cb804a576fa48EB1
+        """
+        from fusevm.abi.contract import deploy
+
+        return deploy(self, artifact, arguments, libraries, name, options)
 
     # -- the state
 
