@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.addresses import create2_address, create_address
@@ -10,7 +10,18 @@ from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
 from fusevm.machine.messages import ZERO, WrongThread
 from fusevm.machine.transactions import NONCE_BITS, Transactions
-from fusevm.values import AddressLike, BytesLike, Number, Word, to_address, to_bytes, to_flag, to_number, to_word
+from fusevm.values import (
+    AddressLike,
+    BytesLike,
+    Number,
+    Word,
+    to_address,
+    to_bytes,
+    to_flag,
+    to_list,
+    to_number,
+    to_word,
+)
 
 if TYPE_CHECKING:
     from fusevm.abi import ArtifactLike, Contract
@@ -168,4 +179,16 @@ class EVM(Transactions):
 
     @property
     def state_root(self) -> bytes:
+        """What a block header would commit to. It is kept up to date: after a change it costs what the change does."""
         return self._state.root()
+
+    def proof(self, address: AddressLike, slots: Iterable[Word] = ()) -> dict[str, Any]:
+        """That an account and its slots are what they are, or are not there: the fields of eth_getProof (EIP-1186).
+
+        >>> evm = EVM()
+        >>> evm.set_storage("0x" + "11" * 20, 1, 5)
+        >>> evm.proof("0x" + "11" * 20, [1])["storageProof"][0]["value"]
+        '0x5'
+        """
+        keys = [to_word(slot, f"slots[{at}]") for at, slot in enumerate(to_list(slots, "slots"))]
+        return self._state.proof(to_address(address), keys)
