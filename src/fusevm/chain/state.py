@@ -106,7 +106,13 @@ class Ledger(Protocol):
 
 
 class State:
-    """All accounts, and what a transaction keeps beside them until it ends."""
+    """All accounts, and what a transaction keeps beside them until it ends.
+
+    >>> state = State()
+    >>> state.set_balance(bytes(20), 5)
+    >>> state.account(bytes(20)).balance, state.size
+    (5, 1)
+    """
 
     def __init__(self) -> None:
         self._accounts: dict[bytes, Account] = {}

@@ -23,7 +23,16 @@ BUSY = "this EVM is running already; give each thread (and each hook) an EVM of 
 
 
 class WrongThread(RuntimeError):
-    """An EVM is used by one thread at a time."""
+    """An EVM is used by one thread at a time, and not by its own hooks.
+
+    >>> from fusevm import EVM, Hooks
+    >>> evm = EVM(hooks=Hooks(on_call=lambda message: evm.call(message.address)))
+    >>> try:
+    ...     evm.call("0x" + "c0" * 20)
+    ... except WrongThread as error:
+    ...     print(str(error)[:27])
+    this EVM is running already
+    """
 
 
 class Messages(Settings):

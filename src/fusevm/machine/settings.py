@@ -44,6 +44,7 @@ class Settings:
 
     @property
     def fork(self) -> Fork:
+        """The rules that hold; may be assigned by name."""
         return self._fork
 
     @fork.setter
@@ -59,6 +60,7 @@ class Settings:
 
     @property
     def tier(self) -> str:
+        """How calls are run: `auto`, `native`, `reference`, …"""
         return self._tier
 
     @tier.setter
@@ -69,6 +71,7 @@ class Settings:
 
     @property
     def block(self) -> Block:
+        """The block that calls and transactions run in."""
         return self._block
 
     @block.setter
@@ -77,6 +80,7 @@ class Settings:
 
     @property
     def state(self) -> State:
+        """The accounts."""
         return self._state
 
     @state.setter
@@ -85,6 +89,7 @@ class Settings:
 
     @property
     def hooks(self) -> Hooks | None:
+        """Who is told of what calls do, if anyone."""
         hooks: Hooks | None = self._hooks
         return hooks
 
