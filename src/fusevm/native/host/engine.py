@@ -92,7 +92,7 @@ class NativeEngine:
         self.serials: list[int] = []
         self.message: Message
         self.context: Context | None = None
-        self.parts = self.kept, self.codes, self.world, tables, tables.engine, tables.address, native.call
+        self.parts = self.kept, self.codes, self.world, tables, tables.engine, native.call
         self._timed, self._started = -1, 0.0  # the call that is timed, and since when
         self._looked = 0.0  # when its heat was last looked at
         self._described: object = None
