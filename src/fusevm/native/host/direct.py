@@ -79,9 +79,9 @@ def call_directly(
     if not given:
         given = _packed(engine, target, None, shape, fresh=fresh)
     kept.state = None  # until the call has ended well
-    world.busy = True
     world.initially_warm = (caller, address, world.coinbase)
     state.ledger = world  # whoever finds it there ends what never was
+    world.busy = True
     status = call(given, data)
 
     left, offset, size, changes, logs, refund, accounts, heavy = ENDED.unpack_from(ended)
@@ -146,7 +146,6 @@ def _prepared(
         return False, None  # the general path knows what to do
     state.forget_transaction()
     world.prepare(state)
-    world.busy = False  # as yet
     world.coinbase = context.block.coinbase if context.rules.warm_coinbase else b""
     state.always_warm = world.precompiles
     if isinstance(state.pending, PendingStorage):

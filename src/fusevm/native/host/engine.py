@@ -166,6 +166,7 @@ class NativeEngine:
                 fresh = not good and kept.begin(state, good=keeps)
                 kept.state = None  # until the call has ended well
                 world.prepare(state)
+                world.busy = True
             world.take_over(state)
             if message.creates:
                 self.native.forget_all(self.tables.address)
