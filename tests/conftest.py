@@ -22,6 +22,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: left to .ci/run, which sets FUSEVM_WHOLE_CORPUS")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not os.environ.get("FUSEVM_WHOLE_CORPUS"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes long: set FUSEVM_WHOLE_CORPUS for it"))
+
+
 def fixtures_folder(config: pytest.Config) -> Path:
     return Path(config.getoption("--fixtures-dir")).resolve()
 
