@@ -5,7 +5,8 @@ from __future__ import annotations
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
-from fusevm.machine.messages import ZERO, WrongThread
+from fusevm.machine.messages import ZERO
+from fusevm.machine.settings import WrongThread
 from fusevm.machine.transactions import NONCE_BITS, Transactions
 from fusevm.values import AddressLike, BytesLike, Number, Word, to_address, to_bytes, to_flag, to_number, to_word
 

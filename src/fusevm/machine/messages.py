@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status
@@ -14,19 +13,15 @@ from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.limits import MAX_NONCE
-from fusevm.machine.settings import Settings
+from fusevm.machine.checkpoints import Checkpoints
+from fusevm.machine.settings import BUSY, WrongThread
 from fusevm.values import WORD_BITS, AddressLike, BadValue, Number, to_address, to_number
 
 GAS_BITS = 64
 ZERO = 0  # the default of value and gas_price: compared by identity, which is quick
-BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
 
-class WrongThread(RuntimeError):
-    """An EVM is used by one thread at a time."""
-
-
-class Messages(Settings):
+class Messages(Checkpoints):
     """Runs messages, one at a time; whatever ends one early leaves the state as it was."""
 
     def _call_directly(
@@ -166,35 +161,6 @@ class Messages(Settings):
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.abandon()
             raise
-
-    # -- snapshots
-
-    @contextmanager
-    def snapshot(self) -> Iterator[State]:
-        """Whatever happens inside the `with` block is undone at its end: to the state, and to `block` and its fields.
-
-        Hooks, fork, tier and timeout stay as they were set.
-
-        >>> from fusevm import EVM
-        >>> evm = EVM()
-        >>> with evm.snapshot():
-        ...     evm.set_balance("0x" + "11" * 20, 5)
-        >>> evm.get_balance("0x" + "11" * 20)
-        0
-        """
-        state, restore_block = self._state, self._block.keep()
-        opened = state.open_marks
-        mark = state.mark()
-        try:
-            try:
-                state.open_mark(mark)
-                yield state
-            finally:
-                state.close_mark(mark, keep=opened)
-                self._state, self._block = state, restore_block()
-        finally:  # once more: Ctrl-C may have come in the middle of the first
-            state.close_mark(mark, keep=opened)
-            self._state, self._block = state, restore_block()
 
 
 def _out_of_nonces(caller: bytes) -> Result:

@@ -13,7 +13,14 @@ from fusevm.tiers import direct_call_for, executor_for
 from fusevm.values import Number, to_instance, to_number, to_seconds
 
 LIMIT_BITS = 62
-_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_context")  # from the rest, when a machine is unpickled
+_MADE_ANEW = (  # when a machine is unpickled: from the rest, or empty
+    "_running", "_rules", "_execute", "_direct", "_context", "_checkpoints", "_snapshot_floor", "_checkpoint_ids"
+)  # fmt: skip
+BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
+
+
+class WrongThread(RuntimeError):
+    """An EVM is used by one thread at a time."""
 
 
 class Settings:
@@ -30,7 +37,7 @@ class Settings:
         timeout: float | None = None,
         memory_limit: Number = MEMORY_LIMIT,
     ) -> None:
-        self._running: dict[int, object] = {}  # whoever runs it
+        self._start()
         self._block = Block() if block is None else to_instance(block, Block, "block")
         self._state = State() if state is None else to_instance(state, State, "state")
         self._memory_limit = to_number(memory_limit, "memory_limit", bits=LIMIT_BITS)
@@ -38,6 +45,10 @@ class Settings:
         self.tier = tier
         self.hooks = hooks
         self.timeout = timeout
+
+    def _start(self) -> None:
+        """What neither pickle nor a copy takes along."""
+        self._running: dict[int, object] = {}  # whoever runs it
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._fork.label}, {self._tier} tier, {self._state.size} accounts>"
@@ -127,7 +138,7 @@ class Settings:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
-        self._running = {}
+        self._start()
         self.fork, self.tier = self._fork, self._tier
 
     def __copy__(self) -> Self:

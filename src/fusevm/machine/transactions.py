@@ -8,7 +8,8 @@ from typing import Any
 from fusevm.chain.processing import process
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Authorization, Transaction, to_authorizations
-from fusevm.machine.messages import BUSY, GAS_BITS, ZERO, Messages, WrongThread
+from fusevm.machine.messages import GAS_BITS, ZERO, Messages
+from fusevm.machine.settings import BUSY, WrongThread
 from fusevm.values import (
     AccessListLike,
     AddressLike,
