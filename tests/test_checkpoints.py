@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -20,6 +21,8 @@ ADDS = assemble(
     "PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD SLOAD ADD "
     "DUP1 PUSH0 CALLDATALOAD SSTORE PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
 )
+PAYS = assemble(f"PUSH0 PUSH0 PUSH0 PUSH0 PUSH1 1 PUSH20 0x{B.hex()} GAS CALL STOP")
+P = b"\xdd" * 20
 
 
 def words(*numbers: int) -> bytes:
@@ -29,6 +32,8 @@ def words(*numbers: int) -> bytes:
 def machine(tier: str = "auto") -> EVM:
     evm = EVM(tier=tier)
     evm.set_code(C, ADDS)
+    evm.set_code(P, PAYS)
+    evm.set_balance(P, 10**18)
     evm.set_balance(A, 10**18)
     return evm
 
@@ -169,7 +174,7 @@ def test_copies_and_pickles_have_no_checkpoints() -> None:
 
 def act(rng: Random, evm: EVM) -> None:
     """Something that changes the state: the same for the same random numbers."""
-    kind, key, amount = rng.randrange(9), rng.randrange(4), rng.randrange(3)
+    kind, key, amount = rng.randrange(10), rng.randrange(4), rng.randrange(3)
     if kind < 4:
         evm.call(C, words(key, amount), caller=A)
     elif kind == 4:
@@ -180,6 +185,8 @@ def act(rng: Random, evm: EVM) -> None:
         evm.call(B, value=amount, caller=A)
     elif kind == 7:
         evm.transact(A, C, words(key, amount))
+    elif kind == 8:
+        evm.call(P)
     else:
         evm.deploy(assemble("PUSH1 1 PUSH1 31 SSTORE PUSH0 PUSH0 RETURN"), caller=A)
 
@@ -211,3 +218,103 @@ def test_random_work_agrees_with_whole_copies(tier: str, seed: int) -> None:
         if rng.randrange(4) == 0:
             assert seen(evm.state) == seen(model.state)
     assert seen(evm.state) == seen(model.state)
+
+
+# -- copies
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("seed", range(6))
+def test_copies_of_copies_agree_with_whole_copies(tier: str, seed: int) -> None:
+    rng = Random(seed)
+    machines = [(machine(tier), machine("reference"))]
+    for _ in range(150):
+        evm, model = machines[rng.randrange(len(machines))]
+        if rng.randrange(6) == 0 and len(machines) < 24:
+            machines.append((evm.copy(), deepcopy(model)))
+        elif rng.randrange(12) == 0:
+            with evm.snapshot(), model.snapshot():
+                act(Random(seed), evm)
+                act(Random(seed), model)
+        else:
+            again = rng.getrandbits(64)
+            act(Random(again), evm)
+            act(Random(again), model)
+        if rng.randrange(4) == 0:
+            assert seen(evm.state) == seen(model.state)
+    for evm, model in machines:
+        assert seen(evm.state) == seen(model.state)
+        assert evm.state_root == model.state_root
+
+
+def test_a_copy_looks_at_what_it_uses_and_no_more() -> None:
+    evm = EVM(tier="reference")
+    for number in range(300):
+        evm.set_balance(number + 1, 1)
+    evm.set_code(C, ADDS)
+    for key in range(300):
+        evm.set_storage(C, key, 7)
+    twin = evm.copy()
+    assert twin.call(C, words(5, 1)).ok
+    loaded: Any = twin.state._accounts
+    assert dict.__len__(loaded) < 5
+    assert dict.__len__(dict.get(loaded, C).storage) == 1
+    assert (evm.get_storage(C, 5), twin.get_storage(C, 5), twin.get_storage(C, 6)) == (7, 8, 7)
+
+
+def test_what_a_copy_deletes_stays_deleted() -> None:
+    evm = machine()
+    evm.set_storage(C, 1, 5)
+    twin = evm.copy()
+    twin.set_storage(C, 1, 0)
+    twin.state.delete(A)
+    assert (twin.get_storage(C, 1), twin.get_balance(A)) == (0, 0)
+    assert not twin.state.exists(A)
+    assert A not in dict(twin.state.items())
+    assert (evm.get_storage(C, 1), evm.get_balance(A)) == (5, 10**18)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_copy_sees_what_a_contract_paid_since_the_last_copy(tier: str) -> None:
+    evm = machine(tier)
+    evm.copy()
+    evm.call(P).check()
+    assert evm.copy().get_balance(B) == 1
+
+
+def test_a_chain_of_copies_does_not_get_slower_for_ever() -> None:
+    evm = machine()
+    for number in range(100):
+        evm = evm.copy()
+        evm.set_storage(C, number, 1)
+    accounts: Any = evm.state._accounts
+    assert getattr(accounts, "depth", 0) <= 17
+    assert sum(evm.get_storage(C, number) for number in range(100)) == 100
+
+
+def test_copying_makes_marks_of_before_invalid_and_says_so() -> None:
+    state = machine().state
+    mark = state.mark()
+    state.set_balance(A, 1)
+    state.branch()
+    with pytest.raises(ValueError, match="or the state was copied"):
+        state.revert(mark)
+
+
+def test_a_copy_under_an_open_checkpoint_is_whole_and_the_checkpoint_stays() -> None:
+    evm = machine()
+    before = evm.checkpoint()
+    evm.set_balance(B, 5)
+    twin = evm.copy()
+    evm.revert(before)
+    assert (evm.get_balance(B), twin.get_balance(B)) == (0, 5)
+
+
+def test_copies_of_a_copy_can_be_pickled() -> None:
+    evm = machine()
+    evm.set_storage(C, 1, 5)
+    twin = evm.copy()
+    twin.set_storage(C, 2, 6)
+    again = pickle.loads(pickle.dumps(twin))
+    assert seen(again.state) == seen(twin.state)
+    assert type(again.state._accounts) is dict

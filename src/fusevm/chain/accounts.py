@@ -34,7 +34,7 @@ class Account:
         return _hash_of_code(self.code) if self.code else EMPTY_CODE_HASH
 
     def copy(self) -> Account:
-        return Account(self.nonce, self.balance, self.code, dict(self.storage))
+        return Account(self.nonce, self.balance, self.code, self.storage.copy())
 
 
 ABSENT = Account()  # what reading an account that does not exist sees; never written to

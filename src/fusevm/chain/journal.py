@@ -94,7 +94,8 @@ class Journal:
         length = mark - self._forgotten
         if length < 0:
             raise ValueError(
-                "this mark is gone: a call or transaction began after it; use EVM.snapshot(), or State.open_mark()"
+                "this mark is gone: a call or transaction began after it, or the state was copied; "
+                "use EVM.snapshot(), or State.open_mark()"
             )
         self.undo_to_length(length)
 

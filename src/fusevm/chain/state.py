@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fusevm.chain.accounts import (
@@ -16,6 +16,9 @@ from fusevm.chain.accounts import (
 )
 from fusevm.chain.logs import Log, logs_hash
 from fusevm.chain.scope import TransactionScope
+from fusevm.chain.sources.layer import DEEPEST, LayeredAccounts
+from fusevm.chain.sources.lazy import RemoteAccounts
+from fusevm.chain.sources.source import PartialState, Place, Source
 from fusevm.chain.trie import trie_root
 from fusevm.evm.keccak import keccak256
 
@@ -38,9 +41,11 @@ MOVED_MOST = 1 << 10
 class State(TransactionScope):
     """All accounts, and what a transaction keeps beside them until it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, source: Source | None = None) -> None:
         super().__init__()
-        self._accounts: dict[bytes, Account] = {}
+        self._accounts: dict[bytes, Account] = {} if source is None else RemoteAccounts(source)
+        # with copies: accounts, and when they were as here. A change adds to the journal, or moves the version on.
+        self._shared: tuple[dict[bytes, Account], tuple[int, int]] | None = None
         # for whoever keeps copies of accounts from one call to the next
         self.moved: list[bytes] = []  # accounts whose balance, nonce or code changed, or that were created
         self.handed_out = False  # whether `accounts` was: then nobody can tell what changes
@@ -211,16 +216,54 @@ class State(TransactionScope):
         """The accounts alone, independent of this state."""
         self.settle()
         twin = State()
-        twin._accounts = {address: account.copy() for address, account in self._accounts.items()}
+        if isinstance(self._accounts, RemoteAccounts):
+            twin._accounts = self._accounts.copy()
+        else:
+            twin._accounts = {address: account.copy() for address, account in self._accounts.items()}
         return twin
+
+    def branch(self) -> State:
+        """As `copy`, at once: both sides go on over the accounts as they are now, and copy what they look at.
+
+        Marks taken before are gone. Where marks are open, or somebody may hold the accounts, they are copied whole.
+        """
+        self.__getstate__()
+        accounts = self._accounts
+        deep = isinstance(accounts, LayeredAccounts) and accounts.depth >= DEEPEST
+        if self._open or self.handed_out or deep or isinstance(accounts, RemoteAccounts):
+            return self.copy()
+        now = self.version, self.mark()
+        if self._shared is None or self._shared[1] != now:
+            self._shared = accounts, now
+            self._forgotten += len(self.journal)
+            self.journal = []
+            self._accounts = LayeredAccounts(accounts)
+        twin = State()
+        twin._accounts = LayeredAccounts(self._shared[0])
+        twin._shared = self._shared[0], (twin.version, twin.mark())
+        return twin
+
+    @property
+    def source(self) -> Source | None:
+        """Where accounts that are not known come from; None where all are known."""
+        return self._accounts.source if isinstance(self._accounts, RemoteAccounts) else None
+
+    def prefetch(self, addresses: Iterable[bytes] = (), places: Iterable[Place] = ()) -> None:
+        """Asks the source for accounts and slots in one go, where there is a source and they are not known."""
+        if isinstance(self._accounts, RemoteAccounts):
+            self._accounts.fetch(addresses, places)
 
     def items(self) -> Iterator[tuple[bytes, Account]]:
         self.settle()
         return iter(self._accounts.items())
 
     def root(self) -> bytes:
-        """The state root: what a block header would commit to."""
+        """The state root: what a block header would commit to. Raises PartialState where there is a source."""
         self.settle()
+        if self.source is not None:
+            raise PartialState(
+                f"state root: only {self.size} accounts of {self.source.name} are loaded; the root needs all of them"
+            )
         return trie_root((keccak256(address), account_rlp(account)) for address, account in self._accounts.items())
 
     # -- pickled and copied: the accounts as they are now, and nothing of a transaction, a snapshot or a journal

@@ -144,7 +144,7 @@ class Settings:
     def __copy__(self) -> Self:
         """Independent of this one: state and block are copied. The hooks are the same."""
         twin = object.__new__(type(self))
-        twin.__setstate__({**self.__getstate__(), "_block": copy(self._block), "_state": copy(self._state)})
+        twin.__setstate__({**self.__getstate__(), "_block": copy(self._block), "_state": self._state.branch()})
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
