@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ("anvil",)  # fixtures of a real node
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # A shell starts background jobs with Ctrl-C ignored, and so would every process that the tests start.
