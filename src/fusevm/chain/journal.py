@@ -18,6 +18,9 @@ class Pending(Protocol):
 
     def apply(self, state: Any) -> None: ...
 
+    def dropped(self, state: Any) -> None:
+        """It never was, and nothing else was undone with it that accounts have."""
+
 
 class _Revert:
     """A revert under way: all of it is done, if need be by the next reader of the state."""
@@ -29,6 +32,9 @@ class _Revert:
 
     def apply(self, state: Any) -> None:
         state.undo_to_length(self.length)
+
+    def dropped(self, state: Any) -> None:
+        pass
 
 
 class Journal:
@@ -106,8 +112,9 @@ class Journal:
 
     def undo_to_length(self, length: int) -> None:
         """Undoes the journal's last entries until so many are left."""
-        journal = self.journal
-        if self.pending is not None or len(journal) > length:
+        journal, dropped = self.journal, self.pending
+        alone = dropped is not None and all(entry[1] is self for entry in journal[length:])  # but for logs and refund
+        if dropped is not None or len(journal) > length:
             self.remake()
         self.pending = _Revert(length)  # in place of anything pending: that came later, since taking a mark settles
         while len(journal) > length:
@@ -115,6 +122,8 @@ class Journal:
             undo(*arguments)
             journal.pop()
         self.pending = None
+        if dropped is not None and alone:
+            dropped.dropped(self)
 
     def remake(self) -> None:
         """Something is about to change that `State.moved` does not tell."""

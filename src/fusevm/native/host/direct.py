@@ -188,7 +188,7 @@ def _take(
             if len(pending.raw) > PENDING_MOST:
                 state.settle()
         else:
-            state.pending = PendingStorage([raw], engine.world.addresses, ends_transaction=True)
+            state.pending = PendingStorage([raw], engine.kept, ends_transaction=True)
         engine.kept.note(state)
 
 

@@ -230,7 +230,7 @@ class NativeEngine:
         """Leaves what changed natively to the state: storage, logs, refund, accounts."""
         if changes:
             state.remake()
-            state.pending = PendingStorage(self.changed_slots(changes), self.world.addresses, ends_transaction=False)
+            state.pending = PendingStorage(self.changed_slots(changes), self.kept, ends_transaction=False)
         if refund:
             state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
         if logs:

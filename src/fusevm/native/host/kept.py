@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from fusevm.chain.environment import Context
@@ -13,8 +14,10 @@ from fusevm.native.host.ledger import native_address
 from fusevm.native.host.switches import is_on
 from fusevm.native.host.tables import Tables
 from fusevm.native.host.world import NativeWorld
+from fusevm.native.layout import WORD, StorageSlot
 from fusevm.schedule.build import address_of
 
+_VALUE, _ORIGINAL = StorageSlot.offset("value"), StorageSlot.offset("original")
 MOST_ADDRESSES = 1 << 15  # that have a number
 MOST_TARGETS = 1 << 10
 
@@ -89,6 +92,26 @@ class KeptTables:
         if state.pending is not None:
             state.settle()  # native code does not know of it any more
         self._generation = self._codes.generation
+        self.note(state)
+
+    @property
+    def addresses(self) -> list[bytes]:
+        """Of accounts, by number."""
+        return self._world.addresses
+
+    def take_back(self, state: State, changed: Iterable[tuple[int, bytes]]) -> None:
+        """Slots of accounts have the values again that they have in the state: that alone was just undone."""
+        if self.state is not state or (self.version, self._remade) != (state.version - 1, state.remade - 1):
+            return
+        slots = self._tables.slots
+        for number, raw_key in changed:
+            place = self._native.known_slot(self._tables.address, number, raw_key)
+            if not place:
+                return
+            account = state.unsettled_account(self._world.addresses[number])
+            value = account.storage.get(int.from_bytes(raw_key, "little"), 0).to_bytes(WORD, "little")
+            slots.write(place - slots.address + _VALUE, value)
+            slots.write(place - slots.address + _ORIGINAL, value)
         self.note(state)
 
     def make_ready(self, shape: Shape, target: Target, trial: Trial | None, given: bytes) -> None:
