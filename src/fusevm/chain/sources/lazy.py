@@ -73,6 +73,9 @@ class LazySlots(dict[int, int]):
         keys = {*self, *self.zeros, *other, *(other.zeros if isinstance(other, LazySlots) else ())}
         return all(self.get(key, 0) == other.get(key, 0) for key in keys)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     __hash__ = None
 
 
