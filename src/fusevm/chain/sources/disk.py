@@ -49,6 +49,12 @@ class Disk:
         self.path, self.block = kept
         self._unopened()
 
+    def __del__(self) -> None:
+        opened = getattr(self, "_opened", None)
+        if opened is not None and self._process == os.getpid():
+            with suppress(sqlite3.Error):
+                opened.close()
+
     def accounts(self, addresses: Sequence[bytes]) -> dict[bytes, Facts | None]:
         """Those that are kept, known absences included."""
         found: dict[bytes, Facts | None] = {}
@@ -78,12 +84,10 @@ class Disk:
 
     def keep_accounts(self, found: dict[bytes, Facts | None]) -> None:
         codes = {(facts.code,) for facts in found.values() if facts is not None and facts.code}
-        rows = [
-            (
-                self.block,
-                address,
-                *(("", "", b"") if facts is None else (str(facts.nonce), str(facts.balance), facts.code)),
-            )
+        rows: list[tuple[Any, ...]] = [
+            (self.block, address, None, None, None)
+            if facts is None
+            else (self.block, address, str(facts.nonce), str(facts.balance), facts.code)
             for address, facts in found.items()
         ]
         self._change(

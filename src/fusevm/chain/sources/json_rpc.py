@@ -74,6 +74,10 @@ class JsonRpc:
         vars(self).update(kept)
         self._unconnected()
 
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None:
+            self._close()
+
     def ask(self, method: str, *parameters: Any) -> Any:
         """The answer to one question. Raises NodeError, or SourceUnavailable."""
         (answer,) = self.ask_all([(method, parameters)])

@@ -15,7 +15,7 @@ from fusevm.chain.sources.disk import Disk
 from fusevm.chain.sources.json_rpc import JsonRpc, NodeError, Question
 from fusevm.chain.sources.source import Facts, Place, SourceError
 from fusevm.folders import cache_folder
-from fusevm.values import BadValue, shown, to_address, to_bytes, to_hash, to_number
+from fusevm.values import BadValue, shown, to_address, to_bytes, to_hash, to_number, to_word
 
 TAGS = ("latest", "safe", "finalized", "earliest")
 _INVALID_PARAMETERS = (-32602, -32601)
@@ -167,8 +167,9 @@ class NodeSource:
 
 def _word(value: str, what: str) -> int:
     """Storage: 32 bytes in hex, though some nodes leave leading zeros out, even half a byte."""
-    digits = value.removeprefix("0x") if isinstance(value, str) else value
-    return int.from_bytes(to_bytes(digits.rjust(64, "0"), what), "big")
+    if not isinstance(value, str):
+        raise BadValue(f"{what}: expected hex text, got {shown(value)}")
+    return to_word(to_bytes(value.removeprefix("0x").rjust(64, "0"), what), what)
 
 
 def _block_question(block: str | int | bytes) -> tuple[str, str]:
