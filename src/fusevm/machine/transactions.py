@@ -105,6 +105,9 @@ class Transactions(Messages):
 
     def _prefetch(self, tx: Transaction) -> None:
         """What the transaction names is loaded in one go."""
-        listed = tx.access_list or ()
-        named = (tx.sender, self._block.coinbase, *(() if tx.to is None else (tx.to,)), *(each[0] for each in listed))
-        self._state.prefetch(named, ((address, key) for address, keys in listed for key in keys))
+        named = (tx.sender, self._block.coinbase, tx.sender if tx.to is None else tx.to)
+        if tx.access_list:
+            places = [(address, key) for address, keys in tx.access_list for key in keys]
+            self._state.prefetch((*named, *(address for address, _ in tx.access_list)), places)
+        else:
+            self._state.prefetch(named)
