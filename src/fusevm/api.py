@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from typing import Self
+
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
+from fusevm.chain.state import State
+from fusevm.evm.forks import LATEST, Fork
 from fusevm.machine.messages import ZERO
 from fusevm.machine.settings import WrongThread
 from fusevm.machine.transactions import NONCE_BITS, Transactions
@@ -24,6 +29,38 @@ class EVM(Transactions):
     >>> int.from_bytes(result.output, "big"), result.gas_used
     (3, 24)
     """
+
+    @classmethod
+    def fork_from(
+        cls,
+        url: str,
+        block: str | int | bytes = "latest",
+        *,
+        cache: bool | str | PathLike[str] = True,
+        fork: str | Fork | None = None,
+        tier: str = "auto",
+        timeout: float | None = None,
+        node_timeout: float = 30.0,
+        retries: int = 3,
+    ) -> Self:
+        """A machine on the state after a block of a node's chain, with that block as `evm.block`.
+
+        Accounts and slots are asked of the node when they are first touched, and kept on disk by the block's hash
+        (`cache` is a folder, or whether the user's is used). `block` is a number, a hash, or a tag as "latest". The
+        fork is that of the block where the chain is a public network, else the latest. A node that does not answer
+        within `node_timeout` seconds, `retries` times again, is `SourceUnavailable`; then the call has not happened.
+
+        >>> EVM.fork_from("ftp://example.org")
+        Traceback (most recent call last):
+        fusevm.values.BadValue: url: expected http://… or https://…, got 'ftp://example.org'
+        """
+        from fusevm.chain.sources.node import NodeSource  # loaded when used: it needs HTTP and SQLite
+
+        source = NodeSource.at(url, block, cache=cache, timeout=node_timeout, retries=retries)
+        step = source.step()
+        if fork is None:
+            fork = LATEST if step is None else step.fork
+        return cls(fork, tier, block=source.block(), state=State(source=source), timeout=timeout)
 
     # -- running
 

@@ -117,6 +117,8 @@ class Messages(Checkpoints):
         state, rules, context = self._state, self._rules, self._context
         if context.gas_price != gas_price or context.origin != origin or context.block is not self._block:
             context = self._context = self._new_context(origin, gas_price)
+        if state.source is not None and (value or creates):
+            state.prefetch((caller, address))  # both are needed: one question
         state.begin_transaction(resumed=resume is not None)
         try:
             if rules.access_sets:

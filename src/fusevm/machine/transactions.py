@@ -85,6 +85,8 @@ class Transactions(Messages):
             try:
                 if self._running.setdefault(0, ticket) is not ticket:
                     raise WrongThread(BUSY)
+                if self._state.source is not None:
+                    self._prefetch(tx)
                 receipt = process(tx, self._state, self._block, self._fork, self._run_transaction)
             finally:
                 self._release(ticket)
@@ -100,3 +102,12 @@ class Transactions(Messages):
             outcome.created,
             outcome.failure,
         )
+
+    def _prefetch(self, tx: Transaction) -> None:
+        """What the transaction names is loaded in one go."""
+        named = (tx.sender, self._block.coinbase, tx.sender if tx.to is None else tx.to)
+        if tx.access_list:
+            places = [(address, key) for address, keys in tx.access_list for key in keys]
+            self._state.prefetch((*named, *(address for address, _ in tx.access_list)), places)
+        else:
+            self._state.prefetch(named)

@@ -234,7 +234,9 @@ def _twin(state: State) -> State:
     twin.always_warm = state.always_warm
     twin.warm_slots = set(state.warm_slots)
     twin.original = dict(state.original)
+    twin.transient = dict(state.transient)
     twin.created = set(state.created)
+    twin.destroyed = set(state.destroyed)
     twin.touched = set(state.touched)
     return twin
 

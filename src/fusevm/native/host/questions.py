@@ -97,7 +97,8 @@ class Questions:
         table, at = self._tables.slots, address - self._tables.slots.address
         number, _, raw_key = _SLOT_HEAD.unpack_from(table.map, table.skip + at + _SLOT_HEAD_AT)
         account, key, state = self._world.addresses[number], int.from_bytes(raw_key, "little"), self._world.state
-        value = state.unsettled_account(account).storage.get(key, 0)  # native code knows what is pending
+        slots = state.unsettled_account(account).storage  # native code knows what is pending
+        value = dict.get(slots, key) or slots.get(key, 0)  # quickly where it is known, also of lazy storage
         if value:
             raw = value.to_bytes(WORD, "little")
             table.write(at + _SLOT_VALUE, raw)
