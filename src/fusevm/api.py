@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy, deepcopy
 from typing import Any
 
@@ -20,6 +20,8 @@ from fusevm.evm.halts import HaltReason
 from fusevm.evm.limits import MAX_NONCE
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import direct_call_for, executor_for
+from fusevm.tracing.recording import Recording, Wanted
+from fusevm.tracing.session import Session, recording_on
 from fusevm.values import (
     WORD_BITS,
     AccessListLike,
@@ -43,7 +45,14 @@ DEFAULT_GAS = 30_000_000
 GAS_BITS = NONCE_BITS = 64
 MAX_GAS = (1 << GAS_BITS) - 1
 LIMIT_BITS = 62
-_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_context")  # from the rest, when a machine is unpickled
+_MADE_ANEW = (
+    "_running",
+    "_rules",
+    "_execute",
+    "_direct",
+    "_context",
+    "session",
+)  # from the rest, when a machine is unpickled
 _ZERO = 0  # the default: compared by identity, which is quick
 BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
@@ -74,6 +83,7 @@ class EVM:
         memory_limit: Number = MEMORY_LIMIT,
     ) -> None:
         self._running: dict[int, object] = {}  # whoever runs it
+        self.session: Session | None = None  # the recording that is under way
         self._block = Block() if block is None else to_instance(block, Block, "block")
         self._state = State() if state is None else to_instance(state, State, "state")
         self._memory_limit = to_number(memory_limit, "memory_limit", bits=LIMIT_BITS)
@@ -172,7 +182,7 @@ class EVM:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
-        self._running = {}
+        self._running, self.session = {}, None
         self.fork, self.tier = self._fork, self._tier
 
     def __copy__(self) -> EVM:
@@ -335,6 +345,8 @@ class EVM:
         direct, state, context = self._direct, self._state, self._context
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
+        if self.session is not None:
+            return None
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:
@@ -461,10 +473,35 @@ class EVM:
         try:
             timeout = self._timeout
             context.deadline = None if timeout is None else time.monotonic() + timeout
-            return self._execute(message, state, context, self._hooks)
+            hooks = self._hooks if self.session is None else self.session.hooks(self._hooks)
+            return self._execute(message, state, context, hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.abandon()
             raise
+
+    # -- recordings
+
+    def record(
+        self,
+        *,
+        calls: bool = True,
+        logs: bool = True,
+        storage: bool = False,
+        keccak: bool = False,
+        coverage: bool = False,
+        gas: bool = False,
+    ) -> AbstractContextManager[Recording]:
+        """Records what calls, deployments, simulations and transactions in the `with` block do.
+
+        >>> evm = EVM()
+        >>> evm.set_code("0x" + "c0" * 20, "0x6007600055")  # storage[0] = 7
+        >>> with evm.record(storage=True) as recording:
+        ...     result = evm.call("0x" + "c0" * 20, gas=100_000)
+        >>> print(recording)
+        CALL 0xc0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0 () → () [22106 gas]
+        └─ SSTORE 0x0 = 0x7 (was 0x0)
+        """
+        return recording_on(self, Wanted(calls, logs, storage, keccak, coverage, gas))
 
     # -- snapshots
 
