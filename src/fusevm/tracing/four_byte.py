@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fusevm.chain.state import State
 from fusevm.evm.precompiles import precompiles_of
 from fusevm.tracing.recording import FrameKind, Wanted
-from fusevm.tracing.requests import Machine, Request, Run, undone
+from fusevm.tracing.requests import Json, Machine, Request, Run, undone
 from fusevm.tracing.session import recording_on
 
 _CALLS = (FrameKind.CALL, FrameKind.CALLCODE, FrameKind.DELEGATECALL, FrameKind.STATICCALL)
@@ -20,7 +20,7 @@ class FourByteTracer(NamedTuple):
     def configured(cls, config: Mapping[str, Any]) -> FourByteTracer:
         return cls()
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> dict[str, int]:
+    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
         """By selector and size of the arguments. Creations and calls of precompiles have no selector."""
         with undone(state), recording_on(machine, Wanted(calls=True, logs=False)) as recording:
             run()
@@ -40,7 +40,7 @@ class NoopTracer(NamedTuple):
     def configured(cls, config: Mapping[str, Any]) -> NoopTracer:
         return cls()
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> dict[str, Any]:
+    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
         with undone(state):
             run()
         return {}

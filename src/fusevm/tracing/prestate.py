@@ -1,4 +1,4 @@
-"""geth's `prestateTracer`: the accounts and slots that a transaction looks at as they were before, or what it changed."""
+"""geth's `prestateTracer`: accounts and slots as they were before a transaction that uses them, or what it changed."""
 
 from __future__ import annotations
 
@@ -115,11 +115,9 @@ def _known_before(state: State, request: Request) -> list[bytes]:
 
 
 def _read(state: State, watcher: TouchWatcher) -> Accounts:
-    """What is there now, of all that was touched; code of an account whose storage was used was named before."""
-    for address, _ in watcher.slots:
-        watcher.accounts.setdefault(address, None)
+    """What is there now, of all that was touched."""
     found = {}
-    for address in watcher.accounts:
+    for address in {**watcher.accounts, **watcher.created, **dict.fromkeys(address for address, _ in watcher.slots)}:
         account = state.account(address)
         code_hash = account.code_hash() if account.code else EMPTY_CODE_HASH
         found[address] = _Account(account.balance, account.nonce, account.code, code_hash)

@@ -54,7 +54,7 @@ Run = Callable[[], Result]
 class Tracer(Protocol):
     """Watches one request, on a machine, and says what it saw."""
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Any: ...
+    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json: ...
 
 
 TracerMaker = Callable[[Mapping[str, Any]], Tracer]

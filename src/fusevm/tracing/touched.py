@@ -27,6 +27,7 @@ class TouchWatcher:
     def __init__(self) -> None:
         self.accounts: dict[bytes, None] = {}
         self.slots: dict[Slot, None] = {}
+        self.created: dict[bytes, None] = {}  # addresses of creations, whatever became of them
         self._accounts: list[bytes] = []  # of the instruction that runs
         self._slot: Slot | None = None
         self._created: bytes | None = None
@@ -60,7 +61,7 @@ class TouchWatcher:
             salt, size, offset, _ = self._operands
             self._created = create2_address(own, salt, frame.read(offset, size))
         if self._created is not None:
-            self.accounts[self._created] = None
+            self.created[self._created] = None
         if self._slot is not None:
             self.slots[self._slot] = None
         for address in self._accounts:
