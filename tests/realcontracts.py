@@ -1,8 +1,8 @@
 """Contracts as people write them, on OpenZeppelin's and solady's libraries, compiled by solc; and one in Vyper.
 
-`FUSEVM_CONTRACTS` names a folder that has the npm packages `@openzeppelin/contracts` and `solady`, `FUSEVM_SOLC` one with
-solc, `FUSEVM_VYPER` a virtual environment with vyper. Without them they are installed for the session, and where that
-cannot be done the tests are skipped with a reason.
+`FUSEVM_CONTRACTS` names a folder that has the npm packages `@openzeppelin/contracts` and `solady`, `FUSEVM_SOLC` one
+with solc, `FUSEVM_VYPER` a virtual environment with vyper. Without them they are installed for the session, and where
+that cannot be done the tests are skipped with a reason.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tracers against anvil, a real node, call by call on real contracts.
 
-Where anvil differs from geth, its answer is changed to geth's before it is compared; `as_geth_*` lists every such point.
+Where anvil differs from geth, its answer is changed to geth's before it is compared: `as_geth_*` lists these points.
 """
 
 from __future__ import annotations
@@ -259,7 +259,8 @@ def test_an_openzeppelin_token(twins: Twins, solidity: Compiled) -> None:
 def test_an_openzeppelin_nft_and_its_receiver(twins: Twins, solidity: Compiled) -> None:
     art = twins.send(None, solidity.creation("Art"))
     gallery = twins.send(None, solidity.creation("Gallery"))
-    assert art is not None and gallery is not None
+    assert art is not None
+    assert gallery is not None
     for _ in range(4):  # the last is refused by the receiver
         twins.send(art, call("mintTo(address)", gallery))
     twins.send(art, call("mintTo(address)", OTHER))
