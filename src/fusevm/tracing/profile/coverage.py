@@ -16,8 +16,8 @@ from fusevm.tracing.sources.functions import Function
 _JUMPI = 0x57
 _DEFINITION = re.compile(r"(?:abstract\s+)?(?:contract|library|interface)\b")
 _DECISION = re.compile(r"(?:if|elif|for|while|do|require|assert|try)\b")
-_INSIDE = re.compile(r"\?|&&|\|\||\bif\b|\band\b|\bor\b")
-_BUILT_IN = re.compile(r"(?!user )")  # Vyper names the checks that it adds itself; those of users begin with "user"
+_INSIDE = re.compile(r"\?|&&|\|\|")
+_VYPER_INSIDE = re.compile(r" (?:if|and|or) ")
 
 
 @dataclass(slots=True)
@@ -109,10 +109,13 @@ def is_line(place: Place, function: Function | None) -> bool:
 
 def _is_decision(compiled: CompiledCode, pc: int, place: Place) -> bool:
     """Whether a JUMPI is the user's; compilers add checks of their own, of overflows say."""
-    if compiled.code[pc] != _JUMPI or (pc in compiled.map.errors and _BUILT_IN.match(compiled.map.errors[pc])):
+    if compiled.code[pc] != _JUMPI:
         return False
     text = place.text
-    return _DECISION.match(text) is not None or _INSIDE.search(text) is not None
+    if _DECISION.match(text):
+        return True
+    inside = _VYPER_INSIDE if place.file.is_vyper else _INSIDE
+    return pc not in compiled.map.errors and inside.search(text) is not None
 
 
 def _count_branch(file: FileCoverage, ran: _Ran, pc: int, place: Place) -> None:

@@ -6,14 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-
-class Call(NamedTuple):
-    """A function on a stack; those with a source say where they begin."""
-
-    name: str
-    path: str | None = None
-    line: int = 0
-
+from fusevm.tracing.sources.running import Call
 
 Stack = tuple[Call, ...]
 

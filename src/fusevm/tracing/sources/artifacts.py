@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from fusevm.tracing.sources.builds import foundry_paths, hardhat_build
 from fusevm.tracing.sources.compiled import compiled_code, selectors_of
-from fusevm.tracing.sources.contracts import CompiledCode, Contract, Sources
+from fusevm.tracing.sources.contracts import Contract, Sources
 from fusevm.tracing.sources.files import SourceFile
-from fusevm.tracing.sources.maps import Files, from_vyper
+from fusevm.tracing.sources.maps import Files
 from fusevm.values import BadValue
 
 Json = Mapping[str, Any]
@@ -164,7 +164,7 @@ def _vyper_combined(document: Document) -> list[Contract]:
         file = document.file(path)
         files = {} if file is None else {0: file}
         creation, runtime = (
-            CompiledCode(bytes.fromhex(form[code].removeprefix("0x")), from_vyper(form.get(table) or {}, files))
+            compiled_code({"object": form[code], "sourceMap": form.get(table) or {}}, files)
             for code, table in (("bytecode", "source_map"), ("bytecode_runtime", "source_map_runtime"))
         )
         selectors = selectors_of(form.get("method_identifiers"), form.get("abi"))

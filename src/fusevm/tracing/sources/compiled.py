@@ -25,7 +25,7 @@ def compiled_code(form: Mapping[str, Any], files: Files) -> CompiledCode:
 
 def _map_of(source_map: Any, code: bytes, files: Files) -> CodeMap:
     if isinstance(source_map, Mapping):
-        return from_vyper(source_map, files)
+        return from_vyper(code, source_map, files)
     return from_solc(code, source_map or "", files)
 
 

@@ -22,6 +22,10 @@ class SourceFile:
         self.line_starts = [0, *(at + 1 for at, byte in enumerate(self.text) if byte == 0x0A)]
         self.functions = functions_of(self.path, self.text)
 
+    @property
+    def is_vyper(self) -> bool:
+        return self.path.endswith((".vy", ".vyi"))
+
     def line_at(self, offset: int) -> int:
         """The number of the line, from 1."""
         return bisect_right(self.line_starts, offset)

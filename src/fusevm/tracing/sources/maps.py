@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusevm.evm.bytecode import instructions
+from fusevm.evm.bytecode import JUMPDEST, instructions
 from fusevm.evm.forks import Fork
 from fusevm.evm.source_map import decompressed
 from fusevm.tracing.sources.files import Place, SourceFile
@@ -35,8 +35,11 @@ def from_solc(code: bytes, text: str, files: Files) -> CodeMap:
     return found
 
 
-def from_vyper(table: Mapping[str, Any], files: Files) -> CodeMap:
-    """Of the object that Vyper writes as `source_map`; places are lines and columns, by pc."""
+def from_vyper(code: bytes, table: Mapping[str, Any], files: Files) -> CodeMap:
+    """Of the object that Vyper writes as `source_map`; places are lines and columns, by pc.
+
+    Many instructions have none: they belong to what is before them, in the same basic block.
+    """
     found = CodeMap()
     nodes = table.get("pc_ast_map") or {}
     for key, where in (table.get("pc_pos_map") or {}).items():
@@ -47,4 +50,15 @@ def from_vyper(table: Mapping[str, Any], files: Files) -> CodeMap:
         found.places[int(key)] = file.place(file.offset_of(line, column), file.offset_of(last_line, last_column))
     found.jumps = {int(pc): jump for pc, jump in (table.get("pc_jump_map") or {}).items() if jump in ("i", "o")}
     found.errors = {int(pc): str(text) for pc, text in (table.get("error_map") or {}).items()}
+    _fill_gaps(code, found.places)
     return found
+
+
+def _fill_gaps(code: bytes, places: dict[int, Place]) -> None:
+    last: Place | None = None
+    for instruction in instructions(code, Fork.OSAKA):
+        if instruction.byte == JUMPDEST:
+            last = None
+        last = places.get(instruction.pc, last)
+        if last is not None:
+            places[instruction.pc] = last
