@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
 from fusevm.machine.messages import ZERO, WrongThread
-from fusevm.machine.transactions import NONCE_BITS, Transactions
-from fusevm.tracing.access_list import create_access_list
+from fusevm.machine.tracing import DEFAULT_GAS, Tracing
+from fusevm.machine.transactions import NONCE_BITS
 from fusevm.tracing.recording import Recording, Wanted
 from fusevm.tracing.session import recording_on
-from fusevm.tracing.tracers import call_block, call_transaction, traced, tracer_named
 from fusevm.values import (
-    AccessListLike,
     AddressLike,
     BytesLike,
     Number,
@@ -24,16 +22,18 @@ from fusevm.values import (
     to_address,
     to_bytes,
     to_flag,
+    to_list,
     to_number,
     to_word,
 )
 
+if TYPE_CHECKING:
+    from fusevm.abi import ArtifactLike, Contract
+
 __all__ = ["DEFAULT_GAS", "EVM", "WrongThread"]
 
-DEFAULT_GAS = 30_000_000
 
-
-class EVM(Transactions):
+class EVM(Tracing):
     """An Ethereum Virtual Machine with a state of its own.
 
     >>> evm = EVM()
@@ -117,6 +117,42 @@ class EVM(Transactions):
                 return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
             return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
 
+    # -- contracts by their ABI
+
+    def contract(self, artifact: ArtifactLike, address: AddressLike, *, name: str | None = None) -> Contract:
+        """The contract at an address, its functions as methods.
+
+        The artifact is that of a build tool (a path, or its JSON), an ABI, or a list of signatures; `name` says which
+        contract, where there are several.
+
+        >>> evm = EVM()
+        >>> evm.set_code("0x" + "c0" * 20, "0x602a5f5260205ff3")  # return 42
+        >>> evm.contract(["function answer() returns (uint256)"], "0x" + "c0" * 20).answer().value
+        42
+        """
+        from fusevm.abi.contract import contract_at
+
+        return contract_at(self, artifact, address, name)
+
+    def deploy_contract(
+        self,
+        artifact: ArtifactLike,
+        *arguments: Any,
+        libraries: Mapping[str, AddressLike] | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Contract:
+        """Deploys an artifact with the constructor's arguments; `options` are those of `deploy`.
+
+        Raises ExecutionFailed, the error decoded, where the constructor fails.
+
+        >>> EVM().deploy_contract({"abi": [], "bytecode": "0x60fe60005360016000f3"}).address
+        0xBd770416a3345F91E4B34576cb804a576fa48EB1
+        """
+        from fusevm.abi.contract import deploy
+
+        return deploy(self, artifact, arguments, libraries, name, options)
+
     # -- recordings
 
     def record(
@@ -140,84 +176,6 @@ class EVM(Transactions):
         └─ SSTORE 0x0 = 0x7 (was 0x0)
         """
         return recording_on(self, Wanted(calls, logs, storage, keccak, coverage, gas))
-
-    # -- tracers
-
-    def trace_call(
-        self,
-        to: AddressLike | None,
-        data: BytesLike = b"",
-        *,
-        value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
-        gas: Number = DEFAULT_GAS,
-        gas_price: Number = 0,
-        access_list: AccessListLike | None = None,
-        tracer: str | None = None,
-        config: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """What geth's debug_traceCall answers; nothing is kept.
-
-        As there, the call is a transaction that nobody has signed: intrinsic gas is counted. Without `to` it creates.
-        Tracers are `callTracer`, `prestateTracer`, `4byteTracer` and `noopTracer`; without a name, struct logs.
-
-        >>> evm = EVM()
-        >>> evm.set_code("0x" + "c0" * 20, "0x6007600055")  # storage[0] = 7
-        >>> trace = evm.trace_call("0x" + "c0" * 20, gas=100_000, tracer="callTracer")
-        >>> trace["type"], trace["gas"], trace["gasUsed"]
-        ('CALL', '0x186a0', '0xa862')
-        """
-        tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
-        block = call_block(tx, self.block)
-        return traced(self, tx, tracer_named(tracer, config), lambda tx: self._process(tx, unchecked_in=block))
-
-    def trace_transaction(
-        self,
-        sender: AddressLike,
-        to: AddressLike | None = None,
-        data: BytesLike = b"",
-        *,
-        tracer: str | None = None,
-        config: Mapping[str, Any] | None = None,
-        **fields: Any,
-    ) -> dict[str, Any]:
-        """What geth's debug_traceTransaction would answer of a transaction; it takes the fields of `transact`.
-
-        Nothing of the transaction is kept. Raises `Rejected` if it is invalid.
-
-        >>> evm = EVM()
-        >>> evm.set_balance("0x" + "a1" * 20, 10)
-        >>> diff = {"diffMode": True}
-        >>> trace = evm.trace_transaction(
-        ...     "0x" + "a1" * 20, "0x" + "b2" * 20, value=3, tracer="prestateTracer", config=diff
-        ... )
-        >>> trace["post"]["0x" + "a1" * 20], trace["post"]["0x" + "b2" * 20]
-        ({'balance': '0x7', 'nonce': 1}, {'balance': '0x3'})
-        """
-        tx = self.read_transaction(sender, to, data, **fields)
-        return traced(self, tx, tracer_named(tracer, config), self._process)
-
-    def create_access_list(
-        self,
-        to: AddressLike | None,
-        data: BytesLike = b"",
-        *,
-        value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
-        gas: Number = DEFAULT_GAS,
-        gas_price: Number = 0,
-        access_list: AccessListLike | None = None,
-    ) -> dict[str, Any]:
-        """What geth's eth_createAccessList answers: the accounts and slots that a call uses, and its gas with them.
-
-        >>> evm = EVM()
-        >>> evm.set_code("0x" + "c0" * 20, "0x6007600055")  # storage[0] = 7
-        >>> evm.create_access_list("0x" + "c0" * 20)["accessList"][0]["storageKeys"]
-        ['0x0000000000000000000000000000000000000000000000000000000000000000']
-        """
-        tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
-        block = call_block(tx, self.block)
-        return create_access_list(self, tx, lambda tx: self._process(tx, unchecked_in=block))
 
     # -- the state
 
@@ -247,4 +205,16 @@ class EVM(Transactions):
 
     @property
     def state_root(self) -> bytes:
+        """What a block header would commit to. It is kept up to date: after a change it costs what the change does."""
         return self._state.root()
+
+    def proof(self, address: AddressLike, slots: Iterable[Word] = ()) -> dict[str, Any]:
+        """That an account and its slots are what they are, or are not there: the fields of eth_getProof (EIP-1186).
+
+        >>> evm = EVM()
+        >>> evm.set_storage("0x" + "11" * 20, 1, 5)
+        >>> evm.proof("0x" + "11" * 20, [1])["storageProof"][0]["value"]
+        '0x5'
+        """
+        keys = [to_word(slot, f"slots[{at}]") for at, slot in enumerate(to_list(slots, "slots"))]
+        return self._state.proof(to_address(address), keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fusevm.chain.addresses import create_address
+from fusevm.chain.addresses import Address, create_address
 from fusevm.chain.authorization import apply_authorizations
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status, check_room
@@ -113,7 +113,10 @@ def run_top(message: Message, state: State, context: Context, execute: Executor)
     if message.creates and state.has_code_or_nonce_or_storage(message.address):
         collision = Failure(HaltReason.ADDRESS_COLLISION, f"0x{message.address.hex()}", 0)
         return Outcome(Status.HALT, 0, failure=collision)
-    return execute(message, state, context)
+    outcome = execute(message, state, context)
+    if outcome.created is not None:
+        outcome.created = Address(outcome.created)  # for people to read
+    return outcome
 
 
 def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> None:

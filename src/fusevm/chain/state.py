@@ -9,11 +9,14 @@ undoing once, an entry is removed only after it was undone, and an interrupted r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, MutableSet, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, MutableSet, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from fusevm.chain.rlp import encode, natural
-from fusevm.chain.trie import storage_root, trie_root
+from fusevm.chain.addresses import checksummed
+from fusevm.chain.display import html_table, shown_bytes, shown_word
+from fusevm.chain.rlp import encode
+from fusevm.chain.roots import Roots, proof_of
+from fusevm.chain.slots import Slots
 from fusevm.evm.code_cache import CodeCache
 from fusevm.evm.keccak import keccak256
 
@@ -25,9 +28,23 @@ MOVED_MOST = 1 << 10
 
 
 class Log(NamedTuple):
+    """What LOG0 to LOG4 leave.
+
+    >>> Log(bytes(20), (1,), b"data").data
+    b'data'
+    """
+
     address: bytes
     topics: tuple[int, ...]
     data: bytes
+
+    def __repr__(self) -> str:
+        topics = ", ".join(map(shown_word, self.topics))
+        return f"Log({checksummed(self.address)}, topics=[{topics}], data={shown_bytes(self.data)})"
+
+    def _repr_html_(self) -> str:
+        rows = [("address", checksummed(self.address)), ("topics", [*map(shown_word, self.topics)])]
+        return html_table("Log", [*rows, ("data", shown_bytes(self.data))])
 
 
 _hash_of_code = CodeCache(keccak256, len, 1 << 25)
@@ -40,7 +57,7 @@ class Account:
         self.nonce = nonce
         self.balance = balance
         self.code = code
-        self.storage: dict[int, int] = {} if storage is None else storage  # non-zero values only
+        self.storage: dict[int, int] = Slots() if storage is None else Slots(storage)  # non-zero values only
 
     @property
     def empty(self) -> bool:
@@ -51,7 +68,9 @@ class Account:
         return _hash_of_code(self.code) if self.code else EMPTY_CODE_HASH
 
     def copy(self) -> Account:
-        return Account(self.nonce, self.balance, self.code, dict(self.storage))
+        twin = Account(self.nonce, self.balance, self.code)
+        twin.storage = self.storage.copy()
+        return twin
 
 
 _ABSENT = Account()  # what reading an account that does not exist sees; never written to
@@ -93,6 +112,7 @@ class State:
         self._accounts: dict[bytes, Account] = {}
         self.journal: list[tuple[Any, ...]] = []
         self._forgotten = 0  # entries that were dropped: marks count them too
+        self._roots = Roots()
         self._open: list[int] = []  # marks that must outlive the transactions after them
         self.pending: Pending | None = None
         self.ledger: Ledger | None = None
@@ -466,6 +486,7 @@ class State:
         self.settle()
         twin = State()
         twin._accounts = {address: account.copy() for address, account in self._accounts.items()}
+        twin._roots = self._roots.copy()
         return twin
 
     def items(self) -> Iterator[tuple[bytes, Account]]:
@@ -473,9 +494,20 @@ class State:
         return iter(self._accounts.items())
 
     def root(self) -> bytes:
-        """The state root: what a block header would commit to."""
+        """The state root: what a block header would commit to. After a change it costs what the change does."""
         self.settle()
-        return trie_root((keccak256(address), _account_rlp(account)) for address, account in self._accounts.items())
+        return self._roots.trie(self._accounts).root
+
+    def proof(self, address: bytes, slots: Iterable[int] = ()) -> dict[str, Any]:
+        """That an account and its slots are what they are, or are not there: the fields of eth_getProof (EIP-1186).
+
+        >>> state = State()
+        >>> state.set_balance(b"\\x11" * 20, 5)
+        >>> state.proof(b"\\x11" * 20)["balance"], len(state.proof(b"\\x22" * 20, [1])["accountProof"])
+        ('0x5', 1)
+        """
+        self.settle()
+        return proof_of(self._roots.trie(self._accounts), address, self.account(address), list(slots))
 
     # -- pickled and copied: the accounts as they are now, and nothing of a transaction, a snapshot or a journal
 
@@ -512,11 +544,6 @@ def put_slot(mapping: dict[Any, int], key: Any, value: int) -> None:
         mapping[key] = value
     else:
         mapping.pop(key, None)
-
-
-def _account_rlp(account: Account) -> bytes:
-    root = storage_root(account.storage)
-    return encode([natural(account.nonce), natural(account.balance), root, account.code_hash()])
 
 
 def logs_hash(logs: Sequence[Log]) -> bytes:
