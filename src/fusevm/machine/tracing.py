@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.machine.transactions import Transactions
 from fusevm.tracing.access_list import create_access_list
 from fusevm.tracing.tracers import call_block, call_transaction, traced, tracer_named
 from fusevm.values import AccessListLike, AddressLike, BytesLike, Number
+
+if TYPE_CHECKING:
+    from fusevm.tracing.sources.contracts import Sources
+    from fusevm.tracing.stack_trace import StackTrace
 
 DEFAULT_GAS = 30_000_000
 
@@ -95,3 +99,32 @@ class Tracing(Transactions):
         tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
         block = call_block(tx, self.block)
         return create_access_list(self, tx, lambda tx: self._process(tx, unchecked_in=block))
+
+    def stack_trace(
+        self,
+        to: AddressLike | None,
+        data: BytesLike = b"",
+        *,
+        sources: Sources,
+        value: Number = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: Number = DEFAULT_GAS,
+    ) -> StackTrace | None:
+        """Why a call fails, with the functions that were running and their lines; None if it succeeds.
+
+        Sources are read from artifacts by `fusevm.tracing.sources.artifacts.read_sources`.
+
+        >>> from fusevm import EVM
+        >>> from fusevm.tracing.sources.contracts import Sources
+        >>> evm = EVM()
+        >>> evm.set_code("0x" + "c0" * 20, "0x5f5ffd")
+        >>> print(evm.stack_trace("0x" + "c0" * 20, sources=Sources()))
+        reverted
+            at 0xc0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0: () (no source)
+        """
+        from fusevm.tracing.requests import undone
+        from fusevm.tracing.stack_trace import stack_trace
+
+        tx = call_transaction(self, to, data, value, caller, gas, 0)
+        with undone(self.state):
+            return stack_trace(self, lambda: self._process(tx, unchecked_in=call_block(tx, self.block)), sources)

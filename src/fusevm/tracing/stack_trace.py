@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fusevm.chain.result import Result, revert_reason
+from fusevm.chain.result import Result
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
@@ -64,37 +64,8 @@ def stack_trace(machine: Machine, run: Callable[[], Result], sources: Sources) -
 
 def reason_of(result: Result, sources: Sources) -> str:
     """In one line; errors that a contract declares by their names and arguments."""
-    if result.failure is not None or not result.output:
-        return result.error or "failed"
-    signature = sources.signature_of(result.output[:4])
-    if signature is None:
-        return result.error or f"reverted: {revert_reason(result.output)}"
-    name, _, types = signature.partition("(")
-    return f"reverted: {name}({', '.join(_arguments(types.removesuffix(')'), result.output[4:]))})"
-
-
-def _arguments(types: str, data: bytes) -> list[str]:
-    from eth_abi.abi import decode
-    from eth_abi.exceptions import DecodingError
-
-    names = _split(types)
-    try:
-        values = decode(names, data)
-    except DecodingError:
-        return ["0x" + data.hex()]
-    return [f"0x{value.hex()}" if isinstance(value, bytes) else str(value) for value in values]
-
-
-def _split(types: str) -> list[str]:
-    """At the commas that are not inside a tuple."""
-    parts, depth = [""], 0
-    for character in types:
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part for part in parts if part]
+    error = sources.error_in(result.output) if result.failure is None else None
+    return f"reverted: {error!r}" if error is not None else result.error or "failed"
 
 
 class _Open:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.precompiles import precompiles_of
 from fusevm.reference.frame import Frame as Running
+from fusevm.reference.hooks import Hooks
 from fusevm.tracing.profile.samples import Samples, Stack
+from fusevm.tracing.requests import Machine, hooked
 from fusevm.tracing.sources.contracts import Sources
 from fusevm.tracing.sources.running import DEEPEST, Call, Found, FunctionStack, entry_of
 
@@ -76,3 +81,11 @@ class StackWatcher:
 
     def failed(self, frame: Running, byte: int) -> None:
         """The frame ends now, and all its gas is gone."""
+
+
+@contextmanager
+def sampled(machine: Machine, sources: Sources) -> Iterator[Samples]:
+    """Samples of what a machine runs in the `with` block, on the reference tier."""
+    watcher = StackWatcher(sources)
+    with hooked(machine, Hooks(watcher=watcher)):
+        yield watcher.samples

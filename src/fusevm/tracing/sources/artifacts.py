@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fusevm.tracing.sources.builds import foundry_paths, hardhat_build
-from fusevm.tracing.sources.compiled import compiled_code, selectors_of
+from fusevm.tracing.sources.compiled import compiled_code
 from fusevm.tracing.sources.contracts import Contract, Sources
 from fusevm.tracing.sources.files import SourceFile
 from fusevm.tracing.sources.maps import Files
@@ -111,7 +111,7 @@ def _from_output(document: Document, output: Json, inputs: Json) -> list[Contrac
 def _contract(name: str, file: SourceFile | None, form: Json, files: Files) -> Contract:
     evm = form["evm"]
     creation, runtime = (compiled_code(evm.get(key) or {}, files) for key in ("bytecode", "deployedBytecode"))
-    return Contract(name, file, creation, runtime, selectors_of(evm.get("methodIdentifiers"), form.get("abi")))
+    return Contract(name, file, creation, runtime, form.get("abi") or ())
 
 
 def _foundry(document: Document) -> list[Contract]:
@@ -122,8 +122,7 @@ def _foundry(document: Document) -> list[Contract]:
         if file is not None:
             files[number] = file
     creation, runtime = (compiled_code(form.get(key) or {}, files) for key in ("bytecode", "deployedBytecode"))
-    selectors = selectors_of(form.get("methodIdentifiers"), form.get("abi"))
-    return [Contract(document.path.stem, files.get(form.get("id", -1)), creation, runtime, selectors)]
+    return [Contract(document.path.stem, files.get(form.get("id", -1)), creation, runtime, form.get("abi") or ())]
 
 
 def _hardhat(document: Document) -> list[Contract]:
@@ -150,9 +149,9 @@ def _combined_json(document: Document) -> list[Contract]:
             compiled_code({"object": form.get(code, ""), "sourceMap": form.get(text, "")}, files)
             for code, text in (("bin", "srcmap"), ("bin-runtime", "srcmap-runtime"))
         )
-        abi = form.get("abi")
-        selectors = selectors_of(form.get("hashes"), json.loads(abi) if isinstance(abi, str) else abi)
-        found.append(Contract(name, by_name.get(path), creation, runtime, selectors))
+        abi = form.get("abi") or ()
+        interface = json.loads(abi) if isinstance(abi, str) else abi
+        found.append(Contract(name, by_name.get(path), creation, runtime, interface))
     return found
 
 
@@ -167,8 +166,7 @@ def _vyper_combined(document: Document) -> list[Contract]:
             compiled_code({"object": form[code], "sourceMap": form.get(table) or {}}, files)
             for code, table in (("bytecode", "source_map"), ("bytecode_runtime", "source_map_runtime"))
         )
-        selectors = selectors_of(form.get("method_identifiers"), form.get("abi"))
-        found.append(Contract(Path(path).stem, file, creation, runtime, selectors))
+        found.append(Contract(Path(path).stem, file, creation, runtime, form.get("abi") or ()))
     return found
 
 

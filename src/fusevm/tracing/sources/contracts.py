@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
+from fusevm.abi.interface import Abi
+from fusevm.abi.records import Values
+from fusevm.abi.types import BadAbi
 from fusevm.tracing.sources.files import SourceFile
 from fusevm.tracing.sources.maps import CodeMap
 
@@ -34,13 +38,26 @@ class CompiledCode:
         return bytes(filled)
 
 
-@dataclass(slots=True)
+@dataclass
 class Contract:
     name: str
     file: SourceFile | None
     creation: CompiledCode
     runtime: CompiledCode
-    selectors: dict[bytes, str] = field(default_factory=dict)  # of functions and errors, with their signatures
+    interface: Any = ()  # the entries of its ABI
+
+    @cached_property
+    def abi(self) -> Abi:
+        """Empty where the entries are not what an ABI has."""
+        try:
+            return Abi(self.interface)
+        except BadAbi:
+            return Abi()
+
+    @cached_property
+    def signatures(self) -> dict[bytes, str]:
+        """Of functions and errors, by selector."""
+        return {each.selector: each.signature for each in (*self.abi.functions, *self.abi.errors)}
 
     def __post_init__(self) -> None:
         code = self.runtime.code
@@ -98,7 +115,10 @@ class Sources:
         return [found[path] for path in sorted(found)]
 
     def signature_of(self, selector: bytes) -> str | None:
-        for contract in self.contracts:
-            if selector in contract.selectors:
-                return contract.selectors[selector]
-        return None
+        """Of a function or error of any of the contracts."""
+        return next((each.signatures[selector] for each in self.contracts if selector in each.signatures), None)
+
+    def error_in(self, output: bytes) -> Values | None:
+        """The error that a revert's data is, if one of the contracts declares it."""
+        found = (contract.abi.decode_error(output) for contract in self.contracts)
+        return next((error for error in found if error is not None), None)

@@ -118,5 +118,5 @@ def entry_of(message: Message, known: Known | None, sources: Sources, precompile
     if message.creates:
         return Call(f"{name}: constructor", path)
     selector = message.data[:4]
-    signature = known.contract.selectors.get(selector) if known is not None else sources.signature_of(selector)
+    signature = known.contract.signatures.get(selector) if known is not None else sources.signature_of(selector)
     return Call(f"{name}: {signature or (f'0x{selector.hex()}' if selector else '()')}", path)
