@@ -35,7 +35,10 @@ def gas_table(recording: Recording, sources: Sources) -> GasTable:
     for place, contract, gas in _spent(recording, sources):
         table.total += gas
         function = None if place is None else place.function
-        name = function.name if function is not None else f"{contract}: outside functions"
+        if place is None or function is None or place.start == function.start:
+            name = f"{contract}: calls, arguments, returns"  # which compilers share between functions
+        else:
+            name = function.name
         table.functions[name] = table.functions.get(name, 0) + gas
         if place is None:
             table.unmapped[contract] = table.unmapped.get(contract, 0) + gas
