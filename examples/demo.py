@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fusevm import EVM
-from fusevm.cli.abi import Signature
+from fusevm.abi import Function
 from fusevm.codegen.yul import compile_object
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.dialect import dialect_for
@@ -17,12 +17,12 @@ from fusevm.yul.syntax.parser import parse_object
 
 SOURCE = Path(__file__).with_name("vault.yul")
 ALICE = "0x" + "a1" * 20
-CALLS = (
-    ("deposit(uint256)(uint256)", ["1000000"]),
+CALLS: tuple[tuple[str, list[str | int]], ...] = (
+    ("deposit(uint256)(uint256)", [1_000_000]),
     ("balanceOf(address)(uint256)", [ALICE]),
     ("totalSupply()(uint256)", []),
-    ("compound(uint256,uint256)(uint256)", ["1000", "5000"]),
-    ("digest(uint256)(uint256)", ["5000"]),
+    ("compound(uint256,uint256)(uint256)", [1_000, 5_000]),
+    ("digest(uint256)(uint256)", [5_000]),
 )
 TIERS = ("reference", "native-unfused", "native")
 
@@ -62,7 +62,7 @@ def main() -> None:
         if len({row[:2] for row in rows}) != 1:
             raise SystemExit(f"the tiers disagree on {signature}")
         shown = rows[0][1] if len(rows[0][1]) <= 20 else rows[0][1][:17] + "…"
-        times.add_row(f"{signature.split('(')[0]}({', '.join(a[:8] for a in arguments)})", shown,
+        times.add_row(f"{signature.split('(')[0]}({', '.join(str(a)[:8] for a in arguments)})", shown,
                       *(f"{row[2] * 1e6:,.0f} µs" for row in rows))  # fmt: skip
     console.print(times)
     console.print("next: [bold].venv/bin/fusevm --help[/], README.md, docs/")
@@ -75,15 +75,15 @@ def measure(creation: bytes, tier: str) -> list[tuple[int, str, float]]:
     assert address is not None
     rows = []
     for text, arguments in CALLS:
-        signature = Signature(text)
-        data = signature.encode(arguments)
+        function = Function.parse(text)
+        data = function.encode(*arguments)
         best = float("inf")
         for _ in range(5):
             started = time.perf_counter()
             result = evm.simulate(address, data, caller=ALICE).check()
             best = min(best, time.perf_counter() - started)
         evm.call(address, data, caller=ALICE)
-        rows.append((result.gas_used, (signature.decode(result.output) or [""])[0], best))
+        rows.append((result.gas_used, str(function.decode(result.output)), best))
     return rows
 
 

@@ -242,8 +242,8 @@ def test_a_revert_with_a_reason_is_decoded() -> None:
     data = bytes.fromhex("08c379a0") + encode(["string"], ["not today"])
     code = assemble(f"PUSH1 {len(data)} PUSH1 @data PUSH1 0 CODECOPY PUSH1 {len(data)} PUSH1 0 REVERT data:") + data
     result = machine({HERE: code}).call(HERE)
-    assert (result.status, result.output, result.error) == (Status.REVERT, data, "reverted: not today")
-    with pytest.raises(ExecutionFailed, match="reverted: not today"):
+    assert (result.status, result.output, result.error) == (Status.REVERT, data, 'reverted: Error("not today")')
+    with pytest.raises(ExecutionFailed, match=r'^reverted: Error\("not today"\)$'):
         result.check()
 
 

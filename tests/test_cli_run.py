@@ -61,7 +61,7 @@ def test_a_call_that_fails_exits_1_and_says_why(fusevm: Command) -> None:
     for program, status, error in (
         ("0xfe", "halt", "halted: invalid opcode at pc 0 (0xfe)"),
         (REVERT, "revert", "reverted"),
-        (reverting_with("no way"), "revert", "reverted: no way"),
+        (reverting_with("no way"), "revert", 'reverted: Error("no way")'),
     ):
         ran = fusevm("run", program, "--json")
         assert (ran.code, ran.err) == (1, "")
@@ -72,7 +72,7 @@ def test_a_call_that_fails_exits_1_and_says_why(fusevm: Command) -> None:
 def test_text_in_brackets_is_shown_as_it_is(fusevm: Command) -> None:
     ran = fusevm("run", reverting_with("[/x] [red]not markup"))
     assert ran.code == 1
-    assert "reverted: [/x] [red]not markup" in ran.out
+    assert 'reverted: Error("[/x] [red]not markup' in ran.out
 
 
 def test_code_comes_from_hex_files_and_standard_input(
@@ -292,19 +292,22 @@ WRONG = [
     (["run", "0x00", "--args", "1"], "--args needs --sig"),
     (["run", "0x00", "--sig", "f()", "--data", "0x"], "give --data or --sig, not both"),
     (["run", "0xfe", "--create"], "the init code did not deploy: halted: invalid opcode at pc 0 (0xfe)"),
-    (["run", "0x00", "--sig", "f"], "'f' is not a signature; expected something like transfer(address,uint256)"),
-    (["run", "0x00", "--sig", "f(uint256"], "'f(uint256': a bracket is not closed"),
-    (["run", "0x00", "--sig", "f(foo)", "--args", "1"], "'f(foo)': unknown type 'foo'"),
-    (["run", "0x00", "--sig", "f(uint256)"], "f(uint256) takes 1 arguments, 0 given"),
+    (["run", "0x00", "--sig", "f"],
+     "'f': expected '(' instead of the end; expected something like transfer(address to, uint256 amount)"),
+    (["run", "0x00", "--sig", "f(uint256"],
+     "'f(uint256': expected ',' instead of the end; expected something like transfer(address to, uint256 amount)"),
+    (["run", "0x00", "--sig", "f(foo)", "--args", "1"],
+     "'f(foo)': 'foo' is not a type of the ABI (contracts are address, enums are uint8)"),
+    (["run", "0x00", "--sig", "f(uint256)"], "f(uint256) takes 1 argument, 0 given"),
     (["run", "0x00", "--sig", "f()", "--args", "1", "2"], "f() takes 0 arguments, 2 given"),
     (["run", "0x00", "--sig", "f(uint8)", "--args", "x"], "argument 1 (uint8): 'x' is not a value of this type"),
     (["run", "0x00", "--sig", "f(bool)", "--args", "2"], "argument 1 (bool): '2' is not a value of this type"),
     (["run", "0x00", "--sig", "f(bool,address)", "--args", "1", "0x12"],
-     "argument 2 (address): expected 20 bytes, got 1"),
+     "f: argument 2 (address): expected 20 bytes, got 1"),
     (["run", "0x00", "--sig", "f(uint8[])", "--args", "[1"], "argument 1 (uint8[]): '[1' is not a JSON list"),
     (["run", "0x00", "--sig", "f(uint8[][])", "--args", "[1]"], "argument 1 (uint8[][]): 1 is not a list"),
     (["run", "0x00", "--sig", "f((bool,bool))", "--args", "[true]"],
-     "argument 1 ((bool,bool)): 2 members expected, 1 given"),
+     "argument 1 ((bool,bool)): expected 2 members, got 1"),
 ]  # fmt: skip
 
 
@@ -334,7 +337,7 @@ def test_values_that_do_not_fit_their_type_get_one_line_naming_the_signature(
 ) -> None:
     ran = fusevm("run", "0x00", "--sig", signature, "--args", argument)
     assert_one_line(ran)
-    assert f"arguments do not fit {signature}: " in ran.err
+    assert f"f: argument 1 ({signature[2:-1]}): " in ran.err
 
 
 STATES = [

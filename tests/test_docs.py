@@ -56,6 +56,7 @@ def test_the_examples_in_a_module_do_what_they_say(name: str) -> None:
 def test_the_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a page build on each other; one with a prompt is a doctest, any other is simply run."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     names: dict[str, object] = {"__name__": page.stem}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     for before, code in blocks(page, "python"):

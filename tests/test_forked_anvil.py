@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from anvil import ACCOUNT, Anvil, RpcError
+from deployedcontracts import Compiled, encoded, tail
 from fusevm import EVM, Block, Result
-from realcontracts import Compiled, encoded, tail
 
 ALICE, BOB = ACCOUNT, bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")  # anvil's first two
 CAROL = b"\xca" * 20

@@ -21,17 +21,17 @@ def panic(code: int) -> bytes:
 
 @pytest.mark.parametrize("text", ["", "no", "ERC20: transfer amount exceeds balance", "ß∂ƒ 日本", "x" * 500])
 def test_error_strings_are_read(text: str) -> None:
-    assert revert_reason(error(text)) == text
+    assert revert_reason(error(text)) == f'Error("{text}")'
 
 
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        (0x01, "panic 0x01: assertion failed"),
-        (0x11, "panic 0x11: arithmetic overflow or underflow"),
-        (0x12, "panic 0x12: division by zero"),
-        (0x32, "panic 0x32: array index out of bounds"),
-        (0x99, "panic 0x99: unknown"),
+        (0x01, "Panic(0x01: assertion failed)"),
+        (0x11, "Panic(0x11: arithmetic overflow or underflow)"),
+        (0x12, "Panic(0x12: division by zero)"),
+        (0x32, "Panic(0x32: array index out of bounds)"),
+        (0x99, "Panic(0x99: unknown)"),
     ],
 )
 def test_panics_are_named(code: int, reason: str) -> None:
@@ -62,7 +62,7 @@ def test_anything_else_is_shown_as_it_is(output: bytes) -> None:
 
 def test_bytes_that_are_no_text_do_not_stop_the_reading() -> None:
     data = bytes.fromhex("08c379a0") + encode(["bytes"], [b"ab\xff"])
-    assert revert_reason(data) == "ab\N{REPLACEMENT CHARACTER}"
+    assert revert_reason(data) == 'Error("ab\N{REPLACEMENT CHARACTER}")'
 
 
 def test_no_data_has_no_reason() -> None:
@@ -76,7 +76,7 @@ HALT = Result(Status.HALT, b"", 10, 0, failure=Failure(HaltReason.OUT_OF_GAS, "3
 
 def test_the_error_is_one_line_with_reason_and_place() -> None:
     assert SUCCESS.error is None
-    assert REVERT.error == "reverted: why"
+    assert REVERT.error == 'reverted: Error("why")'
     assert Result(Status.REVERT, b"", 10, 0).error == "reverted"
     assert HALT.error == "halted: out of gas at pc 4 (3 needed, 2 left)"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusevm.chain.addresses import create2_address, create_address
+from fusevm.chain.addresses import Address, create2_address, create_address
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.state import EMPTY_CODE_HASH, Account, Log, State, logs_hash
 from fusevm.chain.trie import EMPTY_ROOT, storage_root, trie_root
@@ -159,6 +160,27 @@ def test_the_logs_hash_is_that_of_the_encoded_list() -> None:
     log = Log(b"\x11" * 20, (1, 2**256 - 1), b"data")
     listed = [[b"\x11" * 20, [bytes(31) + b"\x01", b"\xff" * 32], b"data"]]
     assert logs_hash([log]) == keccak256(rlp.encode(listed))
+
+
+@pytest.mark.parametrize(  # the examples of EIP-55
+    "text",
+    [
+        "0x52908400098527886E0F7030069857D2E4169EE7",
+        "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
+        "0xde709f2102306220921060314715629080e2fb77",
+        "0x27b1fdb04752bbc536007a920d24acb045561c26",
+        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+        "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+        "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
+        "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
+    ],
+)
+def test_an_address_is_written_with_its_checksum(text: str) -> None:
+    address = Address(text.lower())
+    assert str(address) == repr(address) == f"{address}" == text
+    assert address == bytes.fromhex(text[2:])
+    assert hash(address) == hash(bytes(address))
+    assert type(pickle.loads(pickle.dumps(address))) is Address
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ b'echo'
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM, WrongThread
+from fusevm.chain.addresses import Address
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EVM",
+    "Address",
     "Authorization",
     "BadValue",
     "Block",

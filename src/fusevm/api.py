@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import ZERO_ADDRESS
@@ -12,15 +14,30 @@ from fusevm.chain.state import State
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.machine.messages import ZERO
 from fusevm.machine.settings import WrongThread
-from fusevm.machine.transactions import NONCE_BITS, Transactions
-from fusevm.values import AddressLike, BytesLike, Number, Word, to_address, to_bytes, to_flag, to_number, to_word
+from fusevm.machine.tracing import DEFAULT_GAS, Tracing
+from fusevm.machine.transactions import NONCE_BITS
+from fusevm.tracing.recording import Recording, Wanted
+from fusevm.tracing.session import recording_on
+from fusevm.values import (
+    AddressLike,
+    BytesLike,
+    Number,
+    Word,
+    to_address,
+    to_bytes,
+    to_flag,
+    to_list,
+    to_number,
+    to_word,
+)
+
+if TYPE_CHECKING:
+    from fusevm.abi import ArtifactLike, Contract
 
 __all__ = ["DEFAULT_GAS", "EVM", "WrongThread"]
 
-DEFAULT_GAS = 30_000_000
 
-
-class EVM(Transactions):
+class EVM(Tracing):
     """An Ethereum Virtual Machine with a state of its own.
 
     >>> evm = EVM()
@@ -136,6 +153,66 @@ class EVM(Transactions):
                 return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
             return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
 
+    # -- contracts by their ABI
+
+    def contract(self, artifact: ArtifactLike, address: AddressLike, *, name: str | None = None) -> Contract:
+        """The contract at an address, its functions as methods.
+
+        The artifact is that of a build tool (a path, or its JSON), an ABI, or a list of signatures; `name` says which
+        contract, where there are several.
+
+        >>> evm = EVM()
+        >>> evm.set_code("0x" + "c0" * 20, "0x602a5f5260205ff3")  # return 42
+        >>> evm.contract(["function answer() returns (uint256)"], "0x" + "c0" * 20).answer().value
+        42
+        """
+        from fusevm.abi.contract import contract_at
+
+        return contract_at(self, artifact, address, name)
+
+    def deploy_contract(
+        self,
+        artifact: ArtifactLike,
+        *arguments: Any,
+        libraries: Mapping[str, AddressLike] | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Contract:
+        """Deploys an artifact with the constructor's arguments; `options` are those of `deploy`.
+
+        Raises ExecutionFailed, the error decoded, where the constructor fails.
+
+        >>> EVM().deploy_contract({"abi": [], "bytecode": "0x60fe60005360016000f3"}).address
+        0xBd770416a3345F91E4B34576cb804a576fa48EB1
+        """
+        from fusevm.abi.contract import deploy
+
+        return deploy(self, artifact, arguments, libraries, name, options)
+
+    # -- recordings
+
+    def record(
+        self,
+        *,
+        calls: bool = True,
+        logs: bool = True,
+        storage: bool = False,
+        keccak: bool = False,
+        coverage: bool = False,
+        gas: bool = False,
+    ) -> AbstractContextManager[Recording]:
+        """Records what calls, deployments, simulations and transactions in the `with` block do.
+
+        >>> evm = EVM()
+        >>> evm.set_code("0x" + "c0" * 20, "0x6007600055")  # storage[0] = 7
+        >>> with evm.record(storage=True) as recording:
+        ...     result = evm.call("0x" + "c0" * 20, gas=100_000)
+        >>> print(recording)
+        CALL 0xc0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0 () → () [22106 gas]
+        └─ SSTORE 0x0 = 0x7 (was 0x0)
+        """
+        return recording_on(self, Wanted(calls, logs, storage, keccak, coverage, gas))
+
     # -- the state
 
     def get_code(self, address: AddressLike) -> bytes:
@@ -164,4 +241,16 @@ class EVM(Transactions):
 
     @property
     def state_root(self) -> bytes:
+        """What a block header would commit to. It is kept up to date: after a change it costs what the change does."""
         return self._state.root()
+
+    def proof(self, address: AddressLike, slots: Iterable[Word] = ()) -> dict[str, Any]:
+        """That an account and its slots are what they are, or are not there: the fields of eth_getProof (EIP-1186).
+
+        >>> evm = EVM()
+        >>> evm.set_storage("0x" + "11" * 20, 1, 5)
+        >>> evm.proof("0x" + "11" * 20, [1])["storageProof"][0]["value"]
+        '0x5'
+        """
+        keys = [to_word(slot, f"slots[{at}]") for at, slot in enumerate(to_list(slots, "slots"))]
+        return self._state.proof(to_address(address), keys)

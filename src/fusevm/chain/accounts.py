@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusevm.chain.rlp import encode, natural
-from fusevm.chain.trie import storage_root
+from fusevm.chain.slots import Slots
 from fusevm.evm.code_cache import CodeCache
 from fusevm.evm.keccak import keccak256
 
@@ -23,7 +22,8 @@ class Account:
         self.nonce = nonce
         self.balance = balance
         self.code = code
-        self.storage: dict[int, int] = {} if storage is None else storage  # non-zero values only
+        # Non-zero values only. Storage that is loaded when it is looked at is kept as it is.
+        self.storage: dict[int, int] = Slots(storage or ()) if storage is None or type(storage) is dict else storage
 
     @property
     def empty(self) -> bool:
@@ -38,11 +38,6 @@ class Account:
 
 
 ABSENT = Account()  # what reading an account that does not exist sees; never written to
-
-
-def account_rlp(account: Account) -> bytes:
-    root = storage_root(account.storage)
-    return encode([natural(account.nonce), natural(account.balance), root, account.code_hash()])
 
 
 def put_slot(mapping: dict[Any, int], key: Any, value: int) -> None:

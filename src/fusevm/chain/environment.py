@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fusevm.evm.forks import Fork, Rules, rules_of
-from fusevm.values import BadValue, to_address, to_hash, to_number, to_word
+from fusevm.values import AddressLike, BadValue, Number, Word, to_address, to_hash, to_number, to_word
 
 ZERO_ADDRESS = bytes(20)
 WORD_MASK = (1 << 256) - 1
@@ -37,6 +37,24 @@ class Block:
     blob_base_fee_fraction: int | None = None  # overrides the fork's
     blob_max: int | None = None  # overrides the fork's
     version: int = field(init=False, compare=False, repr=False)  # changes with every change of a field
+
+    if TYPE_CHECKING:  # the fields are what they are when read; whoever makes a block may give other forms
+
+        def __init__(
+            self,
+            number: Number = 1,
+            timestamp: Number = 1,
+            coinbase: AddressLike = ZERO_ADDRESS,
+            gas_limit: Number = 30_000_000,
+            base_fee: Number = 0,
+            prev_randao: Word = 0,
+            difficulty: Number = 0,
+            chain_id: Number = 1,
+            excess_blob_gas: Number = 0,
+            hashes: Mapping[int, Word] | Callable[[int], Word] = ...,
+            blob_base_fee_fraction: Number | None = None,
+            blob_max: Number | None = None,
+        ) -> None: ...
 
     def __setattr__(self, name: str, value: Any) -> None:
         read = _READERS.get(name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fusevm.chain.addresses import create_address
+from fusevm.chain.addresses import Address, create_address
 from fusevm.chain.authorization import apply_authorizations
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status, check_room
+from fusevm.chain.result import Result
 from fusevm.chain.state import Log, State, delegate_in
 from fusevm.chain.transaction import Room, Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
@@ -23,6 +24,13 @@ class Receipt:
     gas_refunded: int
     logs: Sequence[Log]
 
+    @property
+    def result(self) -> Result:
+        outcome, used, refunded = self.outcome, self.gas_used, self.gas_refunded
+        return Result(
+            outcome.status, outcome.output, used, refunded, self.logs, outcome.created, outcome.failure
+        )  # fmt: skip
+
 
 def process(
     tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor, room: Room | None = None
@@ -32,6 +40,14 @@ def process(
     `room` is what earlier transactions have left of the block; without it, all of it.
     """
     validate(tx, state, block, rules_of(fork), room)
+    return process_unchecked(tx, state, block, fork, execute)
+
+
+def process_unchecked(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
+    """As `process`, whatever `validate` would say: for calls in the form of a transaction, which nobody has signed.
+
+    The sender must have what it pays, and the gas limit must cover the intrinsic gas.
+    """
     state.begin_transaction()
     try:
         return _process(tx, state, block, fork, execute)
@@ -97,7 +113,10 @@ def run_top(message: Message, state: State, context: Context, execute: Executor)
     if message.creates and state.has_code_or_nonce_or_storage(message.address):
         collision = Failure(HaltReason.ADDRESS_COLLISION, f"0x{message.address.hex()}", 0)
         return Outcome(Status.HALT, 0, failure=collision)
-    return execute(message, state, context)
+    outcome = execute(message, state, context)
+    if outcome.created is not None:
+        outcome.created = Address(outcome.created)  # for people to read
+    return outcome
 
 
 def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> None:

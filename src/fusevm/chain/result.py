@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fusevm.chain.addresses import Address
+from fusevm.chain.display import html_table, shown_bytes, shown_word
 from fusevm.chain.outcome import Failure, Status
 from fusevm.chain.state import Log
 
@@ -36,8 +39,17 @@ class ExecutionFailed(Exception):
         return str(self.result.error)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Result:
+    """How a call or transaction ended.
+
+    >>> from fusevm import EVM
+    >>> evm = EVM()
+    >>> evm.set_code("0x" + "c0" * 20, "0x602a5f5260205ff3")  # return 42
+    >>> evm.call("0x" + "c0" * 20)
+    Result(success, gas_used=16, output=0x000000000000000000000000000000000000000000000000000000000000002a)
+    """
+
     status: Status
     output: bytes
     gas_used: int
@@ -51,6 +63,29 @@ class Result:
         return Result, (
             self.status, self.output, self.gas_used, self.gas_refunded, list(self.logs), self.address, self.failure
         )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.status.value}, {', '.join(f'{name}={each}' for name, each in self._told())})"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(f"{type(self).__name__}: {self.status.value}", self._told())
+
+    def _told(self) -> list[tuple[str, object]]:
+        """What there is to say beside the status."""
+        told: list[tuple[str, object]] = [("error", repr(self.error))] if self.error else []
+        told.append(("gas_used", self.gas_used))
+        if self.gas_refunded:
+            told.append(("gas_refunded", self.gas_refunded))
+        told += self._told_output()
+        if self.address is not None:
+            told.append(("address", Address(self.address)))
+        return told
+
+    def _told_output(self) -> list[tuple[str, object]]:
+        told: list[tuple[str, object]] = [("output", shown_bytes(self.output))] if self.output else []
+        return [*told, ("logs", list(self.logs))] if self.logs else told
 
     @property
     def ok(self) -> bool:
@@ -81,7 +116,7 @@ class Result:
             "logs": [
                 {
                     "address": "0x" + log.address.hex(),
-                    "topics": [f"0x{topic:064x}" for topic in log.topics],
+                    "topics": [shown_word(topic) for topic in log.topics],
                     "data": "0x" + log.data.hex(),
                 }
                 for log in self.logs
@@ -93,7 +128,7 @@ class Result:
 
 
 def revert_reason(output: bytes) -> str | None:
-    """The text of Error(string) or Panic(uint256); hex of anything else; None for nothing."""
+    """`Error("…")`, `Panic(0x11: …)`, or the hex of anything else; None for nothing."""
     if not output:
         return None
     selector, body = output[:4], output[4:]
@@ -102,8 +137,8 @@ def revert_reason(output: bytes) -> str | None:
         size = int.from_bytes(body[offset : offset + 32], "big")
         text = body[offset + 32 : offset + 32 + size]
         if offset <= len(body) - 32 and len(text) == size:
-            return text.decode("utf-8", "replace")
+            return f"Error({json.dumps(text.decode('utf-8', 'replace'), ensure_ascii=False)})"
     if selector == PANIC_SELECTOR and len(body) == 32:
         code = int.from_bytes(body, "big")
-        return f"panic 0x{code:02x}: {PANICS.get(code, 'unknown')}"
+        return f"Panic(0x{code:02x}: {PANICS.get(code, 'unknown')})"
     return "0x" + output.hex()

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fusevm.chain.accounts import (
-    ABSENT,
-    DELEGATION_PREFIX,
-    EMPTY_CODE_HASH,
-    Account,
-    account_rlp,
-    delegate_in,
-    put_slot,
-)
+from fusevm.chain.accounts import ABSENT, DELEGATION_PREFIX, EMPTY_CODE_HASH, Account, delegate_in, put_slot
 from fusevm.chain.logs import Log, logs_hash
+from fusevm.chain.roots import Roots, proof_of
 from fusevm.chain.scope import TransactionScope
 from fusevm.chain.sources.layer import DEEPEST, LayeredAccounts
 from fusevm.chain.sources.lazy import RemoteAccounts
 from fusevm.chain.sources.source import PartialState, Place, Source
-from fusevm.chain.trie import trie_root
-from fusevm.evm.keccak import keccak256
 
 __all__ = [
     "DELEGATION_PREFIX",
@@ -45,6 +36,7 @@ class State(TransactionScope):
     def __init__(self, *, source: Source | None = None) -> None:
         super().__init__()
         self._accounts: dict[bytes, Account] = {} if source is None else RemoteAccounts(source)
+        self._roots = Roots()
         # with copies: accounts, and when they were as here. A change adds to the journal, or moves the version on.
         self._shared: tuple[dict[bytes, Account], tuple[int, int]] | None = None
         # for whoever keeps copies of accounts from one call to the next
@@ -222,6 +214,7 @@ class State(TransactionScope):
             twin._accounts = self._accounts.copy()
         else:
             twin._accounts = {address: account.copy() for address, account in self._accounts.items()}
+        twin._roots = self._roots.copy()
         return twin
 
     def branch(self) -> State:
@@ -242,6 +235,7 @@ class State(TransactionScope):
             self._accounts = LayeredAccounts(accounts)
         twin = State()
         twin._accounts = LayeredAccounts(self._shared[0])
+        twin._roots = self._roots.copy()
         twin._shared = self._shared[0], (twin.version, twin.mark())
         return twin
 
@@ -260,13 +254,29 @@ class State(TransactionScope):
         return iter(self._accounts.items())
 
     def root(self) -> bytes:
-        """The state root: what a block header would commit to. Raises PartialState where there is a source."""
+        """The state root: what a block header would commit to. After a change it costs what the change does.
+
+        Raises PartialState where there is a source.
+        """
         self.settle()
+        self._refuse_partial("state root: the root")
+        return self._roots.trie(self._accounts).root
+
+    def proof(self, address: bytes, slots: Iterable[int] = ()) -> dict[str, Any]:
+        """That an account and its slots are what they are, or are not there: the fields of eth_getProof (EIP-1186).
+
+        >>> state = State()
+        >>> state.set_balance(b"\\x11" * 20, 5)
+        >>> state.proof(b"\\x11" * 20)["balance"], len(state.proof(b"\\x22" * 20, [1])["accountProof"])
+        ('0x5', 1)
+        """
+        self.settle()
+        self._refuse_partial("proof: a proof")
+        return proof_of(self._roots.trie(self._accounts), address, self.account(address), list(slots))
+
+    def _refuse_partial(self, what: str) -> None:
         if self.source is not None:
-            raise PartialState(
-                f"state root: only {self.size} accounts of {self.source.name} are loaded; the root needs all of them"
-            )
-        return trie_root((keccak256(address), account_rlp(account)) for address, account in self._accounts.items())
+            raise PartialState(f"{what} needs all accounts; of {self.source.name} only {self.size} are loaded")
 
     # -- pickled and copied: the accounts as they are now, and nothing of a transaction, a snapshot or a journal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fusevm.chain.environment import Block
 from fusevm.chain.reasons import Rejected, RejectReason
@@ -13,7 +13,18 @@ from fusevm.chain.state import State
 from fusevm.evm import gas
 from fusevm.evm.forks import Rules
 from fusevm.evm.limits import MAX_NONCE
-from fusevm.values import AccessList, fields_of, to_address, to_instance, to_list, to_number, to_word
+from fusevm.values import (
+    AccessList,
+    AddressLike,
+    Number,
+    Word,
+    fields_of,
+    to_address,
+    to_instance,
+    to_list,
+    to_number,
+    to_word,
+)
 
 MAX_WORD = (1 << 256) - 1
 
@@ -28,6 +39,12 @@ class Authorization:
     y_parity: int
     r: int  # or up to 32 bytes, as s
     s: int
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, chain_id: Number, address: AddressLike, nonce: Number, y_parity: Number, r: Word, s: Word
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         for name, read in _AUTHORIZATION.items():

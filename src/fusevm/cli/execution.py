@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fusevm import EVM, Block, Hooks, Result
+from fusevm.abi import Function
 from fusevm.chain.environment import ZERO_ADDRESS
-from fusevm.cli.abi import Signature
+from fusevm.cli.abi import arguments_from
 from fusevm.cli.inputs import BadInput, parse_json, read_code
 from fusevm.evm.forks import fork_named
 from fusevm.lab.official.statetest import block_from, problem, quantity, state_from
@@ -43,7 +44,7 @@ class Prepared:
     data: bytes
     value: int
     gas: int
-    signature: Signature | None
+    function: Function | None
 
     def run(self, hooks: Hooks | None = None) -> Result:
         self.evm.hooks = hooks
@@ -83,12 +84,12 @@ def prepare(request: Request) -> Prepared:
             to = deployed.address
         else:
             evm.set_code(to, code)
-    signature = None
+    function = None
     if request.sig is not None:
         if request.data is not None:
             raise BadInput("give --data or --sig, not both")
-        signature = Signature(request.sig)
-        given = signature.encode(request.args or [])
+        function = Function.parse(request.sig)
+        given = function.encode(*arguments_from(request.args or [], function.inputs, function.signature))
     elif request.args:
         raise BadInput("--args needs --sig")
     elif request.data is not None:
@@ -97,7 +98,7 @@ def prepare(request: Request) -> Prepared:
         raise BadInput("--value and --gas cannot be negative")
     if value > evm.get_balance(caller):
         evm.set_balance(caller, PLENTY + value)
-    return Prepared(evm, caller, to, given, value, gas, signature)
+    return Prepared(evm, caller, to, given, value, gas, function)
 
 
 def read_state_file(name: str) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fusevm.abi import CannotDecode, Function
 from fusevm.chain.result import Result
 from fusevm.cli import options
+from fusevm.cli.abi import shown_values
 from fusevm.cli.execution import Request, prepare
 
 
@@ -34,13 +36,23 @@ def run(
         Request(code, data, sig, [*(args or ()), *(more or ())], value, caller, to, gas, fork, tier, create)
     )
     result = prepared.run()
-    decoded = prepared.signature.decode(result.output) if prepared.signature and result.ok else None
+    decoded = _decoded(prepared.function, result)
     if as_json:
         typer.echo(json.dumps(result.as_json() | ({"decoded": decoded} if decoded is not None else {})))
     else:
         show(result, decoded)
     if not result.ok:
         raise typer.Exit(1)
+
+
+def _decoded(function: Function | None, result: Result) -> list[str] | None:
+    """What the function returned, if the signature says what that is, and it is."""
+    if function is None or function.outputs is None or not result.ok:
+        return None
+    try:
+        return shown_values(function.decode(result.output))
+    except CannotDecode:
+        return None
 
 
 def show(result: Result, decoded: list[str] | None = None) -> None:

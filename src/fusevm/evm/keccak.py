@@ -36,6 +36,10 @@ def use_native(function: Callable[[bytes], bytes]) -> None:
     _native[:] = [function]
 
 
+def is_native() -> bool:
+    return bool(_native)
+
+
 def _hash(data: bytes | bytearray) -> bytes:
     if _native:
         return _native[0](bytes(data))

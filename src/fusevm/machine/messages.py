@@ -31,6 +31,8 @@ class Messages(Checkpoints):
         direct, state, context = self._direct, self._state, self._context
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
+        if self.session is not None:
+            return None
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:
@@ -159,7 +161,8 @@ class Messages(Checkpoints):
         try:
             timeout = self._timeout
             context.deadline = None if timeout is None else time.monotonic() + timeout
-            return self._execute(message, state, context, self._hooks)
+            hooks = self._hooks if self.session is None else self.session.hooks(self._hooks)
+            return self._execute(message, state, context, hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.abandon()
             raise

@@ -10,11 +10,13 @@ from fusevm.chain.state import State
 from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import direct_call_for, executor_for
+from fusevm.tracing.session import Session
 from fusevm.values import Number, to_instance, to_number, to_seconds
 
 LIMIT_BITS = 62
 _MADE_ANEW = (  # when a machine is unpickled: from the rest, or empty
-    "_running", "_rules", "_execute", "_direct", "_context", "_checkpoints", "_snapshot_floor", "_checkpoint_ids"
+    "_running", "_rules", "_execute", "_direct", "_context", "_checkpoints", "_snapshot_floor", "_checkpoint_ids",
+    "session",
 )  # fmt: skip
 BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
@@ -49,6 +51,7 @@ class Settings:
     def _start(self) -> None:
         """What neither pickle nor a copy takes along."""
         self._running: dict[int, object] = {}  # whoever runs it
+        self.session: Session | None = None  # the recording that is under way
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._fork.label}, {self._tier} tier, {self._state.size} accounts>"

@@ -19,6 +19,7 @@ from fusevm.native.cache.ready import ready_made
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit import handlers as made
 from fusevm.native.emit.jit import Loaded, object_code
+from fusevm.native.emit.merkle import quicken
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
@@ -135,6 +136,7 @@ def library() -> Library:
     made = cached(f"handlers-{fingerprint}.o", lambda: ready_made(digest_of_handlers(sequences)) or _build(sequences))
     found = Library(made, sequences, fingerprint)
     use_native(found.hash_of)
+    quicken()
     return found
 
 

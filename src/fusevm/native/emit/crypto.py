@@ -38,6 +38,7 @@ FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "modexp_brief": ("modexp_brief",),
     },
+    "merkle": {"merkle": ("merkle_references", "keccak256_each")},
     "blake2": {"blake2": ("blake2_begin", "blake2_rounds", "blake2_end", "blake2_compress")},
 }
 

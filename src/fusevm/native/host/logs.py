@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+from fusevm.chain.addresses import Address
 from fusevm.chain.state import Log
 from fusevm.native.host.views import packed_whole
 from fusevm.native.layout import WORD, LogHeader
@@ -56,5 +57,5 @@ def _decode(raw: bytes) -> Iterator[Log]:
         at += _HEADER.size
         topics = tuple(int.from_bytes(raw[at + i * WORD : at + (i + 1) * WORD], "little") for i in range(count))
         at += count * WORD
-        yield Log(address, topics, raw[at : at + size])
+        yield Log(Address(address), topics, raw[at : at + size])
         at += (size + 7) & ~7

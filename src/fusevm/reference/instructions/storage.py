@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fusevm.chain.addresses import Address
 from fusevm.chain.state import Log
 from fusevm.evm.gas import cold_slot_cost, log_cost, sstore_cost, sstore_is_starved, sstore_refund
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
@@ -52,7 +53,7 @@ def _log(topic_count: int) -> Callable[[Frame], None]:
         frame.charge(log_cost(frame.context.rules, size))
         frame.expand(offset, size)
         frame.forbid_static(f"LOG{topic_count}")
-        frame.state.add_log(Log(frame.message.address, topics, frame.read(offset, size)))
+        frame.state.add_log(Log(Address(frame.message.address), topics, frame.read(offset, size)))
 
     return run
 

@@ -1,0 +1,280 @@
+"""The state root, kept up to date: as if it were computed from nothing, whatever was done, undone or copied."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fusevm import EVM
+from fusevm.chain import patricia
+from fusevm.chain.rlp import encode, natural
+from fusevm.chain.slots import Slots, encoded_word
+from fusevm.chain.state import Account, State
+from fusevm.chain.trie import EMPTY_ROOT, storage_root, trie_root
+from fusevm.evm.assembly import assemble
+from fusevm.evm.keccak import keccak256
+
+ADDRESSES = [bytes([number]) * 20 for number in range(1, 7)]
+WRITER = assemble("PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD SSTORE STOP")  # storage[data[0]] = data[1]
+REVERTS = WRITER[:-1] + assemble("PUSH0 PUSH0 REVERT")
+ENDS = assemble("PUSH0 SELFDESTRUCT")
+CODES = (WRITER, REVERTS, ENDS, b"")
+
+
+def from_nothing(state: State) -> bytes:
+    """By the functions that keep nothing, over plain dictionaries."""
+    entries = {}
+    for address, account in state.items():
+        root = storage_root(dict(account.storage))
+        fields = [natural(account.nonce), natural(account.balance), root, account.code_hash()]
+        entries[keccak256(address)] = encode(fields)
+    return trie_root(entries)
+
+
+def word(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def change(evm: EVM, rng: random.Random, *, undone: bool = False) -> None:
+    address = rng.choice(ADDRESSES)
+    kind = rng.randrange(9)
+    if kind == 0:
+        evm.set_balance(address, rng.choice((0, 1, 10**18)))
+    elif kind == 1:
+        evm.set_nonce(address, rng.randrange(3))
+    elif kind == 2:
+        evm.set_code(address, rng.choice(CODES))
+    elif kind == 3:
+        evm.set_storage(address, rng.randrange(60), rng.choice((0, 1, 2**255)))
+    elif kind == 4:
+        evm.state.delete(address)
+    elif kind == 5:
+        evm.deploy(rng.choice(("0x", "0x60fe60005360016000f3")), caller=address)
+    elif kind == 6 and not undone:  # no snapshot undoes it
+        for account in evm.state.accounts.values():  # whoever has them may write to them
+            account.storage[rng.randrange(60)] = 7
+            account.balance += 1
+    else:
+        for _ in range(rng.choice((1, 3, 40))):
+            evm.call(address, word(rng.randrange(100)) + word(rng.choice((0, 1, 2**200))), caller=rng.choice(ADDRESSES))
+
+
+def play(evm: EVM, rng: random.Random, turns: int, depth: int = 0) -> None:
+    for _ in range(turns):
+        kind = rng.randrange(8)
+        if kind == 0 and depth < 3:
+            before = from_nothing(evm.state)
+            with evm.snapshot():
+                play(evm, rng, 4, depth + 1)
+            assert evm.state_root == before
+        elif kind == 1:
+            mark = evm.state.mark()
+            evm.state.set_storage(rng.choice(ADDRESSES), rng.randrange(60), 5)
+            assert evm.state.root() == from_nothing(evm.state)
+            evm.state.revert(mark)
+        elif kind == 2 and depth == 0:
+            twin = rng.choice((copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))))(evm)
+            change(twin, rng)
+            assert twin.state_root == from_nothing(twin.state)
+        else:
+            change(evm, rng, undone=depth > 0)
+        if rng.random() < 0.7:
+            assert evm.state_root == from_nothing(evm.state)
+
+
+@pytest.mark.parametrize("tier", ["reference", "native", "auto"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_root_is_that_from_nothing_after_any_history(tier: str, seed: int) -> None:
+    evm = EVM("shanghai" if seed % 2 else "osaka", tier)  # before Cancun contracts can end
+    play(evm, random.Random(seed), 40)
+    assert evm.state_root == from_nothing(evm.state)
+
+
+def test_storage_that_was_undone_after_its_root_was_asked_for_is_undone_in_the_root() -> None:
+    evm = EVM(tier="native")
+    address = ADDRESSES[0]
+    for key in range(200):
+        evm.set_storage(address, key, 1)
+    before = evm.state_root
+    with evm.snapshot():
+        evm.set_storage(address, 5, 2)
+        assert evm.state_root != before
+    assert evm.state_root == before == from_nothing(evm.state)
+
+
+def test_a_copy_shares_the_tries_and_changes_alone() -> None:
+    state = State()
+    for key in range(500):
+        state.set_storage(ADDRESSES[0], key, 1)
+    before = state.root()
+    twin = state.copy()
+    twin.set_storage(ADDRESSES[0], 7, 0)
+    assert twin.root() == from_nothing(twin) != before
+    assert state.root() == before
+    storage = twin.account(ADDRESSES[0]).storage
+    assert isinstance(storage, Slots)
+    assert storage.trie.changed({})._node is storage.trie._node
+
+
+WRITES: dict[str, Any] = {
+    "setitem": lambda slots: slots.__setitem__(3, 9),
+    "delitem": lambda slots: slots.__delitem__(3),
+    "pop": lambda slots: slots.pop(3, None),
+    "pop of nothing": lambda slots: slots.pop(1000, None),
+    "popitem": lambda slots: slots.popitem(),
+    "setdefault": lambda slots: slots.setdefault(1000, 5),
+    "update": lambda slots: slots.update({3: 9, 1000: 5}),
+    "ior": lambda slots: slots.__ior__({3: 9}),
+    "clear": lambda slots: slots.clear(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_whatever_writes_to_storage_is_seen_by_the_root(write: str) -> None:
+    slots = Slots({key: key + 1 for key in range(100)})
+    assert slots.root == storage_root(dict(slots))
+    WRITES[write](slots)
+    assert slots.root == storage_root(dict(slots))
+
+
+def test_a_plain_dictionary_as_storage_has_the_same_root() -> None:
+    state = State()
+    account = state.ensure(ADDRESSES[0])
+    account.storage = {1: 2}
+    first = state.root()
+    account.storage[3] = 4
+    assert state.root() == from_nothing(state) != first
+
+
+@pytest.mark.parametrize("value", [1, 127, 128, 255, 256, 2**64, 2**248 - 1, 2**256 - 1])
+def test_a_word_is_encoded_as_rlp_has_it(value: int) -> None:
+    assert encoded_word(value) == encode(natural(value))
+
+
+def test_storage_survives_pickling_and_copying() -> None:
+    slots = Slots({1: 2})
+    assert slots.root != EMPTY_ROOT
+    for twin in (pickle.loads(pickle.dumps(slots)), copy.copy(slots), copy.deepcopy(slots)):
+        assert type(twin) is Slots
+        twin[1] = 3
+        assert twin.root == storage_root({1: 3})
+    assert slots.root == storage_root({1: 2})
+
+
+# -- proofs -----------------------------------------------------------------------------------------------------------
+
+
+def verified(root: bytes, proof: dict[str, Any]) -> None:
+    """By py-trie: the account from the root, its slots from the root of its storage."""
+    hexary, rlp = pytest.importorskip("trie").HexaryTrie, pytest.importorskip("rlp")
+
+    def value_of(root: bytes, key: bytes, nodes: list[str]) -> bytes:
+        listed = [rlp.decode(bytes.fromhex(node[2:])) for node in nodes]
+        if not listed:
+            assert root == EMPTY_ROOT
+            return b""
+        found: bytes = hexary.get_from_proof(root, keccak256(key), listed)
+        return found
+
+    account = value_of(root, bytes.fromhex(proof["address"][2:]), proof["accountProof"])
+    numbers = [int(proof["nonce"], 16), int(proof["balance"], 16)]
+    hashes = [bytes.fromhex(proof[name][2:]) for name in ("storageHash", "codeHash")]
+    assert account in (b"", rlp.encode([*numbers, *hashes]))
+    if not account:
+        assert (numbers, hashes) == ([0, 0], [EMPTY_ROOT, keccak256(b"")])
+    for slot in proof["storageProof"]:
+        value = int(slot["value"], 16)
+        found = value_of(hashes[0], word(int(slot["key"], 16)), slot["proof"])
+        assert found == (rlp.encode(value) if value else b"")
+
+
+def test_proofs_of_accounts_and_slots_are_verified_by_py_trie() -> None:
+    rng = random.Random("proofs")
+    state = State()
+    for number in range(300):
+        address = keccak256(word(number))[:20]
+        state.set_balance(address, number)
+        for key in range(rng.choice((0, 1, 3, 200))):
+            state.set_storage(address, key, rng.choice((1, 2**255)))
+    for number in range(0, 330, 7):  # some are not there
+        address = keccak256(word(number))[:20]
+        proof = state.proof(address, [0, 5, 199, 10_000])
+        verified(state.root(), proof)
+        assert int(proof["balance"], 16) == state.account(address).balance
+    verified(State().root(), State().proof(ADDRESSES[0], [1]))
+
+
+def test_a_proof_follows_a_change() -> None:
+    state = State()
+    state.set_storage(ADDRESSES[0], 1, 5)
+    first = state.proof(ADDRESSES[0], [1])
+    state.set_storage(ADDRESSES[0], 1, 6)
+    second = state.proof(ADDRESSES[0], [1])
+    assert (first["storageProof"][0]["value"], second["storageProof"][0]["value"]) == ("0x5", "0x6")
+    verified(state.root(), second)
+    with pytest.raises(AssertionError):
+        verified(state.root(), first | {"accountProof": second["accountProof"]})
+
+
+def test_the_machine_gives_proofs_too() -> None:
+    evm = EVM()
+    evm.set_storage("0x" + "11" * 20, "0x1", 5)
+    proof = evm.proof("0x" + "11" * 20, ["0x1", 2])
+    assert [each["value"] for each in proof["storageProof"]] == ["0x5", "0x0"]
+    verified(evm.state_root, proof)
+
+
+# -- work, not time ---------------------------------------------------------------------------------------------------
+
+
+def test_after_a_change_the_root_costs_what_the_change_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State()
+    account = state.ensure(ADDRESSES[0])
+    account.storage.update(dict.fromkeys(range(20000), 1))
+    state.root()
+    bodies = []
+    kept = patricia.Branch.body
+    monkeypatch.setattr(patricia.Branch, "body", lambda self: bodies.append(1) or kept(self))
+    state.root()
+    assert bodies == [], "nothing has changed"
+    state.set_storage(ADDRESSES[0], 77, 5)
+    state.root()
+    assert len(bodies) <= 5
+
+
+def test_official_roots_are_met(fixtures_dir: Path) -> None:
+    """A few state tests, whose expected root is of a state that is given whole."""
+    import json
+    import tarfile
+
+    from fusevm.lab.official.statetest import state_from
+
+    seen = 0
+    with tarfile.open(fixtures_dir / "state_tests.tar.xz") as archive:
+        for member in archive:
+            if not member.name.endswith(".json") or member.size > 2_000_000:
+                continue
+            file = archive.extractfile(member)
+            assert file is not None
+            for case in json.load(file).values():
+                for posts in case["post"].values():
+                    for post in posts:
+                        if "state" in post:
+                            state = state_from(post["state"])
+                            assert "0x" + state.root().hex() == post["hash"], member.name
+                            seen += 1
+            if seen > 400:
+                break
+    assert seen > 400
+
+
+def test_accounts_keep_storage_of_their_own() -> None:
+    given = {1: 2}
+    account = Account(storage=given)
+    given[3] = 4
+    assert account.storage == {1: 2}
