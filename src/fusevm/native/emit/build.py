@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 
 from llvmlite import ir
@@ -22,10 +22,11 @@ from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
-from fusevm.native.runtime import calls, keccak, outside, plain, relocation, storage
+from fusevm.native.runtime import calls, keccak, noted, outside, plain, relocation, storage
 from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences, loop_sequences
+from fusevm.schedule.sections import TELLING
 from fusevm.version import __version__
 
 _Digest = ctypes.c_char * 32
@@ -34,6 +35,9 @@ _Digest = ctypes.c_char * 32
 EXPORTED = (
     calls.call,
     calls.run,
+    noted.call_noted,
+    noted.run_noted,
+    noted.halt_noted,
     storage.revert_to,
     storage.known_slot,
     storage.commit,
@@ -58,7 +62,15 @@ def single_sequences() -> list[tuple[str, ...]]:
 
 
 def all_sequences() -> list[tuple[str, ...]]:
-    return list(dict.fromkeys([*single_sequences(), *fused_sequences(), *loop_sequences()]))
+    """Of those that call, or end a frame, once more as recordings have them."""
+    plain = [*single_sequences(), *fused_sequences(), *loop_sequences()]
+    telling = [noted_sequence(each, TELLING) for each in plain if not TELLING.isdisjoint(each)]
+    return list(dict.fromkeys([*plain, *telling]))
+
+
+def noted_sequence(sequence: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:
+    """The same where opcodes of these names are noted."""
+    return tuple([made.noted_name(name) if name in names else name for name in sequence])
 
 
 def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
@@ -102,6 +114,9 @@ class Library:
         self.enter = address("enter")
         self.call = exported(calls.call)
         self.run = exported(calls.run)
+        self.call_noted = exported(noted.call_noted)
+        self.run_noted = exported(noted.run_noted)
+        self.halt_noted = exported(noted.halt_noted)
         self.revert_to = exported(storage.revert_to)
         self.known_slot = exported(storage.known_slot)
         self.commit = exported(storage.commit)

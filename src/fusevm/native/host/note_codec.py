@@ -1,0 +1,205 @@
+"""Notes of native code as Python reads and writes them: bytes to frames with events, and back for what Python does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from fusevm.chain.outcome import Status
+from fusevm.evm.halts import HaltReason
+from fusevm.native.host.logs import NativeLogs
+from fusevm.native.host.views import packed_whole
+from fusevm.native.layout import WORD
+from fusevm.native.runtime import notes
+from fusevm.native.runtime.notes import NOWHERE
+from fusevm.tracing.recording import Frame, FrameKind, Keccak, LogEvent, Refusal, StorageRead, StorageWrite
+from fusevm.tracing.tree import TreeBuilder
+
+_BEGUN = packed_whole(
+    notes.Begun, "tag kind depth pc gas static size caller address code_address delegate value"
+)  # fmt: skip
+_ENDED = packed_whole(notes.Ended, "tag how gas_left reason pc size")
+_STORED = packed_whole(notes.Stored, "tag address key value previous")
+_PREIMAGE = packed_whole(notes.Preimage, "tag size hash")
+_LOGS = packed_whole(notes.NewLogs, "tag size")
+_DESTROYED = packed_whole(notes.Destroyed, "tag depth pc address heir value")
+
+KINDS = [  # by number, as native code has them
+    FrameKind.CALL,
+    FrameKind.DELEGATECALL,
+    FrameKind.STATICCALL,
+    FrameKind.CALLCODE,
+    FrameKind.CREATE,
+    FrameKind.CREATE2,
+]
+_FIRST: list[HaltReason | Refusal | None] = [
+    None,
+    HaltReason.OUT_OF_GAS,
+    HaltReason.PRECOMPILE_FAILED,
+    HaltReason.CODE_STARTS_WITH_EF,
+    HaltReason.CODE_TOO_LARGE,
+    HaltReason.ADDRESS_COLLISION,
+    Refusal.DEPTH,
+    Refusal.BALANCE,
+    Refusal.NONCE,
+]
+REASONS = _FIRST + [reason for reason in HaltReason if reason not in _FIRST]
+_NUMBERS = {reason: number for number, reason in enumerate(REASONS)}
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
+_HOW = [Status.SUCCESS, Status.REVERT, Status.HALT]  # by number
+_NOBODY = bytes(WORD)
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % 8)
+
+
+def _address(raw: bytes) -> bytes:
+    return raw[19::-1]
+
+
+def _raw(address: bytes) -> bytes:
+    return address[::-1].ljust(WORD, b"\0")
+
+
+def begun(frame: Frame) -> bytes:
+    """The note that a frame begins."""
+    data = frame.input
+    head = _BEGUN.pack(
+        notes.BEGUN,
+        _KIND_NUMBERS[frame.kind],
+        frame.depth,
+        NOWHERE if frame.pc is None else frame.pc,
+        frame.gas,
+        frame.static,
+        len(data),
+        _raw(frame.caller),
+        _raw(frame.address),
+        _raw(frame.code_address),
+        _NOBODY if frame.delegate is None else _raw(frame.delegate),
+        frame.value.to_bytes(WORD, "little"),
+    )
+    return head + data + _padding(len(data))
+
+
+def ended(
+    how: Status, gas_left: int, reason: HaltReason | Refusal | None = None, pc: int | None = None, output: bytes = b""
+) -> bytes:
+    """The note that the innermost frame ends."""
+    at = NOWHERE if pc is None else pc
+    head = _ENDED.pack(notes.ENDED, _HOW.index(how), gas_left, _NUMBERS[reason], at, len(output))
+    return head + output + _padding(len(output))
+
+
+def logged(raw: bytes) -> bytes:
+    """The note of logs as the engine keeps them."""
+    return _LOGS.pack(notes.LOGGED, len(raw)) + raw
+
+
+def destroyed(depth: int, pc: int, address: bytes, heir: bytes, value: int) -> bytes:
+    return _DESTROYED.pack(notes.DESTROYED, depth, pc, _raw(address), _raw(heir), value.to_bytes(WORD, "little"))
+
+
+def decoded(raw: bytes) -> list[Frame]:
+    """The calls from outside, with all that happened in them."""
+    decoder = _Decoder(raw)
+    decoder.decode()
+    return decoder.frames
+
+
+class _Decoder:
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._at = 0
+        self._tree = TreeBuilder()
+        self.frames: list[Frame] = []
+
+    def decode(self) -> None:
+        raw = self._raw
+        read: dict[int, Callable[[], None]] = {
+            notes.BEGUN: self._begun,
+            notes.ENDED: self._ended,
+            notes.READ: self._read,
+            notes.WRITTEN: self._written,
+            notes.READ_TRANSIENT: self._read,
+            notes.WRITTEN_TRANSIENT: self._written,
+            notes.HASHED: self._hashed,
+            notes.LOGGED: self._logged,
+            notes.DESTROYED: self._destroyed,
+        }
+        while self._at < len(raw):
+            read[raw[self._at]]()
+
+    def _data(self, size: int) -> bytes:
+        start = self._at
+        self._at += (size + 7) & ~7
+        return self._raw[start : start + size]
+
+    def _begun(self) -> None:
+        raw = _BEGUN.unpack_from(self._raw, self._at)
+        _, kind, depth, pc, gas, static, size, caller, address, code_address, delegate, value = raw
+        self._at += _BEGUN.size
+        self._tree.enter(
+            Frame(
+                KINDS[kind],
+                _address(caller),
+                _address(address),
+                _address(code_address),
+                int.from_bytes(value, "little"),
+                gas,
+                self._data(size),
+                depth,
+                None if pc == NOWHERE else pc,
+                bool(static),
+                None if delegate == _NOBODY else _address(delegate),
+            )
+        )
+
+    def _ended(self) -> None:
+        _, how, left, reason, pc, size = _ENDED.unpack_from(self._raw, self._at)
+        self._at += _ENDED.size
+        frame = self._tree.open[-1]
+        frame.status = _HOW[how]
+        frame.gas_used = frame.gas - left
+        frame.failure = REASONS[reason]
+        frame.failed_at = None if pc == NOWHERE else pc
+        frame.output = self._data(size)
+        if frame.kind.creates and frame.ok:
+            frame.created = frame.address
+        top = self._tree.leave()
+        if top is not None:
+            self.frames.append(top)
+
+    def _read(self) -> None:
+        tag, address, key, value, _ = _STORED.unpack_from(self._raw, self._at)
+        self._at += _STORED.size
+        transient = tag == notes.READ_TRANSIENT
+        key, value = int.from_bytes(key, "little"), int.from_bytes(value, "little")
+        self._tree.add(StorageRead(_address(address), key, value, transient))
+
+    def _written(self) -> None:
+        tag, address, *words = _STORED.unpack_from(self._raw, self._at)
+        self._at += _STORED.size
+        key, value, previous = (int.from_bytes(word, "little") for word in words)
+        self._tree.add(StorageWrite(_address(address), key, value, previous, tag == notes.WRITTEN_TRANSIENT))
+
+    def _hashed(self) -> None:
+        _, size, hashed = _PREIMAGE.unpack_from(self._raw, self._at)
+        self._at += _PREIMAGE.size
+        self._tree.add(Keccak(self._data(size), hashed[::-1]))
+
+    def _logged(self) -> None:
+        _, size = _LOGS.unpack_from(self._raw, self._at)
+        self._at += _LOGS.size
+        for log in NativeLogs(self._data(size)):
+            self._tree.add(LogEvent(*log))
+
+    def _destroyed(self) -> None:
+        _, depth, pc, address, heir, value = _DESTROYED.unpack_from(self._raw, self._at)
+        self._at += _DESTROYED.size
+        to = _address(heir)
+        balance = int.from_bytes(value, "little")
+        self._tree.add(Frame(FrameKind.SELFDESTRUCT, _address(address), to, to, balance, 0, b"", depth, pc))
+
+
+def all_decoded(chunks: Iterable[bytes]) -> list[Frame]:
+    return decoded(b"".join(chunks))
