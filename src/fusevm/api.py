@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy, deepcopy
+from functools import partial
 from typing import Any
 
 from fusevm.chain.addresses import create2_address, create_address
@@ -19,7 +20,7 @@ from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.limits import MAX_NONCE
 from fusevm.reference.hooks import Hooks
-from fusevm.tiers import direct_call_for, executor_for
+from fusevm.tiers import direct_call_for, executor_for, recorded_call_for
 from fusevm.tracing.recording import Recording, Wanted
 from fusevm.tracing.session import Session, recording_on
 from fusevm.values import (
@@ -45,14 +46,8 @@ DEFAULT_GAS = 30_000_000
 GAS_BITS = NONCE_BITS = 64
 MAX_GAS = (1 << GAS_BITS) - 1
 LIMIT_BITS = 62
-_MADE_ANEW = (
-    "_running",
-    "_rules",
-    "_execute",
-    "_direct",
-    "_context",
-    "session",
-)  # from the rest, when a machine is unpickled
+# Made from the rest when a machine is unpickled.
+_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_recorded", "_context", "session")
 _ZERO = 0  # the default: compared by identity, which is quick
 BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
@@ -120,6 +115,7 @@ class EVM:
     def tier(self, tier: str) -> None:
         self._execute = executor_for(tier)
         self._direct = direct_call_for(tier, self._execute)
+        self._recorded = recorded_call_for(tier, self._direct)
         self._tier = tier
 
     @property
@@ -346,7 +342,8 @@ class EVM:
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
         if self.session is not None:
-            return None
+            assert self._recorded is not None
+            direct = partial(self._recorded, self.session)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:

@@ -19,10 +19,12 @@ from fusevm.native.host.choice import Trial
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine, engines
 from fusevm.native.host.kept import Target
 from fusevm.native.host.logs import NativeLogs
+from fusevm.native.host.recorder import Recorder
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import WORD
 from fusevm.native.layout import Status as Native
+from fusevm.tracing.session import Session
 
 LOOK_AT_HEAT = 0.01  # seconds of calls of one kind
 PENDING_MOST = 1 << 8  # calls whose storage waits to be written
@@ -104,6 +106,46 @@ def call_directly(
     if codes.in_use and codes.tiered:
         codes.tally()
     return result
+
+
+def record_directly(
+    kind: str,
+    session: Session,
+    state: State,
+    context: Context,
+    caller: bytes,
+    address: bytes,
+    data: bytes,
+    gas: int,
+    static: bool,
+    keep: bool,
+) -> Result | Executor | None:
+    """As `call_directly`, recorded: on the engine of that kind that records."""
+    name = f"{kind}-recorded"
+    engine: NativeEngine | None = getattr(engines, name, None)
+    if engine is None or engine.recorder is None or engine.world.busy:
+        return None
+    recorder = engine.recorder
+    recorder.start(session.own_hooks, session.recording)
+    try:
+        found = call_directly(name, False, state, context, caller, address, data, gas, static, keep)
+    except BaseException:
+        recorder.drop()
+        raise
+    if type(found) is Result:
+        recorder.finish()
+        return found
+    return None if found is None else partial(_go_on_recording, recorder, found)  # type: ignore[arg-type]
+
+
+def _go_on_recording(recorder: Recorder, go_on: Executor, message: Message, state: State, context: Context) -> Outcome:
+    try:
+        outcome = go_on(message, state, context)
+    except BaseException:
+        recorder.drop()
+        raise
+    recorder.finish()
+    return outcome
 
 
 def _prepared(

@@ -214,7 +214,11 @@ class NativeEngine:
         )  # fmt: skip
         if self.recorder is not None and context.rules.delegation:
             delegate = state.delegate_of(address)
-            self.tables.shared.first_delegate = 0 if delegate is None else int.from_bytes(delegate, "big")
+            if delegate is not None:
+                self.tables.shared.first_delegate = int.from_bytes(delegate, "big")
+                status = self.call(given, data)
+                self.tables.shared.first_delegate = 0
+                return status
         return self.call(given, data)
 
     def bind(self, context: Context) -> None:

@@ -19,7 +19,8 @@ from fusevm.native.host.counting import Counting, ScheduleMarks
 from fusevm.native.host.halting import Halting
 from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.tables import DEPTH
-from fusevm.native.layout import FRAME_MEMORY
+from fusevm.native.host.views import packed
+from fusevm.native.layout import FRAME_MEMORY, Engine
 from fusevm.native.runtime.notes import METER_SIZE
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 BUFFER = 1 << 22  # bytes of notes that are taken at once
 MOST = 1 << 30  # bytes of notes of one call from outside
+_NOTE_SIZE, _NOTE_SIZE_AT = packed(Engine, "note_size"), Engine.offset("note_size")
+_NOTED = packed(Engine, "note_size note_limit noted_logs")
 CALLING = {kind.value: kind for kind in note_codec.KINDS}
 STORAGE = frozenset(("SLOAD", "SSTORE", "TLOAD", "TSTORE"))
 KECCAK = frozenset(("KECCAK256",))
@@ -84,32 +87,34 @@ class Recorder:
         """Before a call: for which recording it is."""
         self.hooks = hooks
         if recording is not self._recording:
-            self._take_counts()
-            self._recording = recording
-            if recording.wanted != self._wanted:
-                self._want(recording.wanted)
-            if self._engine.codes.marks is not None and recording not in self._counted:
-                self._counted.add(recording)
-                recording.on_counting(partial(self._take_counts_of, recording))
-        if self._counting.is_crowded:
+            self._switch(recording)
+        elif self._counting.is_crowded:
             self._take_counts()
             self._want(recording.wanted)
+
+    def _switch(self, recording: Recording) -> None:
+        self._take_counts()
+        self._recording = recording
+        if recording.wanted != self._wanted:
+            self._want(recording.wanted)
+        if self._engine.codes.marks is not None and recording not in self._counted:
+            self._counted.add(recording)
+            recording.on_counting(partial(self._take_counts_of, recording))
         self._halting.exact.make_room()
-        shared = self._tables.shared
-        shared.note_size = shared.noted_logs = shared.first_delegate = 0
-        self._chunks, self._size = [], 0
+        self.drop()
 
     def finish(self) -> None:
         """A call has ended: its notes are the recording's."""
-        recording, size = self._recording, self._tables.shared.note_size
-        if recording is not None and recording.wanted.calls and (size or self._chunks):
-            chunks = [*self._chunks, self._notes.read(0, size)]
-            recording.add_later(partial(note_codec.all_decoded, chunks))
+        (size,) = _NOTE_SIZE.unpack_from(self._tables.engine, _NOTE_SIZE_AT)
+        recording, chunks = self._recording, self._chunks
+        if recording is not None and recording.wanted.calls and (size or chunks):
+            chunks.append(self._notes.read(0, size))
+            recording.add_later(note_codec.all_decoded, chunks)
         self.drop()
 
     def drop(self) -> None:
-        """The call never was, or runs elsewhere."""
-        self._tables.shared.note_size = 0
+        """Nothing is noted: for the next call, or because one never was or runs elsewhere."""
+        _NOTED.pack_into(self._tables.engine, _NOTE_SIZE_AT, 0, BUFFER, 0)
         self._chunks, self._size = [], 0
 
     def _want(self, wanted: Wanted) -> None:
