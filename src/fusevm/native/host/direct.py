@@ -200,7 +200,10 @@ def _take(
         most = (result.gas_used + intrinsic_gas(rules, data, creates=False)) // rules.refund_quotient
         result.gas_refunded = min(refund, most)
     if logs:
-        result.logs = NativeLogs(tables.logs.read(0, logs))
+        raw = tables.logs.read(0, logs)
+        result.logs = NativeLogs(raw)
+        if engine.recorder is not None:
+            engine.recorder.logs = raw
     if not keep:
         return
     if refund:
@@ -208,14 +211,14 @@ def _take(
     if logs:
         state.add_logs(result.logs)
     if changes:
-        raw, pending = tables.changes.read(0, changes * CHANGE_SIZE), state.pending
+        changed, pending = tables.changes.read(0, changes * CHANGE_SIZE), state.pending
         state.remake()
         if isinstance(pending, PendingStorage):
-            pending.raw.append(raw)
+            pending.raw.append(changed)
             if len(pending.raw) > PENDING_MOST:
                 state.settle()
         else:
-            state.pending = PendingStorage([raw], engine.world.addresses, ends_transaction=True)
+            state.pending = PendingStorage([changed], engine.world.addresses, ends_transaction=True)
         engine.kept.note(state)
 
 

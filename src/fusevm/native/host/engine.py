@@ -251,7 +251,10 @@ class NativeEngine:
         if refund:
             state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
         if logs:
-            state.add_logs(NativeLogs(self.tables.logs.read(0, logs)))
+            raw = self.tables.logs.read(0, logs)
+            state.add_logs(NativeLogs(raw))
+            if self.recorder is not None:
+                self.recorder.logs = raw
         if accounts or self.world.changed:
             self.world.settle()
         if heavy:

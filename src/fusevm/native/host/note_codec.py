@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import NamedTuple
 
 from fusevm.chain.outcome import Status
 from fusevm.evm.halts import HaltReason
@@ -18,9 +19,9 @@ _BEGUN = packed_whole(
     notes.Begun, "tag kind depth pc gas static size caller address code_address delegate value"
 )  # fmt: skip
 _ENDED = packed_whole(notes.Ended, "tag how gas_left reason pc size")
-_STORED = packed_whole(notes.Stored, "tag address key value previous")
+_STORED = packed_whole(notes.Stored, "tag key")
 _PREIMAGE = packed_whole(notes.Preimage, "tag size hash")
-_LOGS = packed_whole(notes.NewLogs, "tag size")
+_LOGS = packed_whole(notes.NewLogs, "tag start end")
 _DESTROYED = packed_whole(notes.Destroyed, "tag depth pc address heir value")
 
 KINDS = [  # by number, as native code has them
@@ -90,25 +91,42 @@ def ended(
     return head + output + _padding(len(output))
 
 
-def logged(raw: bytes) -> bytes:
-    """The note of logs as the engine keeps them."""
-    return _LOGS.pack(notes.LOGGED, len(raw)) + raw
+def logged(start: int, end: int) -> bytes:
+    """The note that there are logs up to so many bytes."""
+    return _LOGS.pack(notes.LOGGED, start, end)
+
+
+def undone(start: int, raw: bytes) -> bytes:
+    """The note that logs from there on are lost, with those logs."""
+    return _LOGS.pack(notes.UNDONE, start, start + len(raw)) + raw
 
 
 def destroyed(depth: int, pc: int, address: bytes, heir: bytes, value: int) -> bytes:
     return _DESTROYED.pack(notes.DESTROYED, depth, pc, _raw(address), _raw(heir), value.to_bytes(WORD, "little"))
 
 
-def decoded(raw: bytes) -> list[Frame]:
-    """The calls from outside, with all that happened in them."""
-    decoder = _Decoder(raw)
+def decoded(chunks: list[bytes]) -> list[Frame]:
+    """The calls from outside, with all that happened in them; the first chunk has the logs that were kept."""
+    decoder = _Decoder(b"".join(chunks[1:]))
     decoder.decode()
+    decoder.place_logs(chunks[0])
     return decoder.frames
+
+
+class _Logs(NamedTuple):
+    """Logs of a frame, at a place among its events, known by where the engine kept them."""
+
+    frame: Frame
+    place: int
+    start: int
+    end: int
 
 
 class _Decoder:
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
+        self._logs: list[_Logs] = []  # that are not undone as yet
+        self._found: list[tuple[_Logs, bytes]] = []
         self._at = 0
         self._tree = TreeBuilder()
         self.frames: list[Frame] = []
@@ -123,7 +141,12 @@ class _Decoder:
             notes.READ_TRANSIENT: self._read,
             notes.WRITTEN_TRANSIENT: self._written,
             notes.HASHED: self._hashed,
+            notes.READ + notes.WIDE: self._read,
+            notes.WRITTEN + notes.WIDE: self._written,
+            notes.READ_TRANSIENT + notes.WIDE: self._read,
+            notes.WRITTEN_TRANSIENT + notes.WIDE: self._written,
             notes.LOGGED: self._logged,
+            notes.UNDONE: self._undone,
             notes.DESTROYED: self._destroyed,
         }
         while self._at < len(raw):
@@ -170,17 +193,25 @@ class _Decoder:
             self.frames.append(top)
 
     def _read(self) -> None:
-        tag, address, key, value, _ = _STORED.unpack_from(self._raw, self._at)
+        tag, key = _STORED.unpack_from(self._raw, self._at)
         self._at += _STORED.size
-        transient = tag == notes.READ_TRANSIENT
-        key, value = int.from_bytes(key, "little"), int.from_bytes(value, "little")
-        self._tree.add(StorageRead(_address(address), key, value, transient))
+        (value,) = self._words(1, tag)
+        frame = self._tree.open[-1]
+        transient = tag & ~notes.WIDE == notes.READ_TRANSIENT
+        frame.events.append(StorageRead(frame.address, int.from_bytes(key, "little"), value, transient))
 
     def _written(self) -> None:
-        tag, address, *words = _STORED.unpack_from(self._raw, self._at)
+        tag, key = _STORED.unpack_from(self._raw, self._at)
         self._at += _STORED.size
-        key, value, previous = (int.from_bytes(word, "little") for word in words)
-        self._tree.add(StorageWrite(_address(address), key, value, previous, tag == notes.WRITTEN_TRANSIENT))
+        value, previous = self._words(2, tag)
+        frame = self._tree.open[-1]
+        transient = tag & ~notes.WIDE == notes.WRITTEN_TRANSIENT
+        frame.events.append(StorageWrite(frame.address, int.from_bytes(key, "little"), value, previous, transient))
+
+    def _words(self, count: int, tag: int) -> list[int]:
+        size, start = WORD if tag & notes.WIDE else WORD // 2, self._at
+        self._at = end = start + count * size
+        return [int.from_bytes(self._raw[at : at + size], "little") for at in range(start, end, size)]
 
     def _hashed(self) -> None:
         _, size, hashed = _PREIMAGE.unpack_from(self._raw, self._at)
@@ -188,10 +219,24 @@ class _Decoder:
         self._tree.add(Keccak(self._data(size), hashed[::-1]))
 
     def _logged(self) -> None:
-        _, size = _LOGS.unpack_from(self._raw, self._at)
+        _, start, end = _LOGS.unpack_from(self._raw, self._at)
         self._at += _LOGS.size
-        for log in NativeLogs(self._data(size)):
-            self._tree.add(LogEvent(*log))
+        frame = self._tree.open[-1]
+        self._logs.append(_Logs(frame, len(frame.events), start, end))
+
+    def _undone(self) -> None:
+        _, start, end = _LOGS.unpack_from(self._raw, self._at)
+        self._at += _LOGS.size
+        raw = self._data(end - start)
+        while self._logs and self._logs[-1].start >= start:
+            each = self._logs.pop()
+            self._found.append((each, raw[each.start - start : each.end - start]))
+
+    def place_logs(self, kept: bytes) -> None:
+        """Puts logs among the events of their frames, given those that were not undone; the last of a frame first."""
+        self._found += [(each, kept[each.start : each.end]) for each in self._logs]
+        for each, raw in sorted(self._found, key=lambda found: (-found[0].place, -found[0].start)):
+            each.frame.events[each.place : each.place] = [LogEvent(*log) for log in NativeLogs(raw)]
 
     def _destroyed(self) -> None:
         _, depth, pc, address, heir, value = _DESTROYED.unpack_from(self._raw, self._at)
@@ -199,7 +244,3 @@ class _Decoder:
         to = _address(heir)
         balance = int.from_bytes(value, "little")
         self._tree.add(Frame(FrameKind.SELFDESTRUCT, _address(address), to, to, balance, 0, b"", depth, pc))
-
-
-def all_decoded(chunks: Iterable[bytes]) -> list[Frame]:
-    return decoded(b"".join(chunks))

@@ -73,11 +73,13 @@ class Recorder:
         engine.halts.everywhere = True
         self._chunks: list[bytes] = []
         self._size = 0  # bytes of them
+        self.logs = b""  # that the call has left
         self._counting = Counting()
         self._halting = Halting(engine, self._counting, self.note)
         self._recording: Recording | None = None
         self._wanted: Wanted | None = None
         self._counted: weakref.WeakSet[Recording] = weakref.WeakSet()
+        self._logged = 0  # bytes of logs before a frame ended
         self._before: Before | None = None  # the call that Python is doing
         self.hooks: Hooks | None = None  # for a run on the reference tier, if it comes to that
 
@@ -108,14 +110,13 @@ class Recorder:
         (size,) = _NOTE_SIZE.unpack_from(self._tables.engine, _NOTE_SIZE_AT)
         recording, chunks = self._recording, self._chunks
         if recording is not None and recording.wanted.calls and (size or chunks):
-            chunks.append(self._notes.read(0, size))
-            recording.add_later(note_codec.all_decoded, chunks)
+            recording.add_later(note_codec.decoded, [self.logs, *chunks, self._notes.read(0, size)])
         self.drop()
 
     def drop(self) -> None:
         """Nothing is noted: for the next call, or because one never was or runs elsewhere."""
         _NOTED.pack_into(self._tables.engine, _NOTE_SIZE_AT, 0, BUFFER, 0)
-        self._chunks, self._size = [], 0
+        self._chunks, self._size, self.logs = [], 0, b""
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""
@@ -159,7 +160,7 @@ class Recorder:
         start, end = shared.noted_logs, shared.log_size
         shared.noted_logs = end
         if end != start and shared.wants_logs:
-            raw = note_codec.logged(self._tables.logs.read(start, end - start)) + raw
+            raw = note_codec.logged(start, end) + raw
         if shared.note_size + len(raw) > BUFFER:
             self._take()
         if len(raw) > BUFFER:
@@ -212,11 +213,14 @@ class Recorder:
     def ending(self) -> None:
         """A frame that Python knows is about to end: its logs may be undone."""
         self.note(b"")
+        self._logged = self._tables.shared.log_size
 
     def end(self, running: Running, *, ran: bool, failed: bool) -> None:
         """It has ended. `ran` says whether it had code, `failed` whether that halted."""
         shared = self._tables.shared
-        shared.noted_logs = shared.log_size
+        mark, shared.noted_logs = shared.log_size, shared.log_size
+        if mark < self._logged and shared.wants_logs:
+            self.note(note_codec.undone(mark, self._tables.logs.read(mark, self._logged - mark)))
         depth = running.message.depth
         status, reason, pc = Status.SUCCESS, None, None
         if running.error is not None:

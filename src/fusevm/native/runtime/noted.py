@@ -65,7 +65,9 @@ from fusevm.native.runtime.notes import (
     note_ended,
     note_hash,
     note_logs,
-    note_stored,
+    note_read,
+    note_undone,
+    note_written,
     room_for,
 )
 from fusevm.native.runtime.outside import ADDRESS_MASK, find_account
@@ -103,7 +105,7 @@ STOP, RETURN, REVERT, OUT_OF_GAS, INVALID_JUMP, CALLING, MORE, CAP, ERROR = (
 @native
 def storage_load_noted(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
     gas = storage_load(frame, gas, key, out)
-    if not slt(gas, 0) and note_stored(frame, READ, key, load(u256, out), u256(0)) == 0:
+    if not slt(gas, 0) and note_read(Engine(frame.engine), READ, key, load(u256, out)) == 0:
         return BROKEN
     return gas
 
@@ -111,7 +113,7 @@ def storage_load_noted(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64
 @native
 def transient_load_noted(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
     gas = transient_load(frame, gas, key, out)
-    if not slt(gas, 0) and note_stored(frame, READ_TRANSIENT, key, load(u256, out), u256(0)) == 0:
+    if not slt(gas, 0) and note_read(Engine(frame.engine), READ_TRANSIENT, key, load(u256, out)) == 0:
         return BROKEN
     return gas
 
@@ -129,7 +131,7 @@ def storage_store_noted(frame: NativeFrame, gas: u64, key: u256, value: u256) ->
     engine = Engine(frame.engine)
     mark = engine.journal_count
     gas = storage_store(frame, gas, key, value)
-    if not slt(gas, 0) and note_stored(frame, WRITTEN, key, value, overwritten(engine, mark, value)) == 0:
+    if not slt(gas, 0) and note_written(engine, WRITTEN, key, value, overwritten(engine, mark, value)) == 0:
         return BROKEN
     return gas
 
@@ -139,7 +141,7 @@ def transient_store_noted(frame: NativeFrame, gas: u64, key: u256, value: u256) 
     engine = Engine(frame.engine)
     mark = engine.journal_count
     gas = transient_store(frame, gas, key, value)
-    if not slt(gas, 0) and note_stored(frame, WRITTEN_TRANSIENT, key, value, overwritten(engine, mark, value)) == 0:
+    if not slt(gas, 0) and note_written(engine, WRITTEN_TRANSIENT, key, value, overwritten(engine, mark, value)) == 0:
         return BROKEN
     return gas
 
@@ -378,6 +380,7 @@ def end_creation_noted(engine: Engine, child: NativeFrame, status: u64) -> u64:
     """As `end_creation`."""
     if note_logs(engine) == 0:
         return ERROR
+    logs = engine.log_size
     size = child.output_size
     if status == STOP:
         size = 0
@@ -386,7 +389,12 @@ def end_creation_noted(engine: Engine, child: NativeFrame, status: u64) -> u64:
     ended = end_creation(engine, child, status)
     if ended == CAP or ended == ERROR:  # noqa: SIM109
         return ended
-    engine.noted_logs = engine.log_size
+    if ended >= REVERT:  # the logs are undone, but still there
+        engine.log_size = logs
+        noted = note_undone(engine, child.log_mark)
+        engine.log_size = child.log_mark
+        if noted == 0:
+            return ERROR
     left = child.gas + child.reserve
     how: u64 = SUCCEEDED
     reason: u64 = NO_REASON
@@ -426,11 +434,12 @@ def run_noted(engine: Engine) -> u64:
         if status > REVERT or frame.in_python != 0 or frame.depth == 0:
             return status
         if frame.creates == 0:
-            if note_end(engine, frame, status) == 0:
+            if status == REVERT and note_undone(engine, frame.log_mark) == 0:
                 return ERROR
             left = frame.gas + frame.reserve
             end_call(engine, frame, status)
-            engine.noted_logs = engine.log_size
+            if note_end(engine, frame, status) == 0:
+                return ERROR
             end_meter(engine, frame.depth, left)
         else:
             status = end_creation_noted(engine, frame, status)
@@ -442,6 +451,8 @@ def run_noted(engine: Engine) -> u64:
 def halt_noted(engine: Engine) -> u64:
     """Ends the running frame, which halted and is not Python's; Python has noted it. Not STOP: it cannot be done."""
     frame = NativeFrame(engine.frame)
+    if note_undone(engine, frame.log_mark) == 0:
+        return ERROR
     status: u64 = STOP
     if frame.creates == 0:
         end_call(engine, frame, OUT_OF_GAS)
@@ -449,7 +460,6 @@ def halt_noted(engine: Engine) -> u64:
         ended = end_creation(engine, frame, OUT_OF_GAS)
         if ended == CAP or ended == ERROR:  # noqa: SIM109
             status = ended
-    engine.noted_logs = engine.log_size
     end_meter(engine, frame.depth, 0)
     return status
 
@@ -473,6 +483,8 @@ def run_first_noted(engine: Engine) -> u64:
     begin_meter(engine, 0, gas)
     status = run_noted(engine)
     if status <= REVERT:
+        if status == REVERT and note_undone(engine, 0) == 0:
+            return ERROR
         if note_end(engine, frame, status) == 0:
             return ERROR
         end_meter(engine, 0, frame.gas + frame.reserve)

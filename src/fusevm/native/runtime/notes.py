@@ -2,16 +2,17 @@
 
 In the subset of `lang`. Only the functions of `noted` write notes, and only schedules made for a recording lead there.
 
-Logs are not noted as they are written: whatever is noted next copies those that are new. So LOG costs nothing more, and
-the order is the true one.
+Logs are not noted as they are written. Whatever is noted next says how many there are by then, and they are copied when
+a frame fails, since they would be lost. So LOG costs nothing more, and the order is the true one.
 """
 
 from __future__ import annotations
 
-from fusevm.native.lang import Struct, call_pointer, copy, inlined, load, native, ptr, store, u64, u256, unlikely
+from fusevm.native.lang import Struct, call_pointer, copy, inlined, load, native, ptr, store, u64, u128, u256, unlikely
 from fusevm.native.layout import Engine, NativeFrame, Status
 
-BEGUN, ENDED, READ, WRITTEN, READ_TRANSIENT, WRITTEN_TRANSIENT, HASHED, LOGGED, DESTROYED = range(1, 10)
+BEGUN, ENDED, READ, WRITTEN, READ_TRANSIENT, WRITTEN_TRANSIENT, HASHED, LOGGED, UNDONE, DESTROYED = range(1, 11)
+WIDE = 16  # is added where words of storage do not fit 128 bits
 NOWHERE = (1 << 64) - 1  # a pc that there is not
 STOP, RETURN, REVERT = Status.STOP, Status.RETURN, Status.REVERT
 SUCCEEDED, REVERTED, HALTED = range(3)
@@ -47,11 +48,11 @@ class Ended(Struct):
 
 
 class Stored(Struct):
+    """Storage of the running frame: this, then the value, and the one before if it was written; 128 bits each if WIDE
+    is not in the tag."""
+
     tag: u64
-    address: u256
     key: u256
-    value: u256
-    previous: u256
 
 
 class Preimage(Struct):
@@ -63,10 +64,11 @@ class Preimage(Struct):
 
 
 class NewLogs(Struct):
-    """This, then logs as the engine keeps them."""
+    """Logs are there up to so many bytes; or these are undone, and follow as the engine kept them."""
 
     tag: u64
-    size: u64
+    start: u64
+    end: u64
 
 
 class Destroyed(Struct):
@@ -112,18 +114,36 @@ def padded(size: u64) -> u64:
 def note_logs(engine: Engine) -> u64:
     """Those written since the last note; whether there was room."""
     start = engine.noted_logs
-    size = engine.log_size - start
-    if size == 0:
+    if start == engine.log_size:
         return 1
     engine.noted_logs = engine.log_size
     if engine.wants_logs == 0:
         return 1
-    note = NewLogs(room_for(engine, LOGS_SIZE + size))
+    note = NewLogs(room_for(engine, LOGS_SIZE))
     if note == 0:
         return 0
     note.tag = LOGGED
-    note.size = size
-    copy(note + LOGS_SIZE, engine.logs + start, size)
+    note.start = start
+    note.end = engine.log_size
+    return 1
+
+
+@native
+def note_undone(engine: Engine, mark: u64) -> u64:
+    """Logs from there on are about to be lost; whether there was room."""
+    if note_logs(engine) == 0:
+        return 0
+    engine.noted_logs = mark
+    size = engine.log_size - mark
+    if size == 0 or engine.wants_logs == 0:
+        return 1
+    note = NewLogs(room_for(engine, LOGS_SIZE + size))
+    if note == 0:
+        return 0
+    note.tag = UNDONE
+    note.start = mark
+    note.end = engine.log_size
+    copy(note + LOGS_SIZE, engine.logs + mark, size)
     return 1
 
 
@@ -165,20 +185,40 @@ def note_ended(engine: Engine, how: u64, gas_left: u64, reason: u64, pc: u64, ou
     return 1
 
 
-@native
-def note_stored(frame: NativeFrame, tag: u64, key: u256, value: u256, previous: u256) -> u64:
+@inlined
+def note_read(engine: Engine, tag: u64, key: u256, value: u256) -> u64:
     """Whether there was room."""
-    engine = Engine(frame.engine)
     if note_logs(engine) == 0:
         return 0
-    note = Stored(room_for(engine, STORED_SIZE))
+    wide = u64((value >> 128) != 0)
+    note = Stored(room_for(engine, u64(STORED_SIZE + 16) + wide * 16))
     if note == 0:
         return 0
-    note.tag = tag
-    note.address = frame.address
+    note.tag = tag + wide * WIDE
     note.key = key
-    note.value = value
-    note.previous = previous
+    store(note + STORED_SIZE, 0, u128(value))
+    if wide != 0:
+        store(note + STORED_SIZE, 0, value)
+    return 1
+
+
+@inlined
+def note_written(engine: Engine, tag: u64, key: u256, value: u256, previous: u256) -> u64:
+    """Whether there was room."""
+    if note_logs(engine) == 0:
+        return 0
+    wide = u64(((value | previous) >> 128) != 0)
+    note = Stored(room_for(engine, u64(STORED_SIZE + 32) + wide * 32))
+    if note == 0:
+        return 0
+    note.tag = tag + wide * WIDE
+    note.key = key
+    if wide == 0:
+        store(note + STORED_SIZE, 0, u128(value))
+        store(note + STORED_SIZE, 16, u128(previous))
+    else:
+        store(note + STORED_SIZE, 0, value)
+        store(note + STORED_SIZE, 32, previous)
     return 1
 
 
