@@ -186,6 +186,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     note_size: u64  # bytes written
     note_limit: u64
     noted_logs: u64  # bytes of logs that are among the notes
+    noted_key: u256  # of the storage that was noted last
     wants_logs: u64
     calling: u64  # the kind of the call that begins
     meters: ptr  # of Meter, by depth; zero where gas is not measured

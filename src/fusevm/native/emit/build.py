@@ -31,6 +31,9 @@ from fusevm.version import __version__
 
 _Digest = ctypes.c_char * 32
 
+STORAGE = frozenset(("SLOAD", "SSTORE", "TLOAD", "TSTORE"))
+SURE = frozenset(("PUSH", "PUSHW", *made.ARRANGED, *MEANINGS)) - {"EXP"}  # cannot fail once their section is paid
+
 # The functions that Python calls.
 EXPORTED = (
     calls.call,
@@ -62,10 +65,17 @@ def single_sequences() -> list[tuple[str, ...]]:
 
 
 def all_sequences() -> list[tuple[str, ...]]:
-    """Of those that call, or end a frame, once more as recordings have them."""
-    plain = [*single_sequences(), *fused_sequences(), *loop_sequences()]
+    """Of those that call, end a frame or use storage, once more as recordings have them."""
+    plain = [*single_sequences(), *fused_sequences()]
     telling = [noted_sequence(each, TELLING) for each in plain if not TELLING.isdisjoint(each)]
-    return list(dict.fromkeys([*plain, *telling]))
+    stored = [noted_sequence(each, STORAGE) for each in plain if notes_last(each, STORAGE)]
+    return list(dict.fromkeys([*plain, *loop_sequences(), *telling, *stored]))
+
+
+def notes_last(sequence: tuple[str, ...], names: Collection[str]) -> bool:
+    """Whether there is one opcode of these names, and nothing after it can fail: one that fails has noted nothing."""
+    places = [place for place, name in enumerate(sequence) if name in names]
+    return len(places) == 1 and all(name in SURE for name in sequence[places[0] + 1 :])
 
 
 def noted_sequence(sequence: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,9 +20,9 @@ _BEGUN = packed_whole(
     notes.Begun, "tag kind depth pc gas static size caller address code_address delegate value"
 )  # fmt: skip
 _ENDED = packed_whole(notes.Ended, "tag how gas_left reason pc size")
-_STORED = packed_whole(notes.Stored, "tag key")
+_TAG = struct.Struct("<Q")
 _PREIMAGE = packed_whole(notes.Preimage, "tag size hash")
-_LOGS = packed_whole(notes.NewLogs, "tag start end")
+_LOST = packed_whole(notes.LostLogs, "tag start end")
 _DESTROYED = packed_whole(notes.Destroyed, "tag depth pc address heir value")
 
 KINDS = [  # by number, as native code has them
@@ -48,6 +49,7 @@ _NUMBERS = {reason: number for number, reason in enumerate(REASONS)}
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 _HOW = [Status.SUCCESS, Status.REVERT, Status.HALT]  # by number
 _NOBODY = bytes(WORD)
+_TAGS = notes.WIDE - 1
 
 
 def _padding(size: int) -> bytes:
@@ -91,14 +93,14 @@ def ended(
     return head + output + _padding(len(output))
 
 
-def logged(start: int, end: int) -> bytes:
+def logged(end: int) -> bytes:
     """The note that there are logs up to so many bytes."""
-    return _LOGS.pack(notes.LOGGED, start, end)
+    return _TAG.pack(end << notes.LOG_SHIFT | notes.LOGGED)
 
 
 def undone(start: int, raw: bytes) -> bytes:
     """The note that logs from there on are lost, with those logs."""
-    return _LOGS.pack(notes.UNDONE, start, start + len(raw)) + raw
+    return _LOST.pack(notes.UNDONE, start, start + len(raw)) + raw
 
 
 def destroyed(depth: int, pc: int, address: bytes, heir: bytes, value: int) -> bytes:
@@ -128,6 +130,8 @@ class _Decoder:
         self._logs: list[_Logs] = []  # that are not undone as yet
         self._found: list[tuple[_Logs, bytes]] = []
         self._at = 0
+        self._key = 0  # of the storage noted last
+        self._logged_to = 0  # bytes of logs that have a place
         self._tree = TreeBuilder()
         self.frames: list[Frame] = []
 
@@ -136,19 +140,14 @@ class _Decoder:
         read: dict[int, Callable[[], None]] = {
             notes.BEGUN: self._begun,
             notes.ENDED: self._ended,
-            notes.READ: self._read,
-            notes.WRITTEN: self._written,
-            notes.READ_TRANSIENT: self._read,
-            notes.WRITTEN_TRANSIENT: self._written,
             notes.HASHED: self._hashed,
-            notes.READ + notes.WIDE: self._read,
-            notes.WRITTEN + notes.WIDE: self._written,
-            notes.READ_TRANSIENT + notes.WIDE: self._read,
-            notes.WRITTEN_TRANSIENT + notes.WIDE: self._written,
             notes.LOGGED: self._logged,
             notes.UNDONE: self._undone,
             notes.DESTROYED: self._destroyed,
         }
+        for flags in (0, notes.WIDE, notes.SAME, notes.WIDE | notes.SAME):
+            read |= {tag | flags: self._read for tag in (notes.READ, notes.READ_TRANSIENT)}
+            read |= {tag | flags: self._written for tag in (notes.WRITTEN, notes.WRITTEN_TRANSIENT)}
         while self._at < len(raw):
             read[raw[self._at]]()
 
@@ -193,25 +192,27 @@ class _Decoder:
             self.frames.append(top)
 
     def _read(self) -> None:
-        tag, key = _STORED.unpack_from(self._raw, self._at)
-        self._at += _STORED.size
-        (value,) = self._words(1, tag)
+        tag = self._raw[self._at]
+        key, value = self._words(tag, 1)
         frame = self._tree.open[-1]
-        transient = tag & ~notes.WIDE == notes.READ_TRANSIENT
-        frame.events.append(StorageRead(frame.address, int.from_bytes(key, "little"), value, transient))
+        frame.events.append(StorageRead(frame.address, key, value, tag & _TAGS == notes.READ_TRANSIENT))
 
     def _written(self) -> None:
-        tag, key = _STORED.unpack_from(self._raw, self._at)
-        self._at += _STORED.size
-        value, previous = self._words(2, tag)
+        tag = self._raw[self._at]
+        key, value, previous = self._words(tag, 2)
         frame = self._tree.open[-1]
-        transient = tag & ~notes.WIDE == notes.WRITTEN_TRANSIENT
-        frame.events.append(StorageWrite(frame.address, int.from_bytes(key, "little"), value, previous, transient))
+        transient = tag & _TAGS == notes.WRITTEN_TRANSIENT
+        frame.events.append(StorageWrite(frame.address, key, value, previous, transient))
 
-    def _words(self, count: int, tag: int) -> list[int]:
-        size, start = WORD if tag & notes.WIDE else WORD // 2, self._at
+    def _words(self, tag: int, count: int) -> list[int]:
+        """Of storage: the key, and so many values."""
+        raw, start = self._raw, self._at + _TAG.size
+        if not tag & notes.SAME:
+            self._key = int.from_bytes(raw[start : start + WORD], "little")
+            start += WORD
+        size = WORD if tag & notes.WIDE else WORD // 2
         self._at = end = start + count * size
-        return [int.from_bytes(self._raw[at : at + size], "little") for at in range(start, end, size)]
+        return [self._key, *(int.from_bytes(raw[at : at + size], "little") for at in range(start, end, size))]
 
     def _hashed(self) -> None:
         _, size, hashed = _PREIMAGE.unpack_from(self._raw, self._at)
@@ -219,15 +220,17 @@ class _Decoder:
         self._tree.add(Keccak(self._data(size), hashed[::-1]))
 
     def _logged(self) -> None:
-        _, start, end = _LOGS.unpack_from(self._raw, self._at)
-        self._at += _LOGS.size
+        end = _TAG.unpack_from(self._raw, self._at)[0] >> notes.LOG_SHIFT
+        self._at += _TAG.size
         frame = self._tree.open[-1]
-        self._logs.append(_Logs(frame, len(frame.events), start, end))
+        self._logs.append(_Logs(frame, len(frame.events), self._logged_to, end))
+        self._logged_to = end
 
     def _undone(self) -> None:
-        _, start, end = _LOGS.unpack_from(self._raw, self._at)
-        self._at += _LOGS.size
+        _, start, end = _LOST.unpack_from(self._raw, self._at)
+        self._at += _LOST.size
         raw = self._data(end - start)
+        self._logged_to = start
         while self._logs and self._logs[-1].start >= start:
             each = self._logs.pop()
             self._found.append((each, raw[each.start - start : each.end - start]))

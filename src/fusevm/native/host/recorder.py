@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fusevm.chain.outcome import EngineLimit, Status
 from fusevm.evm.forks import Fork
-from fusevm.native.emit.build import noted_sequence
+from fusevm.native.emit.build import STORAGE, noted_sequence
 from fusevm.native.host import note_codec
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.counting import Counting, ScheduleMarks
@@ -20,7 +20,7 @@ from fusevm.native.host.halting import Halting
 from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.tables import DEPTH
 from fusevm.native.host.views import packed
-from fusevm.native.layout import FRAME_MEMORY, Engine
+from fusevm.native.layout import FRAME_MEMORY, WORD, Engine
 from fusevm.native.runtime.notes import METER_SIZE
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
@@ -37,26 +37,21 @@ if TYPE_CHECKING:
 BUFFER = 1 << 22  # bytes of notes that are taken at once
 MOST = 1 << 30  # bytes of notes of one call from outside
 _NOTE_SIZE, _NOTE_SIZE_AT = packed(Engine, "note_size"), Engine.offset("note_size")
-_NOTED = packed(Engine, "note_size note_limit noted_logs")
+_NOTED = packed(Engine, "note_size note_limit noted_logs noted_key")
 CALLING = {kind.value: kind for kind in note_codec.KINDS}
-STORAGE = frozenset(("SLOAD", "SSTORE", "TLOAD", "TSTORE"))
 KECCAK = frozenset(("KECCAK256",))
 NONE: frozenset[str] = frozenset()
 
 
 def noted_handlers(handlers: Handlers, wanted: Wanted) -> Handlers:
-    """The handlers of which those note that must. No loops: gas taken in bulk hides where a frame halts.
+    """The handlers of which those note that must; a handler that fails has noted nothing.
 
-    Reads, writes and hashes are noted by handlers of a single opcode: one that fails has noted nothing.
+    No loops: gas taken in bulk hides where a frame halts.
     """
-    single = (STORAGE if wanted.storage else NONE) | (KECCAK if wanted.keccak else NONE)
-    kept = {}
-    for sequence in handlers.addresses:
-        if any(name.endswith("!") for name in sequence):
-            continue
-        if len(sequence) == 1 or single.isdisjoint(sequence):
-            kept[sequence] = handlers.addresses[noted_sequence(sequence, TELLING | single)]
-    return Handlers(kept, loops=False)
+    names = TELLING | (STORAGE if wanted.storage else NONE) | (KECCAK if wanted.keccak else NONE)
+    plain = (sequence for sequence in handlers.addresses if not any(name.endswith("!") for name in sequence))
+    noted = {sequence: handlers.addresses.get(noted_sequence(sequence, names)) for sequence in plain}
+    return Handlers({sequence: address for sequence, address in noted.items() if address}, loops=False)
 
 
 class Recorder:
@@ -115,7 +110,7 @@ class Recorder:
 
     def drop(self) -> None:
         """Nothing is noted: for the next call, or because one never was or runs elsewhere."""
-        _NOTED.pack_into(self._tables.engine, _NOTE_SIZE_AT, 0, BUFFER, 0)
+        _NOTED.pack_into(self._tables.engine, _NOTE_SIZE_AT, 0, BUFFER, 0, bytes(WORD))
         self._chunks, self._size, self.logs = [], 0, b""
 
     def _want(self, wanted: Wanted) -> None:
@@ -160,7 +155,7 @@ class Recorder:
         start, end = shared.noted_logs, shared.log_size
         shared.noted_logs = end
         if end != start and shared.wants_logs:
-            raw = note_codec.logged(start, end) + raw
+            raw = note_codec.logged(end) + raw
         if shared.note_size + len(raw) > BUFFER:
             self._take()
         if len(raw) > BUFFER:

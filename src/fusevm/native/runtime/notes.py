@@ -8,11 +8,28 @@ a frame fails, since they would be lost. So LOG costs nothing more, and the orde
 
 from __future__ import annotations
 
-from fusevm.native.lang import Struct, call_pointer, copy, inlined, load, native, ptr, store, u64, u128, u256, unlikely
+from fusevm.native.lang import (
+    Struct,
+    call_pointer,
+    copy,
+    inlined,
+    load,
+    native,
+    outlined,
+    ptr,
+    store,
+    u64,
+    u128,
+    u256,
+    unlikely,
+)
 from fusevm.native.layout import Engine, NativeFrame, Status
 
 BEGUN, ENDED, READ, WRITTEN, READ_TRANSIENT, WRITTEN_TRANSIENT, HASHED, LOGGED, UNDONE, DESTROYED = range(1, 11)
-WIDE = 16  # is added where words of storage do not fit 128 bits
+# Storage is noted as a tag, the key, the value, and where it was written, the value before.
+WIDE = 16  # is added to the tag where values do not fit 128 bits
+SAME = 32  # and this where the key is that of the storage noted last, and is left out
+LOG_SHIFT = 8  # above the tag, LOGGED has how many bytes of logs there are
 NOWHERE = (1 << 64) - 1  # a pc that there is not
 STOP, RETURN, REVERT = Status.STOP, Status.RETURN, Status.REVERT
 SUCCEEDED, REVERTED, HALTED = range(3)
@@ -47,14 +64,6 @@ class Ended(Struct):
     size: u64
 
 
-class Stored(Struct):
-    """Storage of the running frame: this, then the value, and the one before if it was written; 128 bits each if WIDE
-    is not in the tag."""
-
-    tag: u64
-    key: u256
-
-
 class Preimage(Struct):
     """A hash: this, then what was hashed."""
 
@@ -63,8 +72,8 @@ class Preimage(Struct):
     hash: u256
 
 
-class NewLogs(Struct):
-    """Logs are there up to so many bytes; or these are undone, and follow as the engine kept them."""
+class LostLogs(Struct):
+    """Logs that are undone: this, then those logs as the engine kept them."""
 
     tag: u64
     start: u64
@@ -89,20 +98,24 @@ class Meter(Struct):
 
 BEGUN_SIZE = Begun.byte_size()
 ENDED_SIZE = Ended.byte_size()
-STORED_SIZE = Stored.byte_size()
 PREIMAGE_SIZE = Preimage.byte_size()
-LOGS_SIZE = NewLogs.byte_size()
+LOST_SIZE = LostLogs.byte_size()
 DESTROYED_SIZE = Destroyed.byte_size()
 
 
-@native
+@inlined
 def room_for(engine: Engine, size: u64) -> ptr:
     """Where a note goes; nothing where Python does not take those before."""
-    if unlikely(engine.note_size + size > engine.note_limit) and call_pointer(u64, engine.take_notes, engine) != 0:
+    if unlikely(engine.note_size + size > engine.note_limit) and make_room(engine) == 0:
         return 0
     place: ptr = engine.notes + engine.note_size
     engine.note_size += size
     return place
+
+
+@outlined
+def make_room(engine: Engine) -> u64:
+    return u64(call_pointer(u64, engine.take_notes, engine) == 0)
 
 
 @inlined
@@ -110,21 +123,23 @@ def padded(size: u64) -> u64:
     return (size + 7) & ~7
 
 
-@native
+@inlined
 def note_logs(engine: Engine) -> u64:
     """Those written since the last note; whether there was room."""
-    start = engine.noted_logs
-    if start == engine.log_size:
-        return 1
+    if unlikely(engine.noted_logs != engine.log_size):
+        return note_new_logs(engine)
+    return 1
+
+
+@outlined
+def note_new_logs(engine: Engine) -> u64:
     engine.noted_logs = engine.log_size
     if engine.wants_logs == 0:
         return 1
-    note = NewLogs(room_for(engine, LOGS_SIZE))
-    if note == 0:
+    note: ptr = room_for(engine, 8)
+    if u64(note) == 0:
         return 0
-    note.tag = LOGGED
-    note.start = start
-    note.end = engine.log_size
+    store(note, 0, engine.log_size << LOG_SHIFT | LOGGED)
     return 1
 
 
@@ -137,13 +152,13 @@ def note_undone(engine: Engine, mark: u64) -> u64:
     size = engine.log_size - mark
     if size == 0 or engine.wants_logs == 0:
         return 1
-    note = NewLogs(room_for(engine, LOGS_SIZE + size))
+    note = LostLogs(room_for(engine, LOST_SIZE + size))
     if note == 0:
         return 0
     note.tag = UNDONE
     note.start = mark
     note.end = engine.log_size
-    copy(note + LOGS_SIZE, engine.logs + mark, size)
+    copy(note + LOST_SIZE, engine.logs + mark, size)
     return 1
 
 
@@ -186,39 +201,56 @@ def note_ended(engine: Engine, how: u64, gas_left: u64, reason: u64, pc: u64, ou
 
 
 @inlined
-def note_read(engine: Engine, tag: u64, key: u256, value: u256) -> u64:
-    """Whether there was room."""
+def note_key(engine: Engine, tag: u64, key: u256, values: u64) -> ptr:
+    """Of storage: the tag, and the key if it is another than last time. Where the values go, or nothing."""
     if note_logs(engine) == 0:
         return 0
-    wide = u64((value >> 128) != 0)
-    note = Stored(room_for(engine, u64(STORED_SIZE + 16) + wide * 16))
-    if note == 0:
+    if key == engine.noted_key:
+        same: ptr = room_for(engine, values + 8)
+        if u64(same) != 0:
+            store(same, 0, tag + SAME)
+            same = same + 8
+        return same
+    note: ptr = room_for(engine, values + 40)
+    if u64(note) != 0:
+        engine.noted_key = key
+        store(note, 0, tag)
+        store(note, 8, key)
+        note = note + 40
+    return note
+
+
+@inlined
+def note_read(engine: Engine, tag: u64, key: u256, value: u256) -> u64:
+    """Whether there was room."""
+    if (value >> 128) == 0:
+        short: ptr = note_key(engine, tag, key, 16)
+        if u64(short) == 0:
+            return 0
+        store(short, 0, u128(value))
+        return 1
+    note: ptr = note_key(engine, tag + WIDE, key, 32)
+    if u64(note) == 0:
         return 0
-    note.tag = tag + wide * WIDE
-    note.key = key
-    store(note + STORED_SIZE, 0, u128(value))
-    if wide != 0:
-        store(note + STORED_SIZE, 0, value)
+    store(note, 0, value)
     return 1
 
 
 @inlined
 def note_written(engine: Engine, tag: u64, key: u256, value: u256, previous: u256) -> u64:
     """Whether there was room."""
-    if note_logs(engine) == 0:
+    if ((value | previous) >> 128) == 0:
+        short: ptr = note_key(engine, tag, key, 32)
+        if u64(short) == 0:
+            return 0
+        store(short, 0, u128(value))
+        store(short, 16, u128(previous))
+        return 1
+    note: ptr = note_key(engine, tag + WIDE, key, 64)
+    if u64(note) == 0:
         return 0
-    wide = u64(((value | previous) >> 128) != 0)
-    note = Stored(room_for(engine, u64(STORED_SIZE + 32) + wide * 32))
-    if note == 0:
-        return 0
-    note.tag = tag + wide * WIDE
-    note.key = key
-    if wide == 0:
-        store(note + STORED_SIZE, 0, u128(value))
-        store(note + STORED_SIZE, 16, u128(previous))
-    else:
-        store(note + STORED_SIZE, 0, value)
-        store(note + STORED_SIZE, 32, previous)
+    store(note, 0, value)
+    store(note, 32, previous)
     return 1
 
 
