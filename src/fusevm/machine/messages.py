@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from functools import partial
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status
@@ -32,7 +33,8 @@ class Messages(Checkpoints):
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
         if self.session is not None:
-            return None
+            assert self._recorded is not None
+            direct = partial(self._recorded, self.session)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:
