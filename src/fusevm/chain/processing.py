@@ -32,6 +32,14 @@ def process(
     `room` is what earlier transactions have left of the block; without it, all of it.
     """
     validate(tx, state, block, rules_of(fork), room)
+    return process_unchecked(tx, state, block, fork, execute)
+
+
+def process_unchecked(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
+    """Runs a transaction that is known to be valid, or is to run all the same, as eth_call's.
+
+    The sender must be able to pay for gas and value, and the price must not be below the base fee.
+    """
     state.begin_transaction()
     try:
         return _process(tx, state, block, fork, execute)
