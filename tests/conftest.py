@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ("anvil",)  # fixtures of a real node
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

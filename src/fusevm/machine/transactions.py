@@ -1,0 +1,102 @@
+"""Whole transactions: read from what people write, processed, and answered with a `Result`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fusevm.chain.processing import process
+from fusevm.chain.result import Result
+from fusevm.chain.transaction import Authorization, Transaction, to_authorizations
+from fusevm.machine.messages import GAS_BITS, ZERO, Messages
+from fusevm.machine.settings import BUSY, WrongThread
+from fusevm.values import (
+    AccessListLike,
+    AddressLike,
+    BadValue,
+    BytesLike,
+    Number,
+    Word,
+    to_access_list,
+    to_address,
+    to_bytes,
+    to_hashes,
+    to_number,
+)
+
+NONCE_BITS = 64
+MAX_GAS = (1 << GAS_BITS) - 1
+
+
+class Transactions(Messages):
+    """Runs transactions, with what they pay and count."""
+
+    def transact(
+        self,
+        sender: AddressLike,
+        to: AddressLike | None = None,
+        data: BytesLike = b"",
+        *,
+        value: Number = 0,
+        gas: Number | None = None,
+        nonce: Number | None = None,
+        gas_price: Number | None = None,
+        max_fee: Number | None = None,
+        max_priority_fee: Number | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
+        max_blob_fee: Number = 0,
+        authorizations: Iterable[Authorization | Mapping[str, Any]] | None = None,
+    ) -> Result:
+        """A whole transaction: validated, paid for, its nonce counted. Raises `Rejected` if it is invalid.
+
+        Without a fee it pays the block's base fee; without `gas` it may use all that a transaction of this fork may.
+        """
+        if gas_price is not None and not (max_fee is None and max_priority_fee is None):
+            raise BadValue("gas_price: give it or the fees of EIP-1559 (max_fee, max_priority_fee), not both")
+        if max_priority_fee is not None and max_fee is None:
+            raise BadValue("max_priority_fee: needs a max_fee")
+        if gas is None:
+            gas = min(self._block.gas_limit, self._rules.tx_gas_cap, MAX_GAS)
+        if gas_price is None and max_fee is None:
+            gas_price = self._block.base_fee
+        tx = Transaction(
+            to_address(sender, "sender"),
+            None if to is None else to_address(to, "to"),
+            data if type(data) is bytes else to_bytes(data),
+            0 if value is ZERO else to_number(value, "value"),
+            to_number(gas, "gas", bits=GAS_BITS),
+            None if nonce is None else to_number(nonce, "nonce", bits=NONCE_BITS),
+            None if gas_price is None else to_number(gas_price, "gas_price"),
+            None if max_fee is None else to_number(max_fee, "max_fee"),
+            None if max_priority_fee is None else to_number(max_priority_fee, "max_priority_fee"),
+            None if access_list is None else to_access_list(access_list),
+            None if blob_hashes is None else to_hashes(blob_hashes, "blob_hashes"),
+            0 if max_blob_fee is ZERO else to_number(max_blob_fee, "max_blob_fee"),
+            None if authorizations is None else to_authorizations(authorizations),
+        )
+        if tx.max_blob_fee and tx.blob_hashes is None:
+            raise BadValue("max_blob_fee: needs blob_hashes")
+        return self._process(tx)
+
+    def _process(self, tx: Transaction) -> Result:
+        ticket = object()
+        try:
+            try:
+                if self._running.setdefault(0, ticket) is not ticket:
+                    raise WrongThread(BUSY)
+                receipt = process(tx, self._state, self._block, self._fork, self._run_transaction)
+            finally:
+                self._release(ticket)
+        finally:
+            self._release(ticket)  # once more: Ctrl-C may have come in the middle of the first
+        outcome = receipt.outcome
+        return Result(
+            outcome.status,
+            outcome.output,
+            receipt.gas_used,
+            receipt.gas_refunded,
+            receipt.logs,
+            outcome.created,
+            outcome.failure,
+        )
