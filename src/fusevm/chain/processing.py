@@ -46,7 +46,8 @@ def process(
 def process_unchecked(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
     """As `process`, whatever `validate` would say: for calls in the form of a transaction, which nobody has signed.
 
-    The sender must have what it pays, and the gas limit must cover the intrinsic gas.
+    The sender must have what it pays, the price must not be below the base fee, and the gas limit must cover the
+    intrinsic gas.
     """
     state.begin_transaction()
     try:
