@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
-pytest_plugins = ("anvil",)  # fixtures of a real node
+pytest_plugins = ("anvil", "deployedcontracts", "realcontracts")  # a real node, and contracts to run on it
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A shell starts background jobs with Ctrl-C ignored, and so would every process that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,6 +22,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("FUSEVM_FIXTURES", str(ROOT.parent / "shared" / "fixtures")),
         help="folder of the conformance data (default: $FUSEVM_FIXTURES, else ../shared/fixtures)",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: left to .ci/run, which sets FUSEVM_WHOLE_CORPUS")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not os.environ.get("FUSEVM_WHOLE_CORPUS"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes long: set FUSEVM_WHOLE_CORPUS for it"))
 
 
 def fixtures_folder(config: pytest.Config) -> Path:

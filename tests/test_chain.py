@@ -200,6 +200,25 @@ def test_until_byzantium_receipts_have_the_state_root() -> None:
     assert len({*roots, chain.head.header.state_root}) == 3
 
 
+def test_pending_transactions_of_several_senders_are_built_as_they_came() -> None:
+    chain = chain_at("london")
+    for nonce, key in ((1, KEY), (0, OTHER_KEY), (0, KEY)):
+        chain.submit(pay(nonce, key=key))
+    block = chain.build()
+    assert [(tx.sender, tx.nonce) for tx in block.transactions] == [(SENDER, 0), (OTHER, 0), (SENDER, 1)]
+
+
+def test_a_trial_block_is_the_one_that_would_be_built_and_leaves_nothing() -> None:
+    chain = chain_at("osaka")
+    chain.submit(pay(0))
+    with chain.trial(timestamp=99) as (tried, receipts):
+        assert receipts[0].succeeded
+        assert chain.state.storage(COUNTER, 0) == 1
+    assert chain.state.storage(COUNTER, 0) == 0
+    assert chain.head.number == 0
+    assert chain.build(timestamp=99) == tried
+
+
 def test_pending_transactions_are_built_in_order_of_nonce_and_what_cannot_run_stays() -> None:
     chain = chain_at("osaka")
     for nonce in (1, 0, 5):

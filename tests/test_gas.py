@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import ctypes
 import random
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -257,6 +259,7 @@ TABLES = {"evm/forks.py", "evm/opcodes.py", "evm/gas.py"}
 NOT_PRICES = {("native/host/diagnosis.py", 20_000)}  # jumps that are replayed
 
 
+@cache
 def sources() -> list[tuple[str, ast.Module]]:
     found = [(path.relative_to(SOURCES).as_posix(), path) for path in sorted(SOURCES.rglob("*.py"))]
     return [(name, ast.parse(path.read_text())) for name, path in found if not name.startswith("lab/")]
@@ -273,12 +276,14 @@ def test_no_price_stands_outside_the_tables() -> None:
     assert met == NOT_PRICES
 
 
-@pytest.mark.parametrize("limit", ["STACK_LIMIT", "CALL_DEPTH_LIMIT", "MAX_NONCE", "BLOB_GAS"])
-def test_a_limit_is_defined_once(limit: str) -> None:
-    places = [
-        name
-        for name, tree in sources()
+def test_a_limit_is_defined_once() -> None:
+    limits = ("STACK_LIMIT", "CALL_DEPTH_LIMIT", "MAX_NONCE", "BLOB_GAS")
+    defined = Counter(
+        each.id
+        for _, tree in sources()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and limit in [each.id for each in node.targets if isinstance(each, ast.Name)]
-    ]
-    assert len(places) == 1, places
+        if isinstance(node, ast.Assign)
+        for each in node.targets
+        if isinstance(each, ast.Name) and each.id in limits
+    )
+    assert defined == dict.fromkeys(limits, 1)

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 import fusevm
-from fusevm import EVM, Hooks
+from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, fork_named
+from fusevm.native.host.engine import engines
 from programs import HERE, NOBODY, OTHER, call, deployer, push
 
 SOURCE = str(Path(fusevm.__file__).parent)
@@ -39,7 +40,7 @@ CODE = {
 
 
 ROOT = Path(__file__).resolve().parent.parent
-LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "23"))  # between two interrupts; 1 for every line
+LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "47"))  # between two interrupts; 1 for every line
 FIRST_LINE = 1 if LINES == 1 else random.randrange(1, LINES + 1)
 
 
@@ -94,6 +95,12 @@ def fingerprint(evm: EVM) -> Any:
     return accounts, evm.state.open_marks
 
 
+def answer(results: Any) -> list[tuple[Status, int, int, bytes]]:
+    """What a deed was told, as far as it was told anything."""
+    each = results if isinstance(results, tuple) else (results,)
+    return [(one.status, one.gas_used, one.gas_refunded, one.output) for one in each if isinstance(one, Result)]
+
+
 class Interrupt:
     """Raises KeyboardInterrupt at one line of the package's sources."""
 
@@ -112,13 +119,15 @@ class Interrupt:
 
 def interrupted(deed: Callable[[EVM], Any], evm: EVM, line: int) -> bool:
     """Whether the deed was interrupted; it is not if it has fewer lines."""
-    sys.settrace(Interrupt(line))
+    interrupt = Interrupt(line)
+    sys.settrace(interrupt)
     try:
         deed(evm)
     except KeyboardInterrupt:
         return True
     finally:
         sys.settrace(None)
+    assert interrupt.left > 0, f"line {line}: the interrupt was lost"
     return False
 
 
@@ -129,17 +138,19 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
     if what == "hooks" and tier != "reference":
         pytest.skip("hooks run on the reference tier")
     deed, evm = DEEDS[what], machine(tier, fork)
-    stages = [fingerprint(evm)]
+    stages, answers = [fingerprint(evm)], []
     for _ in range(2):
-        deed(evm)
+        answers.append(answer(deed(evm)))
         stages.append(fingerprint(evm))
     line = FIRST_LINE
     while interrupted(deed, evm := machine(tier, fork), line):
         found = fingerprint(evm)
         evm.hooks = None
-        deed(evm)
+        again = answer(deed(evm))
+        assert not [each for each in vars(engines).values() if each.busy], f"line {line}: calls go to a spare engine"
         if what not in PARTS:
             assert found in stages[:2], f"line {line}"
+            assert again == answers[stages.index(found)], f"line {line}"
             assert fingerprint(evm) == stages[stages.index(found) + 1], f"line {line}"
         line += LINES
     assert line > LINES

@@ -34,7 +34,7 @@ from fusevm.native.cache.folder import cached
 from fusevm.native.emit.jit import Loaded, object_code
 
 def make():
-    print("built")
+    print("built", flush=True)
     time.sleep(float(sys.argv[1]))
     module = ir.Module("answer")
     kind = ir.IntType(64)
@@ -309,6 +309,7 @@ def process(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ, timeout=120)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(ready.level_of_host() is None, reason="no handlers are delivered for this processor")
 def test_handlers_delivered_with_the_sources_are_used_and_damaged_ones_are_not(folder: Path, tmp_path: Path) -> None:
     level, delivered = str(ready.level_of_host()), tmp_path / "ready"

@@ -129,6 +129,7 @@ def test_mutated_contracts_are_refused_or_do_what_they_did() -> None:
     assert tally.failures == []
 
 
+@pytest.mark.long
 def test_a_campaign_finds_an_optimiser_that_swaps_operands(monkeypatch: pytest.MonkeyPatch) -> None:
     true = bytecode._Optimizer.fold
 

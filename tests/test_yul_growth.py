@@ -110,6 +110,7 @@ def test_five_hundred_levels_parse(family: str) -> None:
     assert check(FAMILIES[family].source(500))[0] is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", NESTED)
 def test_every_step_takes_what_the_parser_takes(family: str) -> None:
     source, dialect = deepest(family), dialect_for()
@@ -151,6 +152,7 @@ def test_a_chain_of_variables_optimises_to_a_text_that_can_be_read_again(length:
     assert compile_object(parse_object(print_object(optimize(parse_object(source))))).code
 
 
+@pytest.mark.long
 def test_inlined_blocks_nest_no_deeper_than_can_be_read_again() -> None:
     functions = (f"function f{i}(x) {{ if sload(x) {{ f{i - 1}(add(x, 1)) }} }}" for i in range(1, 700))
     first = "function f0(x) { sstore(x, 1) }"

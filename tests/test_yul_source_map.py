@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from conftest import fixtures_folder
 from fusevm.api import EVM
 from fusevm.chain.environment import Block
-from fusevm.codegen.source_map import Mapped, compressed, debug_data, decompressed
+from fusevm.codegen.source_map import debug_data
 from fusevm.codegen.yul import CompiledObject, compile_object
 from fusevm.evm.bytecode import instructions
+from fusevm.evm.source_map import Mapped, compressed, decompressed
 from fusevm.reference.hooks import Hooks, Step
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.ast import Object

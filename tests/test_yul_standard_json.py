@@ -18,10 +18,10 @@ from fusevm.chain.environment import Block
 from fusevm.chain.state import Account
 from fusevm.chain.transaction import Transaction
 from fusevm.cli.yul import app
-from fusevm.codegen.source_map import decompressed
 from fusevm.codegen.standard_json import compile_request, compile_text, opcodes_text
 from fusevm.codegen.yul import compile_object
 from fusevm.evm.forks import LATEST, fork_named
+from fusevm.evm.source_map import decompressed
 from fusevm.lab.contracts import run_contract, wrong_answers
 from fusevm.lab.fuzz.differential import compare
 from fusevm.lab.peers.ours import Tier

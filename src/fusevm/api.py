@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
 
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
-from fusevm.machine.messages import ZERO, WrongThread
-from fusevm.machine.transactions import NONCE_BITS, Transactions
+from fusevm.chain.state import State
+from fusevm.evm.forks import LATEST, Fork
+from fusevm.machine.messages import ZERO
+from fusevm.machine.settings import WrongThread
+from fusevm.machine.tracing import DEFAULT_GAS, Tracing
+from fusevm.machine.transactions import NONCE_BITS
+from fusevm.tracing.recording import Recording, Wanted
+from fusevm.tracing.session import recording_on
 from fusevm.values import (
     AddressLike,
     BytesLike,
@@ -28,10 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_GAS", "EVM", "WrongThread"]
 
-DEFAULT_GAS = 30_000_000
 
-
-class EVM(Transactions):
+class EVM(Tracing):
     """An Ethereum Virtual Machine with a state of its own.
 
     >>> evm = EVM()
@@ -40,6 +46,38 @@ class EVM(Transactions):
     >>> int.from_bytes(result.output, "big"), result.gas_used
     (3, 24)
     """
+
+    @classmethod
+    def fork_from(
+        cls,
+        url: str,
+        block: str | int | bytes = "latest",
+        *,
+        cache: bool | str | PathLike[str] = True,
+        fork: str | Fork | None = None,
+        tier: str = "auto",
+        timeout: float | None = None,
+        node_timeout: float = 30.0,
+        retries: int = 3,
+    ) -> Self:
+        """A machine on the state after a block of a node's chain, with that block as `evm.block`.
+
+        Accounts and slots are asked of the node when they are first touched, and kept on disk by the block's hash
+        (`cache` is a folder, or whether the user's is used). `block` is a number, a hash, or a tag as "latest". The
+        fork is that of the block where the chain is a public network, else the latest. A node that does not answer
+        within `node_timeout` seconds, `retries` times again, is `SourceUnavailable`; then the call has not happened.
+
+        >>> EVM.fork_from("ftp://example.org")
+        Traceback (most recent call last):
+        fusevm.values.BadValue: url: expected http://… or https://…, got 'ftp://example.org'
+        """
+        from fusevm.chain.sources.node import NodeSource  # loaded when used: it needs HTTP and SQLite
+
+        source = NodeSource.at(url, block, cache=cache, timeout=node_timeout, retries=retries)
+        step = source.step()
+        if fork is None:
+            fork = LATEST if step is None else step.fork
+        return cls(fork, tier, block=source.block(), state=State(source=source), timeout=timeout)
 
     # -- running
 
@@ -150,6 +188,30 @@ class EVM(Transactions):
         from fusevm.abi.contract import deploy
 
         return deploy(self, artifact, arguments, libraries, name, options)
+
+    # -- recordings
+
+    def record(
+        self,
+        *,
+        calls: bool = True,
+        logs: bool = True,
+        storage: bool = False,
+        keccak: bool = False,
+        coverage: bool = False,
+        gas: bool = False,
+    ) -> AbstractContextManager[Recording]:
+        """Records what calls, deployments, simulations and transactions in the `with` block do.
+
+        >>> evm = EVM()
+        >>> evm.set_code("0x" + "c0" * 20, "0x6007600055")  # storage[0] = 7
+        >>> with evm.record(storage=True) as recording:
+        ...     result = evm.call("0x" + "c0" * 20, gas=100_000)
+        >>> print(recording)
+        CALL 0xc0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0 () → () [22106 gas]
+        └─ SSTORE 0x0 = 0x7 (was 0x0)
+        """
+        return recording_on(self, Wanted(calls, logs, storage, keccak, coverage, gas))
 
     # -- the state
 

@@ -29,6 +29,7 @@ from fusevm.chain.validation import check_block, check_header
 from fusevm.evm.forks import Fork
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import executor_for
+from fusevm.tracing.replay import trace_block, trace_mined
 from fusevm.values import (
     AddressLike,
     BadValue,
@@ -95,6 +96,10 @@ class Chain:
     # -- what there is
 
     @property
+    def chain_id(self) -> int:
+        return self.schedule.chain_id
+
+    @property
     def head(self) -> SealedBlock:
         """The last block of the canonical chain."""
         return self._head.block
@@ -145,6 +150,20 @@ class Chain:
         with self._scratch():
             self._move(self._head, target)
             yield self._state
+
+    # -- tracing: geth's tracers, see `EVM.trace_call`
+
+    def trace_transaction(
+        self, transaction: BytesLike, *, tracer: str | None = None, config: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What geth's debug_traceTransaction answers, of a transaction of the canonical chain by its hash."""
+        return trace_mined(self, self._executor, to_hash(transaction, "transaction"), tracer, config)
+
+    def trace_block(
+        self, which: Which, *, tracer: str | None = None, config: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """What geth's debug_traceBlockByNumber answers: `txHash` and `result` of each transaction of a block."""
+        return trace_block(self, self._executor, which, tracer, config)
 
     # -- growing
 
@@ -210,36 +229,37 @@ class Chain:
         Of the pending ones those that cannot run yet stay, those whose nonce is used are dropped.
         """
         parent = self._head
-        next_slot = parent.block.header.timestamp + SLOT_SECONDS
-        header = Header(
-            parent_hash=parent.block.hash,
-            ommers_hash=ommers_hash(ommers) if ommers else NO_OMMERS,
-            coinbase=to_address(coinbase, "coinbase"),
-            number=parent.block.number + 1,
-            timestamp=to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
-            extra_data=to_bytes(extra_data, "extra_data"),
-            prev_randao=to_hash(prev_randao, "prev_randao"),
-        )
-        step = self._step(header, parent)
-        limit = None if gas_limit is None else to_number(gas_limit, "gas_limit", bits=64)
-        root = to_hash(beacon_root, "beacon_root")
-        header = replace(header, **following(parent.block.header, header, step, limit, root))
-        given = tuple(withdrawals) if step.fork >= Fork.SHANGHAI else None
-        if withdrawals and given is None:
-            raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
         with self._scratch() as keep:
-            environment = environment_of(header, self.schedule.chain_id, self._hashes(parent.block.hash))
             mark = self._state.mark()
-            assembly = Assembly(self._state, environment, step, self.schedule, self._execute)
-            assembly.begin(header.parent_hash, header.parent_beacon_root)
-            left = self._fill(assembly, transactions)
-            assembly.end(given, reward_of(step.fork), [(each.number, each.coinbase) for each in ommers])
-            block = sealed(assembly, header, tuple(ommers), given)
-            check_block(block, parent.block.header, step, self.schedule)
-            self._check_ommers(block, step)
+            fields = {
+                "coinbase": coinbase,
+                "timestamp": timestamp,
+                "gas_limit": gas_limit,
+                "extra_data": extra_data,
+                "prev_randao": prev_randao,
+                "beacon_root": beacon_root,
+            }
+            block, assembly, left = self._assemble(transactions, fields, withdrawals, ommers)
             keep(self._add(block, parent, assembly, mark))
         self.pending = left
         return block
+
+    @contextmanager
+    def trial(
+        self,
+        *,
+        coinbase: AddressLike = bytes(20),
+        timestamp: Number | None = None,
+        prev_randao: Word = ZERO_HASH,
+    ) -> Iterator[tuple[SealedBlock, tuple[BlockReceipt, ...]]]:
+        """The block that `build` would make of the pending transactions now; the state is the one after it.
+
+        All of it is undone at the end of the `with` block.
+        """
+        with self._scratch():
+            fields = {"coinbase": coinbase, "timestamp": timestamp, "prev_randao": prev_randao}
+            block, assembly, _ = self._assemble(None, fields, (), ())
+            yield block, tuple(assembly.receipts)
 
     def import_block(self, block: SealedBlock | BytesLike) -> SealedBlock:
         """Adds a block whose parent is known. Raises InvalidBlock, with the chain as it was, if it breaks a rule.
@@ -264,7 +284,7 @@ class Chain:
             self._move(self._head, parent)
             mark = self._state.mark()
             hashes = self._hashes(header.parent_hash)
-            assembly = run_block(block, step, self.schedule, self._state, self._execute, hashes)
+            assembly = run_block(block, step, self.schedule, self._state, self.execute, hashes)
             node = self._add(block, parent, assembly, mark)
             if (node.total_difficulty, node.block.number) > (self._head.total_difficulty, self.head.number):
                 keep(node)
@@ -277,9 +297,63 @@ class Chain:
             self._move(self._head, target)
             keep(target)
 
+    def upcoming(
+        self,
+        coinbase: AddressLike = bytes(20),
+        timestamp: Number | None = None,
+        gas_limit: Number | None = None,
+        extra_data: BytesLike = b"",
+        prev_randao: Word = ZERO_HASH,
+        beacon_root: Word = ZERO_HASH,
+        ommers: Sequence[Header] = (),
+    ) -> tuple[Header, Step]:
+        """The header of a block after the head, as far as it is known before the block has run; and its upgrade."""
+        parent = self._head
+        next_slot = parent.block.header.timestamp + SLOT_SECONDS
+        header = Header(
+            parent_hash=parent.block.hash,
+            ommers_hash=ommers_hash(ommers) if ommers else NO_OMMERS,
+            coinbase=to_address(coinbase, "coinbase"),
+            number=parent.block.number + 1,
+            timestamp=to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
+            extra_data=to_bytes(extra_data, "extra_data"),
+            prev_randao=to_hash(prev_randao, "prev_randao"),
+        )
+        step = self._step(header, parent)
+        limit = None if gas_limit is None else to_number(gas_limit, "gas_limit", bits=64)
+        root = to_hash(beacon_root, "beacon_root")
+        return replace(header, **following(parent.block.header, header, step, limit, root)), step
+
+    def environment_after(self, header: Header) -> Block:
+        """A block that is not of the chain yet, as calls in it see it; its parent must be known."""
+        return environment_of(header, self.schedule.chain_id, self._hashes(header.parent_hash))
+
     # -- parts
 
-    def _execute(self, message: Message, state: State, context: Context) -> Outcome:
+    def _assemble(
+        self,
+        transactions: Iterable[SignedTransaction | BytesLike] | None,
+        fields: Mapping[str, Any],
+        withdrawals: Sequence[Withdrawal],
+        ommers: Sequence[Header],
+    ) -> tuple[SealedBlock, Assembly, list[SignedTransaction]]:
+        """Runs a new block on the state; the block, how it went, and the transactions that are still pending."""
+        parent = self._head
+        header, step = self.upcoming(**fields, ommers=ommers)
+        given = tuple(withdrawals) if step.fork >= Fork.SHANGHAI else None
+        if withdrawals and given is None:
+            raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
+        assembly = Assembly(self._state, self.environment_after(header), step, self.schedule, self.execute)
+        assembly.begin(header.parent_hash, header.parent_beacon_root)
+        left = self._fill(assembly, transactions)
+        assembly.end(given, reward_of(step.fork), [(each.number, each.coinbase) for each in ommers])
+        block = sealed(assembly, header, tuple(ommers), given)
+        check_block(block, parent.block.header, step, self.schedule)
+        self._check_ommers(block, step)
+        return block, assembly, left
+
+    def execute(self, message: Message, state: State, context: Context) -> Outcome:
+        """Runs a message on the chain's tier."""
         return self._executor(message, state, context, self._hooks)
 
     def _node(self, which: Which) -> _Node:
@@ -331,7 +405,7 @@ class Chain:
                 assembly.add(_signed(each))
             return self.pending
         left = []
-        for each in sorted(self.pending, key=lambda signed: signed.nonce):
+        for each in _in_order(self.pending):
             try:
                 assembly.add(each)
             except Rejected as error:
@@ -397,3 +471,11 @@ def _signed(transaction: SignedTransaction | BytesLike) -> SignedTransaction:
     if isinstance(transaction, SignedTransaction):
         return transaction
     return decode_transaction(to_bytes(transaction, "transaction"))
+
+
+def _in_order(pending: Sequence[SignedTransaction]) -> list[SignedTransaction]:
+    """As they came, but each sender's by nonce."""
+    waiting: dict[bytes, list[SignedTransaction]] = {}
+    for each in sorted(pending, key=lambda signed: signed.nonce, reverse=True):
+        waiting.setdefault(each.sender, []).append(each)
+    return [waiting[each.sender].pop() for each in pending]

@@ -9,6 +9,7 @@ from fusevm.chain.addresses import Address, create_address
 from fusevm.chain.authorization import apply_authorizations
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status, check_room
+from fusevm.chain.result import Result
 from fusevm.chain.state import Log, State, delegate_in
 from fusevm.chain.transaction import Room, Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
@@ -23,6 +24,13 @@ class Receipt:
     gas_refunded: int
     logs: Sequence[Log]
 
+    @property
+    def result(self) -> Result:
+        outcome, used, refunded = self.outcome, self.gas_used, self.gas_refunded
+        return Result(
+            outcome.status, outcome.output, used, refunded, self.logs, outcome.created, outcome.failure
+        )  # fmt: skip
+
 
 def process(
     tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor, room: Room | None = None
@@ -32,6 +40,15 @@ def process(
     `room` is what earlier transactions have left of the block; without it, all of it.
     """
     validate(tx, state, block, rules_of(fork), room)
+    return process_unchecked(tx, state, block, fork, execute)
+
+
+def process_unchecked(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
+    """As `process`, whatever `validate` would say: for calls in the form of a transaction, which nobody has signed.
+
+    The sender must have what it pays, the price must not be below the base fee, and the gas limit must cover the
+    intrinsic gas.
+    """
     state.begin_transaction()
     try:
         return _process(tx, state, block, fork, execute)

@@ -12,7 +12,7 @@ from fusevm.chain.trie import EMPTY_ROOT, storage_root
 from fusevm.evm.keccak import keccak256
 
 if TYPE_CHECKING:
-    from fusevm.chain.state import Account
+    from fusevm.chain.accounts import Account
 
 Seen = tuple[int, int, bytes, bytes]  # nonce, balance, code, storage root
 
@@ -29,8 +29,7 @@ class Roots:
 
     def copy(self) -> Roots:
         twin = Roots()
-        twin._trie = self._trie
-        twin._seen = dict(self._seen)
+        twin._trie, twin._seen = self._trie, self._seen  # neither ever changes
         return twin
 
     def trie(self, accounts: Mapping[bytes, Account]) -> Trie:

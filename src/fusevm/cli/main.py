@@ -33,6 +33,8 @@ class Command(NamedTuple):
 COMMANDS = {
     "run": Command("run", "run", "Run"),
     "trace": Command("trace", "trace", "Run"),
+    "profile": Command("profile", "profile", "Run"),
+    "coverage": Command("coverage", "coverage", "Run"),
     "t8n": Command("t8n", "t8n_command", "Run"),
     "yul": Command("yul", "app", "Compile"),
     "optimize": Command("optimize", "optimize_command", "Compile"),

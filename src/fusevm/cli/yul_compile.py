@@ -11,11 +11,12 @@ import typer
 from fusevm.cli.inputs import quit_with
 from fusevm.cli.yul_inputs import Evm, File, Json, checked, dialect_or_exit, fail, hex_or_exit
 from fusevm.codegen.listing import listing
-from fusevm.codegen.source_map import compressed, debug_data
+from fusevm.codegen.source_map import debug_data
 from fusevm.codegen.validation import Validation
 from fusevm.codegen.yul import CompiledObject, compile_object, library_names
 from fusevm.evm.assembler import ADDRESS_BYTES
 from fusevm.evm.forks import Fork
+from fusevm.evm.source_map import compressed
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.dialect import Dialect

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from fusevm.codegen.listing import listing
-from fusevm.codegen.source_map import compressed, debug_data
+from fusevm.codegen.source_map import debug_data
 from fusevm.codegen.yul import RUNS, CompiledObject, compile_object
 from fusevm.evm.assembler import ADDRESS_BYTES, WORD_BYTES
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.forks import Fork, UnknownFork, fork_named
 from fusevm.evm.keccak import keccak256
+from fusevm.evm.source_map import compressed
 from fusevm.yul.optimise import optimize
 from fusevm.yul.sequence import SequenceError, read_sequences
 from fusevm.yul.syntax.ast import Object

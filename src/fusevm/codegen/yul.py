@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fusevm.codegen import backend
-from fusevm.codegen.source_map import FunctionEntry, Mapped, mapped_code
+from fusevm.codegen.source_map import FunctionEntry, mapped_code
 from fusevm.codegen.validation import Validation
 from fusevm.evm.assembler import ADDRESS_BYTES, STOP, Assembly, Piece, Surroundings, assemble
 from fusevm.evm.forks import rules_of
 from fusevm.evm.keccak import keccak256
+from fusevm.evm.source_map import Mapped
 from fusevm.yul.generate import StackTooDeep, generate
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.syntax.ast import Block, Data, Literal, Object

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status
@@ -14,28 +14,15 @@ from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.limits import MAX_NONCE
-from fusevm.machine.settings import Settings
+from fusevm.machine.checkpoints import Checkpoints
+from fusevm.machine.settings import BUSY, WrongThread
 from fusevm.values import WORD_BITS, AddressLike, BadValue, Number, to_address, to_number
 
 GAS_BITS = 64
 ZERO = 0  # the default of value and gas_price: compared by identity, which is quick
-BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
 
-class WrongThread(RuntimeError):
-    """An EVM is used by one thread at a time, and not by its own hooks.
-
-    >>> from fusevm import EVM, Hooks
-    >>> evm = EVM(hooks=Hooks(on_call=lambda message: evm.call(message.address)))
-    >>> try:
-    ...     evm.call("0x" + "c0" * 20)
-    ... except WrongThread as error:
-    ...     print(str(error)[:27])
-    this EVM is running already
-    """
-
-
-class Messages(Settings):
+class Messages(Checkpoints):
     """Runs messages, one at a time; whatever ends one early leaves the state as it was."""
 
     def _call_directly(
@@ -45,6 +32,9 @@ class Messages(Settings):
         direct, state, context = self._direct, self._state, self._context
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
+        if self.session is not None:
+            assert self._recorded is not None
+            direct = partial(self._recorded, self.session)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:
@@ -131,6 +121,8 @@ class Messages(Settings):
         state, rules, context = self._state, self._rules, self._context
         if context.gas_price != gas_price or context.origin != origin or context.block is not self._block:
             context = self._context = self._new_context(origin, gas_price)
+        if state.source is not None and (value or creates):
+            state.prefetch((caller, address))  # both are needed: one question
         state.begin_transaction(resumed=resume is not None)
         try:
             if rules.access_sets:
@@ -171,39 +163,11 @@ class Messages(Settings):
         try:
             timeout = self._timeout
             context.deadline = None if timeout is None else time.monotonic() + timeout
-            return self._execute(message, state, context, self._hooks)
+            hooks = self._hooks if self.session is None else self.session.hooks(self._hooks)
+            return self._execute(message, state, context, hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.abandon()
             raise
-
-    # -- snapshots
-
-    @contextmanager
-    def snapshot(self) -> Iterator[State]:
-        """Whatever happens inside the `with` block is undone at its end: to the state, and to `block` and its fields.
-
-        Hooks, fork, tier and timeout stay as they were set.
-
-        >>> from fusevm import EVM
-        >>> evm = EVM()
-        >>> with evm.snapshot():
-        ...     evm.set_balance("0x" + "11" * 20, 5)
-        >>> evm.get_balance("0x" + "11" * 20)
-        0
-        """
-        state, restore_block = self._state, self._block.keep()
-        opened = state.open_marks
-        mark = state.mark()
-        try:
-            try:
-                state.open_mark(mark)
-                yield state
-            finally:
-                state.close_mark(mark, keep=opened)
-                self._state, self._block = state, restore_block()
-        finally:  # once more: Ctrl-C may have come in the middle of the first
-            state.close_mark(mark, keep=opened)
-            self._state, self._block = state, restore_block()
 
 
 def _out_of_nonces(caller: bytes) -> Result:

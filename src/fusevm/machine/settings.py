@@ -9,11 +9,29 @@ from fusevm.chain.environment import MEMORY_LIMIT, ZERO_ADDRESS, Block, Context
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
 from fusevm.reference.hooks import Hooks
-from fusevm.tiers import direct_call_for, executor_for
+from fusevm.tiers import direct_call_for, executor_for, recorded_call_for
+from fusevm.tracing.session import Session
 from fusevm.values import Number, to_instance, to_number, to_seconds
 
 LIMIT_BITS = 62
-_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_context")  # from the rest, when a machine is unpickled
+_MADE_ANEW = (  # when a machine is unpickled: from the rest, or empty
+    "_running", "_rules", "_execute", "_direct", "_recorded", "_context", "_checkpoints",
+    "_snapshot_floor", "_checkpoint_ids", "session",
+)  # fmt: skip
+BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
+
+
+class WrongThread(RuntimeError):
+    """An EVM is used by one thread at a time, and not by its own hooks.
+
+    >>> from fusevm import EVM, Hooks
+    >>> evm = EVM(hooks=Hooks(on_call=lambda message: evm.call(message.address)))
+    >>> try:
+    ...     evm.call("0x" + "c0" * 20)
+    ... except WrongThread as error:
+    ...     print(str(error)[:27])
+    this EVM is running already
+    """
 
 
 class Settings:
@@ -30,7 +48,7 @@ class Settings:
         timeout: float | None = None,
         memory_limit: Number = MEMORY_LIMIT,
     ) -> None:
-        self._running: dict[int, object] = {}  # whoever runs it
+        self._start()
         self._block = Block() if block is None else to_instance(block, Block, "block")
         self._state = State() if state is None else to_instance(state, State, "state")
         self._memory_limit = to_number(memory_limit, "memory_limit", bits=LIMIT_BITS)
@@ -38,6 +56,11 @@ class Settings:
         self.tier = tier
         self.hooks = hooks
         self.timeout = timeout
+
+    def _start(self) -> None:
+        """What neither pickle nor a copy takes along."""
+        self._running: dict[int, object] = {}  # whoever runs it
+        self.session: Session | None = None  # the recording that is under way
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._fork.label}, {self._tier} tier, {self._state.size} accounts>"
@@ -67,6 +90,7 @@ class Settings:
     def tier(self, tier: str) -> None:
         self._execute = executor_for(tier)
         self._direct = direct_call_for(tier, self._execute)
+        self._recorded = recorded_call_for(tier, self._direct)
         self._tier = tier
 
     @property
@@ -132,13 +156,13 @@ class Settings:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
-        self._running = {}
+        self._start()
         self.fork, self.tier = self._fork, self._tier
 
     def __copy__(self) -> Self:
         """Independent of this one: state and block are copied. The hooks are the same."""
         twin = object.__new__(type(self))
-        twin.__setstate__({**self.__getstate__(), "_block": copy(self._block), "_state": copy(self._state)})
+        twin.__setstate__({**self.__getstate__(), "_block": copy(self._block), "_state": self._state.branch()})
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

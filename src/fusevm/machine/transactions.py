@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fusevm.chain.processing import process
+from fusevm.chain.environment import Block
+from fusevm.chain.processing import process, process_unchecked
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Authorization, Transaction, to_authorizations
-from fusevm.machine.messages import BUSY, GAS_BITS, ZERO, Messages, WrongThread
+from fusevm.machine.messages import GAS_BITS, ZERO, Messages
+from fusevm.machine.settings import BUSY, WrongThread
 from fusevm.values import (
     AccessListLike,
     AddressLike,
@@ -51,6 +53,42 @@ class Transactions(Messages):
 
         Without a fee it pays the block's base fee; without `gas` it may use all that a transaction of this fork may.
         """
+        return self._process(
+            self.read_transaction(
+                sender,
+                to,
+                data,
+                value=value,
+                gas=gas,
+                nonce=nonce,
+                gas_price=gas_price,
+                max_fee=max_fee,
+                max_priority_fee=max_priority_fee,
+                access_list=access_list,
+                blob_hashes=blob_hashes,
+                max_blob_fee=max_blob_fee,
+                authorizations=authorizations,
+            )
+        )
+
+    def read_transaction(
+        self,
+        sender: AddressLike,
+        to: AddressLike | None = None,
+        data: BytesLike = b"",
+        *,
+        value: Number = 0,
+        gas: Number | None = None,
+        nonce: Number | None = None,
+        gas_price: Number | None = None,
+        max_fee: Number | None = None,
+        max_priority_fee: Number | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
+        max_blob_fee: Number = 0,
+        authorizations: Iterable[Authorization | Mapping[str, Any]] | None = None,
+    ) -> Transaction:
+        """The transaction that `transact` would run with these arguments."""
         if gas_price is not None and not (max_fee is None and max_priority_fee is None):
             raise BadValue("gas_price: give it or the fees of EIP-1559 (max_fee, max_priority_fee), not both")
         if max_priority_fee is not None and max_fee is None:
@@ -76,26 +114,32 @@ class Transactions(Messages):
         )
         if tx.max_blob_fee and tx.blob_hashes is None:
             raise BadValue("max_blob_fee: needs blob_hashes")
-        return self._process(tx)
+        return tx
 
-    def _process(self, tx: Transaction) -> Result:
+    def _process(self, tx: Transaction, *, unchecked_in: Block | None = None) -> Result:
+        """Runs a transaction; `unchecked_in` a block, one that nobody has signed."""
         ticket = object()
         try:
             try:
                 if self._running.setdefault(0, ticket) is not ticket:
                     raise WrongThread(BUSY)
-                receipt = process(tx, self._state, self._block, self._fork, self._run_transaction)
+                if self._state.source is not None:
+                    self._prefetch(tx)
+                if unchecked_in is None:
+                    receipt = process(tx, self._state, self._block, self._fork, self._run_transaction)
+                else:
+                    receipt = process_unchecked(tx, self._state, unchecked_in, self._fork, self._run_transaction)
             finally:
                 self._release(ticket)
         finally:
             self._release(ticket)  # once more: Ctrl-C may have come in the middle of the first
-        outcome = receipt.outcome
-        return Result(
-            outcome.status,
-            outcome.output,
-            receipt.gas_used,
-            receipt.gas_refunded,
-            receipt.logs,
-            outcome.created,
-            outcome.failure,
-        )
+        return receipt.result
+
+    def _prefetch(self, tx: Transaction) -> None:
+        """What the transaction names is loaded in one go."""
+        named = (tx.sender, self._block.coinbase, tx.sender if tx.to is None else tx.to)
+        if tx.access_list:
+            places = [(address, key) for address, keys in tx.access_list for key in keys]
+            self._state.prefetch((*named, *(address for address, _ in tx.access_list)), places)
+        else:
+            self._state.prefetch(named)

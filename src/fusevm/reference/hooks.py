@@ -1,10 +1,13 @@
-"""Watching a run: on every opcode, storage access and call. Without hooks the interpreter runs a loop that has none."""
+"""Watching a run: on every opcode, storage access and call. Without hooks the interpreter runs a loop that has none.
+
+Recordings watch in a way of their own: they see the interpreter's frames around the instructions they ask for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fusevm.chain.environment import Message
 from fusevm.chain.outcome import Outcome
@@ -66,6 +69,27 @@ class StorageAccess(NamedTuple):
     value: int  # read, or about to be written
 
 
+class Watcher(Protocol):
+    """Sees frames and instructions as the interpreter has them. What it is shown it must not change."""
+
+    watched: frozenset[int]  # the opcodes of which it is told
+
+    def enter(self, frame: Frame) -> None:
+        """A frame is about to begin."""
+
+    def leave(self, frame: Frame) -> None:
+        """A frame has ended: its gas, output and error are what its caller gets."""
+
+    def before(self, frame: Frame, byte: int) -> None:
+        """An instruction is about to be checked and paid for; `frame.pc` is past it already."""
+
+    def after(self, frame: Frame, byte: int, called: Frame | None) -> None:
+        """It has succeeded; `called` is the frame that begins now, if it was a call."""
+
+    def failed(self, frame: Frame, byte: int) -> None:
+        """It halted the frame."""
+
+
 @dataclass(slots=True)
 class Hooks:
     """Functions that are told what a call does, while it does it.
@@ -84,11 +108,17 @@ class Hooks:
     on_call: Callable[[Message], None] | None = None
     on_return: Callable[[Message, Outcome], None] | None = None
     memory: bool = False  # whether steps carry the memory, which is copied for each
+    watcher: Watcher | None = None  # of recordings: `EVM.record` sets it
+
+    @property
+    def only_watches(self) -> bool:
+        """Whether there is nothing but a watcher."""
+        return not (self.on_opcode or self.on_storage or self.on_call or self.on_return)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "memory":
             to_flag(value, name)
-        elif not (value is None or callable(value)):
+        elif name != "watcher" and not (value is None or callable(value)):
             raise BadValue(f"{name}: expected a function or None, got {type(value).__name__}")
         object.__setattr__(self, name, value)
 
@@ -96,9 +126,37 @@ class Hooks:
 def observed_table(fork: Fork, hooks: Hooks) -> tuple[Entry, ...]:
     """The fork's instructions, each wrapped so that it tells the hooks; the checks move inside, to be told too."""
     entries = table_of(fork)
-    if not (hooks.on_opcode or hooks.on_storage):
+    if hooks.on_opcode or hooks.on_storage:
+        entries = tuple(Entry(_observed(byte, entry, hooks), 0, 0, STACK_LIMIT) for byte, entry in enumerate(entries))
+    watcher = hooks.watcher
+    if watcher is None:
         return entries
-    return tuple(Entry(_observed(byte, entry, hooks), 0, 0, STACK_LIMIT) for byte, entry in enumerate(entries))
+    return tuple(
+        Entry(_watched(byte, entry, watcher), 0, 0, STACK_LIMIT) if byte in watcher.watched else entry
+        for byte, entry in enumerate(entries)
+    )
+
+
+def _watched(byte: int, entry: Entry, watcher: Watcher) -> Instruction:
+    instruction, gas, needs, room = entry
+    before, after = watcher.before, watcher.after
+
+    def run(frame: Frame) -> Frame | None:
+        if not frame.message.code:
+            return instruction(frame)  # nothing runs, so nothing is told
+        before(frame, byte)
+        try:
+            if gas > frame.gas or not needs <= len(frame.stack) <= room:
+                refuse(frame, gas, needs)
+            frame.gas -= gas
+            event = instruction(frame)
+        except ExceptionalHalt:
+            watcher.failed(frame, byte)
+            raise
+        after(frame, byte, None if event is frame else event)
+        return event
+
+    return run
 
 
 def _observed(byte: int, entry: Entry, hooks: Hooks) -> Instruction:

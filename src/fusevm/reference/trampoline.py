@@ -26,10 +26,13 @@ def drive(
     """Runs a frame and all it calls. `run` steps a frame until it ends (and returns it) or calls (the callee's)."""
     frames: list[Frame] = []
     entering: Frame | None = first
+    watcher = None if hooks is None else hooks.watcher
     while True:
         if entering is not None:
             if hooks is not None and hooks.on_call is not None:
                 hooks.on_call(entering.message)
+            if watcher is not None:
+                watcher.enter(entering)
             frames.append(entering)
             ended = begin(entering, run_precompile)
             entering = None
@@ -48,6 +51,8 @@ def drive(
             end(frame)
             if hooks is not None and hooks.on_return is not None:
                 hooks.on_return(frame.message, outcome_of(frame))
+            if watcher is not None:
+                watcher.leave(frame)
             if not frames:
                 return outcome_of(frame)
             resume(frames[-1], frame)

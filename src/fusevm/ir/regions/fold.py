@@ -14,6 +14,7 @@ from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
 from fusevm.ir.regions.ranges import RangeFinder
 from fusevm.ir.values import PHI, TRAITS, FrameState, Value
 
+REACH = "REACH"
 # Whoever leaves the region must find memory and storage as they should be: no store is ever dropped.
 STAGES = Stage.FOLD | Stage.CSE | Stage.FWD
 # What is paid for apart: growth by a guard, the rest with the block's static gas. Others are charged as they are done.
@@ -103,6 +104,15 @@ class RegionFolder(FunctionFolder):
         if not TRAITS[op].pure:
             value.state = self.state
         return value
+
+    def note(self, value: Value) -> None:
+        """Memory must not grow for a later access before something that may fail: less gas would be left then than
+        the failure should tell."""
+        super().note(value)
+        if value.op == REACH:
+            self.world.observer, self.constant_guard = value.id - 1, None
+        elif not (value.raw or TRAITS[value.op].pure):
+            self.world.observer, self.constant_guard = value.id, None
 
     def prepay(self, op: str, args: tuple[Value, ...]) -> bool:
         return op in PREPAID and super().prepay(op, args)

@@ -35,8 +35,8 @@ class Work:
     def state(self) -> State:
         """The world as a state of ours, independent of this one."""
         state = State()
-        state.accounts = {address: account.copy() for address, account in self.accounts.items()}
-        return state
+        state.accounts = self.accounts
+        return state.copy()  # which nobody has a hold on: tiers may keep copies of it between calls
 
 
 @dataclass(slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
+from contextlib import suppress
 
 
 class Arena:
-    """A zeroed region of memory at a fixed address, optionally aligned."""
+    """A zeroed region of memory at a fixed address, optionally aligned; in `huge` pages where the system has them."""
 
-    def __init__(self, size: int, align: int = 1) -> None:
+    def __init__(self, size: int, align: int = 1, *, huge: bool = False) -> None:
         self.size = size
         length = size + (align if align > 1 else 0)
         if sys.platform == "win32":
@@ -18,6 +19,9 @@ class Arena:
         else:
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
             self.map = mmap.mmap(-1, length, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        if huge and hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a system without them
+                self.map.madvise(mmap.MADV_HUGEPAGE)
         self._anchor = ctypes.c_char.from_buffer(self.map)
         start = ctypes.addressof(self._anchor)
         self.skip = -start % align

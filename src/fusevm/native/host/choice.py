@@ -31,6 +31,7 @@ TRIED = 2  # runs on the reference tier before the two are compared
 QUICK = 5e-6  # seconds: as long as a call takes on the reference tier before any code runs
 PAUSE, LONGEST_PAUSE = 16, 1 << 20  # native runs before the reference tier is tried again: times 4 with each try
 LOOK, SELDOM = 8, 1 << 8  # runs on the reference tier before a native one: times 2 with each
+LOOK_AT_HEAT = 0.01  # seconds of calls of one kind, noted at once
 SELECTORS = 32  # of one code; further ones share a trial
 KEPT = 1 << 23  # bytes, for all trials and the codes they belong to
 ENTRY = 256  # bytes a trial takes
@@ -42,7 +43,7 @@ class Trial:
     """What is known of calls of one code with one selector."""
 
     __slots__ = (
-        "_look", "_next_pause", "_runs", "_spent", "_tries", "heat", "native", "on_reference", "pause", "reference",
+        "_look", "_next_pause", "_runs", "_spent", "_tries", "free", "native", "on_reference", "pause", "reference",
         "started", "steps", "until_look",
     )  # fmt: skip
 
@@ -53,7 +54,7 @@ class Trial:
         self.started = 0.0  # when a native run that is timed began; 0 if it is not
         self.steps = NEW_STEPS if is_new else 0  # for the next run on the reference tier; 0: it is native
         self.native = self.reference = _NEVER  # seconds
-        self.heat = 0.0  # seconds of native runs whose code has not heard of them yet
+        self.free = 0  # native runs that need not be looked at: their heat is noted already
         self._runs = 0  # natively, timed
         self._spent = 0.0  # seconds on the reference tier before the first native run
         self._tries = 0  # on the reference tier, that were slower
@@ -120,7 +121,7 @@ class Choice:
     ) -> Outcome:
         """Runs a message where its trial says; without one it is the code's first with this selector."""
         if trial is None:
-            trial = self._trial(message.code, message.data[:4])
+            trial = self._new_trial(message.code, message.data[:4])
         if trial.pause:
             trial.pause -= 1
             return natively(message, state, context)
@@ -142,25 +143,23 @@ class Choice:
         trial.ran_natively(clock() - started)
         return outcome
 
-    def next_native(self, code: bytes, selector: bytes) -> Trial | None:
-        """The trial of a call whose turn it is to run natively; None where it is not."""
+    def trial(self, code: bytes, selector: bytes) -> Trial:
         trials = self.trials.get(code)
-        trial = (None if trials is None else trials.get(selector)) or self._trial(code, selector)
+        return (None if trials is None else trials.get(selector)) or self._new_trial(code, selector)
+
+    def begins_natively(self, trial: Trial) -> bool:
+        """Whether it is this call's turn to run natively. If so it is timed from now on, or the next ones are free."""
         if trial.pause:
-            trial.pause -= 1
-            trial.started = 0.0
-            return trial
+            runs = min(trial.pause, max(1, int(LOOK_AT_HEAT / trial.native)))
+            trial.pause -= runs
+            trial.free, trial.started = runs - 1, 0.0
+            return True
         if not trial.is_natives_turn:
-            return None
+            return False
         trial.started = self._clock()
-        return trial
+        return True
 
-    def is_natives_turn(self, code: bytes, selector: bytes) -> bool:
-        """Whether `next_native` would answer a trial."""
-        trials = self.trials.get(code)
-        return ((None if trials is None else trials.get(selector)) or self._trial(code, selector)).is_natives_turn
-
-    def _trial(self, code: bytes, selector: bytes) -> Trial:
+    def _new_trial(self, code: bytes, selector: bytes) -> Trial:
         trials = self.trials.get(code)
         if trials is None:
             self._make_room(len(code) + 2 * ENTRY)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from fusevm.chain.environment import Context
 from fusevm.chain.state import State, delegate_in
 from fusevm.native.emit.build import Library
+from fusevm.native.host.choice import Trial
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.ledger import native_address
 from fusevm.native.host.switches import is_on
 from fusevm.native.host.tables import Tables
 from fusevm.native.host.world import NativeWorld
+from fusevm.native.layout import WORD, StorageSlot
 from fusevm.schedule.build import address_of
 
+_VALUE, _ORIGINAL = StorageSlot.offset("value"), StorageSlot.offset("original")
 MOST_ADDRESSES = 1 << 15  # that have a number
 MOST_TARGETS = 1 << 10
 
@@ -27,6 +31,10 @@ class Target(NamedTuple):
     rest_place: int
     code: bytes
     plain: bool  # whether it runs on a plain schedule
+
+
+Shape = tuple[bytes, bytes, bytes | None, int, int, bool, bool, int]
+# Address, caller, selector (where it matters), size of data, gas, static, kept, slice.
 
 
 class KeptTables:
@@ -46,6 +54,9 @@ class KeptTables:
         self.version = 0
         self._remade = self._moved = self._generation = 0
         self.targets: dict[bytes, Target] = {}
+        self.ready: dict[
+            Shape, tuple[Target, Trial | None, bytes]
+        ] = {}  # what native code is given, of calls of the same shape
 
     def begin(self, state: State, *, good: bool = True) -> bool:
         """Before a call: whether the tables must be emptied; they must where they are not `good` for other reasons."""
@@ -65,23 +76,53 @@ class KeptTables:
         if len(self._world.addresses) > MOST_ADDRESSES:
             return False
         if self.version != state.version:
-            self.targets.clear()
+            self._forget_targets()
             for address in state.moved[self._moved :]:
                 self._native.forget_account(self._tables.address, native_address(address))
             self.note(state)
         if self._generation != self._codes.generation:
-            self.targets.clear()
+            self._forget_targets()
             self._native.forget_schedules(self._tables.address)
             self._generation = self._codes.generation
         return True
 
     def _forget(self, state: State) -> None:
-        self.targets.clear()
+        self._forget_targets()
         self._world.forget()
         if state.pending is not None:
             state.settle()  # native code does not know of it any more
         self._generation = self._codes.generation
         self.note(state)
+
+    @property
+    def addresses(self) -> list[bytes]:
+        """Of accounts, by number."""
+        return self._world.addresses
+
+    def take_back(self, state: State, changed: Iterable[tuple[int, bytes]]) -> None:
+        """Slots of accounts have the values again that they have in the state: that alone was just undone."""
+        if self.state is not state or (self.version, self._remade) != (state.version - 1, state.remade - 1):
+            return
+        slots = self._tables.slots
+        for number, raw_key in changed:
+            place = self._native.known_slot(self._tables.address, number, raw_key)
+            if not place:
+                return
+            account = state.unsettled_account(self._world.addresses[number])
+            value = account.storage.get(int.from_bytes(raw_key, "little"), 0).to_bytes(WORD, "little")
+            slots.write(place - slots.address + _VALUE, value)
+            slots.write(place - slots.address + _ORIGINAL, value)
+        self.note(state)
+
+    def make_ready(self, shape: Shape, target: Target, trial: Trial | None, given: bytes) -> None:
+        if self.on:
+            if len(self.ready) >= MOST_TARGETS:
+                self.ready.clear()
+            self.ready[shape] = target, trial, given
+
+    def _forget_targets(self) -> None:
+        self.targets.clear()
+        self.ready.clear()
 
     def keep(self, state: State) -> None:
         """A call has ended, and its changes are the state's: the tables are good, for this state as it is."""
@@ -113,6 +154,6 @@ class KeptTables:
         target = Target(self._world.number(address), not account.storage, rest, address_of(rest), code, plain)
         if self.on:
             if len(self.targets) >= MOST_TARGETS:
-                self.targets.clear()
+                self._forget_targets()
             self.targets[address] = target
         return target

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Disagreement, Outcome
@@ -154,7 +154,7 @@ class Lockstep:
         self.catch_up(stepper, place, view)
         frame = stepper.frames[-1]
         self.compared += 1
-        self.compare_stacks(view, frame, place)
+        self.compare_stacks(view, frame.stack, place)
         self.compare_memory(view, frame, place)
         returned = ctypes.string_at(view.returned, view.returned_size)
         self._equal("return data", returned.hex(), frame.returndata.hex(), place)
@@ -175,11 +175,11 @@ class Lockstep:
         memory = ctypes.string_at(view.memory, view.memory_size)
         self._equal("memory", memory.hex(), frame.memory.hex(), place)
 
-    def compare_stacks(self, view: NativeFrame, frame: Frame, place: tuple[int, int]) -> None:
+    def compare_stacks(self, view: NativeFrame, wanted: list[int], place: tuple[int, int]) -> None:
         base = view.sp - view.sp % STACK_ALIGN
         raw = ctypes.string_at(base, view.sp - base)
         stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
-        self._equal("stack", [hex(word) for word in stack], [hex(word) for word in frame.stack], place)
+        self._equal("stack", [hex(word) for word in stack], [hex(word) for word in wanted], place)
 
     def _pass_over(self, stepper: Stepper, place: tuple[int, int], gas: int) -> None:
         """Takes the reference past hops that native code passed over, and to the end of a loop that it ran fused."""
@@ -221,7 +221,7 @@ class Lockstep:
             where = "" if place is None else f" at depth {place[0]}, pc {place[1]}"
             self.differ(f"{what} differs{where}\n  native    {native}\n  reference {reference}")
 
-    def differ(self, what: str) -> None:
+    def differ(self, what: str) -> NoReturn:
         recent = self.stepper.recent[-SHOWN:] if self.stepper else []
         raise Disagreement(f"{what}\n  since the last agreement: {', '.join(recent) or 'nothing'}")
 
@@ -234,7 +234,9 @@ def _twin(state: State) -> State:
     twin.always_warm = state.always_warm
     twin.warm_slots = set(state.warm_slots)
     twin.original = dict(state.original)
+    twin.transient = dict(state.transient)
     twin.created = set(state.created)
+    twin.destroyed = set(state.destroyed)
     twin.touched = set(state.touched)
     return twin
 

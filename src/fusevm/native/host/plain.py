@@ -17,13 +17,13 @@ from fusevm.schedule.sections import (
     ENDS_BLOCK,
     ENDS_SECTION,
     GOES_ON,
-    OUTWARD,
     ROLE_ASK,
     ROLE_DEEP,
     ROLE_DEST,
     ROLE_PC,
     ROLE_PLAIN,
     ROLE_PUSH,
+    TELLING,
     Kind,
     Section,
     Token,
@@ -42,14 +42,13 @@ MOST_WORDS = 1 << 23
 class PlainSchedule(Schedule):
     """The schedule of one code, as far as it is written."""
 
-    __slots__ = ("_table",)
+    __slots__ = ("_own",)
 
-    def __init__(self, code: bytes, ops: int, words: int) -> None:
-        table = self._table = bytearray(HEADER + 4 * (len(code) + 1))
-        start = ctypes.addressof(ctypes.c_char.from_buffer(table))
-        _PLAIN_CODE.pack_into(table, 0, address_of(code), len(code), ops, 0)
+    def __init__(self, code: bytes, words: int, table: int, own: bytearray | None) -> None:
+        """`table` is the address of its header, which the places of its jumps follow; `own` holds it, if it must."""
+        self._own = own
         self.code, self.code_base = code, address_of(code)
-        self.base, self.jumps_base = words, start + HEADER
+        self.base, self.jumps_base = words, table + HEADER
         self.units, self.kinds, self.copies, self.plain = [], b"", 0, True
         self.twin, self.counters, self.held = 0, [], None
         self.entry = 0
@@ -61,11 +60,15 @@ class PlainSchedule(Schedule):
     @property
     def size(self) -> int:
         """Bytes that it takes beside what is written of it."""
-        return len(self._table) + len(self.code)
+        return table_size(self.code) + len(self.code)
+
+
+def table_size(code: bytes) -> int:
+    return HEADER + 4 * (len(code) + 1)
 
 
 class PlainScheduler:
-    """Makes plain schedules, in the arena of one engine."""
+    """Makes plain schedules, in the arenas of one engine."""
 
     def __init__(self, write: Callable[..., int], handlers: Handlers, tables: Tables) -> None:
         self._write = write
@@ -77,9 +80,21 @@ class PlainScheduler:
         ops = self._ops.get(fork)
         if ops is None:
             ops = self._ops[fork] = plain_ops(fork, self._handlers)
-        schedule = PlainSchedule(code, address_of(ops), self._tables.plain_words.address)
+        head = _PLAIN_CODE.pack(address_of(code), len(code), address_of(ops), 0)
+        schedule = PlainSchedule(code, self._tables.plain_words.address, *self._table(code, head))
         schedule.entry = schedule.base + 8 * self.block(schedule, 0)
         return schedule
+
+    def _table(self, code: bytes, head: bytes) -> tuple[int, bytearray | None]:
+        """Room for a table, and what holds it where the arena is full: fresh pages cost more than short calls."""
+        arena, at, size = self._tables.plain_tables, self._tables.plain_used, table_size(code)
+        if at + size <= arena.size:
+            self._tables.plain_used = at + size + 7 & ~7
+            arena.write(at, head)
+            return arena.address + at, None
+        own = bytearray(size)
+        own[: len(head)] = head
+        return ctypes.addressof(ctypes.c_char.from_buffer(own)), own
 
     def block(self, schedule: PlainSchedule, pc: int) -> int:
         """Writes a block; the number of its first word."""
@@ -92,7 +107,9 @@ class PlainScheduler:
     def is_crowded(self) -> bool:
         """Whether so much is written that it should be forgotten before the next call."""
         shared = self._tables.shared
-        return bool(shared.plain_count > min(shared.plain_limit // 4, MOST_WORDS))
+        return bool(shared.plain_count > min(shared.plain_limit // 4, MOST_WORDS)) or (
+            self._tables.plain_used > self._tables.plain_tables.size // 2
+        )
 
     def forget(self) -> None:
         """No plain schedule is used any more."""
@@ -100,6 +117,8 @@ class PlainScheduler:
         if shared.plain_count > MUCH_WORDS:
             self._tables.plain_words.give_back(0)
             self._tables.plain_origins.give_back(0)
+        self._tables.plain_tables.write(0, bytes(self._tables.plain_used))
+        self._tables.plain_used = 0
         shared.plain_count, shared.origin_count = 2, 0
 
     def origin(self, at: int) -> tuple[int, int, bool]:
@@ -137,7 +156,7 @@ def plain_form(kind: Kind) -> tuple[str, int]:
         return "PUSH", 1
     if kind.role == ROLE_ASK:
         return "SYNC", 1
-    return kind.name, int(kind.role == ROLE_DEEP or kind.name in OUTWARD)
+    return kind.name, int(kind.role == ROLE_DEEP or kind.name in TELLING)
 
 
 def plain_ops(fork: Fork, handlers: Handlers) -> bytes:
@@ -155,7 +174,7 @@ def plain_ops(fork: Fork, handlers: Handlers) -> bytes:
             found = rows_of.get(byte)
             return _OP.pack(0, 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, found) if found else ends
         name, _ = plain_form(kind)
-        role = ROLE_ASK if kind.name in OUTWARD else kind.role  # they may ask Python
+        role = ROLE_ASK if kind.name in TELLING else kind.role
         ending = JUMPS if kind.ending == ENDS_BLOCK and kind.name != "JUMPI" else kind.ending
         handler = at[name,] if name else 0
         delta = kind.delta & (1 << 64) - 1

@@ -35,8 +35,7 @@ SLOT_SIZE = StorageSlot.byte_size()
 CHANGE_SIZE = SlotChange.byte_size()
 INIT_CODES = 1 << 10  # that are kept at hand
 CHANGES = 1 << 13  # changed slots that are handed over at once
-
-
+PLAIN_TABLES, PLAIN_ALIGN = 1 << 25, 1 << 21  # bytes: a huge page
 LIGHT = 1 << 23  # bytes of EVM memory that a call may leave touched
 
 
@@ -100,6 +99,8 @@ class Tables:
         self.dirty = Arena(caps.accounts * 8)
         self.kept_codes = Arena(caps.codes)
         self.plain_words = Arena(caps.plain * 8)
+        self.plain_tables = Arena(min(PLAIN_TABLES, caps.plain), PLAIN_ALIGN, huge=True)
+        self.plain_used = 0  # bytes of it
         self.plain_origins = Arena(caps.plain // 2 * ORIGIN_SIZE)
         self.init_codes = Arena(INIT_CODES * InitCode.byte_size())
         self.block_hashes = Arena(256 * BlockHash.byte_size())

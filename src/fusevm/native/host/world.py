@@ -47,8 +47,7 @@ class NativeWorld(NativeLedger):
         self.numbers = {}
 
     def prepare(self, state: State) -> None:
-        """A call from outside is about to run natively."""
-        self.busy = True
+        """A call from outside is about to run natively; `busy` tells once it does."""
         self.state = state
         self.error = None
         if self.inserted:
@@ -67,8 +66,9 @@ class NativeWorld(NativeLedger):
     def number(self, address: bytes) -> int:
         number = self.numbers.get(address)
         if number is None:
-            number = self.numbers[address] = len(self.addresses)
-            self.addresses.append(address)
+            number = len(self.addresses)
+            self.addresses.append(address)  # first: Ctrl-C may come between, and two addresses must not have one number
+            self.numbers[address] = number
         return number
 
     def is_blank(self, account: StateAccount) -> bool:

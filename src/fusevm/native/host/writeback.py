@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fusevm.chain.state import State
 from fusevm.native.host.views import packed_whole
 from fusevm.native.layout import SlotChange
 
+if TYPE_CHECKING:
+    from fusevm.native.host.kept import KeptTables
+
 _CHANGE = packed_whole(SlotChange, "account key value")
+TAKEN_BACK = 32  # slots; with more it takes less time to empty native tables
 
 
 class PendingStorage:
     """Slots that changed, as calls left them one after another."""
 
-    __slots__ = ("addresses", "ends_transaction", "raw")
+    __slots__ = ("addresses", "ends_transaction", "kept", "raw")
 
-    def __init__(self, raw: list[bytes], addresses: list[bytes], *, ends_transaction: bool) -> None:
+    def __init__(self, raw: list[bytes], kept: KeptTables, *, ends_transaction: bool) -> None:
         self.raw = raw
-        self.addresses = addresses
+        self.kept = kept
+        self.addresses = kept.addresses
         self.ends_transaction = ends_transaction  # nobody asks what the slots were before
 
     def apply(self, state: State) -> None:
@@ -30,3 +37,9 @@ class PendingStorage:
             state.write_slot(
                 self.addresses[account], key, int.from_bytes(value, "little"), keep_original=not self.ends_transaction
             )
+
+    def dropped(self, state: State) -> None:
+        """Native tables take it back, and stay good."""
+        if sum(map(len, self.raw)) <= TAKEN_BACK * _CHANGE.size and self.addresses is self.kept.addresses:
+            changed = {slot[:2]: None for raw in self.raw for slot in _CHANGE.iter_unpack(raw)}
+            self.kept.take_back(state, changed)

@@ -1,0 +1,1 @@
+"""Where people already are: fusevm as the engine of other tools. Each module needs the extra of its name."""

@@ -1,0 +1,53 @@
+"""An account: nonce, balance, code and storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusevm.chain.slots import Slots
+from fusevm.evm.code_cache import CodeCache
+from fusevm.evm.keccak import keccak256
+
+EMPTY_CODE_HASH = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
+DELEGATION_PREFIX = b"\xef\x01\x00"  # EIP-7702: followed by the address whose code runs instead
+DELEGATION_SIZE = 23
+
+_hash_of_code = CodeCache(keccak256, len, 1 << 25)
+
+
+class Account:
+    __slots__ = ("balance", "code", "nonce", "storage")
+
+    def __init__(self, nonce: int = 0, balance: int = 0, code: bytes = b"", storage: dict[int, int] | None = None):
+        self.nonce = nonce
+        self.balance = balance
+        self.code = code
+        # Non-zero values only. Storage that is loaded when it is looked at is kept as it is.
+        self.storage: dict[int, int] = Slots(storage or ()) if storage is None or type(storage) is dict else storage
+
+    @property
+    def empty(self) -> bool:
+        """EIP-161: no nonce, no balance, no code."""
+        return not (self.nonce or self.balance or self.code)
+
+    def code_hash(self) -> bytes:
+        return _hash_of_code(self.code) if self.code else EMPTY_CODE_HASH
+
+    def copy(self) -> Account:
+        return Account(self.nonce, self.balance, self.code, self.storage.copy())
+
+
+ABSENT = Account()  # what reading an account that does not exist sees; never written to
+
+
+def put_slot(mapping: dict[Any, int], key: Any, value: int) -> None:
+    """Zero is the same as absent."""
+    if value:
+        mapping[key] = value
+    else:
+        mapping.pop(key, None)
+
+
+def delegate_in(code: bytes) -> bytes | None:
+    """EIP-7702: the address that code of this form delegates to."""
+    return code[3:] if len(code) == DELEGATION_SIZE and code.startswith(DELEGATION_PREFIX) else None

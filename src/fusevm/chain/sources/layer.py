@@ -1,0 +1,113 @@
+"""Copy-on-write: accounts over those of a state that was copied, which nobody changes any more.
+
+Copying costs nothing. Each side loads an account when it first looks at it, and a slot likewise, so that both pay for
+what they use. Whoever needs all of it, to hash it or to list it, fills the layer up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from typing import Any
+
+from fusevm.chain.accounts import Account
+from fusevm.chain.sources.lazy import LazyAccounts, LazySlots
+
+DEEPEST = 16  # layers: beyond that a copy is made whole
+
+
+class LayeredSlots(LazySlots):
+    """Storage over storage that does not change."""
+
+    __slots__ = ("below",)
+
+    def __init__(self, below: dict[int, int]) -> None:
+        super().__init__()
+        self.below = below
+
+    def _below(self, key: int) -> int:
+        return self.below.get(key, 0)
+
+    def fill(self) -> None:
+        """Takes all of the storage below."""
+        for key, value in self.below.items():
+            self.learn(key, value)
+        self.below = {}
+
+    def __bool__(self) -> bool:
+        return bool(dict.__len__(self)) or any(key not in self.zeros for key in self.below)
+
+    def __iter__(self) -> Iterator[int]:
+        self.fill()
+        return dict.__iter__(self)
+
+    def __len__(self) -> int:
+        self.fill()
+        return dict.__len__(self)
+
+    def keys(self) -> KeysView[int]:  # type: ignore[override]
+        self.fill()
+        return dict.keys(self)
+
+    def values(self) -> ValuesView[int]:  # type: ignore[override]
+        self.fill()
+        return dict.values(self)
+
+    def items(self) -> ItemsView[int, int]:  # type: ignore[override]
+        self.fill()
+        return dict.items(self)
+
+    def copy(self) -> dict[int, int]:
+        return dict(self.items())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self.copy(),)
+
+
+class LayeredAccounts(LazyAccounts):
+    """Accounts over accounts that do not change."""
+
+    __slots__ = ("below", "depth")
+
+    def __init__(self, below: dict[bytes, Account]) -> None:
+        super().__init__()
+        self.below = below
+        self.depth: int = below.depth + 1 if isinstance(below, LayeredAccounts) else 1
+
+    def _load(self, address: bytes) -> Account | None:
+        found = self.below.get(address)
+        if found is None:
+            return None
+        storage: dict[int, int] = LayeredSlots(found.storage) if found.storage else {}
+        return Account(found.nonce, found.balance, found.code, storage)
+
+    def fill(self) -> None:
+        """Takes all of the accounts below."""
+        for address in self.below:
+            self.get(address)
+        self.below = {}
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.fill()
+        return dict.__iter__(self)
+
+    def __len__(self) -> int:
+        self.fill()
+        return dict.__len__(self)
+
+    def keys(self) -> KeysView[bytes]:  # type: ignore[override]
+        self.fill()
+        return dict.keys(self)
+
+    def values(self) -> ValuesView[Account]:  # type: ignore[override]
+        self.fill()
+        return dict.values(self)
+
+    def items(self) -> ItemsView[bytes, Account]:  # type: ignore[override]
+        self.fill()
+        return dict.items(self)
+
+    def copy(self) -> dict[bytes, Account]:
+        return dict(self.items())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self.copy(),)

@@ -1,0 +1,1 @@
+"""Other libraries' interfaces on fusevm: change the import and keep the program."""

@@ -1,0 +1,338 @@
+"""pyrevm's `EVM`: calls, deployments, accounts and snapshots on a `fusevm.EVM`.
+
+Two things differ. A call is a transaction of its own: what it has warmed is cold for the next, and transient storage
+ends with it, while pyrevm goes on with one transaction for ever. And whatever was done since a snapshot is undone by
+`revert`, while pyrevm keeps balances and storage that were set from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from copy import copy
+from typing import Any
+
+from fusevm import api
+from fusevm.chain.environment import Block, Context
+from fusevm.chain.outcome import Outcome, Status
+from fusevm.chain.processing import clear_away, process_unchecked, run_top, top_message, warm_up
+from fusevm.chain.result import Result
+from fusevm.chain.transaction import Transaction
+from fusevm.compat.pyrevm.arguments import address_of, bytes_of, checksummed, number_of, optional_number
+from fusevm.compat.pyrevm.checks import check
+from fusevm.compat.pyrevm.environment import CANCUN_FRACTION, MAX_U64, AccountInfo, BlockEnv, Env, TxEnv
+from fusevm.compat.pyrevm.results import (
+    ExecutionResult,
+    JournalCheckpoint,
+    debug_text,
+    execution_result,
+    failure_text,
+)
+from fusevm.evm.forks import LATEST, Fork, fork_named
+from fusevm.evm.keccak import keccak256
+from fusevm.reference.tracer import tracing_hooks
+from fusevm.tiers import executor_for
+
+# revm's names that are not ours.
+SPECS = {"latest": LATEST, "merge": Fork.PARIS, "tangerine": Fork.TANGERINE_WHISTLE, "spurious": Fork.SPURIOUS_DRAGON}
+EMPTY_CODE = b"\x00"  # as revm has it: one STOP
+
+
+def _hash_of(number: int) -> bytes:
+    """The hash of any block, as revm's empty database gives it."""
+    return keccak256(str(number).encode())
+
+
+class EVM:
+    """An EVM as pyrevm has it."""
+
+    def __init__(
+        self,
+        env: Env | None = None,
+        fork_url: str | None = None,
+        fork_block: str | None = None,
+        gas_limit: int = MAX_U64,
+        tracing: bool = False,
+        spec_id: str = "LATEST",
+        *,
+        tier: str = "auto",
+    ) -> None:
+        if fork_url is not None or fork_block is not None:
+            raise NotImplementedError("fork_url: forks of a live chain are not there yet; insert the accounts")
+        self._env = Env() if env is None else env
+        self._gas_limit = number_of(gas_limit, "gas_limit", 64)
+        self._spec = spec_id
+        self._fork = SPECS.get(spec_id.lower()) or fork_named(spec_id.lower())
+        self._engine = api.EVM(self._fork, tier)
+        self._execute = executor_for(tier)
+        self._tell_block()
+        self._open: list[tuple[JournalCheckpoint, int]] = []  # with the engine's checkpoints
+        self._logged = 0
+        self._result: ExecutionResult | None = None
+        self._tracing = tracing
+
+    # -- surroundings
+
+    @property
+    def env(self) -> Env:
+        """A copy; `set_block_env` and `set_tx_env` take a changed one back."""
+        return Env(copy(self._env.cfg), copy(self._env.block), copy(self._env.tx))
+
+    def set_block_env(self, block: BlockEnv) -> None:
+        self._env = Env(self._env.cfg, copy(block), self._env.tx)
+        self._tell_block()
+
+    def set_tx_env(self, tx: TxEnv) -> None:
+        self._env = Env(self._env.cfg, self._env.block, copy(tx))
+
+    def _tell_block(self) -> None:
+        block = self._env.block
+        self._engine.block = Block(
+            number=block.number,
+            timestamp=block.timestamp,
+            coinbase=block._coinbase,
+            gas_limit=self._gas_limit,
+            prev_randao=int.from_bytes(block.prevrandao, "big"),
+            difficulty=block.difficulty,
+            chain_id=self._env.cfg.chain_id,
+            excess_blob_gas=block.excess_blob_gas,
+            hashes=_hash_of,
+            blob_base_fee_fraction=CANCUN_FRACTION,
+        )
+
+    def block_hash(self, number: int) -> bytes:
+        return _hash_of(number_of(number, "number"))
+
+    # -- running
+
+    def message_call(
+        self,
+        caller: str,
+        to: str,
+        calldata: bytes | None = None,
+        value: int | None = None,
+        gas: int | None = None,
+        gas_price: int | None = None,
+        is_static: bool = False,
+    ) -> bytes:
+        """Runs a call and keeps what it changes: no nonce, no fee. Raises RuntimeError where it fails."""
+        tx = self._transaction(caller, to, calldata, value, gas, gas_price)
+        intrinsic = self._check(tx)
+        result = self._run(tx, tx.gas_limit - intrinsic, is_static)
+        self._done(result, intrinsic + result.gas_used - (result.gas_refunded if result.ok else 0))
+        return result.output
+
+    def deploy(
+        self,
+        deployer: str,
+        code: bytes,
+        value: int | None = None,
+        gas: int | None = None,
+        gas_price: int | None = None,
+        is_static: bool = False,
+        _abi: Any = None,
+    ) -> str:
+        """Creates a contract, in a whole transaction: the nonce is counted and the fee is paid."""
+        tx = self._transaction(deployer, None, code, value, gas, gas_price)
+        self._check(tx)
+        done = process_unchecked(tx, self._engine.state, self._engine.block, self._fork, self._executor())
+        outcome = done.outcome
+        result = Result(
+            outcome.status,
+            outcome.output,
+            done.gas_used,
+            done.gas_refunded,
+            done.logs,
+            outcome.created,
+            outcome.failure,
+        )
+        self._done(result, done.gas_used)
+        assert result.address is not None
+        return "0x" + result.address.hex()
+
+    def _transaction(
+        self, sender: str, to: str | None, data: Any, value: int | None, gas: int | None, gas_price: int | None
+    ) -> Transaction:
+        env = self._env.tx
+        return Transaction(
+            address_of(sender, "caller"),
+            None if to is None else address_of(to, "to"),
+            bytes_of(data, "calldata"),
+            optional_number(value, "value"),
+            optional_number(gas, "gas", self._gas_limit, 64),
+            gas_price=optional_number(gas_price, "gas_price"),
+            access_list=env._access_list or None,
+            blob_hashes=env._blob_hashes or None,
+        )
+
+    def _check(self, tx: Transaction) -> int:
+        self._result = None
+        env = self._env
+        needed = check(tx, env.tx, env.block, env.cfg, self._gas_limit, self._engine.state, self._engine.rules)
+        ran = TxEnv.__new__(TxEnv)
+        ran.__dict__.update(
+            env.tx.__dict__,
+            _caller=tx.sender, _to=tx.to, _data=tx.data, _value=tx.value, _gas_limit=tx.gas_limit,
+            _gas_price=tx.gas_price,
+        )  # fmt: skip
+        block = copy(env.block)
+        block.__dict__.update(_basefee=0, _gas_limit=self._gas_limit)
+        self._env = Env(env.cfg, block, ran)
+        return needed
+
+    def _run(self, tx: Transaction, gas: int, static: bool) -> Result:
+        assert tx.to is not None
+        engine = self._engine
+        if not (self.tracing or tx.access_list or tx.blob_hashes or (tx.value and tx.to == tx.sender)):
+            return engine.call(
+                tx.to, tx.data, value=tx.value, caller=tx.sender, gas=gas, gas_price=tx.gas_price or 0, static=static
+            )
+        state, rules = engine.state, engine.rules
+        context = Context(self._fork, engine.block, tx.sender, tx.gas_price or 0, tx.blob_hashes or ())
+        state.begin_transaction()
+        try:
+            if rules.access_sets:
+                warm_up(state, context, tx.sender, tx.to)
+                for address, keys in tx.access_list or ():
+                    state.warm_address(address)
+                    for key in keys:
+                        state.warm_slot(address, key)
+            message = top_message(tx.sender, tx.to, tx.data, tx.value, False, state, rules)
+            message.gas, message.static = gas, static
+            outcome = run_top(message, state, context, self._executor())
+            used = gas - outcome.gas_left
+            refund = min(state.refund, (tx.gas_limit - outcome.gas_left) // rules.refund_quotient)
+            logs = state.logs_so_far()
+            clear_away(state, rules)
+        except BaseException:
+            state.abandon()
+            raise
+        return Result(outcome.status, outcome.output, used, refund, logs, None, outcome.failure)
+
+    def _executor(self) -> Any:
+        hooks = tracing_hooks(lambda line: sys.stdout.write(line)) if self.tracing else None
+
+        def execute(message: Any, state: Any, context: Context) -> Outcome:
+            return self._execute(message, state, context, hooks)
+
+        return execute
+
+    def _done(self, result: Result, gas_used: int) -> None:
+        self._result = told = execution_result(result, gas_used)
+        self._logged += len(result.logs) if result.ok else 0
+        if self.tracing:
+            line = {
+                "stateRoot": "0x" + "00" * 32,
+                "output": "0x" + result.output.hex(),
+                "gasUsed": hex(gas_used),
+                "pass": result.ok,
+                "fork": self._spec.title(),
+            }
+            print(json.dumps(line))
+        if result.status is not Status.SUCCESS:
+            raise RuntimeError(failure_text(told, result.output))
+
+    @property
+    def tracing(self) -> bool:
+        """Whether each step is printed, as EIP-3155 has it; this runs on the reference tier."""
+        return self._tracing
+
+    @tracing.setter
+    def tracing(self, value: bool) -> None:
+        self._tracing = value
+
+    @property
+    def result(self) -> ExecutionResult | None:
+        """Of the last call or deployment; None where it was refused."""
+        return self._result
+
+    def reset_transient_storage(self) -> None:
+        """Nothing is left of it: it ends with each call."""
+
+    # -- accounts
+
+    def basic(self, address: str) -> AccountInfo:
+        account = self._engine.state.account(address_of(address, "address"))
+        return _info(account)
+
+    def get_code(self, address: str) -> bytes | None:
+        return self._engine.state.account(address_of(address, "address")).code or None
+
+    def get_balance(self, address: str) -> int:
+        return self._engine.state.account(address_of(address, "address")).balance
+
+    def set_balance(self, address: str, balance: int) -> None:
+        self._engine.state.set_balance(address_of(address, "address"), number_of(balance, "balance"))
+
+    def storage(self, address: str, index: int) -> int:
+        return self._engine.state.storage(address_of(address, "address"), number_of(index, "index"))
+
+    def insert_account_info(self, address: str, info: AccountInfo) -> None:
+        """Balance, nonce and code; the storage stays."""
+        where, state = address_of(address, "address"), self._engine.state
+        state.set_balance(where, info.balance)
+        state.set_nonce(where, info.nonce)
+        state.set_code(where, info.code or b"")
+
+    def insert_account_storage(self, address: str, index: int, value: int) -> int:
+        """The value that the slot had."""
+        where, key = address_of(address, "address"), number_of(index, "index")
+        before = self._engine.state.storage(where, key)
+        self._engine.state.set_storage(where, key, number_of(value, "value"))
+        return before
+
+    @property
+    def db_accounts(self) -> dict[str, AccountInfo]:
+        return {checksummed(address): _info(account) for address, account in self._engine.state.items()}
+
+    @property
+    def journal_state(self) -> dict[str, AccountInfo]:
+        """As `db_accounts`: there is one state."""
+        return self.db_accounts
+
+    # -- snapshots
+
+    def snapshot(self) -> JournalCheckpoint:
+        mark = self._engine.checkpoint()
+        made = JournalCheckpoint(self._logged, mark)
+        self._open.append((made, mark))
+        return made
+
+    def revert(self, checkpoint: JournalCheckpoint) -> None:
+        """Undoes what was done since; snapshots taken after it are gone."""
+        if not self._open:
+            raise OverflowError("No checkpoint to revert to")
+        for place, (made, mark) in enumerate(self._open):
+            if made == checkpoint:
+                block = self._engine.block
+                self._engine.revert(mark)
+                self._engine.block = block  # the environment is not undone
+                self._logged = made.log_i
+                del self._open[place:]
+                return
+        raise KeyError("Invalid checkpoint")
+
+    def commit(self) -> None:
+        """Keeps what was done since the last snapshot."""
+        if self._open:
+            self._engine.commit(self._open.pop()[1])
+
+    @property
+    def checkpoint_ids(self) -> set[JournalCheckpoint]:
+        return {made for made, _ in self._open}
+
+    @property
+    def journal_depth(self) -> int:
+        return len(self._open)
+
+    @property
+    def journal_len(self) -> int:
+        return len(self._open) + 1
+
+    @property
+    def journal_str(self) -> str:
+        return debug_text(self._engine.state.items())
+
+
+def _info(account: Any) -> AccountInfo:
+    return AccountInfo(account.balance, account.nonce, account.code_hash(), account.code or EMPTY_CODE)

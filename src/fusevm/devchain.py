@@ -1,0 +1,326 @@
+"""A chain for development: keys of its own, transactions that wait, blocks on demand, snapshots, calls at any block."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from fusevm.blockchain import Chain, Which
+from fusevm.chain.authorization import address_of_key
+from fusevm.chain.environment import Block
+from fusevm.chain.genesis import Genesis, genesis_on
+from fusevm.chain.header import Header
+from fusevm.chain.outcome import Status
+from fusevm.chain.predeploys import add_system_contracts
+from fusevm.chain.processing import Receipt, process, process_unchecked
+from fusevm.chain.reasons import Rejected, RejectReason
+from fusevm.chain.receipts import BlockReceipt
+from fusevm.chain.schedule import Schedule, Step, always
+from fusevm.chain.sealed import SealedBlock, Withdrawal
+from fusevm.chain.signed import SignedTransaction, sign
+from fusevm.chain.state import Account, State
+from fusevm.chain.transaction import Transaction, floor_gas, intrinsic_gas_of, validate
+from fusevm.evm.forks import Fork, rules_of
+from fusevm.values import AddressLike, BadValue, to_address
+
+PENDING = "pending"
+DEV_GAS_LIMIT = 30_000_000
+DEV_CHAIN_ID = 1337
+DEV_BALANCE = 10**24  # wei: a million ether
+DEV_ACCOUNTS = 10
+Clock = Callable[[int], int]  # from the head's timestamp to the next block's
+
+
+@dataclass(frozen=True)
+class Mined:
+    """A transaction where it stands: in a block of the chain, or pending (`block` is then the one it would be in)."""
+
+    signed: SignedTransaction
+    block: SealedBlock
+    index: int
+    receipts: tuple[BlockReceipt, ...]
+    pending: bool = False
+
+    @property
+    def receipt(self) -> BlockReceipt:
+        return self.receipts[self.index]
+
+    @property
+    def first_log(self) -> int:
+        """How many logs the block has before this transaction's."""
+        return sum(len(each.logs) for each in self.receipts[: self.index])
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What `DevChain.revert` goes back to."""
+
+    head: bytes
+    pending: tuple[SignedTransaction, ...]
+
+
+def dev_keys(count: int = DEV_ACCOUNTS) -> list[bytes]:
+    """Keys anybody knows: 1, 2, 3 …"""
+    return [place.to_bytes(32, "big") for place in range(1, count + 1)]
+
+
+def dev_genesis(
+    schedule: Schedule | str = "osaka",
+    accounts: Iterable[bytes] = (),
+    *,
+    state: State | None = None,
+    header: Header | None = None,
+    balance: int = DEV_BALANCE,
+) -> Genesis:
+    """The beginning of a development chain: funded accounts, and the system contracts that its forks need."""
+    if isinstance(schedule, str):
+        schedule = always(schedule, DEV_CHAIN_ID)
+    if state is None:
+        state = State()
+    given = state.accounts
+    for address in accounts:
+        given[address] = Account(balance=balance)
+    first = Header(gas_limit=DEV_GAS_LIMIT) if header is None else header
+    if any(each.step.fork >= Fork.CANCUN for each in schedule.activations):
+        add_system_contracts(state)
+    return genesis_on(schedule, first, state)
+
+
+class DevChain:
+    """A `Chain` that a program or a node drives.
+
+    >>> dev = DevChain()
+    >>> sender = dev.accounts[0]
+    >>> found = dev.send(dev.sign(Transaction(sender, b"\\x02" * 20, value=5, gas_limit=21_000, gas_price=10**9)))
+    >>> block = dev.mine()
+    >>> block.number, dev.chain.state.account(b"\\x02" * 20).balance, dev.find(found).receipt.gas_used
+    (1, 5, 21000)
+    """
+
+    def __init__(
+        self,
+        genesis: Genesis | None = None,
+        *,
+        keys: Iterable[bytes] | None = None,
+        tier: str = "auto",
+        clock: Clock | None = None,
+    ) -> None:
+        secret = dev_keys() if keys is None else list(keys)
+        self.keys = {address_of_key(key): key for key in secret}
+        self.chain = Chain(dev_genesis("osaka", self.keys) if genesis is None else genesis, tier=tier)
+        self.clock: Clock = clock or (lambda timestamp: timestamp + 1)
+        self.coinbase = bytes(20)
+        self.next_timestamp: int | None = None  # of the next block alone
+        self._places: dict[bytes, list[bytes]] = {}  # transactions: the blocks they are in, canonical or not
+        self._randao = secrets.token_bytes(32)
+
+    @property
+    def accounts(self) -> list[bytes]:
+        return list(self.keys)
+
+    @property
+    def head(self) -> SealedBlock:
+        return self.chain.head
+
+    @property
+    def chain_id(self) -> int:
+        return self.chain.schedule.chain_id
+
+    def add_key(self, key: bytes) -> bytes:
+        address = address_of_key(key)
+        self.keys[address] = key
+        return address
+
+    # -- the next block
+
+    @property
+    def pending_timestamp(self) -> int:
+        return self.clock(self.head.header.timestamp) if self.next_timestamp is None else self.next_timestamp
+
+    def upcoming(self) -> tuple[Header, Step]:
+        """The header of the next block before any transaction, and its upgrade."""
+        return self.chain.upcoming(self.coinbase, self.pending_timestamp, prev_randao=self._randao)
+
+    @contextmanager
+    def pending_block(self) -> Iterator[tuple[SealedBlock, tuple[BlockReceipt, ...]]]:
+        """The next block as it would be now; while the `with` block lasts, the state is the one after it."""
+        with self.chain.trial(
+            coinbase=self.coinbase, timestamp=self.pending_timestamp, prev_randao=self._randao
+        ) as found:
+            yield found
+
+    def next_nonce(self, sender: bytes) -> int:
+        """The sender's nonce after the head and what is pending."""
+        nonces = [each.nonce for each in self.chain.pending if each.sender == sender]
+        return max([self.chain.state.account(sender).nonce - 1, *nonces]) + 1
+
+    # -- transactions
+
+    def sign(self, tx: Transaction) -> SignedTransaction:
+        """Signed with the sender's key, for this chain; without a nonce it gets the next one."""
+        key = self.keys.get(tx.sender)
+        if key is None:
+            raise BadValue(f"from: no key for 0x{tx.sender.hex()}; add it with add_key")
+        if tx.nonce is None:
+            tx = replace(tx, nonce=self.next_nonce(tx.sender))
+        return sign(tx, key, self.chain_id)
+
+    def check(self, signed: SignedTransaction) -> None:
+        """Raises Rejected where it could not be in the next block, as far as that can be told without running it."""
+        header, step = self.upcoming()
+        rules, state = rules_of(step.fork), self.chain.state
+        signed.check_signature(self.chain_id, rules)
+        tx = signed.transaction()
+        expected = self.next_nonce(tx.sender)
+        if signed.nonce != expected:
+            low = signed.nonce < expected
+            reason = RejectReason.NONCE_MISMATCH_TOO_LOW if low else RejectReason.NONCE_MISMATCH_TOO_HIGH
+            raise Rejected(reason, f"{signed.nonce}, the account's is {expected}")
+        environment = _with_blobs(self.chain.environment_after(header), step)
+        validate(replace(tx, nonce=state.account(tx.sender).nonce), state, environment, rules)
+
+    def send(self, signed: SignedTransaction) -> bytes:
+        """Keeps a transaction for the next block; its hash. Raises Rejected where it cannot be in it."""
+        self.check(signed)
+        return self.chain.submit(signed)
+
+    def mine(self, *, coinbase: AddressLike | None = None, withdrawals: tuple[Withdrawal, ...] = ()) -> SealedBlock:
+        """A block of what is pending."""
+        block = self.chain.build(
+            coinbase=self.coinbase if coinbase is None else to_address(coinbase, "coinbase"),
+            timestamp=self.pending_timestamp,
+            prev_randao=self._randao,
+            withdrawals=withdrawals,
+        )
+        self.next_timestamp = None
+        self._randao = secrets.token_bytes(32)
+        for signed in block.transactions:
+            self._places.setdefault(signed.hash, []).append(block.hash)
+        return block
+
+    def find(self, transaction_hash: bytes) -> Mined | None:
+        """A transaction of the canonical chain; else a pending one; None where there is none."""
+        for block_hash in self._places.get(transaction_hash, ()):
+            block = self.chain.block(block_hash)
+            if self.is_canonical(block):
+                for index, signed in enumerate(block.transactions):
+                    if signed.hash == transaction_hash:
+                        return Mined(signed, block, index, self.chain.receipts(block_hash))
+        if any(each.hash == transaction_hash for each in self.chain.pending):
+            with self.pending_block() as (block, receipts):
+                for index, signed in enumerate(block.transactions):
+                    if signed.hash == transaction_hash:
+                        return Mined(signed, block, index, receipts, pending=True)
+        return None
+
+    def is_canonical(self, block: SealedBlock) -> bool:
+        return block.number <= self.head.number and self.chain.block(block.number).hash == block.hash
+
+    # -- reading and calling at a block
+
+    @contextmanager
+    def at(self, which: Which) -> Iterator[tuple[State, Block, Step]]:
+        """The state after a block (or after the pending one), the block as calls see it, and its upgrade."""
+        if which == PENDING:
+            with self.pending_block() as (block, _):
+                environment = self.chain.environment_after(block.header)
+                yield self.chain.state, _with_blobs(environment, step := self.chain.step_after(block.header)), step
+        elif self.chain.block(which).hash == self.head.hash:
+            step = self.chain.step_of(self.head.hash)
+            with self._undone() as state:
+                yield state, _with_blobs(self.chain.environment(self.head.hash), step), step
+        else:
+            with self.chain.at(which) as state:
+                step = self.chain.step_of(which)
+                yield state, _with_blobs(self.chain.environment(which), step), step
+
+    @contextmanager
+    def _undone(self) -> Iterator[State]:
+        state = self.chain.state
+        opened, mark = state.open_marks, state.mark()
+        state.open_mark(mark)
+        try:
+            yield state
+        finally:
+            state.close_mark(mark, keep=opened)
+
+    def call(self, tx: Transaction, which: Which, *, checked: bool = False) -> Receipt:
+        """Runs a transaction after a block and forgets what it did. Raises Rejected where it may not run.
+
+        Unless it is to be checked in full, nonce, gas cap and fees below the base fee do not matter, as in eth_call.
+        """
+        with self.at(which) as (state, block, step):
+            if checked:
+                return process(tx, state, block, step.fork, self.chain.execute)
+            return self._run_freely(tx, state, block, step)
+
+    def estimate_gas(self, tx: Transaction, which: Which) -> tuple[int, Receipt]:
+        """The least gas limit with which a transaction succeeds after a block, and how it ran with the most.
+
+        Where it does not even succeed with the most it may have, the limit is that, and the receipt says why.
+        """
+        with self.at(which) as (state, block, step):
+            rules = rules_of(step.fork)
+            most = min(tx.gas_limit, block.gas_limit, rules.tx_gas_cap)
+
+            def run(limit: int) -> Receipt:
+                return self._attempt(replace(tx, gas_limit=limit), state, block, step)
+
+            first = run(most)
+            if first.outcome.status is not Status.SUCCESS:
+                return most, first
+            needed = max(intrinsic_gas_of(tx, rules), floor_gas(rules, tx.data))
+            low, high = max(needed, first.gas_used) - 1, most
+            likely = min(most, (first.gas_used + first.gas_refunded) * 64 // 63 + 2_300)
+            if low < likely < high and run(likely).outcome.status is Status.SUCCESS:
+                high = likely
+            while high - low > 1:
+                middle = (low + high) // 2
+                if run(middle).outcome.status is Status.SUCCESS:
+                    high = middle
+                else:
+                    low = middle
+            return high, first
+
+    def _attempt(self, tx: Transaction, state: State, block: Block, step: Step) -> Receipt:
+        opened, mark = state.open_marks, state.mark()
+        state.open_mark(mark)
+        try:
+            return self._run_freely(tx, state, block, step)
+        finally:
+            state.close_mark(mark, keep=opened)
+
+    def _run_freely(self, tx: Transaction, state: State, block: Block, step: Step) -> Receipt:
+        rules = rules_of(step.fork)
+        needed = max(intrinsic_gas_of(tx, rules), floor_gas(rules, tx.data))
+        if tx.gas_limit < needed:
+            raise Rejected(RejectReason.INTRINSIC_GAS_TOO_LOW, f"{tx.gas_limit} of {needed}")
+        if tx.fee_cap() == 0:  # as geth: a call without a price is not held against the base fee
+            block.base_fee = 0
+        elif tx.fee_cap() < block.base_fee:
+            detail = f"{tx.fee_cap()} is under {block.base_fee}"
+            raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS, detail)
+        most = tx.gas_limit * tx.fee_cap() + tx.value + tx.blob_gas * tx.max_blob_fee
+        balance = state.account(tx.sender).balance
+        if balance < most:
+            raise Rejected(RejectReason.INSUFFICIENT_ACCOUNT_FUNDS, f"{balance} of {most} wei")
+        return process_unchecked(tx, state, block, step.fork, self.chain.execute)
+
+    # -- going back
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.head.hash, tuple(self.chain.pending))
+
+    def revert(self, snapshot: Snapshot) -> None:
+        """Goes back to a snapshot; the blocks since then are no longer of the canonical chain."""
+        self.chain.set_head(snapshot.head)
+        self.chain.pending = list(snapshot.pending)
+        self._randao = secrets.token_bytes(32)
+
+
+def _with_blobs(block: Block, step: Step) -> Block:
+    if step.blobs is not None:
+        block.blob_max, block.blob_base_fee_fraction = step.blobs.most, step.blobs.fraction
+    return block

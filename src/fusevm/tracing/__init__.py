@@ -1,0 +1,1 @@
+"""What happened inside calls: recordings, and what can be made of them."""

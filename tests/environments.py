@@ -1,0 +1,116 @@
+"""Virtual environments for tests of adapters: the other tool and fusevm's dependencies, kept in a cache folder.
+
+The tools conflict with the versions that development uses, so they never share an environment with it. fusevm itself is
+taken from `src`. `FUSEVM_ENVIRONMENTS` names the folder; the default is in the user's cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FOREIGN = ROOT / "tests" / "foreign"
+INSTALL_SECONDS = 400
+RUN_SECONDS = 590
+SKIPPED = "the package index has no environment for us"  # .ci/run looks for this
+
+
+def cache_folder() -> Path:
+    given = os.environ.get("FUSEVM_ENVIRONMENTS")
+    if given is not None:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fusevm-environments"
+
+
+def requirements_of(extra: str, *more: str) -> list[str]:
+    """What fusevm and one of its extras need, and pytest."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return sorted([*project["dependencies"], *project["optional-dependencies"][extra], "pytest>=8", *more])
+
+
+def environment(extra: str, *more: str) -> Path:
+    """The Python of an environment for an extra; made anew where its requirements have changed."""
+    wanted = requirements_of(extra, *more)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    digest = hashlib.sha256(json.dumps([version, wanted]).encode()).hexdigest()[:12]
+    folder = cache_folder() / f"{extra}-{digest}"
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not (folder / "complete").exists():
+        _make(folder, python, wanted)
+    return python
+
+
+def _make(folder: Path, python: Path, wanted: list[str]) -> None:
+    """Another process may do the same; whoever is first is taken."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        subprocess.run([sys.executable, "-m", "venv", made], check=True, capture_output=True, timeout=INSTALL_SECONDS)
+        inside = made / python.relative_to(folder)
+        command = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted]
+        subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+        (made / "complete").touch()
+        if not (folder / "complete").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            made.rename(folder)
+    except (subprocess.SubprocessError, OSError) as error:
+        detail = getattr(error, "stderr", None) or b""
+        last = detail.decode(errors="replace").strip().splitlines()[-1:]
+        pytest.skip(f"{SKIPPED}: {' '.join(last) or error}")
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def sources(python: Path, package: str) -> Path:
+    """The unpacked source distribution of a package, of the version that the environment has."""
+    asked = f"import importlib.metadata as m; print(m.version({package!r}))"
+    version = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.strip()
+    folder = cache_folder() / f"{package}-{version}-sources"
+    if not folder.is_dir():
+        with tempfile.TemporaryDirectory(dir=cache_folder()) as made:
+            exact = f"{package}=={version}"
+            command = [str(python), "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", made]
+            try:
+                subprocess.run([*command, exact], check=True, capture_output=True, timeout=INSTALL_SECONDS)
+            except subprocess.SubprocessError as error:
+                pytest.skip(f"{SKIPPED}: {error}")
+            (archive,) = Path(made).glob("*.tar.gz")
+            shutil.unpack_archive(archive, Path(made) / "unpacked", filter="data")
+            (unpacked,) = (Path(made) / "unpacked").iterdir()
+            if not folder.is_dir():
+                unpacked.rename(folder)
+    return folder
+
+
+def run_inside(python: Path, *arguments: str, cwd: Path, paths: tuple[Path, ...] = ()) -> str:
+    """What Python prints there, fusevm's sources on its path."""
+    search = os.pathsep.join(map(str, (ROOT / "src", *paths)))
+    surroundings = {**os.environ, "PYTHONPATH": search, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [str(python), *arguments], cwd=cwd, env=surroundings, capture_output=True, text=True, timeout=RUN_SECONDS
+    )
+    return done.stdout + done.stderr
+
+
+def pytest_inside(python: Path, *arguments: str, cwd: Path, paths: tuple[Path, ...] = ()) -> dict[str, int]:
+    """How many tests passed, failed and so on. What failed is printed, and so in the report of the test that asks."""
+    plain = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(cwd))
+    printed = run_inside(python, *plain, *arguments, cwd=cwd, paths=paths)
+    counts = {
+        kind: int(number) for number, kind in re.findall(r"(\d+) (passed|failed|skipped|errors?|xfailed)", printed)
+    }
+    if set(counts) - {"passed"}:
+        print(printed[-20_000:])
+    assert counts, printed[-5_000:]
+    return counts

@@ -1,0 +1,160 @@
+"""`DevChain`: transactions that wait, the block they would be in, calls and estimates at any block, snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fusevm import Chain
+from fusevm.chain.outcome import Status
+from fusevm.chain.reasons import Rejected, RejectReason
+from fusevm.chain.state import Account, State
+from fusevm.chain.transaction import Transaction
+from fusevm.devchain import PENDING, DevChain, dev_genesis, dev_keys
+from fusevm.evm.assembly import assemble
+from fusevm.values import BadValue
+
+COUNTER, ANYONE = b"\xc0" * 20, b"\xaa" * 20
+COUNT = assemble("PUSH1 1 PUSH1 0 SLOAD ADD PUSH1 0 SSTORE PUSH1 7 PUSH1 0 PUSH1 0 LOG1 NUMBER PUSH1 0 MSTORE "
+                 "PUSH1 32 PUSH1 0 RETURN")  # fmt: skip
+CLEAR = assemble("PUSH1 0 PUSH1 0 SSTORE")  # gives gas back, so that it needs more than it uses
+PASS_ON = assemble("PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0 PUSH20 0x" + "c0" * 20 + " GAS CALL "
+                   "ISZERO PUSH1 45 JUMPI STOP JUMPDEST PUSH1 0 PUSH1 0 REVERT")  # fmt: skip
+PRICE = 2 * 10**9
+
+
+def dev_with(fork: str = "osaka", **code: bytes) -> DevChain:
+    dev = DevChain()
+    state = State()
+    for place, runtime in enumerate(code.values() or [COUNT]):
+        state.accounts[bytes([0xC0 + place]) * 20] = Account(nonce=1, code=runtime, storage={0: 5})
+    return DevChain(dev_genesis(fork, dev.accounts, state=state))
+
+
+def count(dev: DevChain, sender: int = 0, **fields: object) -> Transaction:
+    return Transaction(
+        dev.accounts[sender],
+        COUNTER,
+        **{"gas_limit": 100_000, "gas_price": PRICE, **fields},  # type: ignore[arg-type]
+    )
+
+
+def counted(dev: DevChain, which: int | str) -> int:
+    with dev.at(which) as (state, _, _):
+        return state.storage(COUNTER, 0)
+
+
+@pytest.mark.parametrize("fork", ["london", "shanghai", "cancun", "prague", "osaka"])
+def test_blocks_it_mines_are_valid_for_a_chain_that_checks_them(fork: str) -> None:
+    dev = dev_with(fork)
+    twin = Chain(dev.chain.genesis)
+    for _ in range(3):
+        dev.send(dev.sign(count(dev)))
+        dev.send(dev.sign(count(dev, 1)))
+        twin.import_block(dev.mine().encoded)
+    assert twin.head.hash == dev.head.hash
+    assert twin.state.storage(COUNTER, 0) == 11
+
+
+def test_what_is_sent_is_pending_until_a_block_is_mined() -> None:
+    dev = dev_with()
+    sent = [dev.send(dev.sign(count(dev))) for _ in range(2)]
+    assert (counted(dev, 0), counted(dev, PENDING)) == (5, 7)
+    found = dev.find(sent[1])
+    assert found is not None
+    assert (found.pending, found.index, found.first_log, found.block.number) == (True, 1, 1, 1)
+    block = dev.mine()
+    found = dev.find(sent[1])
+    assert found is not None
+    assert (found.pending, found.block.hash, counted(dev, 1)) == (False, block.hash, 7)
+    assert dev.find(bytes(32)) is None
+
+
+def test_nonces_count_what_is_pending() -> None:
+    dev = dev_with()
+    dev.send(dev.sign(count(dev)))
+    assert dev.next_nonce(dev.accounts[0]) == 1
+    with pytest.raises(Rejected) as refused:
+        dev.send(dev.sign(count(dev, nonce=0)))
+    assert refused.value.reason is RejectReason.NONCE_MISMATCH_TOO_LOW
+    with pytest.raises(Rejected) as refused:
+        dev.send(dev.sign(count(dev, nonce=2)))
+    assert refused.value.reason is RejectReason.NONCE_MISMATCH_TOO_HIGH
+
+
+def test_a_snapshot_brings_back_the_head_and_what_was_pending() -> None:
+    dev = dev_with()
+    first = dev.send(dev.sign(count(dev)))
+    kept = dev.snapshot()
+    dev.mine()
+    dev.send(dev.sign(count(dev)))
+    dev.mine()
+    dev.revert(kept)
+    assert (dev.head.number, counted(dev, 0)) == (0, 5)
+    found = dev.find(first)
+    assert found is not None
+    assert found.pending
+    block = dev.mine()
+    assert [tx.hash for tx in block.transactions] == [first]
+
+
+def test_a_call_sees_its_block_and_leaves_nothing() -> None:
+    dev = dev_with()
+    for _ in range(2):
+        dev.send(dev.sign(count(dev)))
+        dev.mine()
+    free = count(dev, gas_price=0)
+    for which, number in ((0, 0), (1, 1), (2, 2), (PENDING, 3)):
+        assert int.from_bytes(dev.call(free, which).outcome.output, "big") == number
+    assert [counted(dev, number) for number in (0, 1, 2)] == [5, 6, 7]
+
+
+def test_a_call_may_be_from_anyone_but_must_be_paid_for() -> None:
+    dev = dev_with()
+    assert dev.call(Transaction(ANYONE, COUNTER, gas_price=0), 0).outcome.status is Status.SUCCESS
+    assert dev.call(Transaction(COUNTER, COUNTER, gas_price=0), 0).outcome.status is Status.SUCCESS
+    for fields in ({"value": 1, "gas_price": 0}, {"gas_price": PRICE}):
+        with pytest.raises(Rejected) as refused:
+            dev.call(Transaction(ANYONE, COUNTER, **fields), 0)  # type: ignore[arg-type]
+        assert refused.value.reason is RejectReason.INSUFFICIENT_ACCOUNT_FUNDS
+
+
+def succeeds(dev: DevChain, tx: Transaction) -> bool:
+    try:
+        return dev.call(tx, 0).outcome.status is Status.SUCCESS
+    except Rejected:
+        return False
+
+
+@pytest.mark.parametrize("code", [COUNT, CLEAR, PASS_ON], ids=["counts", "clears", "passes all gas on"])
+@pytest.mark.parametrize("data", [b"", b"\x01" * 2_000], ids=["short", "long data"])
+def test_an_estimate_is_the_least_gas_that_will_do(code: bytes, data: bytes) -> None:
+    dev = dev_with(first=COUNT, second=code)
+    tx = Transaction(dev.accounts[0], b"\xc1" * 20, data, gas_price=0)
+    limit, _ = dev.estimate_gas(tx, 0)
+    assert succeeds(dev, replace(tx, gas_limit=limit))
+    assert not succeeds(dev, replace(tx, gas_limit=limit - 1))
+    dev.send(dev.sign(replace(tx, gas_limit=limit, gas_price=PRICE)))
+    dev.mine()
+    assert dev.chain.receipts(1)[0].succeeded
+
+
+def test_an_estimate_of_what_cannot_succeed_tells_why() -> None:
+    dev = dev_with(first=assemble("PUSH1 0 PUSH1 0 REVERT"))
+    _, done = dev.estimate_gas(count(dev, gas_price=0), 0)
+    assert done.outcome.status is Status.REVERT
+
+
+def test_only_keys_it_has_can_sign() -> None:
+    dev = dev_with()
+    with pytest.raises(BadValue, match="no key for 0xaaaa"):
+        dev.sign(Transaction(ANYONE))
+    key = dev_keys(11)[-1]
+    assert dev.add_key(key) in dev.accounts
+
+
+def test_the_time_of_the_next_block_can_be_set_once() -> None:
+    dev = dev_with()
+    dev.next_timestamp = 1_000
+    assert [dev.mine().header.timestamp for _ in range(2)] == [1_000, 1_001]
