@@ -221,7 +221,7 @@ def count_of(result: Result) -> int:
 def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What native code asks from now on."""
     asked: list[str] = []
-    questions = engine()._questions
+    questions = engine().questions
     for name in ("load_slot", "load_account"):
         original = questions._callbacks[name]
         counted = type(original)(lambda address, name=name, original=original: asked.append(name) or original(address))

@@ -12,6 +12,7 @@ from fusevm.chain.outcome import Executor, Outcome
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.reference.hooks import Hooks
+from fusevm.tracing.session import Session
 from fusevm.values import BadValue, shown
 
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
@@ -48,6 +49,9 @@ _DIRECT = {
     "native-unfused": ("unfused", False),
     "native-tiered": ("tiered", False),
 }
+
+
+RecordedCall = Callable[[Session, State, Context, bytes, bytes, bytes, int, bool, bool], Result | Executor | None]
 
 
 class UnknownTier(BadValue):
@@ -90,3 +94,10 @@ def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
     if not switches.is_on("direct"):
         return None
     return partial(import_module("fusevm.native.host.direct").call_directly, *_DIRECT[tier])
+
+
+def recorded_call_for(tier: str, direct: DirectCall | None) -> RecordedCall | None:
+    """The same for calls that are recorded."""
+    if direct is None:
+        return None
+    return partial(import_module("fusevm.native.host.direct").record_directly, _DIRECT[tier][0])

@@ -9,13 +9,13 @@ from fusevm.chain.environment import MEMORY_LIMIT, ZERO_ADDRESS, Block, Context
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
 from fusevm.reference.hooks import Hooks
-from fusevm.tiers import direct_call_for, executor_for
+from fusevm.tiers import direct_call_for, executor_for, recorded_call_for
 from fusevm.tracing.session import Session
 from fusevm.values import Number, to_instance, to_number, to_seconds
 
 LIMIT_BITS = 62
-# From the rest, when a machine is unpickled:
-_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_context", "session")
+# Made from the rest when a machine is unpickled.
+_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_recorded", "_context", "session")
 
 
 class Settings:
@@ -68,6 +68,7 @@ class Settings:
     def tier(self, tier: str) -> None:
         self._execute = executor_for(tier)
         self._direct = direct_call_for(tier, self._execute)
+        self._recorded = recorded_call_for(tier, self._direct)
         self._tier = tier
 
     @property

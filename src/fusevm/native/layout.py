@@ -167,6 +167,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     load_code: question  # of an account: the schedule of its code
     load_init_code: question  # of init code: its schedule
     hash_code: question  # of an account: the hash of its code
+    take_notes: question  # of the engine: they have filled their place
     hashes: ptr  # of Hashed; zero where none are kept
     hash_hits: u64
     hash_misses: u64
@@ -180,6 +181,16 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     secret_1: u64
     secret_2: u64
     secret_3: u64
+    # of recordings alone
+    notes: ptr
+    note_size: u64  # bytes written
+    note_limit: u64
+    noted_logs: u64  # bytes of logs that are among the notes
+    noted_key: u256  # of the storage that was noted last
+    wants_logs: u64
+    calling: u64  # the kind of the call that begins
+    meters: ptr  # of Meter, by depth; zero where gas is not measured
+    first_delegate: u256  # whose code a call from outside runs (EIP-7702)
     number: u256  # BLOCKHASH looks at it too
     coinbase: u256  # is warm from the start
     origin: u256  # is told with each call

@@ -80,6 +80,11 @@ class Hooks:
     memory: bool = False  # whether steps carry the memory, which is copied for each
     watcher: Watcher | None = None  # of recordings: `EVM.record` sets it
 
+    @property
+    def only_watches(self) -> bool:
+        """Whether there is nothing but a watcher."""
+        return not (self.on_opcode or self.on_storage or self.on_call or self.on_return)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "memory":
             to_flag(value, name)

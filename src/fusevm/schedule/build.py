@@ -11,23 +11,38 @@ from array import array
 from collections import deque
 from collections.abc import Container, Mapping
 from itertools import islice, repeat
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.evm.limits import STACK_LIMIT
+from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.schedule.fusions import LOOP_CONTROLS
 from fusevm.schedule.loops.place import PAID, Layout, with_loops
-from fusevm.schedule.sections import COPY, OUTWARD, SWAP, Section, Token, sections_of, token_of
+from fusevm.schedule.sections import COPY, SWAP, TELLING, Section, Token, sections_of, token_of
 from fusevm.schedule.threading import HOPPING, Hop, hops_in, threaded
 
 HANDLER, PLACE = 1, 2  # kinds of words that are addresses
-ASKING = frozenset(("SYNC", "PROBE", *OUTWARD))  # their operand is the pc, for Python
+ASKING = frozenset(("SYNC", "PROBE", *TELLING))  # their operand is the pc, for Python
 LIMB_MASK = (1 << 64) - 1
+METERED = frozenset(("SYNC", *(op.name for op in OPCODES_TABLE if op.dynamic)))  # may cost more than their static gas
 NUMBER, WIDE, TARGET, PC, CONTROL, HOP = range(6)  # what stands after a handler's address for one of its tokens
 OPERANDS = {"PUSH": NUMBER, "SECTION": NUMBER, "GASSECTION": NUMBER, "PUSHW": WIDE, "JUMP@": TARGET, "JUMPI@": TARGET}
-OPERANDS |= {COPY: NUMBER, SWAP: NUMBER, HOPPING: HOP, "COUNT": NUMBER}
+OPERANDS |= {COPY: NUMBER, SWAP: NUMBER, HOPPING: HOP, "COUNT": NUMBER, "TALLY": NUMBER, "METER": NUMBER}
 OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(LOOP_CONTROLS, CONTROL)
+
+
+class Marks(Protocol):
+    """Gives the places where a schedule counts what runs; 0 for nowhere."""
+
+    def section(self, code: bytes, pc: int, steps: int) -> int:
+        """Of a section with so many instructions."""
+
+    def passed(self, code: bytes, pc: int, steps: int) -> int:
+        """Of the way past the JUMPI at its end, if there is one."""
+
+    def meter(self, code: bytes, pc: int) -> int:
+        """Of the gas that an instruction takes beside its static gas."""
 
 
 class Branch:
@@ -144,21 +159,22 @@ def build_schedule(
     probes: bool = False,
     loops: bool = True,
     counts: bool = False,
+    marks: Marks | None = None,
 ) -> Schedule:
     """Lays out the schedule. `keep_units` remembers what stands where; `probes` stops at every section's start, and
-    `counts` counts there.
+    `counts` counts there. With `marks` all that runs is counted, for a recording.
 
     In a fused loop's copy gas was taken in bulk, so there is no probe in it: the next one is where it is left.
     """
     dests = jumpdests(code)
     sections = sections_of(code, fork, handlers.native, dests)
-    if not counts:  # what is jumped over is not counted
+    if not counts and marks is None:  # what is jumped over is not counted
         sections = threaded(sections, dests)
-    if loops and handlers.loops and not counts:
+    if loops and handlers.loops and not counts and marks is None:
         layout = with_loops(sections, dests, len(code))
     else:
         layout = Layout(sections, {}, [], [], len(sections))
-    writer = _Writer(code, dests, handlers, layout, keep_units=keep_units, probes=probes, counts=counts)
+    writer = _Writer(code, dests, handlers, layout, keep_units=keep_units, probes=probes, counts=counts, marks=marks)
     writer.write()
     writer.resolve()
     made = writer.schedule()
@@ -179,6 +195,7 @@ class _Writer:
         keep_units: bool,
         probes: bool,
         counts: bool,
+        marks: Marks | None,
     ) -> None:
         self.code = code
         self.dests = dests
@@ -187,6 +204,7 @@ class _Writer:
         self.keep_units = keep_units
         self.probes = probes
         self.counts = counts
+        self.marks = marks
         self.counters: list[tuple[int, int]] = []
         self.words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
         self.jumps = array("I", bytes(4 * (len(code) + 1)))
@@ -195,13 +213,14 @@ class _Writer:
         self.units: list[Unit] = []
         self.labels: dict[int, int] = {}
         self.copies = 0
-        self.hops: dict[int, Hop] = hops_in(layout.sections[: layout.plain], dests)
+        self.hops: dict[int, Hop] = {} if marks else hops_in(layout.sections[: layout.plain], dests)
 
     def write(self) -> None:
         """Every section. Hostile code has one per byte, so nothing is called that is not needed for each."""
         words, jumps, dests, labels = self.words, self.jumps, self.dests, self.layout.labels
         at_once = (
-            not (self.keep_units or self.probes or self.counts) and ("SECTION", "JUMP@") in self.handlers.addresses
+            not (self.keep_units or self.probes or self.counts or self.marks)
+            and ("SECTION", "JUMP@") in self.handlers.addresses
         )
         numbered = enumerate(self.layout.sections)
         plain = self.layout.plain
@@ -234,6 +253,8 @@ class _Writer:
         words, trie, tokens = self.words, self.handlers.trie, with_header(section)
         if probed:
             tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
+        if self.marks is not None:
+            tokens = self._marked(self.marks, section, tokens)
         if self.counts:
             tokens = [Token("COUNT", 0, section.pc, 0), *tokens]
             self.counters.append((section.pc, len(words) + 1))
@@ -268,6 +289,20 @@ class _Writer:
                 else:
                     self._write_operand(token, operand)
             at = end
+
+    def _marked(self, marks: Marks, section: Section, tokens: list[Token]) -> list[Token]:
+        """The tokens of a section, and those that count."""
+        found = [Token("TALLY", marks.section(self.code, section.pc, section.steps), section.pc, 0)]
+        for token in tokens:
+            place = marks.meter(self.code, token.pc) if token.name in METERED else 0
+            if place:
+                found += (Token("METER", place, token.pc, 0), token, Token("UNMETER", 0, token.pc, 0))
+            else:
+                found.append(token)
+        place = marks.passed(self.code, section.pc, section.steps)
+        if place:
+            found.append(Token("TALLY", place, section.pc, 0))  # only who falls through comes here
+        return found
 
     def _write_operand(self, token: Token, operand: int) -> None:
         words = self.words

@@ -28,6 +28,7 @@ SECTION_LIMIT = 1 << 31  # gas; a longer section is split
 SMALL = 1 << 64
 # What may need Python for lack of knowledge: the gas counter must be exact there.
 OUTWARD = frozenset(op.name for op in OPCODES_TABLE if op.acts_outside)
+TELLING = OUTWARD | {"RETURN", "REVERT"}  # their operand is the pc
 PUSHES = ("PUSH", "PUSHW")
 ROW_START = bytes((JUMPDEST,)) * 4  # a shorter row is as quick one by one
 ROW = re.compile(re.escape(bytes((JUMPDEST,))) + b"+")

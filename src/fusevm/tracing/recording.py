@@ -5,6 +5,7 @@ Plain data, the same whatever tier ran the calls. Frames that failed are kept an
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -157,6 +158,9 @@ class Wanted(NamedTuple):
         return self if self.calls else self._replace(logs=False)
 
 
+Decode = Callable[[list[bytes]], Iterable[Frame]]
+
+
 class Recording:
     """Fills while calls run; may be read at any time between two of them.
 
@@ -166,7 +170,7 @@ class Recording:
     def __init__(self, wanted: Wanted | None = None) -> None:
         self.wanted = Wanted() if wanted is None else wanted
         self._frames: list[Frame] = []
-        self._undecoded: list[Callable[[], Iterable[Frame]]] = []
+        self._undecoded: deque[tuple[Decode, list[bytes]]] = deque()
         self._coverage: dict[bytes, CodeCoverage] = {}
         self._gas: dict[bytes, dict[int, int]] = {}
         self._uncounted: list[Callable[[], None]] = []
@@ -178,8 +182,9 @@ class Recording:
     def frames(self) -> list[Frame]:
         """The calls from outside, in order."""
         while self._undecoded:
-            self._frames += self._undecoded[0]()
-            del self._undecoded[0]
+            decode, raw = self._undecoded[0]
+            self._frames += decode(raw)
+            self._undecoded.popleft()
         return self._frames
 
     @property
@@ -215,9 +220,9 @@ class Recording:
     def add(self, frame: Frame) -> None:
         self.frames.append(frame)
 
-    def add_later(self, decode: Callable[[], Iterable[Frame]]) -> None:
+    def add_later(self, decode: Decode, raw: list[bytes]) -> None:
         """Calls from outside that are decoded when somebody looks."""
-        self._undecoded.append(decode)
+        self._undecoded.append((decode, raw))
 
     def on_counting(self, count: Callable[[], None]) -> None:
         """To be called before coverage or gas is read."""

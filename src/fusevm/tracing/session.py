@@ -19,10 +19,10 @@ class Session:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.watcher = RecordingWatcher(recording)
-        self._own = Hooks(watcher=self.watcher)
+        self.own_hooks = Hooks(watcher=self.watcher)
 
     def hooks(self, others: Hooks | None) -> Hooks:
-        return self._own if others is None else replace(others, watcher=self.watcher)
+        return self.own_hooks if others is None else replace(others, watcher=self.watcher)
 
 
 class Recorded(Protocol):

@@ -55,7 +55,7 @@ class RecordingWatcher:
     """Fills a recording with what the reference tier does."""
 
     def __init__(self, recording: Recording) -> None:
-        self._recording = recording
+        self.recording = recording
         self._wanted = wanted = recording.wanted
         self._noted = noted_by(wanted)
         self.watched = frozenset(range(256)) if wanted.coverage or wanted.gas else self._noted
@@ -112,7 +112,7 @@ class RecordingWatcher:
             _add(caller.spent, caller.pc, frame.gas_used)  # a precompile
         top = self._tree.leave()
         if top is not None and self._wanted.calls:
-            self._recording.add(top)
+            self.recording.add(top)
 
     # -- instructions
 
@@ -156,10 +156,10 @@ class RecordingWatcher:
         wanted, code = self._wanted, running.message.code
         if wanted.coverage:
             if own.coverage is None:
-                own.coverage = self._recording.coverage_of(code)
+                own.coverage = self.recording.coverage_of(code)
             _add(own.coverage.hits, running.pc - 1, 1)
         if wanted.gas and own.spent is None:
-            own.spent = self._recording.gas_of(code)
+            own.spent = self.recording.gas_of(code)
 
     def _event(self, running: Running, own: _Open, byte: int) -> Event:
         address, operands = running.message.address, self._operands

@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 
 from llvmlite import ir
@@ -23,18 +23,25 @@ from fusevm.native.emit.merkle import quicken
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
-from fusevm.native.runtime import calls, keccak, outside, plain, relocation, storage
+from fusevm.native.runtime import calls, keccak, noted, outside, plain, relocation, storage
 from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences, loop_sequences
+from fusevm.schedule.sections import TELLING
 from fusevm.version import __version__
 
 _Digest = ctypes.c_char * 32
+
+STORAGE = frozenset(("SLOAD", "SSTORE", "TLOAD", "TSTORE"))
+SURE = frozenset(("PUSH", "PUSHW", *made.ARRANGED, *MEANINGS)) - {"EXP"}  # cannot fail once their section is paid
 
 # The functions that Python calls.
 EXPORTED = (
     calls.call,
     calls.run,
+    noted.call_noted,
+    noted.run_noted,
+    noted.halt_noted,
     storage.revert_to,
     storage.known_slot,
     storage.commit,
@@ -59,7 +66,22 @@ def single_sequences() -> list[tuple[str, ...]]:
 
 
 def all_sequences() -> list[tuple[str, ...]]:
-    return list(dict.fromkeys([*single_sequences(), *fused_sequences(), *loop_sequences()]))
+    """Of those that call, end a frame or use storage, once more as recordings have them."""
+    plain = [*single_sequences(), *fused_sequences()]
+    telling = [noted_sequence(each, TELLING) for each in plain if not TELLING.isdisjoint(each)]
+    stored = [noted_sequence(each, STORAGE) for each in plain if notes_last(each, STORAGE)]
+    return list(dict.fromkeys([*plain, *loop_sequences(), *telling, *stored]))
+
+
+def notes_last(sequence: tuple[str, ...], names: Collection[str]) -> bool:
+    """Whether there is one opcode of these names, and nothing after it can fail: one that fails has noted nothing."""
+    places = [place for place, name in enumerate(sequence) if name in names]
+    return len(places) == 1 and all(name in SURE for name in sequence[places[0] + 1 :])
+
+
+def noted_sequence(sequence: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:
+    """The same where opcodes of these names are noted."""
+    return tuple([made.noted_name(name) if name in names else name for name in sequence])
 
 
 def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
@@ -103,6 +125,9 @@ class Library:
         self.enter = address("enter")
         self.call = exported(calls.call)
         self.run = exported(calls.run)
+        self.call_noted = exported(noted.call_noted)
+        self.run_noted = exported(noted.run_noted)
+        self.halt_noted = exported(noted.halt_noted)
         self.revert_to = exported(storage.revert_to)
         self.known_slot = exported(storage.known_slot)
         self.commit = exported(storage.commit)

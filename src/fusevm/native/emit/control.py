@@ -7,11 +7,11 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from fusevm.native.emit.llvm_words import V
-from fusevm.native.emit.state import I8, I32, I64, I256, Handler, Opcode
+from fusevm.native.emit.state import I8, I32, I64, I256, Handler, Opcode, noted_name
 from fusevm.native.lang import PTR
 from fusevm.native.layout import STACK_ALIGN, Status
 from fusevm.native.runtime import loop_counts as loops
-from fusevm.native.runtime import memory
+from fusevm.native.runtime import memory, notes
 from fusevm.schedule.threading import HOPPING
 
 
@@ -39,6 +39,29 @@ def count(handler: Handler) -> None:
     handler.operand += 1
     counted = handler.build.add(handler.build.load(place, typ=I64, align=8), ir.Constant(I64, 1))
     handler.build.store(counted, place, align=8)
+
+
+def tally(handler: Handler) -> None:
+    """Counts how often control comes here, at the place that the operand says."""
+    place = handler.next_operand(PTR)
+    counted = handler.build.add(handler.build.load(place, typ=I64, align=8), ir.Constant(I64, 1))
+    handler.build.store(counted, place, align=8)
+
+
+def meter(handler: Handler) -> None:
+    """What the next instruction takes is added up at the place that the operand says."""
+    handler.write_back()
+    handler.call(notes.meter, handler.frame, handler.gas, handler.next_operand(PTR))
+
+
+def unmeter(handler: Handler) -> None:
+    handler.write_back()
+    handler.call(notes.unmeter, handler.frame, handler.gas)
+
+
+def at(handler: Handler) -> None:
+    """Says where the frame is, to whoever finds it failed."""
+    handler.set_field("pc", handler.next_operand(I64))
 
 
 def gas_section(handler: Handler) -> None:
@@ -164,7 +187,9 @@ def stop(handler: Handler) -> None:
     handler.build.ret(ir.Constant(I64, Status.STOP))
 
 
-def _end_with_output(handler: Handler, status: int) -> None:
+def _end_with_output(handler: Handler, status: int, *, noted: bool = False) -> None:
+    if noted:
+        handler.set_field("pc", handler.next_operand(I64))
     offset, size = handler.pop(), handler.pop()
     handler.charged(handler.call(memory.set_output, handler.frame, handler.gas, offset.value, size.value))
     handler.set_field("ip", handler.function.args[0])  # a creation may fail now, and then this is where
@@ -181,6 +206,10 @@ CONTROL: dict[str, Opcode] = {
     "SECTION": section,
     "GASSECTION": gas_section,
     "COUNT": count,
+    "TALLY": tally,
+    "METER": meter,
+    "UNMETER": unmeter,
+    "AT": at,
     "JUMP@": jump_static,
     "JUMPI@": jumpi_static,
     HOPPING: jumpi_hopping,
@@ -194,6 +223,8 @@ CONTROL: dict[str, Opcode] = {
     "STOP": stop,
     "RETURN": lambda handler: _end_with_output(handler, Status.RETURN),
     "REVERT": lambda handler: _end_with_output(handler, Status.REVERT),
+    noted_name("RETURN"): lambda handler: _end_with_output(handler, Status.RETURN, noted=True),
+    noted_name("REVERT"): lambda handler: _end_with_output(handler, Status.REVERT, noted=True),
     "INVALID": lambda handler: _fail(handler, Status.INVALID_OPCODE),
     "BADJUMP": lambda handler: _fail(handler, Status.INVALID_JUMP),
 }

@@ -27,7 +27,7 @@ from fusevm.evm.words import MEANINGS
 from fusevm.native.emit.control import CONTROL
 from fusevm.native.emit.memory import MEMORY
 from fusevm.native.emit.outside import OUTSIDE
-from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I64, I256, Handler, Opcode, symbol_of
+from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I64, I256, Handler, Opcode, noted_name, symbol_of
 from fusevm.native.layout import WORD
 from fusevm.native.runtime import memory
 from fusevm.schedule.sections import COPY, SWAP
@@ -42,6 +42,7 @@ __all__ = [
     "I64",
     "SPECIAL",
     "HandlerBuilder",
+    "noted_name",
     "symbol_of",
 ]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
 from fusevm.native.emit.llvm_words import V
-from fusevm.native.emit.state import I8, I64, I256, Handler, Opcode
+from fusevm.native.emit.state import I8, I64, I256, Handler, Opcode, noted_name
 from fusevm.native.lang import PTR
 from fusevm.native.layout import WORD
-from fusevm.native.runtime import memory, storage
+from fusevm.native.runtime import memory, noted, storage
 
 
 def _memory_pointer(handler: Handler, offset: V, size: int) -> ir.Value:
@@ -61,9 +63,9 @@ def calldataload(handler: Handler) -> None:
     handler.push(handler.call(memory.read_data, data, size, handler.pop().value))
 
 
-def keccak256(handler: Handler) -> None:
+def keccak256(handler: Handler, hash_memory: Callable[..., int] = memory.hash_memory) -> None:
     offset, size = handler.pop(), handler.pop()
-    handler.answering(memory.hash_memory, offset.value, size.value)
+    handler.answering(hash_memory, offset.value, size.value)
 
 
 def calldatacopy(handler: Handler) -> None:
@@ -84,6 +86,11 @@ MEMORY: dict[str, Opcode] = {
     "SSTORE": lambda handler: handler.acting(storage.storage_store, 2),
     "TLOAD": lambda handler: handler.answering(storage.transient_load, handler.pop().value),
     "TSTORE": lambda handler: handler.acting(storage.transient_store, 2),
+    noted_name("KECCAK256"): lambda handler: keccak256(handler, noted.hash_memory_noted),
+    noted_name("SLOAD"): lambda handler: handler.answering(noted.storage_load_noted, handler.pop().value),
+    noted_name("SSTORE"): lambda handler: handler.acting(noted.storage_store_noted, 2),
+    noted_name("TLOAD"): lambda handler: handler.answering(noted.transient_load_noted, handler.pop().value),
+    noted_name("TSTORE"): lambda handler: handler.acting(noted.transient_store_noted, 2),
     "CALLDATACOPY": calldatacopy,
     "CODECOPY": codecopy,
     "RETURNDATACOPY": lambda handler: handler.acting(memory.copy_returned, 3),

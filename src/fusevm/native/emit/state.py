@@ -19,8 +19,13 @@ CONVENTION = "preserve_nonecc"
 HANDLER = ir.FunctionType(I64, [PTR, PTR, I64, PTR])  # ip, sp, gas, frame -> status
 
 
+def noted_name(name: str) -> str:
+    """Of the opcode that does the same and notes it, for recordings."""
+    return name + "!"
+
+
 def symbol_of(sequence: tuple[str, ...]) -> str:
-    return "h_" + "_".join(name.replace("@", "AT") for name in sequence)
+    return "h_" + "_".join(name.replace("@", "AT").replace("!", "NOTED") for name in sequence)
 
 
 def untouched() -> SymbolicStack[V | int]:

@@ -25,7 +25,7 @@ from fusevm.native.layout import (
     Account,
     NativeFrame,
 )
-from fusevm.schedule.build import Handlers, Schedule, Unit, address_of, build_schedule
+from fusevm.schedule.build import Handlers, Marks, Schedule, Unit, address_of, build_schedule
 
 if TYPE_CHECKING:
     from fusevm.native.emit.build import Library
@@ -82,7 +82,8 @@ class Codes:
         self.handlers = handlers
         self._plain = PlainScheduler(native.write_block, handlers, tables)
         self._probes = probes
-        self._regions = regions  # where they are wanted at once
+        self._all_regions = self._regions = regions  # where they are wanted at once
+        self.marks: Callable[[Fork], Marks] | None = None  # where all that runs is counted
         self.heat = Heat(handlers, self.tidy_up) if tiered and not probes else None
         self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
         self.fork = LATEST
@@ -214,6 +215,15 @@ class Codes:
         self._native.forget_schedules(self._tables.address)
         self._drop()
 
+    def record(
+        self, store: ScheduleStore, handlers: Handlers, marks: Callable[[Fork], Marks] | None, *, regions: bool
+    ) -> None:
+        """Schedules for a recording from now on: with handlers that note, and marks where they count."""
+        self.use(store, handlers)
+        self.marks = marks
+        self._regions = self._all_regions if regions else None
+        self.heat = Heat(handlers, self.tidy_up) if regions and self.tiered else None
+
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
         self._store, self.handlers = store, handlers
@@ -250,6 +260,8 @@ class Codes:
 
     def _made(self, code: bytes, *, on_disk: bool) -> Schedule:
         fork = self.fork
+        if self.marks is not None:
+            return build_schedule(code, fork, self.handlers, keep_units=True, marks=self.marks(fork))
         if self._regions is not None:
             return self._regions.schedule(code, fork, self.handlers)
         if self._probes:
@@ -321,6 +333,9 @@ class Codes:
         for retired in self._retired:
             if retired.jumps_base == jumps:
                 return retired
+        created = self._init_codes.get(code)
+        if created is not None and created.jumps_base == jumps:
+            return created
         found = self.schedules.get((code, self.fork))  # which is not the one in use while that is counted
         return found if found is not None and found.jumps_base == jumps else self.schedule(code)
 
@@ -330,8 +345,12 @@ class Codes:
         if schedule is None:
             if self._init_size > INIT_KEPT:
                 self._forget_init_codes(running())
-            if self._probes:
-                schedule = build_schedule(code, self.fork, self.handlers, probes=True)
+            if self._probes or self.marks is not None:
+                marks = None if self.marks is None else self.marks(self.fork)
+                units = marks is not None
+                schedule = build_schedule(
+                    code, self.fork, self.handlers, probes=self._probes, marks=marks, keep_units=units
+                )
             else:
                 schedule = self._plain.schedule(code, self.fork)
             self._init_codes[code] = schedule

@@ -19,10 +19,12 @@ from fusevm.native.host.choice import Trial
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine, engines
 from fusevm.native.host.kept import Target
 from fusevm.native.host.logs import NativeLogs
+from fusevm.native.host.recorder import Recorder
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import WORD
 from fusevm.native.layout import Status as Native
+from fusevm.tracing.session import Session
 
 LOOK_AT_HEAT = 0.01  # seconds of calls of one kind
 PENDING_MOST = 1 << 8  # calls whose storage waits to be written
@@ -106,6 +108,46 @@ def call_directly(
     return result
 
 
+def record_directly(
+    kind: str,
+    session: Session,
+    state: State,
+    context: Context,
+    caller: bytes,
+    address: bytes,
+    data: bytes,
+    gas: int,
+    static: bool,
+    keep: bool,
+) -> Result | Executor | None:
+    """As `call_directly`, recorded: on the engine of that kind that records."""
+    name = f"{kind}-recorded"
+    engine: NativeEngine | None = getattr(engines, name, None)
+    if engine is None or engine.recorder is None or engine.world.busy:
+        return None
+    recorder = engine.recorder
+    recorder.start(session.own_hooks, session.recording)
+    try:
+        found = call_directly(name, False, state, context, caller, address, data, gas, static, keep)
+    except BaseException:
+        recorder.drop()
+        raise
+    if type(found) is Result:
+        recorder.finish()
+        return found
+    return None if found is None else partial(_go_on_recording, recorder, found)  # type: ignore[arg-type]
+
+
+def _go_on_recording(recorder: Recorder, go_on: Executor, message: Message, state: State, context: Context) -> Outcome:
+    try:
+        outcome = go_on(message, state, context)
+    except BaseException:
+        recorder.drop()
+        raise
+    recorder.finish()
+    return outcome
+
+
 def _prepared(
     engine: NativeEngine, state: State, context: Context, address: bytes, selector: bytes | None
 ) -> tuple[bool, Target | None]:
@@ -158,7 +200,10 @@ def _take(
         most = (result.gas_used + intrinsic_gas(rules, data, creates=False)) // rules.refund_quotient
         result.gas_refunded = min(refund, most)
     if logs:
-        result.logs = NativeLogs(tables.logs.read(0, logs))
+        raw = tables.logs.read(0, logs)
+        result.logs = NativeLogs(raw)
+        if engine.recorder is not None:
+            engine.recorder.logs = raw
     if not keep:
         return
     if refund:
@@ -166,14 +211,14 @@ def _take(
     if logs:
         state.add_logs(result.logs)
     if changes:
-        raw, pending = tables.changes.read(0, changes * CHANGE_SIZE), state.pending
+        changed, pending = tables.changes.read(0, changes * CHANGE_SIZE), state.pending
         state.remake()
         if isinstance(pending, PendingStorage):
-            pending.raw.append(raw)
+            pending.raw.append(changed)
             if len(pending.raw) > PENDING_MOST:
                 state.settle()
         else:
-            state.pending = PendingStorage([raw], engine.world.addresses, ends_transaction=True)
+            state.pending = PendingStorage([changed], engine.world.addresses, ends_transaction=True)
         engine.kept.note(state)
 
 

@@ -30,6 +30,7 @@ from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.host.questions import Questions
+from fusevm.native.host.recorder import Recorder
 from fusevm.native.host.surroundings import tell_surroundings
 from fusevm.native.host.tables import CHANGE_SIZE, FRAME_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
 from fusevm.native.host.views import packed, packed_whole
@@ -43,6 +44,7 @@ from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 from fusevm.schedule.build import Handlers, address_of
+from fusevm.tracing.watching import RecordingWatcher
 
 if TYPE_CHECKING:
     from fusevm.native.host.all_regions import Regions
@@ -74,6 +76,7 @@ class NativeEngine:
         probes: bool = False,
         tiered: bool = False,
         regions: Regions | None = None,
+        recorded: bool = False,
     ) -> None:
         self.native = native
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
@@ -81,7 +84,7 @@ class NativeEngine:
             tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered, regions=regions
         )
         self.world = NativeWorld(tables, native)
-        self._questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
+        self.questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halts = Halts(tables, self.codes, self.world)
         self.choice = Choice()
@@ -92,7 +95,12 @@ class NativeEngine:
         self.serials: list[int] = []
         self.message: Message
         self.context: Context | None = None
-        self.parts = self.kept, self.codes, self.world, tables, tables.engine, tables.address, native.call
+        self.call, self.run = native.call, native.run
+        self.recorder: Recorder | None = None
+        if recorded:
+            self.call, self.run = native.call_noted, native.run_noted
+            self.recorder = Recorder(self)
+        self.parts = self.kept, self.codes, self.world, tables, tables.engine, tables.address, self.call
         self._timed, self._started = -1, 0.0  # the call that is timed, and since when
         self._looked = 0.0  # when its heat was last looked at
         self._described: object = None
@@ -115,7 +123,7 @@ class NativeEngine:
         Native code may have begun to run it, and come back with a status.
         """
         if not message.code:
-            return _execute_without_code(message, state, context)
+            return self._execute_without_code(message, state, context)
         if state.pending is not None:
             state.settle()
         entries = len(state.journal)
@@ -123,7 +131,7 @@ class NativeEngine:
             if context is not self.context or context.block.version != self.block_version:
                 self.bind(context)
             if message.code_address in self.world.precompiles and message.runs_precompile:
-                return _execute_without_code(message, state, context)
+                return self._execute_without_code(message, state, context)
             if not message.value or message.creates:
                 return self._execute_code(message, state, context, status)
             mark = state.mark()
@@ -136,7 +144,10 @@ class NativeEngine:
             self.reruns += 1
             self.codes.untidy = True
             state.undo_to_length(entries)
-            return execute_reference(message, state, context)
+            if self.recorder is None:
+                return execute_reference(message, state, context)
+            self.recorder.drop()
+            return execute_reference(message, state, context, self.recorder.hooks)
 
     def execute_surely(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
         """As `execute`. Where the place of a failure could not be told, an engine that fuses no loops can tell."""
@@ -201,7 +212,14 @@ class NativeEngine:
             self.tables.address, address_of(rest), now, gas - now, len(data), self.world.number(address),
             message.static, blank, fresh, True, address, message.caller, context.origin, value,
         )  # fmt: skip
-        return self.native.call(given, data)
+        if self.recorder is not None and context.rules.delegation:
+            delegate = state.delegate_of(address)
+            if delegate is not None:
+                self.tables.shared.first_delegate = int.from_bytes(delegate, "big")
+                status = self.call(given, data)
+                self.tables.shared.first_delegate = 0
+                return status
+        return self.call(given, data)
 
     def bind(self, context: Context) -> None:
         """Tells native code about the block and the transaction, unless it knows already."""
@@ -233,7 +251,10 @@ class NativeEngine:
         if refund:
             state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
         if logs:
-            state.add_logs(NativeLogs(self.tables.logs.read(0, logs)))
+            raw = self.tables.logs.read(0, logs)
+            state.add_logs(NativeLogs(raw))
+            if self.recorder is not None:
+                self.recorder.logs = raw
         if accounts or self.world.changed:
             self.world.settle()
         if heavy:
@@ -256,12 +277,15 @@ class NativeEngine:
 
         Starts with a frame to enter, or with the status native code has just come back with.
         """
-        frames = self.frames
+        frames, recorder = self.frames, self.recorder
         while True:
+            entered = entering is None
             if entering is not None:
                 frame, entering = entering, None
                 frames.append(frame)
                 self.serials.append(0)
+                if recorder is not None:
+                    recorder.begin(frame)
                 if not begin(frame, run_precompile):
                     self._enter(frame)
                     continue
@@ -279,7 +303,11 @@ class NativeEngine:
             frames.pop()
             self.serials.pop()
             failed = frame.error is not None
+            if recorder is not None:
+                recorder.ending()
             end(frame)
+            if recorder is not None:
+                recorder.end(frame, ran=entered, failed=failed)
             self.world.learn()
             if frame.error is not None and not failed and not frames:  # its code cannot be kept
                 unit = self.halts.place(frame, self.tables.views[0], 1)
@@ -292,10 +320,13 @@ class NativeEngine:
 
     def _run(self, status: int | None) -> Frame:
         """Runs until a frame Python knows ends (it is returned) or calls (the callee's frame is)."""
-        run, address = self.native.run, self.tables.address
+        run, address, recorder = self.run, self.tables.address, self.recorder
         while True:
             if status is None:
                 status = run(address)
+            if recorder is not None and recorder.goes_on(status):
+                status = None
+                continue
             depth = self.tables.depth()
             view = self.tables.views[depth]
             if depth + 1 != len(self.frames) or view.serial != self.serials[depth]:
@@ -393,7 +424,10 @@ class NativeEngine:
         frame.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
         self.world.look_at_clock()
         self.world.learn()
-        event = INSTRUCTIONS[op.name](frame)
+        if self.recorder is None:
+            event = INSTRUCTIONS[op.name](frame)
+        else:
+            event = self.recorder.done(frame, op.name, INSTRUCTIONS[op.name])
         self.tables.shared.epoch += 1
         if event is None:
             self._give_back(frame, returned=op.calls)
@@ -425,6 +459,11 @@ class NativeEngine:
         view.reserve -= more
         if self.codes.tiered:
             self._go_faster(frame.message, view)
+
+    def _execute_without_code(self, message: Message, state: State, context: Context) -> Outcome:
+        if self.recorder is not None:
+            return execute_reference(message, state, context, self.recorder.hooks)
+        return _execute_without_code(message, state, context)
 
     def _go_faster(self, message: Message, view: NativeFrame) -> None:
         """What runs long on a plain schedule goes on with a better one, where it can."""
@@ -468,24 +507,60 @@ def engine(*, fuse: bool = True, tiered: bool = False) -> NativeEngine:
     return found
 
 
+def recording_engine(kind: str) -> NativeEngine:
+    """This thread's engine that records: fused, unfused, tiered or with regions."""
+    name = f"{kind}-recorded"
+    found: NativeEngine | None = getattr(engines, name, None)
+    while found is None or found.busy:
+        native, regions = library(), None
+        if kind == "regions":
+            from fusevm.native.host.all_regions import Regions
+
+            regions = Regions()
+        handlers = native.handlers if kind != "unfused" else native.handlers.only(frozenset())
+        made = NativeEngine(native, handlers, tiered=kind == "tiered", regions=regions, recorded=True)
+        if found is None:
+            setattr(engines, name, made)
+        found = made
+    return found
+
+
+def _watched(kind: str, message: Message, state: State, context: Context, hooks: Hooks) -> Outcome:
+    """What hooks watch runs in the reference tier; what is only recorded runs natively."""
+    watcher = hooks.watcher
+    if not isinstance(watcher, RecordingWatcher) or not hooks.only_watches:
+        return execute_reference(message, state, context, hooks)
+    found = recording_engine(kind)
+    recorder = found.recorder
+    assert recorder is not None
+    recorder.start(hooks, watcher.recording)
+    try:
+        outcome = found.execute_surely(message, state, context)
+    except BaseException:
+        recorder.drop()
+        raise
+    recorder.finish()
+    return outcome
+
+
 def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """As the reference tier, natively. What is watched by hooks runs in the reference tier."""
     if hooks is not None:
-        return execute_reference(message, state, context, hooks)
+        return _watched("fused", message, state, context, hooks)
     return engine().execute_surely(message, state, context)
 
 
 def execute_tiered(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """As `execute`, except that code is prepared for speed only once it has run for as long as that takes."""
     if hooks is not None:
-        return execute_reference(message, state, context, hooks)
+        return _watched("tiered", message, state, context, hooks)
     return engine(tiered=True).execute_surely(message, state, context)
 
 
 def execute_quickest(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """As `execute_tiered`, or on the reference tier: whichever was found to be quicker for calls like this one."""
     if hooks is not None:
-        return execute_reference(message, state, context, hooks)
+        return _watched("tiered", message, state, context, hooks)
     tiered: NativeEngine | None = getattr(engines, "tiered", None)
     if tiered is None or tiered.world.busy:
         try:
@@ -510,14 +585,14 @@ def _warn_once(text: str) -> None:
 def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """As `execute`, one handler per opcode: to measure what fusion brings, and to test it."""
     if hooks is not None:
-        return execute_reference(message, state, context, hooks)
+        return _watched("unfused", message, state, context, hooks)
     return engine(fuse=False).execute(message, state, context)
 
 
 def execute_regions(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """As `execute`, all code that regions can be made of compiled before it runs: for tests and measurements."""
     if hooks is not None:
-        return execute_reference(message, state, context, hooks)
+        return _watched("regions", message, state, context, hooks)
     return region_engine().execute_surely(message, state, context)
 
 

@@ -32,6 +32,7 @@ class Halts:
         self._tables = tables
         self._codes = codes
         self._world = world
+        self.everywhere = False  # whether halts of all frames are explained, not of the first alone
         self.unsure = False  # whether a failure's place could not be told
         self.watch: Callable[[int, NativeFrame], None] | None = None  # is shown what regions leave where they fail
 
@@ -46,8 +47,8 @@ class Halts:
         return NativeLimit(f"over one of the native engine's limits: {self._tables.caps}")
 
     def explained(self, frame: Frame, view: NativeFrame, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
-        """The halt of a call's first frame, with reason and place; of others nobody can see them."""
-        if frame.message.depth:
+        """The halt of a call's first frame, with reason and place; of others only recordings show them."""
+        if frame.message.depth and not self.everywhere:
             return halt
         if not view.ip:
             return self._replayed(frame, lambda state: diagnose_region(frame, view, halt, state))

@@ -17,13 +17,13 @@ from fusevm.schedule.sections import (
     ENDS_BLOCK,
     ENDS_SECTION,
     GOES_ON,
-    OUTWARD,
     ROLE_ASK,
     ROLE_DEEP,
     ROLE_DEST,
     ROLE_PC,
     ROLE_PLAIN,
     ROLE_PUSH,
+    TELLING,
     Kind,
     Section,
     Token,
@@ -137,7 +137,7 @@ def plain_form(kind: Kind) -> tuple[str, int]:
         return "PUSH", 1
     if kind.role == ROLE_ASK:
         return "SYNC", 1
-    return kind.name, int(kind.role == ROLE_DEEP or kind.name in OUTWARD)
+    return kind.name, int(kind.role == ROLE_DEEP or kind.name in TELLING)
 
 
 def plain_ops(fork: Fork, handlers: Handlers) -> bytes:
@@ -155,7 +155,7 @@ def plain_ops(fork: Fork, handlers: Handlers) -> bytes:
             found = rows_of.get(byte)
             return _OP.pack(0, 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, found) if found else ends
         name, _ = plain_form(kind)
-        role = ROLE_ASK if kind.name in OUTWARD else kind.role  # they may ask Python
+        role = ROLE_ASK if kind.name in TELLING else kind.role
         ending = JUMPS if kind.ending == ENDS_BLOCK and kind.name != "JUMPI" else kind.ending
         handler = at[name,] if name else 0
         delta = kind.delta & (1 << 64) - 1

@@ -63,6 +63,7 @@ class Questions:
         self._tables = tables
         self._codes = codes
         self._native = native
+        self.take_notes: Callable[[], None] = lambda: None  # of recordings
         self._account_map = tables.accounts.map
         self._account_shift = tables.accounts.skip - tables.accounts.address
         self._passing = tables.accounts.address + tables.caps.accounts * Account.byte_size()  # to look at, not to keep
@@ -230,12 +231,15 @@ class Questions:
         try:
             output = run_precompile(contract, data, context.fork, price, context.deadline)
         except PrecompileFailure:
-            _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 0)
+            _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 1)  # recordings tell it from a lack of gas
             return
         if len(output) > self._tables.output.size:
             raise NativeLimit(f"{self._tables.output.size >> 20} MiB of a precompile's output")
         self._tables.output.write(0, output)
         _ANSWER.pack_into(engine, _ANSWER_AT, len(output), gas - price)
+
+    def _take_notes(self, _address: int) -> None:
+        self.take_notes()
 
     def _load_block_hash(self, address: int) -> None:
         self._world.hashes_asked = True

@@ -1,0 +1,147 @@
+"""What recording costs: calls with and without it, in turns, the best of several; and decoding what was recorded.
+
+python bench/recording.py [--tier native] [--rounds 15]
+
+A token's transfers in a loop, a ray tracer, and a swap on a Uniswap pair between two tokens, all real contracts. Fixtures
+are found by FUSEVM_FIXTURES.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from fusevm import EVM
+from fusevm.evm.keccak import keccak256
+from fusevm.lab.peers.ours import LONGEST, SETTLED
+from fusevm.native.host.engine import engines
+
+FIXTURES = Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
+WAYS: dict[str, dict[str, bool] | None] = {
+    "untraced": None,
+    "calls, logs": {},
+    "+ storage": {"storage": True},
+    "+ keccak": {"storage": True, "keccak": True},
+    "coverage": {"coverage": True},
+    "gas": {"gas": True},
+    "all": {"storage": True, "keccak": True, "coverage": True, "gas": True},
+}
+PAIR, TOKEN0, TOKEN1, TRADER = (bytes([byte]) * 20 for byte in (0xCC, 0x70, 0x71, 0x11))
+SHORT = 0.002  # seconds: what takes less is run in batches
+
+Prepared = tuple[EVM, Callable[[], object]]
+
+
+def document(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((FIXTURES / "bench" / f"{name}.json").read_text())
+    return loaded
+
+
+def fixture(name: str, tier: str) -> Prepared:
+    found = document(name)
+    evm = EVM(found["fork"], tier)
+    for address, account in found["pre"].items():
+        evm.set_balance(address, account.get("balance", 0))
+        evm.set_code(address, account.get("code", "0x"))
+        for key, value in account.get("storage", {}).items():
+            evm.set_storage(address, key, value)
+    call = found["call"]
+    caller, to, data = (bytes.fromhex(call[name][2:]) for name in ("caller", "to", "data"))
+    return evm, lambda: evm.call(to, data, caller=caller, gas=1_000_000_000).check()
+
+
+def swap(tier: str) -> Prepared:
+    """A swap on a pair that holds both tokens, of which the trader has paid one in."""
+    pair = document("revmc-uniswap_v2_pair")["pre"]["0x" + PAIR.hex()]["code"]
+    token = document("revmc-weth")["pre"]["0x" + PAIR.hex()]["code"]
+    evm = EVM("cancun", tier)
+    evm.set_code(PAIR, pair)
+    reserve = 10**24
+    slots = {6: int.from_bytes(TOKEN0, "big"), 7: int.from_bytes(TOKEN1, "big"), 8: reserve << 112 | reserve, 12: 1}
+    for slot, word in slots.items():
+        evm.set_storage(PAIR, slot, word)
+    held = keccak256(PAIR.rjust(32, b"\0") + (3).to_bytes(32, "big"))  # the token's balanceOf[pair]
+    for address in (TOKEN0, TOKEN1):
+        evm.set_code(address, token)
+        evm.set_storage(address, held, reserve + (10**20 if address == TOKEN0 else 0))
+    words = (0, 10**18, int.from_bytes(TRADER, "big"), 128, 0)
+    data = bytes.fromhex("022c0d9f") + b"".join(word.to_bytes(32, "big") for word in words)
+
+    def run() -> object:
+        return evm.simulate(PAIR, data, caller=TRADER, gas=1_000_000).check()
+
+    return evm, run
+
+
+def settle(evm: EVM, run: Callable[[], object], recorded: bool) -> None:
+    """Until hot code is compiled, where the tier does that."""
+    began = time.perf_counter()
+    run()
+    while evm.tier in ("auto", "native-tiered") and (now := time.perf_counter() - began) < LONGEST:
+        engine = getattr(engines, "tiered-recorded" if recorded else "tiered", None)
+        heat = None if engine is None else engine.codes.heat
+        if now > SETTLED and (heat is None or heat.is_settled):
+            return
+        run()
+
+
+def seconds(run: Callable[[], object], times: int) -> float:
+    started = time.perf_counter()
+    for _ in range(times):
+        run()
+    return (time.perf_counter() - started) / times
+
+
+def measure(prepare: Callable[[str], Prepared], tier: str, rounds: int) -> dict[str, tuple[float, float]]:
+    """For each way: the best time of a call, and of decoding what was recorded of it."""
+    best: dict[str, float] = {}
+    decoding: dict[str, float] = dict.fromkeys(WAYS, 0.0)
+    for way, wanted in WAYS.items():  # whatever has to be prepared is so before any clock starts
+        evm, run = prepare(tier)
+        with nullcontext() if wanted is None else evm.record(**wanted):
+            settle(evm, run, wanted is not None)
+    for _ in range(rounds):
+        for way, wanted in WAYS.items():
+            evm, run = prepare(tier)
+            with nullcontext() if wanted is None else evm.record(**wanted) as recording:
+                with evm.snapshot():
+                    once = seconds(run, 1)  # which builds what this way needs
+                    times = max(1, min(300, int(SHORT / once)))
+                    run()
+                    taken = min(seconds(run, times) for _ in range(3))
+                best[way] = min(best.get(way, taken), taken)
+            if recording is not None:
+                started = time.perf_counter()
+                count = len(recording.frames)
+                recording.coverage, recording.gas  # noqa: B018
+                decoding[way] = (time.perf_counter() - started) / count
+    return {way: (best[way], decoding[way]) for way in WAYS}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tier", default="native")
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args()
+    cases: dict[str, Callable[[str], Prepared]] = {
+        "erc20-transfer": lambda tier: fixture("erc20-transfer", tier),
+        "snailtracer": lambda tier: fixture("snailtracer", tier),
+        "uniswap-swap": swap,
+    }
+    print(f"tier {options.tier}{'':9}{'time':>12}{'ratio':>8}{'decoding':>12}")
+    for name, prepare in cases.items():
+        print(name)
+        found = measure(prepare, options.tier, options.rounds)
+        untraced = found["untraced"][0]
+        for way, (taken, decoding) in found.items():
+            print(f"  {way:15}{taken * 1e3:10.4f} ms{taken / untraced:8.2f}{decoding * 1e3:10.2f} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""A campaign on recordings: random programs recorded on several tiers, whatever is asked for; all must be equal.
+
+    python -m fusevm.lab.recordings --programs 1000 --seed 1
+
+The reference tier's recording is the judge. It is itself held against a count by hooks, and against the gas used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from fusevm.api import EVM
+from fusevm.chain.reasons import Rejected
+from fusevm.chain.transaction import Transaction
+from fusevm.evm.forks import Fork
+from fusevm.lab.fuzz.generator import program
+from fusevm.lab.fuzz.program import Program
+from fusevm.lab.fuzz.shrink import shrink
+from fusevm.lab.fuzz.starve import critical_gas, random_gas
+from fusevm.lab.peers.ours import transact
+from fusevm.lab.peers.work import Work
+from fusevm.lab.regions.cases import KINDS as REGION_KINDS
+from fusevm.lab.regions.cases import case
+from fusevm.reference.hooks import Hooks, Step
+from fusevm.tracing.recording import CodeCoverage, Event, Frame, Recording, Wanted
+
+TIERS = ("native", "auto", "native-unfused", "regions")
+KINDS = (*REGION_KINDS, "forks", "forks")  # random programs of any fork
+CRITICAL, RANDOM = 6, 3  # gas limits that a program is run with besides its own
+_CHUNK = 10  # programs handed to a worker at a time
+
+
+class Seen(NamedTuple):
+    """A transaction and what was recorded of it."""
+
+    result: str
+    frames: list[Frame]
+    coverage: dict[bytes, CodeCoverage]
+    gas: dict[bytes, dict[int, int]]
+
+
+@dataclass(slots=True)
+class Failure:
+    seed: str
+    difference: str
+    wanted: Wanted
+    limits: list[int]
+    shrunk: Program
+
+
+@dataclass(slots=True)
+class Tally:
+    programs: int = 0
+    runs: int = 0
+    frames: int = 0
+    events: int = 0
+    halts: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.programs += other.programs
+        self.runs += other.runs
+        self.frames += other.frames
+        self.events += other.events
+        self.halts += other.halts
+        self.failures += other.failures
+
+
+def random_wanted(rng: Random) -> Wanted:
+    """Anything that may be asked for, calls mostly."""
+    if rng.random() < 0.1:
+        return Wanted(False, False, False, False, rng.random() < 0.7, True)
+    return Wanted(True, *(rng.random() < 0.5 for _ in range(5)))
+
+
+def limits_for(work: Work, rng: Random) -> list[int]:
+    """The program's own gas limit, twice, and some that are too little."""
+    critical = critical_gas(work)
+    own = work.transaction.gas_limit
+    return [own, *rng.sample(critical, min(CRITICAL, len(critical))), *random_gas(work, rng, RANDOM), own]
+
+
+def seen_on(tier: str, work: Work, wanted: Wanted, limits: Sequence[int]) -> list[Seen]:
+    """The transaction with each of these gas limits, one after another on one machine, each in its own recording."""
+    evm = EVM(work.fork, tier, block=work.block, state=work.state())
+    found = []
+    for limit in limits:
+        with evm.record(**wanted._asdict()) as recording:
+            result = _outcome(evm, replace(work.transaction, gas_limit=limit, nonce=None))
+        found.append(Seen(result, recording.frames, recording.coverage, recording.gas))
+    return found
+
+
+def _outcome(evm: EVM, tx: Transaction) -> str:
+    try:
+        result = transact(evm, tx)
+    except Rejected as rejected:
+        return str(rejected)
+    return f"{result.status.value} {result.gas_used} {result.gas_refunded} {result.output.hex()} {result.error}"
+
+
+# -- comparing ---------------------------------------------------------------------------------------------------------
+
+
+def difference(one: Seen, other: Seen) -> str | None:
+    """The first thing in which two recordings differ."""
+    if one.result != other.result:
+        return f"result: {one.result} and {other.result}"
+    for left, right in zip_longest(one.frames, other.frames):
+        if left != right:
+            return "\n".join(_first_difference(left, right, "call"))
+    for name, lefts, rights in (("coverage", one.coverage, other.coverage), ("gas", one.gas, other.gas)):
+        for key in {*lefts, *rights}:
+            a, b = lefts.get(key), rights.get(key)
+            if a != b:
+                return f"{name} of 0x{key.hex()[:8]}: {_apart(a, b)}"
+    return None
+
+
+def _first_difference(left: Event | None, right: Event | None, place: str) -> Iterator[str]:
+    if not (isinstance(left, Frame) and isinstance(right, Frame)):
+        yield f"{place}: {left} and {right}"
+        return
+    for name in Frame.__dataclass_fields__:
+        a, b = getattr(left, name), getattr(right, name)
+        if name != "events" and a != b:
+            yield f"{place}: {name}: {a} and {b}"
+    for number, (a, b) in enumerate(zip_longest(left.events, right.events)):
+        if a != b:
+            yield from _first_difference(a, b, f"{place}.{number}")
+            return
+
+
+def _apart(one: Any, other: Any) -> str:
+    """Only what differs of two counts."""
+    if isinstance(one, CodeCoverage) and isinstance(other, CodeCoverage):
+        pairs = [(name, getattr(one, name), getattr(other, name)) for name in ("hits", "taken", "passed")]
+        return ", ".join(f"{name} {_apart(a, b)}" for name, a, b in pairs if a != b)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return str({pc: (one.get(pc), other.get(pc)) for pc in {*one, *other} if one.get(pc) != other.get(pc)})
+    return f"{one} and {other}"
+
+
+def own_fault(work: Work, limit: int) -> str | None:
+    """What is wrong with the reference tier's own recording, held against hooks and the gas used."""
+    steps: Counter[tuple[int, int]] = Counter()
+
+    def count(step: Step) -> None:
+        steps[step.pc, step.op] += 1
+
+    evm = EVM(work.fork, "reference", block=work.block, state=work.state(), hooks=Hooks(on_opcode=count))
+    with evm.record(coverage=True, gas=True) as recording:
+        _outcome(evm, replace(work.transaction, gas_limit=limit, nonce=None))
+    covered: Counter[tuple[int, int]] = Counter()
+    for each in recording.coverage.values():
+        for pc, hits in each.hits.items():
+            covered[pc, each.code[pc] if pc < len(each.code) else 0] += hits
+    if covered != steps:
+        return f"coverage and hooks differ: {covered - steps} {steps - covered}"
+    used = sum(frame.gas_used for frame in recording.frames)
+    if recording.coverage and (spent := _spent(recording)) != used:
+        return f"gas by instruction is {spent}, and {used} was used"
+    return None
+
+
+def _spent(recording: Recording) -> int:
+    return sum(sum(each.values()) for each in recording.gas.values())
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+def fault_of(made: Program, wanted: Wanted, limits: Sequence[int], tiers: Sequence[str], tally: Tally) -> str | None:
+    """The first difference between the tiers, a crash being one."""
+    work = made.work()
+    try:
+        expected = seen_on("reference", work, wanted, limits)
+        for each in expected:
+            frames = [frame for top in each.frames for frame in top.walk()]
+            tally.frames += len(frames)
+            tally.events += sum(len(frame.events) for frame in frames)
+            tally.halts += sum(frame.failure is not None for frame in frames)
+        for tier in tiers:
+            tally.runs += len(limits)
+            for limit, one, other in zip(limits, expected, seen_on(tier, work, wanted, limits), strict=True):
+                if found := difference(one, other):
+                    return f"reference and {tier}, gas limit {limit}: {found}"
+        return own_fault(work, limits[0])
+    except Exception:
+        return "crash: " + "\n".join(traceback.format_exc().strip().splitlines()[-6:])
+
+
+def judge(seed: str, kind: str | None, fixtures: Path | None, tiers: Sequence[str], tally: Tally) -> None:
+    rng = Random(seed)
+    kind = kind or rng.choice(KINDS)
+    made = program(seed, rng.choice(tuple(Fork))) if kind == "forks" else case(seed, fixtures, kind)
+    wanted = random_wanted(rng)
+    limits = limits_for(made.work(), rng)
+    tally.programs += 1
+    found = fault_of(made, wanted, limits, tiers, tally)
+    if found is None:
+        return
+
+    def fails(tried: Program) -> bool:
+        return fault_of(tried, wanted, limits, tiers, Tally()) is not None
+
+    shrunk = shrink(made, fails, 400)
+    again = fault_of(shrunk, wanted, limits, tiers, Tally()) or found
+    tally.failures.append(Failure(seed, again, wanted, limits, shrunk))
+
+
+def _run_chunk(given: tuple[list[str], str | None, Path | None, tuple[str, ...]]) -> Tally:
+    seeds, kind, fixtures, tiers = given
+    tally = Tally()
+    for seed in seeds:
+        judge(seed, kind, fixtures, tiers, tally)
+    return tally
+
+
+def campaign(
+    programs: int,
+    seed: int,
+    *,
+    kind: str | None = None,
+    fixtures: Path | None = None,
+    tiers: tuple[str, ...] = TIERS,
+    jobs: int = 1,
+) -> Tally:
+    seeds = [f"{seed}.{number}" for number in range(programs)]
+    chunks = [(seeds[at : at + _CHUNK], kind, fixtures, tiers) for at in range(0, programs, _CHUNK)]
+    total = Tally()
+    if jobs <= 1:
+        for chunk in chunks:
+            total.add(_run_chunk(chunk))
+        return total
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for tally in pool.imap_unordered(_run_chunk, chunks):
+            total.add(tally)
+    return total
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fusevm.lab.recordings", description=__doc__)
+    parser.add_argument("--programs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", metavar="SEED.NUMBER", help="one program of a campaign")
+    parser.add_argument("--kind", choices=sorted(set(KINDS)))
+    parser.add_argument("--tier", action="append", help=f"default: {', '.join(TIERS)}")
+    parser.add_argument("--fixtures", type=Path, help="folder with bench and corpus, for real code")
+    parser.add_argument("-j", "--jobs", type=int, default=1)
+    options = parser.parse_args()
+    tiers = tuple(options.tier or TIERS)
+    if options.only:
+        total = Tally()
+        judge(options.only, options.kind, options.fixtures, tiers, total)
+    else:
+        total = campaign(
+            options.programs,
+            options.seed,
+            kind=options.kind,
+            fixtures=options.fixtures,
+            tiers=tiers,
+            jobs=options.jobs,
+        )
+    for failure in total.failures:
+        print(f"--- {failure.seed}: {failure.wanted}\n{failure.difference}\n{failure.shrunk.listing()}")
+        print(json.dumps(failure.shrunk.as_json()))
+    print(
+        f"{total.programs} programs, {total.runs} recordings compared, {total.frames} frames, {total.halts} of them"
+        f" failed, {total.events} events: {len(total.failures)} differences"
+    )
+    return 1 if total.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,311 @@
+"""Notes of what happens, written one after another for Python to decode: frames, storage, hashes, logs.
+
+In the subset of `lang`. Only the functions of `noted` write notes, and only schedules made for a recording lead there.
+
+Logs are not noted as they are written. Whatever is noted next says how many there are by then, and they are copied when
+a frame fails, since they would be lost. So LOG costs nothing more, and the order is the true one.
+"""
+
+from __future__ import annotations
+
+from fusevm.native.lang import (
+    Struct,
+    call_pointer,
+    copy,
+    inlined,
+    load,
+    native,
+    outlined,
+    ptr,
+    store,
+    u64,
+    u128,
+    u256,
+    unlikely,
+)
+from fusevm.native.layout import Engine, NativeFrame, Status
+
+BEGUN, ENDED, READ, WRITTEN, READ_TRANSIENT, WRITTEN_TRANSIENT, HASHED, LOGGED, UNDONE, DESTROYED = range(1, 11)
+# Storage is noted as a tag, the key, the value, and where it was written, the value before.
+WIDE = 16  # is added to the tag where values do not fit 128 bits
+SAME = 32  # and this where the key is that of the storage noted last, and is left out
+LOG_SHIFT = 8  # above the tag, LOGGED has how many bytes of logs there are
+NOWHERE = (1 << 64) - 1  # a pc that there is not
+STOP, RETURN, REVERT = Status.STOP, Status.RETURN, Status.REVERT
+SUCCEEDED, REVERTED, HALTED = range(3)
+METER_SIZE = 16
+
+
+class Begun(Struct):
+    """A frame begins: this, then its input, padded to eight bytes as all data here."""
+
+    tag: u64
+    kind: u64
+    depth: u64
+    pc: u64
+    gas: u64
+    static: u64
+    size: u64
+    caller: u256
+    address: u256
+    code_address: u256
+    delegate: u256
+    value: u256
+
+
+class Ended(Struct):
+    """A frame ends: this, then its output."""
+
+    tag: u64
+    how: u64
+    gas_left: u64
+    reason: u64  # number of a reason, in Python's list of them; zero for none
+    pc: u64
+    size: u64
+
+
+class Preimage(Struct):
+    """A hash: this, then what was hashed."""
+
+    tag: u64
+    size: u64
+    hash: u256
+
+
+class LostLogs(Struct):
+    """Logs that are undone: this, then those logs as the engine kept them."""
+
+    tag: u64
+    start: u64
+    end: u64
+
+
+class Destroyed(Struct):
+    tag: u64
+    depth: u64
+    pc: u64
+    address: u256
+    heir: u256
+    value: u256
+
+
+class Meter(Struct):
+    """Of a frame, where gas is measured."""
+
+    place: ptr  # what the running instruction adds up in; zero where it costs no more than its static gas
+    given: u64  # to the frame
+
+
+BEGUN_SIZE = Begun.byte_size()
+ENDED_SIZE = Ended.byte_size()
+PREIMAGE_SIZE = Preimage.byte_size()
+LOST_SIZE = LostLogs.byte_size()
+DESTROYED_SIZE = Destroyed.byte_size()
+
+
+@inlined
+def room_for(engine: Engine, size: u64) -> ptr:
+    """Where a note goes; nothing where Python does not take those before."""
+    if unlikely(engine.note_size + size > engine.note_limit) and make_room(engine) == 0:
+        return 0
+    place: ptr = engine.notes + engine.note_size
+    engine.note_size += size
+    return place
+
+
+@outlined
+def make_room(engine: Engine) -> u64:
+    return u64(call_pointer(u64, engine.take_notes, engine) == 0)
+
+
+@inlined
+def padded(size: u64) -> u64:
+    return (size + 7) & ~7
+
+
+@inlined
+def note_logs(engine: Engine) -> u64:
+    """Those written since the last note; whether there was room."""
+    if unlikely(engine.noted_logs != engine.log_size):
+        return note_new_logs(engine)
+    return 1
+
+
+@outlined
+def note_new_logs(engine: Engine) -> u64:
+    engine.noted_logs = engine.log_size
+    if engine.wants_logs == 0:
+        return 1
+    note: ptr = room_for(engine, 8)
+    if u64(note) == 0:
+        return 0
+    store(note, 0, engine.log_size << LOG_SHIFT | LOGGED)
+    return 1
+
+
+@native
+def note_undone(engine: Engine, mark: u64) -> u64:
+    """Logs from there on are about to be lost; whether there was room."""
+    if note_logs(engine) == 0:
+        return 0
+    engine.noted_logs = mark
+    size = engine.log_size - mark
+    if size == 0 or engine.wants_logs == 0:
+        return 1
+    note = LostLogs(room_for(engine, LOST_SIZE + size))
+    if note == 0:
+        return 0
+    note.tag = UNDONE
+    note.start = mark
+    note.end = engine.log_size
+    copy(note + LOST_SIZE, engine.logs + mark, size)
+    return 1
+
+
+@native
+def note_begun(engine: Engine, kind: u64, depth: u64, pc: u64, gas: u64, data: ptr, size: u64) -> ptr:
+    """A frame; who it is, is yet to be said. Nothing where there is no room."""
+    if note_logs(engine) == 0:
+        return 0
+    note = Begun(room_for(engine, BEGUN_SIZE + padded(size)))
+    if note == 0:
+        return 0
+    note.tag = BEGUN
+    note.kind = kind
+    note.depth = depth
+    note.pc = pc
+    note.gas = gas
+    note.size = size
+    if size != 0:
+        copy(note + BEGUN_SIZE, data, size)
+    return note
+
+
+@native
+def note_ended(engine: Engine, how: u64, gas_left: u64, reason: u64, pc: u64, output: ptr, size: u64) -> u64:
+    """The frame that began last and has not ended; whether there was room."""
+    if note_logs(engine) == 0:
+        return 0
+    note = Ended(room_for(engine, ENDED_SIZE + padded(size)))
+    if note == 0:
+        return 0
+    note.tag = ENDED
+    note.how = how
+    note.gas_left = gas_left
+    note.reason = reason
+    note.pc = pc
+    note.size = size
+    if size != 0:
+        copy(note + ENDED_SIZE, output, size)
+    return 1
+
+
+@inlined
+def note_key(engine: Engine, tag: u64, key: u256, values: u64) -> ptr:
+    """Of storage: the tag, and the key if it is another than last time. Where the values go, or nothing."""
+    if note_logs(engine) == 0:
+        return 0
+    if key == engine.noted_key:
+        same: ptr = room_for(engine, values + 8)
+        if u64(same) != 0:
+            store(same, 0, tag + SAME)
+            same = same + 8
+        return same
+    note: ptr = room_for(engine, values + 40)
+    if u64(note) != 0:
+        engine.noted_key = key
+        store(note, 0, tag)
+        store(note, 8, key)
+        note = note + 40
+    return note
+
+
+@inlined
+def note_read(engine: Engine, tag: u64, key: u256, value: u256) -> u64:
+    """Whether there was room."""
+    if (value >> 128) == 0:
+        short: ptr = note_key(engine, tag, key, 16)
+        if u64(short) == 0:
+            return 0
+        store(short, 0, u128(value))
+        return 1
+    note: ptr = note_key(engine, tag + WIDE, key, 32)
+    if u64(note) == 0:
+        return 0
+    store(note, 0, value)
+    return 1
+
+
+@inlined
+def note_written(engine: Engine, tag: u64, key: u256, value: u256, previous: u256) -> u64:
+    """Whether there was room."""
+    if ((value | previous) >> 128) == 0:
+        short: ptr = note_key(engine, tag, key, 32)
+        if u64(short) == 0:
+            return 0
+        store(short, 0, u128(value))
+        store(short, 16, u128(previous))
+        return 1
+    note: ptr = note_key(engine, tag + WIDE, key, 64)
+    if u64(note) == 0:
+        return 0
+    store(note, 0, value)
+    store(note, 32, previous)
+    return 1
+
+
+@native
+def note_hash(frame: NativeFrame, start: u64, size: u64, hashed: u256) -> u64:
+    """Of some memory; whether there was room."""
+    engine = Engine(frame.engine)
+    if note_logs(engine) == 0:
+        return 0
+    note = Preimage(room_for(engine, PREIMAGE_SIZE + padded(size)))
+    if note == 0:
+        return 0
+    note.tag = HASHED
+    note.size = size
+    note.hash = hashed
+    if size != 0:
+        copy(note + PREIMAGE_SIZE, frame.memory + start, size)
+    return 1
+
+
+# -- gas by instruction: of those that may cost more than their static gas ---------------------------------------------
+
+
+@native
+def meter(frame: NativeFrame, gas: u64, place: ptr) -> None:
+    """An instruction begins: what it takes is added there."""
+    Meter(Engine(frame.engine).meters + frame.depth * METER_SIZE).place = place
+    store(place, 0, load(u64, place) + gas + frame.reserve)
+
+
+@native
+def unmeter(frame: NativeFrame, gas: u64) -> None:
+    own = Meter(Engine(frame.engine).meters + frame.depth * METER_SIZE)
+    store(own.place, 0, load(u64, own.place) - gas - frame.reserve)
+    own.place = 0
+
+
+@native
+def begin_meter(engine: Engine, depth: u64, gas: u64) -> None:
+    if u64(engine.meters) != 0:
+        own = Meter(engine.meters + depth * METER_SIZE)
+        own.place = 0
+        own.given = gas
+
+
+@native
+def end_meter(engine: Engine, depth: u64, left: u64) -> None:
+    """A frame has ended: its last instruction took what is gone since, and the call what its code did not use."""
+    if u64(engine.meters) == 0:
+        return
+    own = Meter(engine.meters + depth * METER_SIZE)
+    if u64(own.place) != 0:
+        store(own.place, 0, load(u64, own.place) - left)
+        own.place = 0
+    if depth != 0:
+        caller = Meter(engine.meters + (depth - 1) * METER_SIZE)
+        if u64(caller.place) != 0:
+            store(caller.place, 0, load(u64, caller.place) - (own.given - left))
