@@ -34,6 +34,7 @@ class Request:
     fork: str | None = None
     tier: str = "auto"
     create: bool = False
+    traces_creation: bool = False  # with `create`: to stop before the deployment, where no call is asked for
 
 
 @dataclass(slots=True)
@@ -48,12 +49,17 @@ class Prepared:
 
     def run(self, hooks: Hooks | None = None) -> Result:
         self.evm.hooks = hooks
+        return self.message()
+
+    def message(self) -> Result:
+        """Runs it with the hooks that are set."""
         if self.to is None:
             return self.evm.deploy(self.data, value=self.value, caller=self.caller, gas=self.gas)
         return self.evm.call(self.to, self.data, value=self.value, caller=self.caller, gas=self.gas)
 
 
 def prepare(request: Request) -> Prepared:
+    creation: bytes | None = None  # init code that is run itself
     if request.target.endswith(".json"):
         document = read_state_file(request.target)
         call = document.get("call", {})
@@ -77,7 +83,9 @@ def prepare(request: Request) -> Prepared:
         gas = 30_000_000 if request.gas is None else request.gas
         if request.to is not None:
             to = to_address(request.to, "--to")
-        if request.create:
+        if request.create and request.traces_creation and request.data is None and request.sig is None:
+            creation = code
+        elif request.create:
             deployed = evm.deploy(code, caller=caller)
             if deployed.address is None:
                 raise BadInput(f"the init code did not deploy: {deployed.error}")
@@ -94,11 +102,13 @@ def prepare(request: Request) -> Prepared:
         raise BadInput("--args needs --sig")
     elif request.data is not None:
         given = to_bytes(request.data, "--data")
+    if creation is not None:
+        given = creation
     if value < 0 or gas < 0:
         raise BadInput("--value and --gas cannot be negative")
     if value > evm.get_balance(caller):
         evm.set_balance(caller, PLENTY + value)
-    return Prepared(evm, caller, to, given, value, gas, function)
+    return Prepared(evm, caller, None if creation is not None else to, given, value, gas, function)
 
 
 def read_state_file(name: str) -> dict[str, Any]:

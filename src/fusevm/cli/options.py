@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,4 +26,8 @@ ForkName = Annotated[
 ]
 Tier = Annotated[str, typer.Option(help="auto, native, regions, lockstep, reference or another one (docs/api.md)")]
 Create = Annotated[bool, typer.Option("--create", help="the code is init code: deploy it, then call what it deployed")]
+Sources = Annotated[
+    list[Path] | None,
+    typer.Option("--artifact", help="an artifact with sources, for the stack trace of a failure; as many as needed"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="for machines")]
