@@ -20,6 +20,7 @@ from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
+from fusevm.evm.precompiles import precompiles_of
 from fusevm.native.emit.build import Library, library
 from fusevm.native.host.choice import Choice
 from fusevm.native.host.codes import Codes
@@ -213,6 +214,8 @@ class NativeEngine:
             self._described = self.context = None  # until all of it is told
             self._describe(context)
             self._described = described
+        if self.world.precompiles is not precompiles_of(context.fork):
+            self.kept.drop()
         self.world.bind(context)
         self.context, self.block_version = context, block.version
 

@@ -83,6 +83,11 @@ class KeptTables:
         self._generation = self._codes.generation
         self.note(state)
 
+    def drop(self) -> None:
+        """Accounts are described by a fork's precompiles and rules: under others nothing is good."""
+        self.state = None
+        self.targets.clear()
+
     def keep(self, state: State) -> None:
         """A call has ended, and its changes are the state's: the tables are good, for this state as it is."""
         self.note(state)
