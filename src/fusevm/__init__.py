@@ -8,6 +8,7 @@ b'echo'
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM, WrongThread
+from fusevm.chain.checks import Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
@@ -31,6 +32,7 @@ __all__ = [
     "Block",
     "BlockReason",
     "Chain",
+    "Checks",
     "EngineLimit",
     "ExecutionFailed",
     "Failure",

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status
-from fusevm.chain.processing import clear_away, run_top, top_message, warm_up
+from fusevm.chain.processing import clear_away, lend, run_top, top_message, warm_up
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
@@ -123,12 +123,17 @@ class Messages(Checkpoints):
         try:
             if rules.access_sets:
                 warm_up(state, context, caller, address)
+            owned = state.account(caller).balance if value and not self._checks.balance else value
+            if owned < value:
+                lend(state, caller, value)
             if creates:
                 state.set_nonce(caller, state.account(caller).nonce + 1)
             message = top_message(caller, address, data, value, creates, state, rules)
             message.gas, message.static = gas, static
             run = resume or self._run
             outcome = run_top(message, state, context, run) if creates else run(message, state, context)
+            if owned < value and outcome.status is not Status.SUCCESS:
+                state.set_balance(caller, owned)  # what was lent has not been spent
             used = gas - outcome.gas_left
             refund = state.refund
             if refund:
@@ -142,7 +147,7 @@ class Messages(Checkpoints):
 
     def _check_value(self, caller: bytes, to: bytes, value: int) -> None:
         balance = self._state.account(caller).balance
-        if value > balance:
+        if value > balance and self._checks.balance:
             raise BadValue(f"value: caller 0x{caller.hex()} has {balance} wei, not {value}")
         if to != caller and (self._state.account(to).balance + value) >> WORD_BITS:
             raise BadValue(f"value: 0x{to.hex()} would have more than 2^256 - 1 wei")
@@ -150,10 +155,6 @@ class Messages(Checkpoints):
     def _release(self, ticket: object) -> None:
         if self._running.get(0) is ticket:
             self._running.clear()
-
-    def _run_transaction(self, message: Message, state: State, context: Context) -> Outcome:
-        context.memory_limit = self._memory_limit
-        return self._run(message, state, context)
 
     def _run(self, message: Message, state: State, context: Context) -> Outcome:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy, deepcopy
 from typing import Any, Self
 
+from fusevm.chain.checks import ALL_CHECKS, Checks, rules_with
 from fusevm.chain.environment import MEMORY_LIMIT, ZERO_ADDRESS, Block, Context
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
@@ -36,11 +37,13 @@ class Settings:
         hooks: Hooks | None = None,
         timeout: float | None = None,
         memory_limit: Number = MEMORY_LIMIT,
+        checks: Checks = ALL_CHECKS,
     ) -> None:
         self._start()
         self._block = Block() if block is None else to_instance(block, Block, "block")
         self._state = State() if state is None else to_instance(state, State, "state")
         self._memory_limit = to_number(memory_limit, "memory_limit", bits=LIMIT_BITS)
+        self._checks: Checks = to_instance(checks, Checks, "checks")
         self.fork = fork_named(fork)
         self.tier = tier
         self.hooks = hooks
@@ -60,13 +63,30 @@ class Settings:
     @fork.setter
     def fork(self, fork: str | Fork) -> None:
         self._fork = fork_named(fork)
-        self._rules = rules_of(self._fork)
+        self._rules = rules_with(rules_of(self._fork), self._checks)
         self._context = self._new_context(ZERO_ADDRESS, 0)  # the last call's; the next is often in the same
 
     @property
     def rules(self) -> Rules:
-        """The fork's."""
+        """The fork's, without those that `checks` switches off."""
         return self._rules
+
+    @property
+    def checks(self) -> Checks:
+        """What is checked before a transaction or a call runs.
+
+        >>> from fusevm import EVM, Checks
+        >>> evm = EVM()
+        >>> evm.checks = Checks(code_size=False)
+        >>> evm.deploy("62010000 5f f3".replace(" ", "")).ok  # a contract of 65,536 bytes
+        True
+        """
+        return self._checks
+
+    @checks.setter
+    def checks(self, checks: Checks) -> None:
+        self._checks = to_instance(checks, Checks, "checks")
+        self.fork = self._fork
 
     @property
     def tier(self) -> str:
@@ -126,8 +146,8 @@ class Settings:
         self._memory_limit = to_number(limit, "memory_limit", bits=LIMIT_BITS)
         self._context = self._new_context(ZERO_ADDRESS, 0)
 
-    def _new_context(self, origin: bytes, gas_price: int) -> Context:
-        context = Context(self._fork, self._block, origin, gas_price)
+    def _new_context(self, origin: bytes, gas_price: int, blob_hashes: tuple[bytes, ...] = ()) -> Context:
+        context = Context(self._fork, self._block, origin, gas_price, blob_hashes, rules=self._rules)
         context.memory_limit = self._memory_limit
         return context
 

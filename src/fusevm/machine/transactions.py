@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fusevm.chain.processing import process
+from fusevm.chain.processing import process_in
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Authorization, Transaction, to_authorizations
 from fusevm.machine.messages import GAS_BITS, ZERO, Messages
@@ -87,7 +87,9 @@ class Transactions(Messages):
                     raise WrongThread(BUSY)
                 if self._state.source is not None:
                     self._prefetch(tx)
-                receipt = process(tx, self._state, self._block, self._fork, self._run_transaction)
+                price = tx.effective_gas_price(self._block.base_fee)
+                context = self._new_context(tx.sender, price, tx.blob_hashes or ())
+                receipt = process_in(context, tx, self._state, self._run, None, self._checks)
             finally:
                 self._release(ticket)
         finally:

@@ -20,7 +20,6 @@ from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
-from fusevm.evm.precompiles import precompiles_of
 from fusevm.native.emit.build import Library, library
 from fusevm.native.host.choice import Choice
 from fusevm.native.host.codes import Codes
@@ -208,13 +207,13 @@ class NativeEngine:
         """Tells native code about the block and the transaction, unless it knows already."""
         block = context.block
         described = (
-            block.version, context.fork, context.gas_price, context.blob_hashes, context.memory_limit
+            block.version, context.fork, context.gas_price, context.blob_hashes, context.memory_limit, context.rules
         )  # fmt: skip
         if described != self._described:
             self._described = self.context = None  # until all of it is told
             self._describe(context)
             self._described = described
-        if self.world.precompiles is not precompiles_of(context.fork):
+        if self.world.precompiles is not context.precompiles:
             self.kept.drop()
         self.world.bind(context)
         self.context, self.block_version = context, block.version

@@ -105,7 +105,7 @@ class KeptTables:
         if not context.rules.access_sets:
             return True
         coinbase = context.block.coinbase if context.rules.warm_coinbase else caller
-        return state.always_warm is self._world.precompiles and state.warm_addresses == {caller, address, coinbase}
+        return state.always_warm is self._world.always_warm and state.warm_addresses == {caller, address, coinbase}
 
     def target(self, address: bytes, state: State) -> Target | None:
         """An account with code of its own, about to be called; of others None."""
