@@ -13,10 +13,13 @@ from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.result import ExecutionFailed, Result
-from fusevm.chain.state import Log
+from fusevm.chain.sources.source import PartialState, SourceError, SourceUnavailable
+from fusevm.chain.state import Log, State
 from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import Fork, UnknownFork
 from fusevm.evm.halts import HaltReason
+from fusevm.evm.precompiles import PrecompileFailure
+from fusevm.machine.checkpoints import UnknownCheckpoint
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
@@ -41,13 +44,19 @@ __all__ = [
     "Hooks",
     "InvalidBlock",
     "Log",
+    "PartialState",
+    "PrecompileFailure",
     "RejectReason",
     "Rejected",
     "Result",
+    "SourceError",
+    "SourceUnavailable",
+    "State",
     "Status",
     "Step",
     "StorageAccess",
     "TimeLimit",
+    "UnknownCheckpoint",
     "UnknownFork",
     "UnknownTier",
     "WrongThread",

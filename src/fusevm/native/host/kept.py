@@ -104,6 +104,8 @@ class KeptTables:
             return False
         if not context.rules.access_sets:
             return True
+        if context.precompiles is not context.always_warm:  # native code takes those it has kept for warm
+            return False
         coinbase = context.block.coinbase if context.rules.warm_coinbase else caller
         return state.always_warm is self._world.always_warm and state.warm_addresses == {caller, address, coinbase}
 

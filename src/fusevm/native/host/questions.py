@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 
 from fusevm.chain.state import Account as StateAccount
 from fusevm.evm.precompiles import PrecompileFailure
+from fusevm.evm.precompiles.contract import Answers
 from fusevm.native.emit.build import Library
 from fusevm.native.host.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
 from fusevm.native.host.ledger import BODY, HEAD, native_word, require_native_nonce
@@ -217,6 +218,9 @@ class Questions:
             world.look_at_clock()
         contract = world.precompiles[world.address_at(address + self._account_shift)]
         place, size, gas = _ASKED.unpack_from(engine, _ASKED_AT)
+        if contract.answers is not None:
+            self._answer(contract.answers, ctypes.string_at(place, size), gas)
+            return
         if size > _LONG:  # what is not read, or not paid for, is not even copied
             view = self._tables.memory.view(place, size)
             size = contract.reads(view)
@@ -233,10 +237,24 @@ class Questions:
         except PrecompileFailure:
             _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 0)
             return
+        self._give(output, gas - price)
+
+    def _answer(self, answers: Answers, data: bytes, gas: int) -> None:
+        """A user's own contract, which says what it has used."""
+        try:
+            output, used = answers(data, gas)
+        except PrecompileFailure:
+            output, used = b"", gas + 1
+        if used > gas:
+            _ANSWER.pack_into(self._tables.engine, _ANSWER_AT, FAILED, 0)
+        else:
+            self._give(output, gas - used)
+
+    def _give(self, output: bytes, gas_left: int) -> None:
         if len(output) > self._tables.output.size:
             raise NativeLimit(f"{self._tables.output.size >> 20} MiB of a precompile's output")
         self._tables.output.write(0, output)
-        _ANSWER.pack_into(engine, _ANSWER_AT, len(output), gas - price)
+        _ANSWER.pack_into(self._tables.engine, _ANSWER_AT, len(output), gas_left)
 
     def _load_block_hash(self, address: int) -> None:
         self._world.hashes_asked = True
