@@ -44,6 +44,7 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.precompiles import PrecompileFailure
 from fusevm.lab.peers.work import PeerMissing
 from fusevm.machine.checkpoints import UnknownCheckpoint
+from fusevm.machine.estimate import EstimateFailed
 from programs import CALLER, HERE, OTHER
 
 TIERS = ("reference", "native", "auto")
@@ -212,6 +213,7 @@ ERRORS = [
     BadValue("gas: -1 is not a number of 64 bits"),
     Disagreement("one says 1, the other 2"),
     PrecompileFailure("invalid input length"),
+    EstimateFailed(_HALTED, 30_000_000),
     UnknownCheckpoint("checkpoint 7 is not open; none is"),
     PartialState("state root: only 1 accounts are loaded"),
     SourceError("the node has no block 5"),

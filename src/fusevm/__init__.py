@@ -20,6 +20,7 @@ from fusevm.evm.forks import Fork, UnknownFork
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.precompiles import PrecompileFailure
 from fusevm.machine.checkpoints import UnknownCheckpoint
+from fusevm.machine.estimate import EstimateFailed
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
@@ -37,6 +38,7 @@ __all__ = [
     "Chain",
     "Checks",
     "EngineLimit",
+    "EstimateFailed",
     "ExecutionFailed",
     "Failure",
     "Fork",

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
-from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
+from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.machine.messages import ZERO
+from fusevm.machine.estimate import least_gas
+from fusevm.machine.messages import DEFAULT_GAS, NO_MORE, ZERO, created_at, read_more
+from fusevm.machine.overrides import Overrides, Overriding
 from fusevm.machine.settings import WrongThread
-from fusevm.machine.transactions import NONCE_BITS, Transactions
-from fusevm.values import AddressLike, BytesLike, Number, Word, to_address, to_bytes, to_flag, to_number, to_word
+from fusevm.machine.transactions import NONCE_BITS
+from fusevm.values import (
+    AccessListLike,
+    AddressLike,
+    BytesLike,
+    Number,
+    Word,
+    to_address,
+    to_bytes,
+    to_flag,
+    to_number,
+    to_word,
+)
 
 __all__ = ["DEFAULT_GAS", "EVM", "WrongThread"]
 
-DEFAULT_GAS = 30_000_000
 
-
-class EVM(Transactions):
+class EVM(Overriding):
     """An Ethereum Virtual Machine with a state of its own.
 
     >>> evm = EVM()
@@ -75,21 +88,32 @@ class EVM(Transactions):
         gas_price: Number = 0,
         static: bool = False,
         origin: AddressLike | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
+        code: BytesLike | None = None,
     ) -> Result:
         """A message call: no intrinsic cost, no nonce, no fee; what it changes is kept if it succeeds.
 
-        `gas_used` is what the code itself used.
+        `gas_used` is what the code itself used. What `access_list` names is warm from the start, and not charged.
+        With `code`, that runs in the place of the account's own.
+
+        >>> evm = EVM()
+        >>> evm.call(0xC0, code="60025f5260205ff3").output[-1]  # returns 2
+        2
         """
         sender = caller if type(caller) is bytes and len(caller) == 20 else to_address(caller, "caller")
         target = to if type(to) is bytes and len(to) == 20 else to_address(to, "to")
         payload = data if type(data) is bytes else to_bytes(data)
         if static is not False:
             static = to_flag(static, "static")
-        if value is ZERO and gas_price is ZERO and origin is None:
+        more = NO_MORE
+        if access_list is not None or blob_hashes is not None or code is not None:
+            more = read_more(access_list, blob_hashes, code)
+        elif value is ZERO and gas_price is ZERO and origin is None:
             result = self._call_directly(sender, target, payload, gas, static, True)
             if result is not None:
                 return result
-        return self._message(sender, target, payload, value, gas, gas_price, static, origin, creates=False)
+        return self._message(sender, target, payload, value, gas, gas_price, static, origin, creates=False, more=more)
 
     def deploy(
         self,
@@ -100,20 +124,27 @@ class EVM(Transactions):
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
         salt: Word | None = None,
+        address: AddressLike | None = None,
         origin: AddressLike | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
     ) -> Result:
         """Runs init code and keeps the contract it returns; its address is the result's `address`.
 
-        The address follows from the caller's nonce as CREATE's does, or from `salt` as CREATE2's. A caller whose nonce
-        is 2^64 - 1 can create nothing (EIP-2681): the result is a halt that has used no gas, and nothing has changed.
+        The address follows from the caller's nonce as CREATE's does, or from `salt` as CREATE2's, or is the given
+        `address`. A caller whose nonce is 2^64 - 1 can create nothing (EIP-2681): the result is a halt that has used
+        no gas, and nothing has changed.
+
+        >>> evm = EVM()
+        >>> evm.deploy("60015ff3", address=0xC0).address.hex()[-2:]
+        'c0'
         """
         sender, payload = to_address(caller, "caller"), to_bytes(initcode, "initcode")
-        nonce = self._state.account(sender).nonce
-        if salt is None:
-            target = create_address(sender, nonce)
-        else:
-            target = create2_address(sender, to_word(salt, "salt"), payload)
-        return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True)
+        target = created_at(self._state, sender, payload, salt, address)
+        more = NO_MORE
+        if access_list is not None or blob_hashes is not None:
+            more = read_more(access_list, blob_hashes, None)
+        return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True, more=more)
 
     def simulate(
         self,
@@ -124,17 +155,74 @@ class EVM(Transactions):
         caller: AddressLike = ZERO_ADDRESS,
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
+        overrides: Overrides | None = None,
+        block_overrides: Mapping[str, Any] | None = None,
     ) -> Result:
-        """As `call` (or `deploy`, where `to` is None), and nothing is kept."""
-        if to is not None and value is ZERO and gas_price is ZERO and type(data) is bytes:
+        """As `call` (or `deploy`, where `to` is None), and nothing is kept.
+
+        `overrides` and `block_overrides` change accounts and block for this once, under geth's names: see
+        `overridden`.
+
+        >>> evm = EVM()
+        >>> evm.simulate(0xC0, overrides={0xC0: {"code": "60025f5260205ff3"}}).output[-1]
+        2
+        >>> evm.get_code(0xC0)
+        b''
+        """
+        changed = overrides is not None or block_overrides is not None
+        if to is not None and value is ZERO and gas_price is ZERO and type(data) is bytes and not changed:
             sender, target = to_address(caller, "caller"), to_address(to, "to")
             result = self._call_directly(sender, target, data, gas, False, False)
             if result is not None:
                 return result
-        with self.snapshot():
+        with self.overridden(overrides, block_overrides) if changed else self.snapshot():
             if to is None:
                 return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
             return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
+
+    def estimate_gas(
+        self,
+        to: AddressLike | None,
+        data: BytesLike = b"",
+        *,
+        value: Number = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: Number | None = None,
+        gas_price: Number | None = None,
+        max_fee: Number | None = None,
+        max_priority_fee: Number | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
+        authorizations: Iterable[Authorization | Mapping[str, Any]] | None = None,
+        overrides: Overrides | None = None,
+        block_overrides: Mapping[str, Any] | None = None,
+        error_ratio: float = 0.0,
+    ) -> int:
+        """The least gas limit with which a transaction like this succeeds, at most `gas`. Nothing is kept.
+
+        The search is geth's, and exact; with an `error_ratio` (geth's is 0.015) it ends once it is that near. Without
+        a price, none is charged. Raises `EstimateFailed`, with the result, where no limit is enough.
+
+        >>> EVM().estimate_gas("0x" + "b0" * 20)
+        21000
+        """
+        with self.overridden(overrides, block_overrides):
+            if gas_price is None and max_fee is None:
+                gas_price = 0
+            tx = self._read(
+                caller, to, data, value, gas, None, gas_price, max_fee, max_priority_fee, access_list, blob_hashes,
+                self._block.blob_base_fee(self._rules) if blob_hashes is not None else 0, authorizations,
+            )  # fmt: skip
+            checks = replace(self._checks, nonce=False, base_fee=False, eoa=False)
+            most = tx.gas_limit
+            if tx.fee_cap() and checks.balance:
+                most = min(most, max(self._state.account(tx.sender).balance - tx.value, 0) // tx.fee_cap())
+
+            def attempt(limit: int) -> Result:
+                with self.snapshot():
+                    return self._process(replace(tx, gas_limit=limit), checks)
+
+            return least_gas(attempt, self._rules, most, error_ratio)
 
     # -- the state
 

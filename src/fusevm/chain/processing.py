@@ -14,6 +14,7 @@ from fusevm.chain.state import Log, State, delegate_in
 from fusevm.chain.transaction import Room, Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.halts import HaltReason
+from fusevm.values import AccessList
 
 
 @dataclass(slots=True)
@@ -74,10 +75,7 @@ def _process(context: Context, tx: Transaction, state: State, execute: Executor,
     address = create_address(tx.sender, nonce) if tx.to is None else tx.to
     if rules.access_sets:
         warm_up(state, context, tx.sender, address)
-        for listed, keys in tx.access_list or ():
-            state.warm_address(listed)
-            for key in keys:
-                state.warm_slot(listed, key)
+        warm_listed(state, tx.access_list or ())
     if tx.authorizations is not None:
         apply_authorizations(tx.authorizations, state, block.chain_id, rules)
 
@@ -132,6 +130,14 @@ def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> Non
     state.always_warm = context.always_warm
     with_coinbase = context.rules.warm_coinbase
     state.warm_addresses = {sender, target, context.block.coinbase} if with_coinbase else {sender, target}
+
+
+def warm_listed(state: State, access_list: AccessList) -> None:
+    """EIP-2930."""
+    for address, keys in access_list:
+        state.warm_address(address)
+        for key in keys:
+            state.warm_slot(address, key)
 
 
 def clear_away(state: State, rules: Rules) -> None:

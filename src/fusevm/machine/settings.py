@@ -22,7 +22,10 @@ _MADE_ANEW = (  # when a machine is unpickled: from the rest, or empty
     "_running", "_rules", "_execute", "_direct", "_context", "_checkpoints", "_snapshot_floor", "_checkpoint_ids",
     "_precompiles", "_always_warm", "_opcodes", "_own_precompiles", "_own_opcodes",
 )  # fmt: skip
-BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
+BUSY = (
+    "this EVM is running already; give each thread (and each hook) an EVM of its own, "
+    "and call inside a transaction by its own call()"
+)
 
 
 class WrongThread(RuntimeError):

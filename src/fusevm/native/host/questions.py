@@ -31,6 +31,7 @@ from fusevm.native.layout import (
     ACCOUNT_WARM,
     QUESTIONS,
     SLOT_WARM,
+    TRANSIENT,
     WORD,
     Account,
     BlockHash,
@@ -97,7 +98,12 @@ class Questions:
     def _load_slot(self, address: int) -> None:
         table, at = self._tables.slots, address - self._tables.slots.address
         number, _, raw_key = _SLOT_HEAD.unpack_from(table.map, table.skip + at + _SLOT_HEAD_AT)
-        account, key, state = self._world.addresses[number], int.from_bytes(raw_key, "little"), self._world.state
+        key, state = int.from_bytes(raw_key, "little"), self._world.state
+        if number & TRANSIENT:
+            value = state.transient.get((self._world.addresses[number & ~TRANSIENT], key), 0)
+            table.write(at + _SLOT_VALUE, value.to_bytes(WORD, "little"))
+            return
+        account = self._world.addresses[number]
         slots = state.unsettled_account(account).storage  # native code knows what is pending
         value = dict.get(slots, key) or slots.get(key, 0)  # quickly where it is known, also of lazy storage
         if value:
