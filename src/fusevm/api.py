@@ -250,6 +250,35 @@ class EVM(Overriding):
     def set_storage(self, address: AddressLike, key: Word, value: Word) -> None:
         self._state.set_storage(to_address(address), to_word(key, "key"), to_word(value, "value"))
 
+    def dump_state(self, form: str = "alloc") -> dict[str, Any]:
+        """All accounts as a JSON document: geth's `alloc`, or anvil's dump (`form="anvil"`).
+
+        Of a forked state these are the accounts and slots that were loaded.
+
+        >>> evm = EVM()
+        >>> evm.set_balance(0xA1, 5)
+        >>> evm.dump_state()
+        {'0x00000000000000000000000000000000000000a1': {'balance': '0x5'}}
+        """
+        from fusevm.chain.dumps import write_state
+
+        return write_state(self._state, self._block, form)
+
+    def load_state(self, dump: Mapping[str, Any] | bytes | str | PathLike[str]) -> None:
+        """Replaces the state by one that was dumped: geth's alloc, genesis.json or dump, or anvil's dump.
+
+        A document, its JSON, what `anvil_dumpState` answers, or the path of a file with any of them.
+
+        >>> evm = EVM()
+        >>> evm.load_state({"0x" + "a1" * 20: {"balance": "0x5", "storage": {"0x1": "0x2"}}})
+        >>> evm.get_balance("0x" + "a1" * 20), evm.get_storage("0x" + "a1" * 20, 1)
+        (5, 2)
+        """
+        from fusevm.chain.dumps import read_state
+
+        self._require_idle()
+        self.state = read_state(dump)
+
     @property
     def state_root(self) -> bytes:
         return self._state.root()
