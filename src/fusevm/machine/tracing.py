@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.environment import ZERO_ADDRESS
-from fusevm.machine.transactions import Transactions
+from fusevm.machine.messages import DEFAULT_GAS
+from fusevm.machine.overrides import Overriding
 from fusevm.tracing.access_list import create_access_list
 from fusevm.tracing.tracers import call_block, call_transaction, traced, tracer_named
 from fusevm.values import AccessListLike, AddressLike, BytesLike, Number
@@ -15,10 +16,8 @@ if TYPE_CHECKING:
     from fusevm.tracing.sources.contracts import Sources
     from fusevm.tracing.stack_trace import StackTrace
 
-DEFAULT_GAS = 30_000_000
 
-
-class Tracing(Transactions):
+class Tracing(Overriding):
     """Runs calls and transactions to say what they do."""
 
     def trace_call(

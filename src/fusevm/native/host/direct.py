@@ -189,7 +189,7 @@ def _prepared(
     state.forget_transaction()
     world.prepare(state)
     world.coinbase = context.block.coinbase if context.rules.warm_coinbase else b""
-    state.always_warm = world.precompiles
+    state.always_warm = world.always_warm
     if isinstance(state.pending, PendingStorage):
         state.pending.ends_transaction = True
     elif state.pending is not None:
