@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ("anvil", "realcontracts")  # fixtures of a real node, and of contracts to run there
+pytest_plugins = ("anvil",)  # fixtures of a real node
 
 ROOT = Path(__file__).resolve().parent.parent
 

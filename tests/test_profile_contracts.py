@@ -14,7 +14,7 @@ from fusevm.tracing.profile.samples import tree_of
 from fusevm.tracing.profile.stacks import sampled
 from fusevm.tracing.sources.artifacts import read_sources
 from fusevm.tracing.sources.contracts import CompiledCode, Sources
-from realcontracts import Compiled, call, word
+from tracedcontracts import Compiled, call, solidity_contracts, vyper_contracts, word  # noqa: F401
 
 ME, OTHER = b"\xaa" * 20, b"\x0b" * 20
 TIERS = ("reference", "native", "auto")

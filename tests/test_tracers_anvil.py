@@ -16,7 +16,7 @@ from fusevm import EVM, Block
 from fusevm.chain.transaction import Transaction, intrinsic_gas_of
 from fusevm.evm.forks import rules_of
 from fusevm.evm.keccak import keccak256
-from realcontracts import Compiled, call, word
+from tracedcontracts import Compiled, call, solidity_contracts, vyper_contracts, word  # noqa: F401
 
 Json = dict[str, Any]
 OTHER = "0x" + "0b" * 20

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -281,11 +282,21 @@ def word(value: int | bytes | str) -> bytes:
     return data.rjust(32, b"\0")
 
 
-@pytest.fixture(scope="session")
-def solidity(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+@pytest.fixture(scope="session", name="solidity")
+def solidity_contracts(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     """The contracts above, with the optimiser on."""
     solc = npm_folder(tmp_path_factory, "FUSEVM_SOLC", ["solc@0.8"])
-    libraries = npm_folder(tmp_path_factory, "FUSEVM_CONTRACTS", LIBRARIES)
+    return _solidity(solc, npm_folder(tmp_path_factory, "FUSEVM_CONTRACTS", LIBRARIES))
+
+
+@pytest.fixture(scope="session", name="vyper")
+def vyper_contracts(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """The contract in Vyper."""
+    return _vyper(_vyper_folder(tmp_path_factory))
+
+
+@cache
+def _solidity(solc: Path, libraries: Path) -> Compiled:
     wanted = ["abi", "evm.bytecode", "evm.deployedBytecode", "evm.methodIdentifiers"]
     settings = {
         "optimizer": {"enabled": True, "runs": 200},
@@ -293,16 +304,8 @@ def solidity(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
         "outputSelection": {"*": {"*": wanted}},
     }
     request = {"language": "Solidity", "sources": {"Contracts.sol": {"content": _SOLIDITY}}, "settings": settings}
-    ran = subprocess.run(
-        ["node", "-e", _SCRIPT, str(libraries)],
-        cwd=solc,
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=INSTALL_SECONDS,
-    )
-    output = json.loads(ran.stdout[ran.stdout.index("{") :])
+    text = _output_of(["node", "-e", _SCRIPT, str(libraries)], request, solc)
+    output = json.loads(text[text.index("{") :])
     errors = [each["formattedMessage"] for each in output.get("errors", ()) if each["severity"] == "error"]
     assert not errors, errors[0]
     sources = {
@@ -312,22 +315,25 @@ def solidity(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return Compiled({"input": {"sources": sources}, "output": output})
 
 
-@pytest.fixture(scope="session")
-def vyper(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    """The contract in Vyper."""
-    folder = _vyper_folder(tmp_path_factory)
+@cache
+def _vyper(folder: Path) -> Compiled:
     sources = {"Purse.vy": {"content": VYPER}}
     settings = {"outputSelection": {"*": ["*"]}, "evmVersion": "cancun"}
     request = {"language": "Vyper", "sources": sources, "settings": settings}
-    ran = subprocess.run(
-        [str(folder / "bin" / "vyper-json")],
+    output = json.loads(_output_of([str(folder / "bin" / "vyper-json")], request, folder))
+    return Compiled({"input": {"sources": sources}, "output": output})
+
+
+def _output_of(command: list[str], request: dict[str, Any], folder: Path) -> str:
+    return subprocess.run(
+        command,
+        cwd=folder,
         input=json.dumps(request),
         capture_output=True,
         text=True,
         check=True,
         timeout=INSTALL_SECONDS,
-    )
-    return Compiled({"input": {"sources": sources}, "output": json.loads(ran.stdout)})
+    ).stdout
 
 
 def _vyper_folder(factory: pytest.TempPathFactory) -> Path:
