@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy, deepcopy
-from functools import partial
 from typing import Any
 
 from fusevm.chain.addresses import create2_address, create_address
@@ -342,8 +341,7 @@ class EVM:
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
         if self.session is not None:
-            assert self._recorded is not None
-            direct = partial(self._recorded, self.session)
+            direct = self.session.direct_with(self._recorded)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:
