@@ -19,6 +19,7 @@ from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.generator import program
 from fusevm.lab.peers.work import Work
 from fusevm.tracing.access_list import create_access_list
+from fusevm.tracing.changes import changes_of
 from fusevm.tracing.profile.stacks import sampled
 from fusevm.tracing.sources.contracts import Sources
 from fusevm.tracing.tracers import traced, tracer_named
@@ -187,6 +188,31 @@ def test_the_gas_of_an_access_list_is_that_of_the_transaction_with_it() -> None:
         assert result.ok == ("error" not in made)
         compared += 1
     assert compared > PROGRAMS // 8
+
+
+def test_slots_that_the_outermost_call_changed_are_those_of_the_difference() -> None:
+    for work in works():
+        evm, tx = machine(work, "auto"), work.transaction
+        try:
+            diff = evm.trace_(tx, "prestateTracer", diffMode=True)
+            with evm.record(storage=True) as recording:
+                evm.transact_(tx)
+        except Rejected:
+            continue
+        gone = diff["pre"].keys() - diff["post"].keys()
+        changes = changes_of(recording.frames[0]).storage if recording.frames else {}
+        ours = {
+            ("0x" + address.hex(), f"0x{key:064x}"): f"0x{after:064x}"
+            for address, slots in changes.items()
+            for key, (_, after) in slots.items()
+            if "0x" + address.hex() not in gone and after and evm.state.exists(address)
+        }
+        theirs = {
+            (address, key): value
+            for address, account in diff["post"].items()
+            for key, value in account.get("storage", {}).items()
+        }
+        assert ours == theirs
 
 
 def test_gas_by_stack_is_all_the_gas_of_the_code() -> None:
