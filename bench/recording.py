@@ -2,8 +2,8 @@
 
 python bench/recording.py [--tier native] [--rounds 15]
 
-A token's transfers in a loop, a ray tracer, and a swap on a Uniswap pair between two tokens, all real contracts. Fixtures
-are found by FUSEVM_FIXTURES.
+A token's transfers in a loop, a ray tracer, and a swap on a Uniswap pair between two tokens: real contracts, from the
+fixtures (FUSEVM_FIXTURES). Every call that takes long has a recording of its own; short ones share one, some at a time.
 """
 
 from __future__ import annotations
@@ -91,37 +91,40 @@ def settle(evm: EVM, run: Callable[[], object], recorded: bool) -> None:
         run()
 
 
-def seconds(run: Callable[[], object], times: int) -> float:
+def timed(evm: EVM, run: Callable[[], object], wanted: dict[str, bool] | None, times: int) -> tuple[float, float]:
+    """Seconds per call, and per call for decoding what was recorded. What calls change is undone, off the clock."""
+    with nullcontext() if wanted is None else evm.record(**wanted) as recording:
+        taken = 0.0
+        for _ in range(times):
+            with evm.snapshot():
+                started = time.perf_counter()
+                run()
+                taken += time.perf_counter() - started
+    if recording is None:
+        return taken / times, 0.0
     started = time.perf_counter()
-    for _ in range(times):
-        run()
-    return (time.perf_counter() - started) / times
+    list(recording.walk()), recording.coverage, recording.gas
+    return taken / times, (time.perf_counter() - started) / times
 
 
 def measure(prepare: Callable[[str], Prepared], tier: str, rounds: int) -> dict[str, tuple[float, float]]:
-    """For each way: the best time of a call, and of decoding what was recorded of it."""
-    best: dict[str, float] = {}
-    decoding: dict[str, float] = dict.fromkeys(WAYS, 0.0)
+    """For each way: the best time of a call, and of decoding."""
+    ready = {}
     for way, wanted in WAYS.items():  # whatever has to be prepared is so before any clock starts
-        evm, run = prepare(tier)
-        with nullcontext() if wanted is None else evm.record(**wanted):
+        evm, run = ready[way] = prepare(tier)
+        with nullcontext() if wanted is None else evm.record(**wanted), evm.snapshot():
             settle(evm, run, wanted is not None)
+    evm, run = ready["untraced"]
+    times = max(1, min(50, int(SHORT / timed(evm, run, None, 1)[0])))
+    found: dict[str, tuple[float, float]] = {}
     for _ in range(rounds):
         for way, wanted in WAYS.items():
-            evm, run = prepare(tier)
-            with nullcontext() if wanted is None else evm.record(**wanted) as recording:
-                with evm.snapshot():
-                    once = seconds(run, 1)  # which builds what this way needs
-                    times = max(1, min(300, int(SHORT / once)))
-                    run()
-                    taken = min(seconds(run, times) for _ in range(3))
-                best[way] = min(best.get(way, taken), taken)
-            if recording is not None:
-                started = time.perf_counter()
-                count = len(recording.frames)
-                recording.coverage, recording.gas  # noqa: B018
-                decoding[way] = (time.perf_counter() - started) / count
-    return {way: (best[way], decoding[way]) for way in WAYS}
+            evm, run = ready[way]
+            timed(evm, run, wanted, 1)  # builds the schedules of this way once more
+            for _ in range(2):
+                now, best = timed(evm, run, wanted, times), found.get(way)
+                found[way] = now if best is None else (min(best[0], now[0]), min(best[1], now[1]))
+    return found
 
 
 def main() -> None:

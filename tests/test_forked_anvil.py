@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from anvil import ACCOUNT, KEY, Anvil, RpcError
-from deployedcontracts import Compiled, encoded, tail
 from fusevm import EVM, Block, EstimateFailed, Result
 from fusevm.chain.signed import sign
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.keccak import keccak256
+from realcontracts import Compiled, encoded, tail
 
 ALICE, BOB = ACCOUNT, bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")  # anvil's first two
 CAROL = b"\xca" * 20

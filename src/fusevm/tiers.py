@@ -100,4 +100,5 @@ def recorded_call_for(tier: str, direct: DirectCall | None) -> RecordedCall | No
     """The same for calls that are recorded."""
     if direct is None:
         return None
-    return partial(import_module("fusevm.native.host.direct").record_directly, _DIRECT[tier][0])
+    engine = f"{_DIRECT[tier][0]}-recorded"
+    return partial(import_module("fusevm.native.host.direct").record_directly, engine)

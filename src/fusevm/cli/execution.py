@@ -36,6 +36,7 @@ class Request:
     tier: str = "auto"
     create: bool = False
     start: Start = EMPTY
+    traces_creation: bool = False  # with `create`: to stop before the deployment, where no call is asked for
 
 
 @dataclass(slots=True)
@@ -50,12 +51,17 @@ class Prepared:
 
     def run(self, hooks: Hooks | None = None) -> Result:
         self.evm.hooks = hooks
+        return self.message()
+
+    def message(self) -> Result:
+        """Runs it with the hooks that are set."""
         if self.to is None:
             return self.evm.deploy(self.data, value=self.value, caller=self.caller, gas=self.gas)
         return self.evm.call(self.to, self.data, value=self.value, caller=self.caller, gas=self.gas)
 
 
 def prepare(request: Request) -> Prepared:
+    creation: bytes | None = None  # init code that is run itself
     if request.target.endswith(".json"):
         if not request.start.is_empty:
             raise BadInput("a state file has a state: give code or an address with --fork-url or --load-state")
@@ -84,6 +90,8 @@ def prepare(request: Request) -> Prepared:
             to = to_address(request.to, "--to")
         if there is not None:
             pass
+        elif request.create and request.traces_creation and request.data is None and request.sig is None:
+            creation = code
         elif request.create:
             deployed = evm.deploy(code, caller=caller)
             if deployed.address is None:
@@ -101,11 +109,13 @@ def prepare(request: Request) -> Prepared:
         raise BadInput("--args needs --sig")
     elif request.data is not None:
         given = to_bytes(request.data, "--data")
+    if creation is not None:
+        given = creation
     if value < 0 or gas < 0:
         raise BadInput("--value and --gas cannot be negative")
     if value > evm.get_balance(caller):
         evm.set_balance(caller, PLENTY + value)
-    return Prepared(evm, caller, to, given, value, gas, function)
+    return Prepared(evm, caller, None if creation is not None else to, given, value, gas, function)
 
 
 def read_state_file(name: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,6 +26,10 @@ ForkName = Annotated[
 ]
 Tier = Annotated[str, typer.Option(help="auto, native, regions, lockstep, reference or another one (docs/api.md)")]
 Create = Annotated[bool, typer.Option("--create", help="the code is init code: deploy it, then call what it deployed")]
+Sources = Annotated[
+    list[Path] | None,
+    typer.Option("--artifact", help="an artifact with sources, for the stack trace of a failure; as many as needed"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="for machines")]
 ForkUrl = Annotated[
     str | None, typer.Option("--fork-url", help="run on a node's state; CODE may be the address of a contract there")

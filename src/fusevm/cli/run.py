@@ -14,6 +14,7 @@ from fusevm.chain.result import Result
 from fusevm.cli import options
 from fusevm.cli.abi import shown_values
 from fusevm.cli.execution import Request, prepare
+from fusevm.cli.stack_trace import show_stack_trace
 from fusevm.cli.start import Start, write_dump
 
 
@@ -34,6 +35,7 @@ def run(
     fork_block: options.ForkBlock = None,
     load_state: options.LoadState = None,
     dump_state: options.DumpState = None,
+    sources: options.Sources = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run bytecode or a call on a state file. Exits 1 if the call did not succeed."""
@@ -49,6 +51,7 @@ def run(
         typer.echo(json.dumps(result.as_json() | ({"decoded": decoded} if decoded is not None else {})))
     else:
         show(result, decoded)
+        show_stack_trace(prepared, result, sources)
     if not result.ok:
         raise typer.Exit(1)
 

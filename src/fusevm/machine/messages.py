@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext
-from functools import partial
 from typing import NamedTuple
 
 from fusevm.chain.addresses import create2_address, create_address
@@ -71,8 +70,7 @@ class Messages(Checkpoints):
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
         if self.session is not None:
-            assert self._recorded is not None
-            direct = partial(self._recorded, self.session)
+            direct = self.session.direct_with(self._recorded)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:

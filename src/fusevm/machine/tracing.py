@@ -1,4 +1,7 @@
-"""Tracing calls and transactions: geth's tracers, access lists, stack traces. Nothing of what is traced is kept."""
+"""Tracing calls and transactions: geth's tracers, access lists, stack traces. Nothing of what is traced is kept.
+
+What does the work is imported when it is first asked for: most programs trace nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.machine.messages import DEFAULT_GAS
 from fusevm.machine.overrides import Overriding
-from fusevm.tracing.access_list import create_access_list
-from fusevm.tracing.tracers import call_block, call_transaction, traced, tracer_named
 from fusevm.values import AccessListLike, AddressLike, BytesLike, Number
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Tracing(Overriding):
         >>> trace["type"], trace["gas"], trace["gasUsed"]
         ('CALL', '0x186a0', '0xa862')
         """
+        from fusevm.tracing.tracers import call_block, call_transaction, traced, tracer_named
+
         tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
         block = call_block(tx, self.block)
         return traced(self, tx, tracer_named(tracer, config), lambda tx: self._process(tx, unchecked_in=block))
@@ -73,6 +76,8 @@ class Tracing(Overriding):
         >>> trace["post"]["0x" + "a1" * 20], trace["post"]["0x" + "b2" * 20]
         ({'balance': '0x7', 'nonce': 1}, {'balance': '0x3'})
         """
+        from fusevm.tracing.tracers import traced, tracer_named
+
         tx = self.read_transaction(sender, to, data, **fields)
         return traced(self, tx, tracer_named(tracer, config), self._process)
 
@@ -95,6 +100,9 @@ class Tracing(Overriding):
         >>> evm.create_access_list("0x" + "c0" * 20)["accessList"][0]["storageKeys"]
         ['0x0000000000000000000000000000000000000000000000000000000000000000']
         """
+        from fusevm.tracing.access_list import create_access_list
+        from fusevm.tracing.tracers import call_block, call_transaction
+
         tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
         block = call_block(tx, self.block)
         return create_access_list(self, tx, lambda tx: self._process(tx, unchecked_in=block))
@@ -123,6 +131,7 @@ class Tracing(Overriding):
         """
         from fusevm.tracing.requests import undone
         from fusevm.tracing.stack_trace import stack_trace
+        from fusevm.tracing.tracers import call_block, call_transaction
 
         tx = call_transaction(self, to, data, value, caller, gas, 0)
         with undone(self.state):

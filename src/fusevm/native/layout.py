@@ -187,8 +187,9 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     secret_3: u64
     # of recordings alone
     notes: ptr
-    note_size: u64  # bytes written
     note_limit: u64
+    note_size: u64  # bytes written
+    note_start: u64  # of them before the running call from outside
     noted_logs: u64  # bytes of logs that are among the notes
     noted_key: u256  # of the storage that was noted last
     wants_logs: u64

@@ -173,7 +173,8 @@ class Recording:
         self._undecoded: deque[tuple[Decode, list[bytes]]] = deque()
         self._coverage: dict[bytes, CodeCoverage] = {}
         self._gas: dict[bytes, dict[int, int]] = {}
-        self._uncounted: list[Callable[[], None]] = []
+        self._flushes: list[Callable[[], None]] = []  # what is noted elsewhere comes here
+        self._counts: list[Callable[[], None]] = []
         self.codes: dict[bytes, bytes] = {}  # by hash, where coverage or gas was asked for
 
     # -- reading
@@ -181,6 +182,7 @@ class Recording:
     @property
     def frames(self) -> list[Frame]:
         """The calls from outside, in order."""
+        self.flush()
         while self._undecoded:
             decode, raw = self._undecoded[0]
             self._frames += decode(raw)
@@ -190,7 +192,7 @@ class Recording:
     @property
     def coverage(self) -> dict[bytes, CodeCoverage]:
         """By hash of the code, init code included."""
-        self._count()
+        self._take_counts()
         return self._coverage
 
     @property
@@ -201,7 +203,7 @@ class Recording:
         instruction that halts a frame takes all that is left. The last one of a creation pays for the new code. So the
         sum over all is the gas that the calls used, before refunds.
         """
-        self._count()
+        self._take_counts()
         return self._gas
 
     def walk(self) -> Iterator[Frame]:
@@ -224,12 +226,18 @@ class Recording:
         """Calls from outside that are decoded when somebody looks."""
         self._undecoded.append((decode, raw))
 
-    def on_counting(self, count: Callable[[], None]) -> None:
-        """To be called before coverage or gas is read."""
-        self._uncounted.append(count)
+    def on_reading(self, flush: Callable[[], None], count: Callable[[], None]) -> None:
+        """To be called before frames, and before coverage or gas are read."""
+        self._flushes.append(flush)
+        self._counts.append(count)
 
-    def _count(self) -> None:
-        for count in self._uncounted:
+    def flush(self) -> None:
+        """Takes what was noted, as it is."""
+        for flush in self._flushes:
+            flush()
+
+    def _take_counts(self) -> None:
+        for count in self._counts:
             count()
 
     def coverage_of(self, code: bytes) -> CodeCoverage:

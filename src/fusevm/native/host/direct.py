@@ -24,6 +24,7 @@ from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import WORD
 from fusevm.native.layout import Status as Native
+from fusevm.native.runtime.notes import FEW_LOGS
 from fusevm.tracing.session import Session
 
 PENDING_MOST = 1 << 8  # calls whose storage waits to be written
@@ -137,19 +138,21 @@ def record_directly(
     keep: bool,
 ) -> Result | Executor | None:
     """As `call_directly`, recorded: on the engine of that kind that records."""
-    name = f"{kind}-recorded"
-    engine: NativeEngine | None = getattr(engines, name, None)
-    if engine is None or engine.recorder is None or engine.world.busy:
+    engine: NativeEngine | None = getattr(engines, kind, None)
+    if engine is None or (recorder := engine.recorder) is None:
         return None
-    recorder = engine.recorder
-    recorder.start(session.own_hooks, session.recording)
+    if recorder.recording is not session.recording:
+        if engine.world.busy:
+            return None
+        recorder.start(session.own_hooks, session.recording)
     try:
-        found = call_directly(name, False, state, context, caller, address, data, gas, static, keep)
+        found = call_directly(kind, False, state, context, caller, address, data, gas, static, keep)
     except BaseException:
         recorder.drop()
         raise
     if type(found) is Result:
-        recorder.finish()
+        if recorder.has_more:
+            recorder.finish()
         return found
     return None if found is None else partial(_go_on_recording, recorder, found)  # type: ignore[arg-type]
 
@@ -217,8 +220,8 @@ def _take(
     if logs:
         raw = tables.logs.read(0, logs)
         result.logs = NativeLogs(raw)
-        if engine.recorder is not None:
-            engine.recorder.logs = raw
+        if engine.recorder is not None and logs > FEW_LOGS:
+            engine.recorder.keep_logs(raw)
     if not keep:
         return
     if refund:

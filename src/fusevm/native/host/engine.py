@@ -39,6 +39,7 @@ from fusevm.native.host.world import NativeWorld
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import HELD, WORD, Call, Engine, NativeFrame
 from fusevm.native.layout import Status as Native
+from fusevm.native.runtime.notes import FEW_LOGS
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import INSTRUCTIONS
@@ -271,8 +272,8 @@ class NativeEngine:
         if logs:
             raw = self.tables.logs.read(0, logs)
             state.add_logs(NativeLogs(raw))
-            if self.recorder is not None:
-                self.recorder.logs = raw
+            if self.recorder is not None and logs > FEW_LOGS:
+                self.recorder.keep_logs(raw)
         if accounts or self.world.changed:
             self.world.settle()
         if heavy:

@@ -160,6 +160,8 @@ class _Decoder:
         raw = _BEGUN.unpack_from(self._raw, self._at)
         _, kind, depth, pc, gas, static, size, caller, address, code_address, delegate, value = raw
         self._at += _BEGUN.size
+        if not depth:
+            self._key = self._logged_to = 0
         self._tree.enter(
             Frame(
                 KINDS[kind],

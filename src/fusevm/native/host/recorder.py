@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fusevm.chain.outcome import EngineLimit, Status
 from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME
 from fusevm.native.emit.build import STORAGE, noted_sequence
 from fusevm.native.host import note_codec
 from fusevm.native.host.arena import Arena
@@ -21,7 +22,7 @@ from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.tables import DEPTH
 from fusevm.native.host.views import packed
 from fusevm.native.layout import FRAME_MEMORY, WORD, Engine
-from fusevm.native.runtime.notes import METER_SIZE
+from fusevm.native.runtime.notes import FEW_LOGS, METER_SIZE
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import Instruction
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 
 BUFFER = 1 << 22  # bytes of notes that are taken at once
 MOST = 1 << 30  # bytes of notes of one call from outside
-_NOTE_SIZE, _NOTE_SIZE_AT = packed(Engine, "note_size"), Engine.offset("note_size")
-_NOTED = packed(Engine, "note_size note_limit noted_logs noted_key")
+_NOTED, _NOTED_AT = packed(Engine, "note_size note_start noted_logs noted_key"), Engine.offset("note_size")
 CALLING = {kind.value: kind for kind in note_codec.KINDS}
 KECCAK = frozenset(("KECCAK256",))
 NONE: frozenset[str] = frozenset()
@@ -66,14 +66,15 @@ class Recorder:
         tables.shared.notes, tables.shared.note_limit = self._notes.address, BUFFER
         engine.questions.take_notes = self._take
         engine.halts.everywhere = True
-        self._chunks: list[bytes] = []
+        self._chunks: list[bytes] = []  # notes of the running call
         self._size = 0  # bytes of them
-        self.logs = b""  # that the call has left
+        self._logs = b""  # that the call has left
+        self.has_more = False  # than the buffer
         self._counting = Counting()
         self._halting = Halting(engine, self._counting, self.note)
-        self._recording: Recording | None = None
+        self.recording: Recording | None = None
         self._wanted: Wanted | None = None
-        self._counted: weakref.WeakSet[Recording] = weakref.WeakSet()
+        self._known: weakref.WeakSet[Recording] = weakref.WeakSet()  # recordings that ask before they are read
         self._logged = 0  # bytes of logs before a frame ended
         self._before: Before | None = None  # the call that Python is doing
         self.hooks: Hooks | None = None  # for a run on the reference tier, if it comes to that
@@ -81,37 +82,64 @@ class Recorder:
     # -- a call from outside
 
     def start(self, hooks: Hooks, recording: Recording) -> None:
-        """Before a call: for which recording it is."""
+        """Before a call: for which recording it is. Needed where that changes, or Python makes the first frame."""
         self.hooks = hooks
-        if recording is not self._recording:
+        if recording is not self.recording:
             self._switch(recording)
         elif self._counting.is_crowded:
             self._take_counts()
             self._want(recording.wanted)
+        size = self._tables.shared.note_size
+        _NOTED.pack_into(self._tables.engine, _NOTED_AT, size, size, 0, bytes(WORD))
 
     def _switch(self, recording: Recording) -> None:
+        self.flush()
         self._take_counts()
-        self._recording = recording
+        self.recording = recording
         if recording.wanted != self._wanted:
             self._want(recording.wanted)
-        if self._engine.codes.marks is not None and recording not in self._counted:
-            self._counted.add(recording)
-            recording.on_counting(partial(self._take_counts_of, recording))
+        if recording not in self._known:
+            self._known.add(recording)
+            recording.on_reading(partial(self._flush_for, recording), partial(self._take_counts_for, recording))
         self._halting.exact.make_room()
-        self.drop()
 
     def finish(self) -> None:
-        """A call has ended: its notes are the recording's."""
-        (size,) = _NOTE_SIZE.unpack_from(self._tables.engine, _NOTE_SIZE_AT)
-        recording, chunks = self._recording, self._chunks
-        if recording is not None and recording.wanted.calls and (size or chunks):
-            recording.add_later(note_codec.decoded, [self.logs, *chunks, self._notes.read(0, size)])
-        self.drop()
+        """A call has ended: its notes are the recording's. They stay in the buffer, with others, while they fit."""
+        if self.has_more:
+            shared = self._tables.shared
+            start, size = shared.note_start, shared.note_size
+            self._add(b"", self._notes.read(0, start))
+            self._add(self._logs, *self._chunks, self._notes.read(start, size - start))
+            shared.note_size = shared.note_start = 0
+            self._forget()
+
+    def keep_logs(self, raw: bytes) -> None:
+        """What the call has logged, where native code does not copy it."""
+        self._logs, self.has_more = raw, True
 
     def drop(self) -> None:
-        """Nothing is noted: for the next call, or because one never was or runs elsewhere."""
-        _NOTED.pack_into(self._tables.engine, _NOTE_SIZE_AT, 0, BUFFER, 0, bytes(WORD))
-        self._chunks, self._size, self.logs = [], 0, b""
+        """The call never was, or runs elsewhere."""
+        shared = self._tables.shared
+        shared.note_size = shared.note_start
+        self._forget()
+
+    def _forget(self) -> None:
+        self._chunks, self._size, self._logs, self.has_more = [], 0, b"", False
+
+    def flush(self) -> None:
+        """Between two calls: what is noted goes to the recording."""
+        shared = self._tables.shared
+        self._add(b"", self._notes.read(0, shared.note_size))
+        shared.note_size = shared.note_start = 0
+
+    def _flush_for(self, recording: Recording) -> None:
+        if recording is self.recording and not self._engine.busy:
+            self.flush()
+
+    def _add(self, logs: bytes, *chunks: bytes) -> None:
+        recording = self.recording
+        if recording is not None and recording.wanted.calls and any(chunks):
+            recording.add_later(note_codec.decoded, [logs, *chunks])
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""
@@ -131,11 +159,11 @@ class Recorder:
         return ScheduleMarks(self._counting, fork, gas=gas)
 
     def _take_counts(self) -> None:
-        if self._recording is not None and self._engine.codes.marks is not None:
-            self._counting.take(self._recording)
+        if self.recording is not None and self._engine.codes.marks is not None:
+            self._counting.take(self.recording)
 
-    def _take_counts_of(self, recording: Recording) -> None:
-        if recording is self._recording:
+    def _take_counts_for(self, recording: Recording) -> None:
+        if recording is self.recording:
             self._take_counts()
 
     # -- notes
@@ -143,9 +171,12 @@ class Recorder:
     def _take(self) -> None:
         """The buffer is full."""
         shared = self._tables.shared
-        self._chunks.append(self._notes.read(0, shared.note_size))
-        self._size += shared.note_size
-        shared.note_size = 0
+        start, size = shared.note_start, shared.note_size
+        self._add(b"", self._notes.read(0, start))
+        self._chunks.append(self._notes.read(start, size - start))
+        self.has_more = True
+        self._size += size - start
+        shared.note_size = shared.note_start = 0
         if self._size > MOST:
             raise EngineLimit(f"recording: more than {MOST >> 30} GiB of events in one call; record less of it")
 
@@ -160,6 +191,7 @@ class Recorder:
             self._take()
         if len(raw) > BUFFER:
             self._chunks.append(raw)
+            self.has_more = True
             return
         self._notes.write(shared.note_size, raw)
         shared.note_size += len(raw)
@@ -170,7 +202,10 @@ class Recorder:
         """Does an instruction that native code does not: a call, a creation or SELFDESTRUCT."""
         message, operands = running.message, list(running.stack)
         balance = running.state.account(message.address).balance
-        before = self._before = Before.of(CALLING[name], running) if name in CALLING else None
+        before = Before.of(CALLING[name], running) if name in CALLING else None
+        if before is not None:  # native code has paid the static part already
+            before = before._replace(gas=before.gas + BY_NAME[name].gas_at(running.context.fork))
+        self._before = before
         event = instruction(running)
         if event is running:
             heir = to_address(operands[-1])
@@ -213,10 +248,12 @@ class Recorder:
     def end(self, running: Running, *, ran: bool, failed: bool) -> None:
         """It has ended. `ran` says whether it had code, `failed` whether that halted."""
         shared = self._tables.shared
+        depth = running.message.depth
         mark, shared.noted_logs = shared.log_size, shared.log_size
+        if not depth and mark <= FEW_LOGS:
+            mark = 0
         if mark < self._logged and shared.wants_logs:
             self.note(note_codec.undone(mark, self._tables.logs.read(mark, self._logged - mark)))
-        depth = running.message.depth
         status, reason, pc = Status.SUCCESS, None, None
         if running.error is not None:
             status, reason = Status.HALT, running.error.reason

@@ -29,6 +29,7 @@ BEGUN, ENDED, READ, WRITTEN, READ_TRANSIENT, WRITTEN_TRANSIENT, HASHED, LOGGED, 
 # Storage is noted as a tag, the key, the value, and where it was written, the value before.
 WIDE = 16  # is added to the tag where values do not fit 128 bits
 SAME = 32  # and this where the key is that of the storage noted last, and is left out
+FEW_LOGS = 1 << 14  # bytes: so many are copied when a call from outside has ended
 LOG_SHIFT = 8  # above the tag, LOGGED has how many bytes of logs there are
 NOWHERE = (1 << 64) - 1  # a pc that there is not
 STOP, RETURN, REVERT = Status.STOP, Status.RETURN, Status.REVERT
