@@ -46,7 +46,7 @@ GAS_BITS = NONCE_BITS = 64
 MAX_GAS = (1 << GAS_BITS) - 1
 LIMIT_BITS = 62
 # Made from the rest when a machine is unpickled.
-_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_recorded", "_context", "session")
+_MADE_ANEW = ("_running", "_rules", "_execute", "_direct", "_recorded", "_context", "_session")
 _ZERO = 0  # the default: compared by identity, which is quick
 BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
 
@@ -77,7 +77,7 @@ class EVM:
         memory_limit: Number = MEMORY_LIMIT,
     ) -> None:
         self._running: dict[int, object] = {}  # whoever runs it
-        self.session: Session | None = None  # the recording that is under way
+        self._session: Session | None = None  # the recording that is under way
         self._block = Block() if block is None else to_instance(block, Block, "block")
         self._state = State() if state is None else to_instance(state, State, "state")
         self._memory_limit = to_number(memory_limit, "memory_limit", bits=LIMIT_BITS)
@@ -177,7 +177,7 @@ class EVM:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
-        self._running, self.session = {}, None
+        self._running, self._session = {}, None
         self.fork, self.tier = self._fork, self._tier
 
     def __copy__(self) -> EVM:
@@ -340,8 +340,8 @@ class EVM:
         direct, state, context = self._direct, self._state, self._context
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
-        if self.session is not None:
-            direct = self.session.direct_with(self._recorded)
+        if self._session is not None:
+            direct = self._session.direct_with(self._recorded)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:
@@ -468,7 +468,7 @@ class EVM:
         try:
             timeout = self._timeout
             context.deadline = None if timeout is None else time.monotonic() + timeout
-            hooks = self._hooks if self.session is None else self.session.hooks(self._hooks)
+            hooks = self._hooks if self._session is None else self._session.hooks(self._hooks)
             return self._execute(message, state, context, hooks)
         except BaseException:  # a hook's own error, or Ctrl-C: as if the call or transaction had never begun
             state.abandon()

@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from fusevm.chain.outcome import Status
+from fusevm.chain.outcome import EngineLimit, Status
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.keccak import keccak256
 from fusevm.values import BadValue, to_flag
@@ -75,7 +76,7 @@ class Keccak:
     hash: bytes
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Frame:
     """One call or creation, or a SELFDESTRUCT, which sends the balance of `caller` to `address`."""
 
@@ -116,12 +117,36 @@ class Frame:
             yield frame
             waiting += reversed(frame.calls)
 
+    def __eq__(self, other: object) -> bool:
+        """Of all fields and events. Frames can be 1,024 deep, so there is no recursion."""
+        if not isinstance(other, Frame):
+            return NotImplemented
+        waiting = [(self, other)]
+        while waiting:
+            one, another = waiting.pop()
+            if _FIELDS(one) != _FIELDS(another) or len(one.events) != len(another.events):
+                return False
+            for left, right in zip(one.events, another.events, strict=True):
+                if isinstance(left, Frame) and isinstance(right, Frame):
+                    waiting.append((left, right))
+                elif left != right:
+                    return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        from fusevm.tracing.tree import frame_line
+
+        return f"<{frame_line(self)}, {len(self.events)} events>"
+
     def __str__(self) -> str:
         from fusevm.tracing.tree import lines_of  # which needs these classes
 
         return "\n".join(lines_of(self))
 
 
+_FIELDS = attrgetter(*(name for name in Frame.__dataclass_fields__ if name != "events"))
 Event = Frame | LogEvent | StorageRead | StorageWrite | Keccak
 
 
@@ -137,6 +162,20 @@ class CodeCoverage:
     @property
     def executed(self) -> set[int]:
         return set(self.hits)
+
+
+MOST = 1 << 30  # bytes of input, output, logs and hashed data that are recorded of one call from outside
+
+
+class RecordingLimit(EngineLimit):
+    """Gas does not bound what a recording takes: a large input can be passed on again and again."""
+
+    def __init__(self, size: int = MOST) -> None:
+        super().__init__(size)
+        self.size = size
+
+    def __str__(self) -> str:
+        return f"recording: more than {self.size >> 20:,} MiB of events in one call; record less of it"
 
 
 class Wanted(NamedTuple):
@@ -176,6 +215,11 @@ class Recording:
         self._flushes: list[Callable[[], None]] = []  # what is noted elsewhere comes here
         self._counts: list[Callable[[], None]] = []
         self.codes: dict[bytes, bytes] = {}  # by hash, where coverage or gas was asked for
+
+    def __getstate__(self) -> dict[str, Any]:
+        """To pickle and to copy: all that was recorded so far, by itself."""
+        kept = {"_frames": self.frames, "_coverage": self.coverage, "_gas": self.gas, "_flushes": [], "_counts": []}
+        return {**vars(self), **kept}
 
     # -- reading
 

@@ -34,18 +34,18 @@ class Session:
 
 
 class Recorded(Protocol):
-    session: Session | None
+    _session: Session | None
 
 
 @contextmanager
 def recording_on(machine: Recorded, wanted: Wanted) -> Iterator[Recording]:
     """Records what a machine runs in the `with` block."""
     recording = Recording(wanted.checked())
-    if machine.session is not None:
+    if machine._session is not None:
         raise BadValue("record: this EVM is being recorded already; leave the other `with` block first")
-    machine.session = Session(recording)
+    machine._session = Session(recording)
     try:
         yield recording
     finally:
-        machine.session = None
+        machine._session = None
         recording.flush()

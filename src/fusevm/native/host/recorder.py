@@ -10,7 +10,7 @@ import weakref
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fusevm.chain.outcome import EngineLimit, Status
+from fusevm.chain.outcome import Status
 from fusevm.evm.forks import Fork
 from fusevm.native.emit.build import STORAGE, noted_sequence
 from fusevm.native.host import note_codec
@@ -28,14 +28,15 @@ from fusevm.reference.instructions import Instruction
 from fusevm.reference.instructions.environment import to_address
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.sections import TELLING
+from fusevm.tracing import recording as recordings
 from fusevm.tracing.recording import Frame, FrameKind, Recording, Wanted
 from fusevm.tracing.unbegun import Before, unbegun
 
 if TYPE_CHECKING:
     from fusevm.native.host.engine import NativeEngine
 
+MUCH_GAS = 500_000_000  # less does not fill native tables
 BUFFER = 1 << 22  # bytes of notes that are taken at once
-MOST = 1 << 30  # bytes of notes of one call from outside
 _NOTED, _NOTED_AT = packed(Engine, "note_size note_start noted_logs noted_key"), Engine.offset("note_size")
 CALLING = {kind.value: kind for kind in note_codec.KINDS}
 KECCAK = frozenset(("KECCAK256",))
@@ -69,6 +70,8 @@ class Recorder:
         self._size = 0  # bytes of them
         self._logs = b""  # that the call has left
         self.has_more = False  # than the buffer
+        self.seconds = 0.0  # of calls since their heat was last looked at
+        self._alone = False  # whether nothing is counted but the running call
         self._counting = Counting()
         self._halting = Halting(engine, self._counting, self.note)
         self.recording: Recording | None = None
@@ -80,9 +83,12 @@ class Recorder:
 
     # -- a call from outside
 
-    def start(self, hooks: Hooks, recording: Recording) -> None:
+    def start(self, hooks: Hooks, recording: Recording, gas: int = 0) -> None:
         """Before a call: for which recording it is. Needed where that changes, or Python makes the first frame."""
         self.hooks = hooks
+        self._alone = gas > MUCH_GAS
+        if self._alone:  # it may have to run elsewhere, and what it counted till then must not count
+            self._take_counts()
         if recording is not self.recording:
             self._switch(recording)
         elif self._counting.is_crowded:
@@ -112,12 +118,18 @@ class Recorder:
             shared.note_size = shared.note_start = 0
             self._forget()
 
+    def leave(self) -> None:
+        """The call runs elsewhere, from the start."""
+        if self._alone:
+            self._counting.drop()
+        self.drop()
+
     def keep_logs(self, raw: bytes) -> None:
         """What the call has logged, where native code does not copy it."""
         self._logs, self.has_more = raw, True
 
     def drop(self) -> None:
-        """The call never was, or runs elsewhere."""
+        """The call never was."""
         shared = self._tables.shared
         shared.note_size = shared.note_start
         self._forget()
@@ -176,8 +188,8 @@ class Recorder:
         self.has_more = True
         self._size += size - start
         shared.note_size = shared.note_start = 0
-        if self._size > MOST:
-            raise EngineLimit(f"recording: more than {MOST >> 30} GiB of events in one call; record less of it")
+        if self._size > recordings.MOST:
+            raise recordings.RecordingLimit(recordings.MOST)
 
     def note(self, raw: bytes) -> None:
         """Adds what Python has seen, after the logs that came before."""
