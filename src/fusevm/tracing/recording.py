@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fusevm.chain.outcome import EngineLimit, Status
 from fusevm.evm.halts import HaltReason
@@ -197,7 +197,13 @@ class Wanted(NamedTuple):
         return self if self.calls else self._replace(logs=False)
 
 
-Decode = Callable[[list[bytes]], Iterable[Frame]]
+Decode = Callable[[Any], Iterable[Frame]]
+
+
+class Countable(Protocol):
+    """What was counted, in a form of its own."""
+
+    def add_to(self, recording: Recording) -> None: ...
 
 
 class Recording:
@@ -209,16 +215,16 @@ class Recording:
     def __init__(self, wanted: Wanted | None = None) -> None:
         self.wanted = Wanted() if wanted is None else wanted
         self._frames: list[Frame] = []
-        self._undecoded: deque[tuple[Decode, list[bytes]]] = deque()
+        self._undecoded: deque[tuple[Decode, Any]] = deque()
         self._coverage: dict[bytes, CodeCoverage] = {}
         self._gas: dict[bytes, dict[int, int]] = {}
         self._flushes: list[Callable[[], None]] = []  # what is noted elsewhere comes here
-        self._counts: list[Callable[[], None]] = []
+        self._uncounted: deque[Countable] = deque()
         self.codes: dict[bytes, bytes] = {}  # by hash, where coverage or gas was asked for
 
     def __getstate__(self) -> dict[str, Any]:
         """To pickle and to copy: all that was recorded so far, by itself."""
-        kept = {"_frames": self.frames, "_coverage": self.coverage, "_gas": self.gas, "_flushes": [], "_counts": []}
+        kept = {"_frames": self.frames, "_coverage": self.coverage, "_gas": self.gas, "_flushes": []}
         return {**vars(self), **kept}
 
     # -- reading
@@ -266,14 +272,17 @@ class Recording:
     def add(self, frame: Frame) -> None:
         self.frames.append(frame)
 
-    def add_later(self, decode: Decode, raw: list[bytes]) -> None:
+    def add_later(self, decode: Decode, raw: Any) -> None:
         """Calls from outside that are decoded when somebody looks."""
         self._undecoded.append((decode, raw))
 
-    def on_reading(self, flush: Callable[[], None], count: Callable[[], None]) -> None:
-        """To be called before frames, and before coverage or gas are read."""
+    def count_later(self, counts: Countable) -> None:
+        """To be added to coverage and gas when somebody looks."""
+        self._uncounted.append(counts)
+
+    def on_reading(self, flush: Callable[[], None]) -> None:
+        """To be called before anything is read."""
         self._flushes.append(flush)
-        self._counts.append(count)
 
     def flush(self) -> None:
         """Takes what was noted, as it is."""
@@ -281,8 +290,10 @@ class Recording:
             flush()
 
     def _take_counts(self) -> None:
-        for count in self._counts:
-            count()
+        self.flush()
+        while self._uncounted:
+            self._uncounted[0].add_to(self)
+            self._uncounted.popleft()
 
     def coverage_of(self, code: bytes) -> CodeCoverage:
         """To add to."""

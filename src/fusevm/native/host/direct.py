@@ -138,7 +138,7 @@ def record_directly(
         recorder.drop()
         raise
     if type(found) is Result:
-        if recorder.has_more:
+        if recorder.buffer.has_more:
             recorder.finish()
         if started:
             recorder.seconds += time.perf_counter() - started
@@ -221,7 +221,7 @@ def _take(
         raw = tables.logs.read(0, logs)
         result.logs = NativeLogs(raw)
         if engine.recorder is not None and logs > FEW_LOGS:
-            engine.recorder.keep_logs(raw)
+            engine.recorder.buffer.keep_logs(raw)
     if not keep:
         return
     if refund:

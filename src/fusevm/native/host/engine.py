@@ -254,7 +254,7 @@ class NativeEngine:
             raw = self.tables.logs.read(0, logs)
             state.add_logs(NativeLogs(raw))
             if self.recorder is not None and logs > FEW_LOGS:
-                self.recorder.keep_logs(raw)
+                self.recorder.buffer.keep_logs(raw)
         if accounts or self.world.changed:
             self.world.settle()
         if heavy:
