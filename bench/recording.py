@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -94,11 +95,12 @@ def settle(evm: EVM, run: Callable[[], object], recorded: bool) -> None:
 
 
 def timed(evm: EVM, run: Callable[[], object], wanted: dict[str, bool] | None, times: int) -> tuple[float, Any]:
-    """Seconds of this thread per call, and the recording."""
-    with nullcontext() if wanted is None else evm.record(**wanted) as recording, evm.snapshot():
+    """Seconds of this thread per call, the recording begun and ended as well; and the recording."""
+    with evm.snapshot():
         started = CLOCK()
-        for _ in range(times):
-            run()
+        with nullcontext() if wanted is None else evm.record(**wanted) as recording:
+            for _ in range(times):
+                run()
         taken = CLOCK() - started
     return taken / times, recording
 
@@ -133,11 +135,19 @@ def measure(prepare: Callable[[str], Prepared], tier: str, rounds: int) -> dict[
     return {way: (best[way], decoded.get(way, 0.0)) for way in WAYS}
 
 
+def keep_memory() -> None:
+    """Freed memory is not returned to the system: else it is luck whether large results have to be paged in anew."""
+    wanted = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
+    if any(name not in os.environ for name in wanted):
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | wanted)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tier", default="native")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
+    keep_memory()
     cases: dict[str, Callable[[str], Prepared]] = {
         "erc20-transfer": lambda tier: fixture("erc20-transfer", tier),
         "snailtracer": lambda tier: fixture("snailtracer", tier),

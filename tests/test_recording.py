@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 from collections.abc import Mapping
 
 import pytest
@@ -508,3 +509,10 @@ def test_a_recording_can_be_pickled_and_copied(tier: str) -> None:
     for twin in (pickle.loads(pickle.dumps(recording)), copy.deepcopy(recording)):
         assert twin.frames == recording.frames
         assert (twin.coverage, twin.gas, twin.codes) == (recording.coverage, recording.gas, recording.codes)
+
+
+def test_a_recording_is_not_held_by_whoever_recorded(tier: str) -> None:
+    recording = recorded(tier, "PUSH1 1 PUSH0 SSTORE" + call(OTHER), coverage=True)
+    gone = weakref.ref(recording)
+    del recording
+    assert gone() is None

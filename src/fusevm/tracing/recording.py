@@ -289,6 +289,11 @@ class Recording:
         for flush in self._flushes:
             flush()
 
+    def close(self) -> None:
+        """Nothing more is recorded, and nothing of whoever recorded is held."""
+        self.flush()
+        self._flushes = []
+
     def _take_counts(self) -> None:
         self.flush()
         while self._uncounted:

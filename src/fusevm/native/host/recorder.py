@@ -125,6 +125,7 @@ class Recorder:
     def _flush_for(self, recording: Recording) -> None:
         if recording is self.recording and not self._engine.busy:
             self.flush()
+            self.recording = self.hooks = None  # which are not held when nobody records
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""
