@@ -85,12 +85,17 @@ def swap(tier: str) -> Prepared:
 def settle(evm: EVM, run: Callable[[], object], recorded: bool) -> None:
     """Until hot code is compiled, where the tier does that."""
     began = time.perf_counter()
-    run()
+    undone(evm, run)
     while evm.tier in ("auto", "native-tiered") and (now := time.perf_counter() - began) < LONGEST:
         engine = getattr(engines, "tiered-recorded" if recorded else "tiered", None)
         heat = None if engine is None else engine.codes.heat
         if now > SETTLED and (heat is None or heat.is_settled):
             return
+        undone(evm, run)
+
+
+def undone(evm: EVM, run: Callable[[], object]) -> None:
+    with evm.snapshot():
         run()
 
 
@@ -117,7 +122,7 @@ def measure(prepare: Callable[[str], Prepared], tier: str, rounds: int) -> dict[
     ready = {}
     for way, wanted in WAYS.items():  # whatever has to be prepared is so before any clock starts
         evm, run = ready[way] = prepare(tier)
-        with nullcontext() if wanted is None else evm.record(**wanted), evm.snapshot():
+        with nullcontext() if wanted is None else evm.record(**wanted):
             settle(evm, run, wanted is not None)
     evm, run = ready["untraced"]
     once = min(timed(evm, run, None, 1)[0] for _ in range(3))

@@ -240,6 +240,19 @@ def test_a_creation_without_the_balance_or_a_nonce_does_not_begin(tier: str) -> 
     assert only(recording).calls[0].failure is Refusal.NONCE
 
 
+@pytest.mark.parametrize("others", [{}, {create_address(HERE, 0): b"\x00"}], ids=["without balance", "collision"])
+def test_a_creation_that_python_does_fails_as_one_that_native_code_does(tier: str, others: dict[bytes, bytes]) -> None:
+    """Before EIP-161."""
+    program = f"PUSH1 40 PUSH0 MSTORE PUSH1 70 PUSH0 {'PUSH0' if others else 'PUSH1 9'} CREATE".replace(
+        "PUSH0", "PUSH1 0"
+    )
+    found = recorded(tier, program, others, fork="tangerine-whistle", gas=100_000)
+    assert found.frames == recorded("reference", program, others, fork="tangerine-whistle", gas=100_000).frames
+    (made,) = only(found).calls
+    assert made.failure is (HaltReason.ADDRESS_COLLISION if others else Refusal.BALANCE)
+    assert made.gas < 68_000
+
+
 def test_a_selfdestruct_is_a_frame_that_moves_the_balance(tier: str) -> None:
     (inner,) = only(recorded(tier, call(OTHER, value=4), {OTHER: push(NOBODY) + " SELFDESTRUCT"}, value=9)).calls
     (end,) = inner.calls

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fusevm.chain.outcome import Status
 from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME
 from fusevm.native.emit.build import STORAGE, noted_sequence
 from fusevm.native.host import note_codec
 from fusevm.native.host.arena import Arena
@@ -150,7 +151,11 @@ class Recorder:
         """Does an instruction that native code does not: a call, a creation or SELFDESTRUCT."""
         message, operands = running.message, list(running.stack)
         balance = running.state.account(message.address).balance
-        before = self._before = Before.of(CALLING[name], running) if name in CALLING else None
+        before = None
+        if name in CALLING:  # its static gas is paid already
+            price = BY_NAME[name].gas_at(running.context.fork)
+            before = Before.of(CALLING[name], running)._replace(gas=running.gas + price)
+        self._before = before
         event = instruction(running)
         if event is running:
             heir = to_address(operands[-1])
