@@ -36,7 +36,7 @@ PLANTED = {
     "frames halt where native code finds out": (halting.Halting, "goes_on", never_led),
     "a meter runs on": (counting.Counting, "subtract", no_subtraction),
     "logs of a frame that Python ends are lost": (recorder.Recorder, "ending", logs_too_late),
-    "undone logs are not kept": (note_codec._Decoder, "place_logs", no_subtraction),
+    "undone logs are not kept": (note_codec._Decoder, "_place_logs", no_subtraction),
 }
 
 

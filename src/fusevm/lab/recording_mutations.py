@@ -34,8 +34,8 @@ MUTATIONS = (
     Mutation(NOTED, "    if engine.journal_count == mark:\n        return value", "    if engine.journal_count == mark:\n        return u256(0)"),
     Mutation(NOTED, "            if status == REVERT and note_undone(engine, frame.log_mark) == 0:", "            if False and note_undone(engine, frame.log_mark) == 0:"),
     Mutation(NOTED, "        if (status == REVERT or engine.log_size <= FEW_LOGS) and note_undone(engine, 0) == 0:", "        if status == REVERT and note_undone(engine, 0) == 0:"),
-    Mutation(NOTED, "    engine.noted_key = u256(0)\n", ""),
-    Mutation(NOTES, "        engine.noted_key = key\n", ""),
+    Mutation(NOTED, "    engine.noted_key = u256(0)\n    engine.older_key = u256(0)\n", ""),
+    Mutation(NOTES, "            engine.older_key = last\n", ""),
     Mutation(NOTES, "    if (value >> 128) == 0:", "    if (value >> 136) == 0:"),
     Mutation(NOTES, "    if ((value | previous) >> 128) == 0:", "    if (value >> 128) == 0:"),
     Mutation(NOTES, "    engine.noted_logs = mark\n", ""),
@@ -45,7 +45,7 @@ MUTATIONS = (
     # decoding
     Mutation(CODEC, "while self._logs and self._logs[-1].start >= start:", "while self._logs and self._logs[-1].start > start:"),
     Mutation(CODEC, "key=lambda found: (-found[0].place, -found[0].start)", "key=lambda found: found[0].place"),
-    Mutation(CODEC, "        if not depth:\n            self._key = self._logged_to = 0\n", ""),
+    Mutation(CODEC, "        if not depth:\n            self._key = self._older = self._logged_to = 0\n", ""),
     # what Python does
     Mutation(RECORDER, "        if not depth and mark <= FEW_LOGS:\n            mark = 0\n", ""),
     Mutation(RECORDER, "pc = running.pc - 1 if failed else self._tables.views[depth].pc", "pc = running.pc - 1"),

@@ -191,7 +191,8 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     note_size: u64  # bytes written
     note_start: u64  # of them before the running call from outside
     noted_logs: u64  # bytes of logs that are among the notes
-    noted_key: u256  # of the storage that was noted last
+    noted_key: u256  # of the storage that was noted last, and the one before
+    older_key: u256
     wants_logs: u64
     calling: u64  # the kind of the call that begins
     meters: ptr  # of Meter, by depth; zero where gas is not measured

@@ -43,9 +43,10 @@ def recording_on(machine: Recorded, wanted: Wanted) -> Iterator[Recording]:
     recording = Recording(wanted.checked())
     if machine.session is not None:
         raise BadValue("record: this EVM is being recorded already; leave the other `with` block first")
-    machine.session = Session(recording)
+    session = machine.session = Session(recording)
     try:
         yield recording
     finally:
         machine.session = None
-        recording.flush()
+        session.direct_with(None)  # no cycle is left, so that a recording goes with its last user
+        recording.close()

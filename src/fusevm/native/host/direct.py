@@ -19,7 +19,7 @@ from fusevm.native.host.choice import Trial
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine, engines
 from fusevm.native.host.kept import Shape, Target
 from fusevm.native.host.logs import NativeLogs
-from fusevm.native.host.recorder import Recorder
+from fusevm.native.host.recorder import MUCH_GAS, Recorder
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import WORD
@@ -145,16 +145,31 @@ def record_directly(
         if engine.world.busy:
             return None
         recorder.start(session.own_hooks, session.recording)
+    if gas > MUCH_GAS:
+        return None
+    started = 0.0 if engine.codes.heat is None else time.perf_counter()
     try:
         found = call_directly(kind, False, state, context, caller, address, data, gas, static, keep)
     except BaseException:
         recorder.drop()
         raise
     if type(found) is Result:
-        if recorder.has_more:
+        if recorder.buffer.has_more:
             recorder.finish()
+        if started:
+            recorder.seconds += time.perf_counter() - started
+            if recorder.seconds > LOOK_AT_HEAT:
+                _note_heat(engine, recorder, address)
         return found
     return None if found is None else partial(_go_on_recording, recorder, found)  # type: ignore[arg-type]
+
+
+def _note_heat(engine: NativeEngine, recorder: Recorder, address: bytes) -> None:
+    """Recorded calls took so long: all of it is put down to the last."""
+    target = engine.kept.targets.get(address)
+    if target is not None:
+        engine.codes.ran_for(target.code, recorder.seconds)
+    recorder.seconds = 0.0
 
 
 def _go_on_recording(recorder: Recorder, go_on: Executor, message: Message, state: State, context: Context) -> Outcome:
@@ -221,7 +236,7 @@ def _take(
         raw = tables.logs.read(0, logs)
         result.logs = NativeLogs(raw)
         if engine.recorder is not None and logs > FEW_LOGS:
-            engine.recorder.keep_logs(raw)
+            engine.recorder.buffer.keep_logs(raw)
     if not keep:
         return
     if refund:

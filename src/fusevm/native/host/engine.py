@@ -46,7 +46,6 @@ from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
 from fusevm.schedule.build import Handlers, address_of
-from fusevm.tracing.watching import RecordingWatcher
 
 if TYPE_CHECKING:
     from fusevm.native.host.all_regions import Regions
@@ -148,7 +147,7 @@ class NativeEngine:
             state.undo_to_length(entries)
             if self.recorder is None:
                 return execute_reference(message, state, context)
-            self.recorder.drop()
+            self.recorder.leave()
             return execute_reference(message, state, context, self.recorder.hooks)
 
     def execute_surely(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
@@ -273,7 +272,7 @@ class NativeEngine:
             raw = self.tables.logs.read(0, logs)
             state.add_logs(NativeLogs(raw))
             if self.recorder is not None and logs > FEW_LOGS:
-                self.recorder.keep_logs(raw)
+                self.recorder.buffer.keep_logs(raw)
         if accounts or self.world.changed:
             self.world.settle()
         if heavy:
@@ -526,40 +525,10 @@ def engine(*, fuse: bool = True, tiered: bool = False) -> NativeEngine:
     return found
 
 
-def recording_engine(kind: str) -> NativeEngine:
-    """This thread's engine that records: fused, unfused, tiered or with regions."""
-    name = f"{kind}-recorded"
-    found: NativeEngine | None = getattr(engines, name, None)
-    while found is None or found.busy:
-        native, regions = library(), None
-        if kind == "regions":
-            from fusevm.native.host.all_regions import Regions
-
-            regions = Regions()
-        handlers = native.handlers if kind != "unfused" else native.handlers.only(frozenset())
-        made = NativeEngine(native, handlers, tiered=kind == "tiered", regions=regions, recorded=True)
-        if found is None:
-            setattr(engines, name, made)
-        found = made
-    return found
-
-
 def _watched(kind: str, message: Message, state: State, context: Context, hooks: Hooks) -> Outcome:
-    """What hooks watch runs in the reference tier; what is only recorded runs natively."""
-    watcher = hooks.watcher
-    if not isinstance(watcher, RecordingWatcher) or not hooks.only_watches:
-        return execute_reference(message, state, context, hooks)
-    found = recording_engine(kind)
-    recorder = found.recorder
-    assert recorder is not None
-    recorder.start(hooks, watcher.recording)
-    try:
-        outcome = found.execute_surely(message, state, context)
-    except BaseException:
-        recorder.drop()
-        raise
-    recorder.finish()
-    return outcome
+    from fusevm.native.host.recorded import execute_watched
+
+    return execute_watched(kind, message, state, context, hooks)
 
 
 def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:

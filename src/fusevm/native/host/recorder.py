@@ -10,7 +10,7 @@ import weakref
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fusevm.chain.outcome import EngineLimit, Status
+from fusevm.chain.outcome import Status
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.native.emit.build import STORAGE, noted_sequence
@@ -19,9 +19,8 @@ from fusevm.native.host.arena import Arena
 from fusevm.native.host.counting import Counting, ScheduleMarks
 from fusevm.native.host.halting import Halting
 from fusevm.native.host.kept_schedules import ScheduleStore
+from fusevm.native.host.note_buffer import NoteBuffer
 from fusevm.native.host.tables import DEPTH
-from fusevm.native.host.views import packed
-from fusevm.native.layout import FRAME_MEMORY, WORD, Engine
 from fusevm.native.runtime.notes import FEW_LOGS, METER_SIZE
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
@@ -35,9 +34,7 @@ from fusevm.tracing.unbegun import Before, unbegun
 if TYPE_CHECKING:
     from fusevm.native.host.engine import NativeEngine
 
-BUFFER = 1 << 22  # bytes of notes that are taken at once
-MOST = 1 << 30  # bytes of notes of one call from outside
-_NOTED, _NOTED_AT = packed(Engine, "note_size note_start noted_logs noted_key"), Engine.offset("note_size")
+MUCH_GAS = 500_000_000  # less does not fill native tables
 CALLING = {kind.value: kind for kind in note_codec.KINDS}
 KECCAK = frozenset(("KECCAK256",))
 NONE: frozenset[str] = frozenset()
@@ -61,15 +58,13 @@ class Recorder:
         self._engine = engine
         self._tables = tables = engine.tables
         self._handlers = engine.handlers
-        self._notes = Arena(BUFFER + tables.caps.logs + FRAME_MEMORY + (1 << 16))
+        self.buffer = NoteBuffer(tables)
+        self.note = self.buffer.note
         self._meters = Arena(DEPTH * METER_SIZE)
-        tables.shared.notes, tables.shared.note_limit = self._notes.address, BUFFER
-        engine.questions.take_notes = self._take
+        engine.questions.take_notes = self.buffer.make_room
         engine.halts.everywhere = True
-        self._chunks: list[bytes] = []  # notes of the running call
-        self._size = 0  # bytes of them
-        self._logs = b""  # that the call has left
-        self.has_more = False  # than the buffer
+        self.seconds = 0.0  # of calls since their heat was last looked at
+        self._alone = False  # whether nothing is counted but the running call
         self._counting = Counting()
         self._halting = Halting(engine, self._counting, self.note)
         self.recording: Recording | None = None
@@ -81,65 +76,57 @@ class Recorder:
 
     # -- a call from outside
 
-    def start(self, hooks: Hooks, recording: Recording) -> None:
+    def start(self, hooks: Hooks, recording: Recording, gas: int = 0) -> None:
         """Before a call: for which recording it is. Needed where that changes, or Python makes the first frame."""
         self.hooks = hooks
+        self._alone = gas > MUCH_GAS
+        if self._alone:  # it may have to run elsewhere, and what it counted till then must not count
+            self.flush()
         if recording is not self.recording:
             self._switch(recording)
         elif self._counting.is_crowded:
-            self._take_counts()
+            self.flush()
             self._want(recording.wanted)
-        size = self._tables.shared.note_size
-        _NOTED.pack_into(self._tables.engine, _NOTED_AT, size, size, 0, bytes(WORD))
+        self.buffer.start()
 
     def _switch(self, recording: Recording) -> None:
         self.flush()
-        self._take_counts()
         self.recording = recording
         if recording.wanted != self._wanted:
             self._want(recording.wanted)
         if recording not in self._known:
             self._known.add(recording)
-            recording.on_reading(partial(self._flush_for, recording), partial(self._take_counts_for, recording))
+            recording.on_reading(partial(self._flush_for, recording))
         self._halting.exact.make_room()
 
     def finish(self) -> None:
-        """A call has ended: its notes are the recording's. They stay in the buffer, with others, while they fit."""
-        if self.has_more:
-            shared = self._tables.shared
-            start, size = shared.note_start, shared.note_size
-            self._add(b"", self._notes.read(0, start))
-            self._add(self._logs, *self._chunks, self._notes.read(start, size - start))
-            shared.note_size = shared.note_start = 0
-            self._forget()
-
-    def keep_logs(self, raw: bytes) -> None:
-        """What the call has logged, where native code does not copy it."""
-        self._logs, self.has_more = raw, True
+        """A call has ended: its notes are the recording's."""
+        self.buffer.finish()
 
     def drop(self) -> None:
-        """The call never was, or runs elsewhere."""
-        shared = self._tables.shared
-        shared.note_size = shared.note_start
-        self._forget()
+        """The call never was."""
+        self.buffer.drop()
 
-    def _forget(self) -> None:
-        self._chunks, self._size, self._logs, self.has_more = [], 0, b"", False
+    def leave(self) -> None:
+        """The call runs elsewhere, from the start."""
+        if self._alone:
+            self._counting.drop()
+        self.buffer.drop()
 
     def flush(self) -> None:
-        """Between two calls: what is noted goes to the recording."""
-        shared = self._tables.shared
-        self._add(b"", self._notes.read(0, shared.note_size))
-        shared.note_size = shared.note_start = 0
+        """Between two calls: what is noted and counted goes to the recording, to be decoded when somebody looks."""
+        recording, batch = self.recording, self.buffer.taken()
+        if recording is None:
+            return
+        if batch is not None and recording.wanted.calls:
+            recording.add_later(note_codec.decoded, batch)
+        if self._engine.codes.marks is not None:
+            recording.count_later(self._counting.taken())
 
     def _flush_for(self, recording: Recording) -> None:
         if recording is self.recording and not self._engine.busy:
             self.flush()
-
-    def _add(self, logs: bytes, *chunks: bytes) -> None:
-        recording = self.recording
-        if recording is not None and recording.wanted.calls and any(chunks):
-            recording.add_later(note_codec.decoded, [logs, *chunks])
+            self.recording = self.hooks = None  # which are not held when nobody records
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""
@@ -158,53 +145,16 @@ class Recorder:
     def _marks(self, fork: Fork, gas: bool) -> ScheduleMarks:
         return ScheduleMarks(self._counting, fork, gas=gas)
 
-    def _take_counts(self) -> None:
-        if self.recording is not None and self._engine.codes.marks is not None:
-            self._counting.take(self.recording)
-
-    def _take_counts_for(self, recording: Recording) -> None:
-        if recording is self.recording:
-            self._take_counts()
-
-    # -- notes
-
-    def _take(self) -> None:
-        """The buffer is full."""
-        shared = self._tables.shared
-        start, size = shared.note_start, shared.note_size
-        self._add(b"", self._notes.read(0, start))
-        self._chunks.append(self._notes.read(start, size - start))
-        self.has_more = True
-        self._size += size - start
-        shared.note_size = shared.note_start = 0
-        if self._size > MOST:
-            raise EngineLimit(f"recording: more than {MOST >> 30} GiB of events in one call; record less of it")
-
-    def note(self, raw: bytes) -> None:
-        """Adds what Python has seen, after the logs that came before."""
-        shared = self._tables.shared
-        start, end = shared.noted_logs, shared.log_size
-        shared.noted_logs = end
-        if end != start and shared.wants_logs:
-            raw = note_codec.logged(end) + raw
-        if shared.note_size + len(raw) > BUFFER:
-            self._take()
-        if len(raw) > BUFFER:
-            self._chunks.append(raw)
-            self.has_more = True
-            return
-        self._notes.write(shared.note_size, raw)
-        shared.note_size += len(raw)
-
     # -- what Python does
 
     def done(self, running: Running, name: str, instruction: Instruction) -> Running | None:
         """Does an instruction that native code does not: a call, a creation or SELFDESTRUCT."""
         message, operands = running.message, list(running.stack)
         balance = running.state.account(message.address).balance
-        before = Before.of(CALLING[name], running) if name in CALLING else None
-        if before is not None:  # native code has paid the static part already
-            before = before._replace(gas=before.gas + BY_NAME[name].gas_at(running.context.fork))
+        before = None
+        if name in CALLING:  # its static gas is paid already
+            price = BY_NAME[name].gas_at(running.context.fork)
+            before = Before.of(CALLING[name], running)._replace(gas=running.gas + price)
         self._before = before
         event = instruction(running)
         if event is running:

@@ -485,6 +485,7 @@ def run_first_noted(engine: Engine) -> u64:
     engine.note_start = engine.note_size
     engine.noted_logs = 0
     engine.noted_key = u256(0)
+    engine.older_key = u256(0)
     frame = NativeFrame(engine.frame)
     gas = frame.gas + frame.reserve
     note = Begun(note_begun(engine, CALL, 0, u64(NOWHERE), gas, frame.data, frame.data_size))
