@@ -28,6 +28,14 @@ FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "cha
 
 # What a user of the compiler's parts calls from Python, in the order of a program's way through them.
 MODULES = (
+    "fusevm.library.code",
+    "fusevm.library.yul",
+    "fusevm.library.ir",
+    "fusevm.abi.interface",
+    "fusevm.abi.entries",
+    "fusevm.abi.artifacts",
+    "fusevm.abi.contract",
+    "fusevm.abi.records",
     "fusevm.evm.assembly",
     "fusevm.evm.bytecode",
     "fusevm.analysis.cfg",
@@ -49,7 +57,7 @@ MODULES = (
     "fusevm.yul.syntax.printer",
     "fusevm.yul.syntax.checks",
     "fusevm.yul.optimise",
-    "fusevm.yul.run.interpreter",
+    "fusevm.yul.execution.interpreter",
     "fusevm.codegen.yul",
     "fusevm.codegen.bytecode",
 )
@@ -163,7 +171,12 @@ def library_page() -> Iterator[str]:
     yield "Made from the code: what `from fusevm import …` offers. [The library](../api.md) tells how they are used.\n"
     for name in fusevm.__all__:
         found = getattr(fusevm, name)
-        if not name.startswith("_"):
+        if inspect.ismodule(found):
+            yield f"\n## `{name}`\n\n{_text(found)}\n"
+            for each in found.__all__:
+                if _is_described(getattr(found, each)):
+                    yield from _described(f"{name}.{each}", getattr(found, each), level=3)
+        elif not name.startswith("_"):
             yield from _described(name, found)
 
 

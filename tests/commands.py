@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fusevm.cli.main import main
+from fusevm.cli.start import main
 
 
 class Ran(NamedTuple):

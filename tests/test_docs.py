@@ -23,7 +23,7 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 
 _FENCE = re.compile(r"^```(python|console)[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
-_CONSOLE = [sys.executable, "-c", "from fusevm.cli.main import main; main()"]
+_CONSOLE = [sys.executable, "-c", "from fusevm.cli.start import main; main()"]
 
 
 def modules_with_examples() -> list[str]:

@@ -6,10 +6,10 @@ import pytest
 
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.yul.context import StepContext
+from fusevm.yul.execution.host import Limits
+from fusevm.yul.execution.interpreter import interpret
+from fusevm.yul.execution.worlds import SeededWorld, Trace
 from fusevm.yul.optimise import optimize
-from fusevm.yul.run.host import Limits
-from fusevm.yul.run.interpreter import interpret
-from fusevm.yul.run.worlds import SeededWorld, Trace
 from fusevm.yul.steps import BY_LETTER, BY_NAME
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.steps.stack_limit_evader import evade

@@ -19,10 +19,10 @@ from fusevm.evm.forks import LATEST
 from fusevm.lab.yul.generate import random_program
 from fusevm.yul import generate as yul_generate
 from fusevm.yul import optimise
+from fusevm.yul.execution.evm import run_message
+from fusevm.yul.execution.host import LimitReached, Limits
 from fusevm.yul.generate import StackTooDeep, fits, generate
 from fusevm.yul.optimise import optimize
-from fusevm.yul.run.evm import run_message
-from fusevm.yul.run.host import LimitReached, Limits
 from fusevm.yul.sequence import DEFAULT_SEQUENCE
 from fusevm.yul.stack.by_layouts import generate as by_layouts
 from fusevm.yul.stack.reach import unreachable_variables

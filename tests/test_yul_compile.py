@@ -183,7 +183,7 @@ def test_the_same_bytes_come_out_whatever_the_hash_seed(tmp_path: Path, request:
     if not path.exists():
         path = tmp_path / "a.yul"
         path.write_text(SOURCE)
-    program = "from fusevm.cli.main import main; main()"
+    program = "from fusevm.cli.start import main; main()"
     options = ["--json", "--source-map", "--asm", "--link-placeholders"]
     command = [sys.executable, "-c", program, "yul", "compile", str(path), *options]
     outputs = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.forks import LATEST
-from fusevm.yul.run.host import End, Limits
-from fusevm.yul.run.imagined import run_fake
-from fusevm.yul.run.interpreter import interpret
-from fusevm.yul.run.worlds import SeededWorld, Trace
+from fusevm.yul.execution.host import End, Limits
+from fusevm.yul.execution.imagined import run_fake
+from fusevm.yul.execution.interpreter import interpret
+from fusevm.yul.execution.worlds import SeededWorld, Trace
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
 from yulfixtures import YulFixture, parametrize

@@ -3,32 +3,37 @@
 >>> from fusevm import EVM
 >>> EVM(fork="osaka").call("0x" + "00" * 19 + "04", b"echo").output  # the identity precompile
 b'echo'
+
+Names are imported when they are first asked for: whoever compiles Yul does not pay for the machine.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fusevm.api import EVM, WrongThread
-from fusevm.chain.addresses import Address
-from fusevm.chain.checks import Checks
-from fusevm.chain.environment import Block
-from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
-from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
-from fusevm.chain.result import ExecutionFailed, Result
-from fusevm.chain.sources.source import PartialState, SourceError, SourceUnavailable
-from fusevm.chain.state import Log, State
-from fusevm.chain.transaction import Authorization
-from fusevm.evm.forks import Fork, UnknownFork
-from fusevm.evm.halts import HaltReason
-from fusevm.evm.precompiles import PrecompileFailure
-from fusevm.machine.checkpoints import UnknownCheckpoint
-from fusevm.machine.estimate import EstimateFailed
-from fusevm.reference.hooks import Hooks, Step, StorageAccess
-from fusevm.tiers import UnknownTier
-from fusevm.values import BadValue
 from fusevm.version import __version__
 
 if TYPE_CHECKING:
+    from fusevm import abi, ir, rules, yul
+    from fusevm.api import EVM, WrongThread
     from fusevm.blockchain import Chain
+    from fusevm.chain.addresses import Address
+    from fusevm.chain.checks import Checks
+    from fusevm.chain.environment import Block
+    from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
+    from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
+    from fusevm.chain.result import ExecutionFailed, Result
+    from fusevm.chain.sources.source import PartialState, SourceError, SourceUnavailable
+    from fusevm.chain.state import Log, State
+    from fusevm.chain.transaction import Authorization
+    from fusevm.evm.forks import Fork, UnknownFork
+    from fusevm.evm.halts import HaltReason
+    from fusevm.evm.precompiles import PrecompileFailure
+    from fusevm.library.code import assemble, cfg, disassemble, fusions_in, keccak, loops_in, optimize
+    from fusevm.machine.checkpoints import UnknownCheckpoint
+    from fusevm.machine.estimate import EstimateFailed
+    from fusevm.reference.hooks import Hooks, Step, StorageAccess
+    from fusevm.tiers import UnknownTier
+    from fusevm.values import BadValue
 
 __all__ = [
     "EVM",
@@ -65,13 +70,53 @@ __all__ = [
     "UnknownTier",
     "WrongThread",
     "__version__",
+    "abi",
+    "assemble",
+    "cfg",
+    "disassemble",
+    "fusions_in",
+    "ir",
+    "keccak",
+    "loops_in",
+    "optimize",
+    "rules",
+    "yul",
 ]
+
+_ROOMS = ("abi", "ir", "rules", "yul")
+_NAMES = {
+    "api": ("EVM", "WrongThread"),
+    "blockchain": ("Chain",),
+    "chain.addresses": ("Address",),
+    "chain.checks": ("Checks",),
+    "chain.environment": ("Block",),
+    "chain.outcome": ("EngineLimit", "Failure", "Status", "TimeLimit"),
+    "chain.reasons": ("BlockReason", "InvalidBlock", "RejectReason", "Rejected"),
+    "chain.result": ("ExecutionFailed", "Result"),
+    "chain.sources.source": ("PartialState", "SourceError", "SourceUnavailable"),
+    "chain.state": ("Log", "State"),
+    "chain.transaction": ("Authorization",),
+    "evm.forks": ("Fork", "UnknownFork"),
+    "evm.halts": ("HaltReason",),
+    "evm.precompiles": ("PrecompileFailure",),
+    "library.code": ("assemble", "cfg", "disassemble", "fusions_in", "keccak", "loops_in", "optimize"),
+    "machine.checkpoints": ("UnknownCheckpoint",),
+    "machine.estimate": ("EstimateFailed",),
+    "reference.hooks": ("Hooks", "Step", "StorageAccess"),
+    "tiers": ("UnknownTier",),
+    "values": ("BadValue",),
+}
+_PLACES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """`Chain` is imported when it is first asked for: whoever runs calls alone does not pay for blocks."""
-    if name == "Chain":
-        from fusevm.blockchain import Chain
+    if name in _ROOMS:
+        return import_module(f"fusevm.{name}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'fusevm' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"fusevm.{_PLACES[name]}"), name)
+    return found
 
-        return Chain
-    raise AttributeError(f"module 'fusevm' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -297,27 +297,35 @@ class EVM(Tracing):
     # -- the state
 
     def get_code(self, address: AddressLike) -> bytes:
+        """The code of an account; empty where there is none."""
         return self._state.account(to_address(address)).code
 
     def set_code(self, address: AddressLike, code: BytesLike) -> None:
+        """Gives an account this code, as if it had been deployed."""
         self._state.set_code(to_address(address), to_bytes(code, "code"))
 
     def get_balance(self, address: AddressLike) -> int:
+        """In wei."""
         return self._state.account(to_address(address)).balance
 
     def set_balance(self, address: AddressLike, balance: Number) -> None:
+        """In wei; nobody else's changes."""
         self._state.set_balance(to_address(address), to_number(balance, "balance"))
 
     def get_nonce(self, address: AddressLike) -> int:
+        """How many transactions an account has sent, or contracts it has created."""
         return self._state.account(to_address(address)).nonce
 
     def set_nonce(self, address: AddressLike, nonce: Number) -> None:
+        """What the account's next transaction must have."""
         self._state.set_nonce(to_address(address), to_number(nonce, "nonce", bits=NONCE_BITS))
 
     def get_storage(self, address: AddressLike, key: Word) -> int:
+        """The word in a slot; zero where nothing was written."""
         return self._state.storage(to_address(address), to_word(key, "key"))
 
     def set_storage(self, address: AddressLike, key: Word, value: Word) -> None:
+        """Writes a slot."""
         self._state.set_storage(to_address(address), to_word(key, "key"), to_word(value, "value"))
 
     def dump_state(self, form: str = "alloc") -> dict[str, Any]:

@@ -55,6 +55,15 @@ RecordedCall = Callable[[Session, State, Context, bytes, bytes, bytes, int, bool
 
 
 class UnknownTier(BadValue):
+    """A name that no tier has; the message lists those there are.
+
+    >>> try:
+    ...     executor_for("warp")
+    ... except UnknownTier as error:
+    ...     print(str(error)[:27])
+    unknown tier 'warp'; known:
+    """
+
     def __init__(self, name: object) -> None:
         super().__init__(name)
         self.name = name

@@ -28,7 +28,14 @@ _SHOWN = 80  # characters of a wrong value that a message repeats
 
 
 class BadValue(ValueError):
-    """One line naming what cannot be read, and why."""
+    """One line naming what cannot be read, and why.
+
+    >>> try:
+    ...     to_address("0x12")
+    ... except BadValue as error:
+    ...     print(error)
+    address: expected 20 bytes, got 1
+    """
 
 
 # -- single values

@@ -10,7 +10,14 @@ from fusevm.values import BadValue
 
 
 class CannotDecode(BadValue):
-    """Bytes that are not what the ABI says they are."""
+    """Bytes that are not what the ABI says they are.
+
+    >>> try:
+    ...     decode(["bool"], bytes(31), "the answer")
+    ... except CannotDecode as error:
+    ...     print(str(error)[:44])
+    the answer: Tried to read 32 bytes, only got
+    """
 
 
 def encode(parameters: Sequence[Parameter], arguments: Sequence[Any], what: str) -> bytes:

@@ -94,6 +94,13 @@ class Method:
 
     Called, it is `evm.call`; `simulate` keeps nothing; `transact` is a whole transaction, paid for by the caller. What
     they take beside the arguments (`caller`, `value`, `gas`, …) is what the machine's methods of these names take.
+
+    >>> from fusevm import EVM
+    >>> token = EVM().contract(["function transfer(address to, uint256 value) returns (bool)"], 5)
+    >>> token.transfer
+    function transfer(address to, uint256 value) returns (bool)
+    >>> token.transfer.encode("0x" + "a1" * 20, 1).hex()[:8]
+    'a9059cbb'
     """
 
     def __init__(self, contract: Contract, functions: list[Function]) -> None:

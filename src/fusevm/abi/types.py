@@ -21,7 +21,14 @@ _BYTES = re.compile(r"bytes([1-9]\d*)")
 
 
 class BadAbi(BadValue):
-    """An ABI, a signature or an artifact that cannot be read; one line says what and where."""
+    """An ABI, a signature or an artifact that cannot be read; one line says what and where.
+
+    >>> try:
+    ...     scalar("uint7")
+    ... except BadAbi as error:
+    ...     print(error)
+    'uint7' is not a type of the ABI (contracts are address, enums are uint8)
+    """
 
 
 class UnknownType(BadAbi):

@@ -23,7 +23,13 @@ _versions = count()
 
 @dataclass(slots=True)
 class Block:
-    """The block a call runs in. Fields are checked whenever they are set; numbers may be given as 0x hex text."""
+    """The block a call runs in. Fields are checked whenever they are set; numbers may be given as 0x hex text.
+
+    >>> block = Block(number="0x10", coinbase="0x" + "c0" * 20)
+    >>> block.base_fee = 7
+    >>> block.number, block.coinbase.hex()[:4], block.base_fee
+    (16, 'c0c0', 7)
+    """
 
     number: int = 1
     timestamp: int = 1

@@ -14,13 +14,23 @@ from fusevm.evm.halts import HaltReason
 
 
 class Status(Enum):
+    """How a call ended: what it did is kept, undone by REVERT, or undone with all gas taken.
+
+    >>> Status("halt")
+    <Status.HALT: 'halt'>
+    """
+
     SUCCESS = "success"
     REVERT = "revert"
     HALT = "halt"
 
 
 class Failure(NamedTuple):
-    """Why and where a frame halted."""
+    """Why and where a frame halted.
+
+    >>> print(Failure(HaltReason.OUT_OF_GAS, "", 5))
+    out of gas at pc 5
+    """
 
     reason: HaltReason
     detail: str
@@ -40,11 +50,31 @@ class Outcome:
 
 
 class EngineLimit(RuntimeError):
-    """A limit of the engine, not of the EVM: memory, storage or time. Nothing of the call is kept."""
+    """A limit of the engine, not of the EVM: memory, storage or time. Nothing of the call is kept.
+
+    >>> from fusevm import EVM
+    >>> evm = EVM(memory_limit=1024)
+    >>> evm.set_code("0x" + "c0" * 20, "0x61100051")  # MLOAD at 4,096
+    >>> try:
+    ...     evm.call("0x" + "c0" * 20)
+    ... except EngineLimit:
+    ...     print("too much memory")
+    too much memory
+    """
 
 
 class TimeLimit(EngineLimit):
-    """The time given for a call has run out."""
+    """The time given for a call has run out.
+
+    >>> from fusevm import EVM
+    >>> evm = EVM(timeout=0.01)
+    >>> evm.set_code("0x" + "c0" * 20, "0x5b5f56")  # a loop without end
+    >>> try:
+    ...     evm.call("0x" + "c0" * 20, gas=2**63)
+    ... except TimeLimit as error:
+    ...     print(error)
+    the time limit is reached
+    """
 
 
 def check_time(deadline: float | None) -> None:

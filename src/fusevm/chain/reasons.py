@@ -6,7 +6,11 @@ from enum import Enum
 
 
 class RejectReason(Enum):
-    """Why a transaction may not run: `TransactionException` in Ethereum's tests."""
+    """Why a transaction may not run: `TransactionException` in Ethereum's tests.
+
+    >>> RejectReason.NONCE_MISMATCH_TOO_LOW.value
+    'nonce too low'
+    """
 
     TYPE_NOT_SUPPORTED = "no transaction is of this type"
     TYPE_1_TX_PRE_FORK = "access lists come with Berlin"
@@ -76,7 +80,11 @@ class RejectReason(Enum):
 
 
 class BlockReason(Enum):
-    """Why a block is refused: `BlockException` in Ethereum's tests."""
+    """Why a block is refused: `BlockException` in Ethereum's tests.
+
+    >>> BlockReason.UNKNOWN_PARENT.value
+    'the parent is not known'
+    """
 
     RLP_STRUCTURES_ENCODING = "not the encoding of a block"
     RLP_INVALID_FIELD_OVERFLOW_64 = "a field over 64 bits"
@@ -121,7 +129,11 @@ class BlockReason(Enum):
 
 
 class Rejected(Exception):
-    """The transaction is invalid; nothing has happened."""
+    """The transaction is invalid; nothing has happened.
+
+    >>> print(Rejected(RejectReason.NONCE_MISMATCH_TOO_LOW, "1, expected 2"))
+    transaction rejected: nonce too low (1, expected 2)
+    """
 
     def __init__(self, reason: RejectReason, detail: str = "") -> None:
         super().__init__(reason, detail)  # what it is made from: pickle makes it again from `args`
@@ -137,7 +149,11 @@ class Rejected(Exception):
 
 
 class InvalidBlock(Exception):
-    """The block is refused; the chain is as it was. The reason is the block's own, or that of a transaction in it."""
+    """The block is refused; the chain is as it was. The reason is the block's own, or that of a transaction in it.
+
+    >>> print(InvalidBlock(BlockReason.UNKNOWN_PARENT))
+    block refused: the parent is not known
+    """
 
     def __init__(self, reason: BlockReason | RejectReason, detail: str = "") -> None:
         super().__init__(reason, detail)

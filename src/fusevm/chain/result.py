@@ -29,7 +29,17 @@ PANICS = {
 
 
 class ExecutionFailed(Exception):
-    """Raised by `Result.check()` where a call did not succeed."""
+    """Raised by `Result.check()` where a call did not succeed.
+
+    >>> from fusevm import EVM
+    >>> evm = EVM()
+    >>> evm.set_code("0x" + "c0" * 20, "0xfe")
+    >>> try:
+    ...     evm.call("0x" + "c0" * 20).check()
+    ... except ExecutionFailed as error:
+    ...     print(error, error.result.status)
+    halted: invalid opcode at pc 0 (0xfe) Status.HALT
+    """
 
     def __init__(self, result: Result) -> None:
         super().__init__(result)  # what it is made from: pickle makes it again from `args`
@@ -89,6 +99,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
+        """Whether it succeeded."""
         return self.status is Status.SUCCESS
 
     @property
@@ -108,6 +119,7 @@ class Result:
         return self
 
     def as_json(self) -> dict[str, Any]:
+        """All of it in types that JSON has, bytes in hex."""
         return {
             "status": self.status.value,
             "output": "0x" + self.output.hex(),

@@ -31,7 +31,13 @@ _known = dict.get  # of accounts or slots that may be lazy: what is there is fou
 
 
 class State(TransactionScope):
-    """All accounts, and what a transaction keeps beside them until it ends."""
+    """All accounts, and what a transaction keeps beside them until it ends.
+
+    >>> state = State()
+    >>> state.set_balance(bytes(20), 5)
+    >>> state.account(bytes(20)).balance, state.size
+    (5, 1)
+    """
 
     def __init__(self, *, source: Source | None = None) -> None:
         super().__init__()

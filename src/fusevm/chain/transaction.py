@@ -32,7 +32,11 @@ MAX_WORD = (1 << 256) - 1
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """EIP-7702: a signer lets its account run another's code. Values over the widths of the EIP are refused."""
+    """EIP-7702: a signer lets its account run another's code. Values over the widths of the EIP are refused.
+
+    >>> Authorization(chain_id=1, address="0x" + "c0" * 20, nonce=0, y_parity=0, r="0x1", s=b"\\x01").s
+    1
+    """
 
     chain_id: int
     address: bytes  # or hex text, or a number

@@ -11,7 +11,7 @@ from fusevm.abi import Function
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.cli.abi import arguments_from
 from fusevm.cli.inputs import BadInput, parse_json, read_code
-from fusevm.cli.start import EMPTY, Start
+from fusevm.cli.starting_state import EMPTY, Start
 from fusevm.evm.forks import fork_named
 from fusevm.lab.official.statetest import block_from, problem, quantity, state_from
 from fusevm.values import to_address, to_bytes

@@ -15,7 +15,7 @@ from fusevm.cli import options
 from fusevm.cli.abi import shown_values
 from fusevm.cli.execution import Request, prepare
 from fusevm.cli.stack_trace import show_stack_trace
-from fusevm.cli.start import Start, write_dump
+from fusevm.cli.starting_state import Start, write_dump
 
 
 def run(

@@ -11,7 +11,11 @@ from fusevm.values import BadValue, shown
 
 
 class Fork(IntEnum):
-    """Ordered by activation, so that `fork >= Fork.BERLIN` reads as it should."""
+    """Ordered by activation, so that `fork >= Fork.BERLIN` reads as it should.
+
+    >>> Fork.CANCUN < Fork.PRAGUE, Fork.OSAKA.label
+    (True, 'osaka')
+    """
 
     FRONTIER = 0
     HOMESTEAD = 1
@@ -54,6 +58,15 @@ ALIASES = {
 
 
 class UnknownFork(BadValue):
+    """A name that no fork has; the message lists those there are.
+
+    >>> try:
+    ...     fork_named("moon")
+    ... except UnknownFork as error:
+    ...     print(str(error)[:32])
+    unknown fork 'moon'; known: fron
+    """
+
     def __init__(self, name: object) -> None:
         super().__init__(name)
         self.name = name

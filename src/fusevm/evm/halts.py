@@ -6,6 +6,12 @@ from enum import Enum
 
 
 class HaltReason(Enum):
+    """Why a frame halted.
+
+    >>> HaltReason.OUT_OF_GAS.value
+    'out of gas'
+    """
+
     OUT_OF_GAS = "out of gas"
     STACK_UNDERFLOW = "stack underflow"
     STACK_OVERFLOW = "stack overflow"

@@ -30,7 +30,16 @@ BUSY = (
 
 
 class WrongThread(RuntimeError):
-    """An EVM is used by one thread at a time."""
+    """An EVM is used by one thread at a time, and not by its own hooks.
+
+    >>> from fusevm import EVM, Hooks
+    >>> evm = EVM(hooks=Hooks(on_call=lambda message: evm.call(message.address)))
+    >>> try:
+    ...     evm.call("0x" + "c0" * 20)
+    ... except WrongThread as error:
+    ...     print(str(error)[:27])
+    this EVM is running already
+    """
 
 
 class Settings:
@@ -72,6 +81,7 @@ class Settings:
 
     @property
     def fork(self) -> Fork:
+        """The rules that hold; may be assigned by name."""
         return self._fork
 
     @fork.setter
@@ -106,6 +116,7 @@ class Settings:
 
     @property
     def tier(self) -> str:
+        """How calls are run: `auto`, `native`, `reference`, …"""
         return self._tier
 
     @tier.setter
@@ -187,6 +198,7 @@ class Settings:
 
     @property
     def block(self) -> Block:
+        """The block that calls and transactions run in."""
         return self._block
 
     @block.setter
@@ -195,6 +207,7 @@ class Settings:
 
     @property
     def state(self) -> State:
+        """The accounts."""
         return self._state
 
     @state.setter
@@ -203,6 +216,7 @@ class Settings:
 
     @property
     def hooks(self) -> Hooks | None:
+        """Who is told of what calls do, if anyone."""
         hooks: Hooks | None = self._hooks
         return hooks
 

@@ -26,6 +26,14 @@ class Step(NamedTuple):
 
     A call's cost includes the gas it hands down, a creation's does not. An instruction that fails shows what it would
     have cost; nothing, where it does not exist or what it pops is missing.
+
+    >>> from fusevm import EVM
+    >>> evm, steps = EVM(), []
+    >>> evm.set_code("0x" + "c0" * 20, "0x60016002015f")
+    >>> evm.hooks = Hooks(on_opcode=steps.append)
+    >>> _ = evm.call("0x" + "c0" * 20)
+    >>> [(step.pc, step.name, step.stack) for step in steps[1:3]]
+    [(2, 'PUSH1', (1,)), (4, 'ADD', (1, 2))]
     """
 
     pc: int
@@ -44,6 +52,17 @@ class Step(NamedTuple):
 
 
 class StorageAccess(NamedTuple):
+    """A slot that is read or written.
+
+    >>> from fusevm import EVM
+    >>> evm, seen = EVM(), []
+    >>> evm.set_code("0x" + "c0" * 20, "0x60076001" + "55")  # storage[1] = 7
+    >>> evm.hooks = Hooks(on_storage=seen.append)
+    >>> _ = evm.call("0x" + "c0" * 20)
+    >>> [(access.kind, access.key, access.value) for access in seen]
+    [('SSTORE', 1, 7)]
+    """
+
     kind: str  # SLOAD, SSTORE, TLOAD or TSTORE
     address: bytes
     key: int
@@ -73,6 +92,17 @@ class Watcher(Protocol):
 
 @dataclass(slots=True)
 class Hooks:
+    """Functions that are told what a call does, while it does it.
+
+    >>> from fusevm import EVM
+    >>> names = []
+    >>> evm = EVM(hooks=Hooks(on_opcode=lambda step: names.append(step.name)))
+    >>> evm.set_code("0x" + "c0" * 20, "0x5f5f01")
+    >>> _ = evm.call("0x" + "c0" * 20)
+    >>> names
+    ['PUSH0', 'PUSH0', 'ADD', 'STOP']
+    """
+
     on_opcode: Callable[[Step], None] | None = None
     on_storage: Callable[[StorageAccess], None] | None = None
     on_call: Callable[[Message], None] | None = None

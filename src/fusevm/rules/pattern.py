@@ -176,7 +176,13 @@ YUL, ENGINE, NATIVE = Use.YUL, Use.ENGINE, Use.NATIVE
 
 @dataclass(frozen=True)
 class Rule:
-    """`pattern` is `result` whenever every tree of `when` is not zero."""
+    """`pattern` is `result` whenever every tree of `when` is not zero.
+
+    >>> from fusevm.rules import RULES
+    >>> rule = next(rule for rule in RULES if rule.name == "sub-zero")
+    >>> rule.equation, rule.family
+    ('SUB(X, 0) → X', 'addition')
+    """
 
     name: str
     pattern: Node

@@ -37,7 +37,11 @@ Case = dict[str, int | None]  # None: none of the split's numbers
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is known about a rule."""
+    """What is known about a rule.
+
+    >>> Proof("add-zero", "proved", (256,)).holds
+    True
+    """
 
     name: str
     verdict: str  # "proved", "axiom", "refuted" or "undecided"

@@ -35,9 +35,9 @@ from fusevm.lab.yul.generate_contracts import (
 )
 from fusevm.lab.yul.shrink import shrunken
 from fusevm.reference.interpreter import execute
+from fusevm.yul.execution.evm import run_message
+from fusevm.yul.execution.host import LimitReached, Limits
 from fusevm.yul.generate import StackTooDeep
-from fusevm.yul.run.evm import run_message
-from fusevm.yul.run.host import LimitReached, Limits
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.dialect import Dialect, dialect_for
 from fusevm.yul.syntax.errors import YulError

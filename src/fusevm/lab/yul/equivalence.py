@@ -15,11 +15,11 @@ from time import perf_counter
 
 from fusevm.lab.yul.generate import random_program
 from fusevm.yul.context import StepContext
+from fusevm.yul.execution.host import Limits
+from fusevm.yul.execution.interpreter import interpret
+from fusevm.yul.execution.worlds import SeededWorld, Trace
 from fusevm.yul.generate import fits
 from fusevm.yul.optimise import optimize, run_sequence
-from fusevm.yul.run.host import Limits
-from fusevm.yul.run.interpreter import interpret
-from fusevm.yul.run.worlds import SeededWorld, Trace
 from fusevm.yul.sequence import parse_sequence
 from fusevm.yul.steps import BY_LETTER, BY_NAME, STEPS
 from fusevm.yul.steps.disambiguator import disambiguated

@@ -15,7 +15,7 @@ from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.native.host import engine as machinery
-from fusevm.native.host.choice import Trial
+from fusevm.native.host.choice import LOOK_AT_HEAT, Trial
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine, engines
 from fusevm.native.host.kept import Shape, Target
 from fusevm.native.host.logs import NativeLogs

@@ -20,6 +20,13 @@ class YulError(Exception):
     """One complaint about a Yul source; `others` are the ones found before it in the same run.
 
     `location` counts bytes of the source, `line` and `column` count from 1 (0 where there is no place to point to).
+
+    >>> from fusevm import yul
+    >>> try:
+    ...     yul.compile("{ sstore(0, x) }")
+    ... except YulError as error:
+    ...     print(error, error.line, error.column)
+    yul: 1:13: 'x' is not declared 1 13
     """
 
     def __init__(

@@ -14,8 +14,8 @@ from fusevm.evm.halts import ExceptionalHalt
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import table_of
 from fusevm.reference.interpreter import execute
-from fusevm.yul.run.host import End, Ended, LimitReached, Limits
-from fusevm.yul.run.interpreter import interpret
+from fusevm.yul.execution.host import End, Ended, LimitReached, Limits
+from fusevm.yul.execution.interpreter import interpret
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.dialect import Builtin, dialect_for
 

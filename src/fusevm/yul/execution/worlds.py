@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.keccak import keccak256
-from fusevm.yul.run.host import End, Ended, LimitReached, Outcome
+from fusevm.yul.execution.host import End, Ended, LimitReached, Outcome
 from fusevm.yul.syntax.dialect import Builtin
 
 WORD = 1 << 256

@@ -7,9 +7,9 @@ from typing import Any
 
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import OPCODES_TABLE
-from fusevm.yul.run.host import End, Ended, LimitReached, Limits, Outcome
-from fusevm.yul.run.interpreter import interpret
-from fusevm.yul.run.worlds import ADDRESS_MASK, WORD, Storage, World, hash_of, zero_extended
+from fusevm.yul.execution.host import End, Ended, LimitReached, Limits, Outcome
+from fusevm.yul.execution.interpreter import interpret
+from fusevm.yul.execution.worlds import ADDRESS_MASK, WORD, Storage, World, hash_of, zero_extended
 from fusevm.yul.syntax.ast import Block, Object
 from fusevm.yul.syntax.dialect import Builtin, dialect_for
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.yul.run.host import End, Ended, Host, LimitReached, Limits, Outcome
+from fusevm.yul.execution.host import End, Ended, Host, LimitReached, Limits, Outcome
 from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
