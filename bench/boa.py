@@ -1,6 +1,6 @@
 """titanoboa on py-evm and on fusevm: the same calls in the same run, the best of several.
 
-    python bench/boa.py [--json] [--quick]
+python bench/boa.py [--json] [--quick]
 """
 
 from __future__ import annotations
