@@ -15,9 +15,11 @@ import fusevm
 from fusevm import (
     EVM,
     Authorization,
+    BadCall,
     BadValue,
     Block,
     BlockReason,
+    CallFailed,
     EngineLimit,
     ExecutionFailed,
     Failure,
@@ -209,6 +211,8 @@ ERRORS = [
     Disagreement("one says 1, the other 2"),
     BadInput("no such file"),
     PeerMissing("geth", "go-ethereum"),
+    CallFailed(17, "value: too little"),
+    BadCall("call 17: no target"),
 ]
 
 

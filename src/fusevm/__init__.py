@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 from fusevm.api import EVM, WrongThread
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
+from fusevm.chain.outcomes import CallFailed
+from fusevm.chain.packed import BadCall, Call
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.result import ExecutionFailed, Result
 from fusevm.chain.state import Log
 from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import Fork, UnknownFork
 from fusevm.evm.halts import HaltReason
+from fusevm.machine.batch import Batch
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
@@ -27,9 +30,13 @@ if TYPE_CHECKING:
 __all__ = [
     "EVM",
     "Authorization",
+    "BadCall",
     "BadValue",
+    "Batch",
     "Block",
     "BlockReason",
+    "Call",
+    "CallFailed",
     "Chain",
     "EngineLimit",
     "ExecutionFailed",

@@ -5,17 +5,16 @@ from __future__ import annotations
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
+from fusevm.machine.batches import DEFAULT_GAS, Batches
 from fusevm.machine.messages import ZERO
 from fusevm.machine.settings import WrongThread
-from fusevm.machine.transactions import NONCE_BITS, Transactions
+from fusevm.machine.transactions import NONCE_BITS
 from fusevm.values import AddressLike, BytesLike, Number, Word, to_address, to_bytes, to_flag, to_number, to_word
 
 __all__ = ["DEFAULT_GAS", "EVM", "WrongThread"]
 
-DEFAULT_GAS = 30_000_000
 
-
-class EVM(Transactions):
+class EVM(Batches):
     """An Ethereum Virtual Machine with a state of its own.
 
     >>> evm = EVM()

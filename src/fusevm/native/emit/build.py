@@ -22,7 +22,7 @@ from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
-from fusevm.native.runtime import calls, keccak, outside, plain, relocation, storage
+from fusevm.native.runtime import calls, keccak, many, outside, plain, relocation, storage
 from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences, loop_sequences
@@ -34,6 +34,7 @@ _Digest = ctypes.c_char * 32
 EXPORTED = (
     calls.call,
     calls.run,
+    many.call_many,
     storage.revert_to,
     storage.known_slot,
     storage.commit,
@@ -102,6 +103,7 @@ class Library:
         self.enter = address("enter")
         self.call = exported(calls.call)
         self.run = exported(calls.run)
+        self.call_many = exported(many.call_many)
         self.revert_to = exported(storage.revert_to)
         self.known_slot = exported(storage.known_slot)
         self.commit = exported(storage.commit)
