@@ -13,11 +13,11 @@ from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.machine.batches import Batches
 from fusevm.machine.estimate import least_gas
 from fusevm.machine.messages import DEFAULT_GAS, NO_MORE, ZERO, created_at, read_more
 from fusevm.machine.overrides import Overrides
 from fusevm.machine.settings import WrongThread
-from fusevm.machine.tracing import Tracing
 from fusevm.machine.transactions import NONCE_BITS
 from fusevm.tracing.recording import Recording, Wanted
 from fusevm.tracing.session import recording_on
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_GAS", "EVM", "WrongThread"]
 
 
-class EVM(Tracing):
+class EVM(Batches):
     """An Ethereum Virtual Machine with a state of its own.
 
     >>> evm = EVM()
