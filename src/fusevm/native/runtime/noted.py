@@ -38,6 +38,7 @@ from fusevm.native.runtime.calls import (
     begin_call,
     call,
     call_precompile,
+    call_with,
     end_call,
     enter,
     set_up,
@@ -509,4 +510,5 @@ def run_first_noted(engine: Engine) -> u64:
     return status
 
 
-call_noted = specialised(call, "call_noted", run=run_first_noted)
+call_with_noted = specialised(call_with, "call_with_noted", run=run_first_noted)
+call_noted = specialised(call, "call_noted", call_with=call_with_noted)
