@@ -2,8 +2,8 @@
 
 python bench/recording.py [--tier native] [--rounds 15]
 
-A token's transfers in a loop, a ray tracer, and a swap on a Uniswap pair between two tokens, all real contracts. Fixtures
-are found by FUSEVM_FIXTURES.
+A token's transfers in a loop, a ray tracer, and a swap on a Uniswap pair between two tokens: real contracts, from the
+fixtures (FUSEVM_FIXTURES). Every call that takes long has a recording of its own; short ones share one, some at a time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -21,6 +22,7 @@ from fusevm import EVM
 from fusevm.evm.keccak import keccak256
 from fusevm.lab.peers.ours import LONGEST, SETTLED
 from fusevm.native.host.engine import engines
+from fusevm.tracing.recording import Recording
 
 FIXTURES = Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
 WAYS: dict[str, dict[str, bool] | None] = {
@@ -33,7 +35,8 @@ WAYS: dict[str, dict[str, bool] | None] = {
     "all": {"storage": True, "keccak": True, "coverage": True, "gas": True},
 }
 PAIR, TOKEN0, TOKEN1, TRADER = (bytes([byte]) * 20 for byte in (0xCC, 0x70, 0x71, 0x11))
-SHORT = 0.002  # seconds: what takes less is run in batches
+SHORT = 0.0005  # seconds: what takes less is simulated, some times in one recording
+CLOCK = time.thread_time  # other processes may run
 
 Prepared = tuple[EVM, Callable[[], object]]
 
@@ -82,46 +85,66 @@ def swap(tier: str) -> Prepared:
 def settle(evm: EVM, run: Callable[[], object], recorded: bool) -> None:
     """Until hot code is compiled, where the tier does that."""
     began = time.perf_counter()
-    run()
+    undone(evm, run)
     while evm.tier in ("auto", "native-tiered") and (now := time.perf_counter() - began) < LONGEST:
         engine = getattr(engines, "tiered-recorded" if recorded else "tiered", None)
         heat = None if engine is None else engine.codes.heat
         if now > SETTLED and (heat is None or heat.is_settled):
             return
+        undone(evm, run)
+
+
+def undone(evm: EVM, run: Callable[[], object]) -> None:
+    with evm.snapshot():
         run()
 
 
-def seconds(run: Callable[[], object], times: int) -> float:
-    started = time.perf_counter()
-    for _ in range(times):
-        run()
-    return (time.perf_counter() - started) / times
+def timed(evm: EVM, run: Callable[[], object], wanted: dict[str, bool] | None, times: int) -> tuple[float, Any]:
+    """Seconds of this thread per call, the recording begun and ended as well; and the recording."""
+    with evm.snapshot():
+        started = CLOCK()
+        with nullcontext() if wanted is None else evm.record(**wanted) as recording:
+            for _ in range(times):
+                run()
+        taken = CLOCK() - started
+    return taken / times, recording
+
+
+def decoding(recording: Recording) -> float:
+    started = CLOCK()
+    frames = len(recording.frames)
+    recording.coverage, recording.gas  # noqa: B018
+    return (CLOCK() - started) / frames
 
 
 def measure(prepare: Callable[[str], Prepared], tier: str, rounds: int) -> dict[str, tuple[float, float]]:
-    """For each way: the best time of a call, and of decoding what was recorded of it."""
-    best: dict[str, float] = {}
-    decoding: dict[str, float] = dict.fromkeys(WAYS, 0.0)
+    """For each way: the best time of a call, and the time to decode what was recorded of one."""
+    ready = {}
     for way, wanted in WAYS.items():  # whatever has to be prepared is so before any clock starts
-        evm, run = prepare(tier)
+        evm, run = ready[way] = prepare(tier)
         with nullcontext() if wanted is None else evm.record(**wanted):
             settle(evm, run, wanted is not None)
+    evm, run = ready["untraced"]
+    once = min(timed(evm, run, None, 1)[0] for _ in range(3))
+    times = 100 if once < SHORT else 1
+    best: dict[str, float] = {}
     for _ in range(rounds):
         for way, wanted in WAYS.items():
-            evm, run = prepare(tier)
-            with nullcontext() if wanted is None else evm.record(**wanted) as recording:
-                with evm.snapshot():
-                    once = seconds(run, 1)  # which builds what this way needs
-                    times = max(1, min(300, int(SHORT / once)))
-                    run()
-                    taken = min(seconds(run, times) for _ in range(3))
-                best[way] = min(best.get(way, taken), taken)
-            if recording is not None:
-                started = time.perf_counter()
-                count = len(recording.frames)
-                recording.coverage, recording.gas  # noqa: B018
-                decoding[way] = (time.perf_counter() - started) / count
-    return {way: (best[way], decoding[way]) for way in WAYS}
+            evm, run = ready[way]
+            timed(evm, run, wanted, 1)  # builds the schedules of this way, and fills tables and caches
+            for _ in range(3):
+                best[way] = min(best.get(way, 1e9), timed(evm, run, wanted, times)[0])
+    decoded = {
+        way: decoding(timed(*ready[way], wanted, times)[1]) for way, wanted in WAYS.items() if wanted is not None
+    }
+    return {way: (best[way], decoded.get(way, 0.0)) for way in WAYS}
+
+
+def keep_memory() -> None:
+    """Freed memory is not returned to the system: else it is luck whether large results have to be paged in anew."""
+    wanted = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
+    if any(name not in os.environ for name in wanted):
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | wanted)
 
 
 def main() -> None:
@@ -129,6 +152,7 @@ def main() -> None:
     parser.add_argument("--tier", default="native")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
+    keep_memory()
     cases: dict[str, Callable[[str], Prepared]] = {
         "erc20-transfer": lambda tier: fixture("erc20-transfer", tier),
         "snailtracer": lambda tier: fixture("snailtracer", tier),

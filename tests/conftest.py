@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ("anvil", "deployedcontracts", "realcontracts")  # a real node, and contracts to run on it
+pytest_plugins = ("anvil", "fakenode", "realcontracts")  # nodes, and contracts to run on them
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -33,18 +33,19 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fusevm-environments"
 
 
-def requirements_of(extra: str, *more: str) -> list[str]:
-    """What fusevm and one of its extras need, and pytest."""
+def requirements_of(name: str, *more: str) -> list[str]:
+    """What fusevm and the extra of that name, if there is one, need; and pytest."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return sorted([*project["dependencies"], *project["optional-dependencies"][extra], "pytest>=8", *more])
+    extra = project["optional-dependencies"].get(name, [])
+    return sorted([*project["dependencies"], *extra, "pytest>=8,<9", *more])
 
 
-def environment(extra: str, *more: str) -> Path:
-    """The Python of an environment for an extra; made anew where its requirements have changed."""
-    wanted = requirements_of(extra, *more)
+def environment(name: str, *more: str) -> Path:
+    """The Python of an environment for a tool; made anew where its requirements have changed."""
+    wanted = requirements_of(name, *more)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     digest = hashlib.sha256(json.dumps([version, wanted]).encode()).hexdigest()[:12]
-    folder = cache_folder() / f"{extra}-{digest}"
+    folder = cache_folder() / f"{name}-{digest}"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (folder / "complete").exists():
         _make(folder, python, wanted)

@@ -1,345 +1,157 @@
-"""Contracts as people write them, on OpenZeppelin's and solady's libraries, compiled by solc; and one in Vyper.
+"""Contracts as people deploy them, on OpenZeppelin's and solady's libraries: compiled by npm's solc for tests.
 
-`FUSEVM_CONTRACTS` names a folder that has the npm packages `@openzeppelin/contracts` and `solady`, `FUSEVM_SOLC` one
-with solc, `FUSEVM_VYPER` a virtual environment with vyper. Without them they are installed for the session, and where
-that cannot be done the tests are skipped with a reason.
+`FUSEVM_CONTRACTS` names a folder with the npm packages; without it they are installed for the session.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
 from anvil import npm_folder
 from fusevm.evm.keccak import keccak256
 
-LIBRARIES = ("@openzeppelin/contracts@5", "solady@0.1")
-INSTALL_SECONDS = 180
-
-_SOLIDITY = """// SPDX-License-Identifier: MIT
+PACKAGES = ("solc@0.8", "@openzeppelin/contracts", "solady")
+SOURCES = {
+    "Coin.sol": """// SPDX-License-Identifier: MIT
 pragma solidity ^0.8.26;
-
 import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
+import {ERC20Burnable} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Burnable.sol";
 import {ERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Permit.sol";
-import {ERC20Votes} from "@openzeppelin/contracts/token/ERC20/extensions/ERC20Votes.sol";
-import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
-import {ERC721} from "@openzeppelin/contracts/token/ERC721/ERC721.sol";
-import {IERC721Receiver} from "@openzeppelin/contracts/token/ERC721/IERC721Receiver.sol";
 import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
-import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
-import {Address} from "@openzeppelin/contracts/utils/Address.sol";
-import {IVotes} from "@openzeppelin/contracts/governance/utils/IVotes.sol";
-import {Governor} from "@openzeppelin/contracts/governance/Governor.sol";
-import {GovernorCountingSimple} from "@openzeppelin/contracts/governance/extensions/GovernorCountingSimple.sol";
-import {GovernorVotes} from "@openzeppelin/contracts/governance/extensions/GovernorVotes.sol";
-import {
-    GovernorVotesQuorumFraction
-} from "@openzeppelin/contracts/governance/extensions/GovernorVotesQuorumFraction.sol";
-import {ERC20 as SoladyERC20} from "solady/src/tokens/ERC20.sol";
+contract Coin is ERC20, ERC20Burnable, ERC20Permit, Ownable {
+    constructor() ERC20("Coin", "CN") ERC20Permit("Coin") Ownable(msg.sender) { _mint(msg.sender, 1e24); }
+    function mint(address to, uint256 amount) external onlyOwner { _mint(to, amount); }
+}""",
+    "Safe.sol": """// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.26;
+import {ERC4626, ERC20, IERC20} from "@openzeppelin/contracts/token/ERC20/extensions/ERC4626.sol";
+contract Safe is ERC4626 {
+    constructor(IERC20 coin) ERC20("Safe", "SF") ERC4626(coin) {}
+}""",
+    "Badge.sol": """// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.26;
+import {ERC721Enumerable, ERC721} from "@openzeppelin/contracts/token/ERC721/extensions/ERC721Enumerable.sol";
+import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
+contract Badge is ERC721Enumerable {
+    constructor() ERC721("Badge", "BG") {}
+    function mint(address to, uint256 many) external { for (uint256 i; i < many; ++i) _mint(to, totalSupply() + 1); }
+    function tokenURI(uint256 id) public view override returns (string memory) {
+        return string.concat("badge/", Strings.toString(id), "/", Strings.toHexString(ownerOf(id)));
+    }
+}""",
+    "Tools.sol": """// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.26;
+import {FixedPointMathLib} from "solady/src/utils/FixedPointMathLib.sol";
 import {LibSort} from "solady/src/utils/LibSort.sol";
-
-contract Token is ERC20, ERC20Permit, ERC20Votes, Ownable {
-    constructor(uint256 supply) ERC20("Token", "TKN") ERC20Permit("Token") Ownable(msg.sender) {
-        _mint(msg.sender, supply);
+import {LibString} from "solady/src/utils/LibString.sol";
+import {SSTORE2} from "solady/src/utils/SSTORE2.sol";
+import {MerkleProofLib} from "solady/src/utils/MerkleProofLib.sol";
+import {ECDSA} from "solady/src/utils/ECDSA.sol";
+import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
+import {EnumerableSet} from "@openzeppelin/contracts/utils/structs/EnumerableSet.sol";
+import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+contract Tools is Multicall, ReentrancyGuardTransient {
+    using EnumerableSet for EnumerableSet.UintSet;
+    EnumerableSet.UintSet private members;
+    address public stored;
+    uint256 public count;
+    event Counted(address indexed who, uint256 count, bytes note);
+    error Refused(uint256 code, string why);
+    function root(uint256 x) external pure returns (uint256) { return FixedPointMathLib.sqrt(x); }
+    function power(int256 x) external pure returns (int256) { return FixedPointMathLib.expWad(x); }
+    function sorted(uint256 seed, uint256 many) external pure returns (uint256[] memory a) {
+        a = new uint256[](many);
+        for (uint256 i; i < many; ++i) a[i] = uint256(keccak256(abi.encode(seed, i))) >> 200;
+        LibSort.sort(a);
     }
-
-    function mint(address to, uint256 amount) external onlyOwner {
-        _mint(to, amount);
+    function text(uint256 x) external pure returns (string memory) { return LibString.toString(x); }
+    function store(bytes calldata data) external { stored = SSTORE2.write(data); }
+    function load() external view returns (bytes memory) { return SSTORE2.read(stored); }
+    function proven(bytes32[] calldata proof, bytes32 at, bytes32 leaf) external pure returns (bool) {
+        return MerkleProofLib.verifyCalldata(proof, at, leaf);
     }
-
-    function sumTo(uint256 n) external pure returns (uint256 sum) {
-        for (uint256 i = 1; i <= n; ++i) {
-            if (i % 2 == 0) {
-                sum += i;
-            } else {
-                sum += 2 * i;
-            }
-        }
+    function signer(bytes32 digest, bytes calldata signature) external view returns (address) {
+        return ECDSA.tryRecover(digest, signature);
     }
-
-    function _update(address from, address to, uint256 amount) internal override(ERC20, ERC20Votes) {
-        super._update(from, to, amount);
+    function add(uint256 x) external returns (bool) { return members.add(x); }
+    function remove(uint256 x) external returns (bool) { return members.remove(x); }
+    function values() external view returns (uint256[] memory) { return members.values(); }
+    function guarded(bytes calldata note) external nonReentrant returns (uint256) {
+        emit Counted(msg.sender, ++count, note);
+        return count;
     }
-
-    function nonces(address owner) public view override(ERC20Permit, Nonces) returns (uint256) {
-        return super.nonces(owner);
+    function reenter() external nonReentrant { this.guarded(""); }
+    function refuse(uint256 code) external pure { revert Refused(code, "no"); }
+    function clone(bytes32 salt) external returns (address) { return Clones.cloneDeterministic(address(this), salt); }
+    function pay(address payable to) external payable {
+        (bool ok,) = to.call{value: msg.value}("");
+        require(ok, "pay");
     }
-}
-
-contract Art is ERC721 {
-    uint256 public next;
-
-    constructor() ERC721("Art", "ART") {}
-
-    function mintTo(address to) external returns (uint256 id) {
-        id = next++;
-        _safeMint(to, id);
+    function around() external view returns (uint256, uint256, address, uint256, uint256, bytes32) {
+        bytes32 parent = blockhash(block.number - 1);
+        return (block.number, block.chainid, block.coinbase, block.basefee, gasleft() / 1e9, parent);
     }
-}
-
-contract Gallery is IERC721Receiver {
-    uint256 public received;
-
-    function onERC721Received(address, address, uint256 id, bytes calldata) external returns (bytes4) {
-        require(id != 3, "not the third");
-        ++received;
-        return IERC721Receiver.onERC721Received.selector;
-    }
-}
-
-contract Parliament is Governor, GovernorCountingSimple, GovernorVotes, GovernorVotesQuorumFraction {
-    constructor(IVotes token) Governor("Parliament") GovernorVotes(token) GovernorVotesQuorumFraction(4) {}
-
-    function votingDelay() public pure override returns (uint256) {
-        return 1;
-    }
-
-    function votingPeriod() public pure override returns (uint256) {
-        return 5;
-    }
-}
-
-contract Sol is SoladyERC20 {
-    function name() public pure override returns (string memory) {
-        return "Sol";
-    }
-
-    function symbol() public pure override returns (string memory) {
-        return "SOL";
-    }
-
-    function mint(address to, uint256 amount) external {
-        _mint(to, amount);
-    }
-
-    function sorted(uint256[] memory words) external pure returns (uint256[] memory) {
-        LibSort.sort(words);
-        return words;
-    }
-}
-
-contract Child {
-    uint256 public value;
-    error TooLarge(uint256 given, uint256 most);
-
-    constructor() payable {}
-
-    function set(uint256 to) external payable {
-        if (to > 100) revert TooLarge(to, 100);
-        require(to != 13, "unlucky");
-        assert(to != 14);
-        value = to;
-    }
-
-    function leave(address payable to) external {
-        selfdestruct(to);
-    }
-}
-
-contract Workshop {
-    address public last;
-    event Made(address child);
-
     receive() external payable {}
-
-    function make(bytes32 salt) external payable returns (address made) {
-        made = address(new Child{salt: salt, value: msg.value}());
-        last = made;
-        emit Made(made);
-    }
-
-    function makePlain() external returns (address made) {
-        made = address(new Child());
-        last = made;
-        emit Made(made);
-    }
-
-    function makeAndLeave() external {
-        Child child = new Child{value: address(this).balance}();
-        child.leave(payable(msg.sender));
-    }
-
-    function clone(address child) external returns (address made) {
-        made = Clones.clone(child);
-        last = made;
-        Child(made).set(5);
-    }
-
-    function set(address child, uint256 to) external {
-        Child(child).set(to);
-    }
-
-    function tryToSet(address child, uint256 to) external returns (bool done) {
-        try Child(child).set(to) {
-            done = true;
-        } catch {
-            emit Made(child);
-        }
-    }
-
-    function send(address payable to, uint256 amount) external {
-        Address.sendValue(to, amount);
-    }
-
-    function pay(address payable to, uint256 amount) external returns (bool done) {
-        (done, ) = to.call{value: amount}("");
-    }
-
-    function recover(bytes32 digest, uint8 v, bytes32 r, bytes32 s) external view returns (address, bytes32, uint256) {
-        return (ecrecover(digest, v, r, s), sha256(abi.encode(digest)), msg.sender.balance);
-    }
-
-    function burn() external pure {
-        assembly {
-            invalid()
-        }
-    }
+}""",
 }
-"""
-
-VYPER = """# pragma version ^0.4.0
-
-balances: HashMap[address, uint256]
-total: public(uint256)
-
-event Moved:
-    amount: uint256
-
-@deploy
-def __init__(amount: uint256):
-    self.balances[msg.sender] = amount
-    self.total = amount
-
-@internal
-def _move(source: address, to: address, amount: uint256) -> bool:
-    assert to != empty(address), "nobody"
-    if amount == 0:
-        return False
-    self.balances[source] -= amount
-    self.balances[to] += amount
-    log Moved(amount=amount)
-    return True
-
-@external
-def move(to: address, amount: uint256) -> bool:
-    return self._move(msg.sender, to, amount)
-
-@external
-@view
-def sum(n: uint256) -> uint256:
-    s: uint256 = 0
-    for i: uint256 in range(n, bound=100):
-        if i % 2 == 0:
-            s += i
-        else:
-            s += 2 * i
-    return s
-"""
-
 _SCRIPT = """const fs = require('fs'), path = require('path'), solc = require('solc');
-const folder = process.argv[1];
-const read = name => ({contents: fs.readFileSync(path.join(folder, 'node_modules', name), 'utf8')});
-const output = solc.compile(fs.readFileSync(0, 'utf8'), {import: name => {
-  try { return read(name); } catch (error) { return {error: String(error)}; } }});
-console.log(output);"""
+const find = name => { const at = path.join(process.cwd(), 'node_modules', name);
+  return fs.existsSync(at) ? {contents: fs.readFileSync(at, 'utf8')} : {error: 'no ' + name}; };
+console.log(solc.compile(fs.readFileSync(0, 'utf8'), {import: find}));"""
 
 
-class Compiled:
-    """The output of a compiler in standard JSON, with the sources, as a build info of Hardhat has them."""
+class Compiled(NamedTuple):
+    creation: bytes
+    selectors: dict[str, str]  # by signature
 
-    def __init__(self, form: dict[str, Any]) -> None:
-        self.form = form
-
-    def contract(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = next(each[name] for each in self.form["output"]["contracts"].values() if name in each)
-        return found
-
-    def creation(self, name: str) -> bytes:
-        return bytes.fromhex(self.contract(name)["evm"]["bytecode"]["object"].removeprefix("0x"))
-
-    def write(self, folder: Path) -> Path:
-        path = folder / "build.json"
-        path.write_text(json.dumps(self.form))
-        return path
+    def data(self, signature: str, *words: int | bytes) -> bytes:
+        """Call data; each word is a number, or 32 bytes (or more: whatever follows) as they are."""
+        assert signature in self.selectors, signature
+        return keccak256(signature.encode())[:4] + encoded(*words)
 
 
-def call(signature: str, *words: int | bytes | str) -> bytes:
-    """Call data of a function with arguments of one word each."""
-    return keccak256(signature.encode())[:4] + b"".join(map(word, words))
+def encoded(*words: int | bytes) -> bytes:
+    return b"".join(each if isinstance(each, bytes) else (each % (1 << 256)).to_bytes(32, "big") for each in words)
 
 
-def word(value: int | bytes | str) -> bytes:
-    if isinstance(value, int):
-        return value.to_bytes(32, "big")
-    data = bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else value
-    return data.rjust(32, b"\0")
+def tail(data: bytes) -> bytes:
+    """Bytes as the last argument of a call: their length, and themselves padded."""
+    return encoded(len(data)) + data + bytes(-len(data) % 32)
 
 
 @pytest.fixture(scope="session")
-def solidity(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    """The contracts above, with the optimiser on."""
-    solc = npm_folder(tmp_path_factory, "FUSEVM_SOLC", ["solc@0.8"])
-    libraries = npm_folder(tmp_path_factory, "FUSEVM_CONTRACTS", LIBRARIES)
-    wanted = ["abi", "evm.bytecode", "evm.deployedBytecode", "evm.methodIdentifiers"]
-    settings = {
-        "optimizer": {"enabled": True, "runs": 200},
-        "evmVersion": "cancun",
-        "outputSelection": {"*": {"*": wanted}},
+def contracts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled]:
+    folder = npm_folder(tmp_path_factory, "FUSEVM_CONTRACTS", PACKAGES)
+    return compile_contracts(folder)
+
+
+def compile_contracts(folder: Path) -> dict[str, Compiled]:
+    request = {
+        "language": "Solidity",
+        "sources": {name: {"content": content} for name, content in SOURCES.items()},
+        "settings": {
+            "optimizer": {"enabled": True, "runs": 200},
+            "evmVersion": "cancun",
+            "outputSelection": {name: {"*": ["evm.bytecode.object", "evm.methodIdentifiers"]} for name in SOURCES},
+        },
     }
-    request = {"language": "Solidity", "sources": {"Contracts.sol": {"content": _SOLIDITY}}, "settings": settings}
-    ran = subprocess.run(
-        ["node", "-e", _SCRIPT, str(libraries)],
-        cwd=solc,
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=INSTALL_SECONDS,
-    )
-    output = json.loads(ran.stdout[ran.stdout.index("{") :])
-    errors = [each["formattedMessage"] for each in output.get("errors", ()) if each["severity"] == "error"]
-    assert not errors, errors[0]
-    sources = {
-        name: {"content": _SOLIDITY if name == "Contracts.sol" else (libraries / "node_modules" / name).read_text()}
-        for name in output["sources"]
+    command = ["node", "-e", _SCRIPT]
+    text = json.dumps(request)
+    done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, check=True, timeout=300)
+    answer = json.loads(done.stdout)
+    wrong = [each["formattedMessage"] for each in answer.get("errors", ()) if each["severity"] == "error"]
+    assert not wrong, wrong[0]
+    return {
+        name.removesuffix(".sol"): Compiled(
+            bytes.fromhex(found[name.removesuffix(".sol")]["evm"]["bytecode"]["object"]),
+            found[name.removesuffix(".sol")]["evm"]["methodIdentifiers"],
+        )
+        for name, found in answer["contracts"].items()
+        if name in SOURCES
     }
-    return Compiled({"input": {"sources": sources}, "output": output})
-
-
-@pytest.fixture(scope="session")
-def vyper(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    """The contract in Vyper."""
-    folder = _vyper_folder(tmp_path_factory)
-    sources = {"Purse.vy": {"content": VYPER}}
-    settings = {"outputSelection": {"*": ["*"]}, "evmVersion": "cancun"}
-    request = {"language": "Vyper", "sources": sources, "settings": settings}
-    ran = subprocess.run(
-        [str(folder / "bin" / "vyper-json")],
-        input=json.dumps(request),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=INSTALL_SECONDS,
-    )
-    return Compiled({"input": {"sources": sources}, "output": json.loads(ran.stdout)})
-
-
-def _vyper_folder(factory: pytest.TempPathFactory) -> Path:
-    given = os.environ.get("FUSEVM_VYPER")
-    if given is not None:
-        assert (Path(given) / "bin" / "vyper-json").is_file(), f"FUSEVM_VYPER is {given}, which has no vyper"
-        return Path(given)
-    folder = factory.mktemp("vyper")
-    try:
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=INSTALL_SECONDS)
-        install = [str(folder / "bin" / "pip"), "install", "-q", "vyper>=0.4,<0.5"]
-        subprocess.run(install, capture_output=True, check=True, timeout=INSTALL_SECONDS)
-    except (subprocess.SubprocessError, OSError) as error:
-        pytest.skip(f"pip could not install vyper: {error}")
-    return folder

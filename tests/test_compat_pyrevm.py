@@ -39,7 +39,8 @@ def outcome(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except Exception as error:
-        return type(error), re.sub(r"OutOfGas\(\w+\)", "OutOfGas", str(error))
+        kind = RuntimeError if isinstance(error, RuntimeError) else type(error)
+        return kind, re.sub(r"OutOfGas\(\w+\)", "OutOfGas", str(error))
 
 
 def facts(evm: Any) -> Any:

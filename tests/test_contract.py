@@ -309,3 +309,13 @@ def test_mypy_strict_passes_on_a_users_script(tmp_path: Path) -> None:
     cache, where = str(ROOT / ".mypy_cache"), {"MYPYPATH": str(ROOT / "src"), "PATH": ""}
     done = subprocess.run([*command, cache, str(script)], capture_output=True, text=True, cwd=tmp_path, env=where)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_deep_json_is_refused_also_where_a_library_has_raised_the_limit_of_recursion() -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000_000)
+    try:
+        with pytest.raises(BadAbi, match="nested too deeply"):
+            Artifact.read("[" * 1_000_000)
+    finally:
+        sys.setrecursionlimit(limit)

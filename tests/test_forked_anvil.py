@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from anvil import ACCOUNT, Anvil, RpcError
-from deployedcontracts import Compiled, encoded, tail
-from fusevm import EVM, Block, Result
+from anvil import ACCOUNT, KEY, Anvil, RpcError
+from fusevm import EVM, Block, EstimateFailed, Result
+from fusevm.chain.signed import sign
+from fusevm.chain.transaction import Transaction
+from fusevm.evm.keccak import keccak256
+from realcontracts import Compiled, encoded, tail
 
 ALICE, BOB = ACCOUNT, bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")  # anvil's first two
 CAROL = b"\xca" * 20
@@ -209,3 +212,52 @@ def test_a_node_that_is_stopped_leaves_what_was_loaded(anvil_binary: Path, contr
     with pytest.raises(RuntimeError, match="check that the node runs"):
         evm.call(coin, contracts["Coin"].data("balanceOf(address)", 77))
     assert evm.call(coin, asked).output == before.output
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_estimates_are_the_node_s_own(deployed: Deployed, tier: str) -> None:
+    node, evm = deployed.node, EVM.fork_from(deployed.node.url, tier=tier)
+    for each in traffic(deployed):
+        to, sender = deployed.addresses[each.contract], "0x" + each.sender.hex()
+        asked = {"from": sender, "to": to, "data": "0x" + each.data.hex(), "value": hex(each.value)}
+        try:
+            wanted: int | bytes = int(node.ask("eth_estimateGas", asked), 16)
+        except RpcError as error:
+            wanted = bytes.fromhex((error.data or "0x")[2:])
+        try:
+            found: int | bytes = evm.estimate_gas(to, each.data, value=each.value, caller=each.sender)
+        except EstimateFailed as failed:
+            found = failed.result.output
+        assert found == wanted, each
+
+
+def test_overrides_mean_what_they_mean_to_the_node(deployed: Deployed) -> None:
+    node, evm = deployed.node, EVM.fork_from(deployed.node.url)
+    coin, tools = deployed.addresses["Coin"], deployed.addresses["Tools"]
+    balance_of = deployed.compiled["Coin"].data("balanceOf(address)", 0x77)
+    slot = keccak256(encoded(0x77, 0)).hex()
+    around = deployed.compiled["Tools"].data("values()")
+    cases: list[tuple[str, bytes, dict[str, Any]]] = [
+        (coin, balance_of, {coin: {"stateDiff": {"0x" + slot: f"0x{5:064x}"}}}),
+        (coin, balance_of, {coin: {"state": {"0x" + slot: f"0x{6:064x}"}}}),
+        (coin, deployed.compiled["Coin"].data("totalSupply()"), {coin: {"state": {}}}),
+        (coin, around, {coin: {"code": node.ask("eth_getCode", tools, "latest")}}),
+        (tools, around, {tools: {"code": "0x60025f5260205ff3", "balance": "0x5", "nonce": "0x9"}}),
+    ]
+    for to, data, overrides in cases:
+        asked = {"to": to, "data": "0x" + data.hex()}
+        wanted = node.ask("eth_call", asked, "latest", overrides)
+        assert evm.simulate(to, data, overrides=overrides).check().output.hex() == wanted[2:], overrides
+
+
+def test_a_raw_transaction_costs_what_the_node_charges(deployed: Deployed) -> None:
+    node, evm = deployed.node, EVM.fork_from(deployed.node.url)
+    coin, nonce = deployed.addresses["Coin"], evm.get_nonce(ALICE)
+    data = deployed.compiled["Coin"].data("transfer(address,uint256)", 0x99, 3)
+    to = bytes.fromhex(coin[2:])
+    tx = Transaction(ALICE, to, data, 0, 90_000, nonce, max_fee=2 * 10**9, max_priority_fee=10**9, access_list=())
+    raw = sign(tx, KEY, evm.block.chain_id).encoded
+    receipt = node.receipt(node.ask("eth_sendRawTransaction", "0x" + raw.hex()))
+    evm.block = block_of(node, receipt["blockNumber"], evm.block)
+    result = evm.send_raw(raw)
+    assert (result.gas_used, our_logs(result)) == (int(receipt["gasUsed"], 16), logs_of(receipt))

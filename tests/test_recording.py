@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 from collections.abc import Mapping
 
 import pytest
 
-from fusevm import EVM, BadValue, HaltReason, Hooks, Status
+from fusevm import EVM, BadValue, EngineLimit, HaltReason, Hooks, Status, TimeLimit
 from fusevm.chain.addresses import create_address
 from fusevm.chain.authorization import DELEGATION_PREFIX
 from fusevm.evm.assembly import assemble
@@ -239,6 +240,19 @@ def test_a_creation_without_the_balance_or_a_nonce_does_not_begin(tier: str) -> 
     assert only(recording).calls[0].failure is Refusal.NONCE
 
 
+@pytest.mark.parametrize("others", [{}, {create_address(HERE, 0): b"\x00"}], ids=["without balance", "collision"])
+def test_a_creation_that_python_does_fails_as_one_that_native_code_does(tier: str, others: dict[bytes, bytes]) -> None:
+    """Before EIP-161."""
+    program = f"PUSH1 40 PUSH0 MSTORE PUSH1 70 PUSH0 {'PUSH0' if others else 'PUSH1 9'} CREATE".replace(
+        "PUSH0", "PUSH1 0"
+    )
+    found = recorded(tier, program, others, fork="tangerine-whistle", gas=100_000)
+    assert found.frames == recorded("reference", program, others, fork="tangerine-whistle", gas=100_000).frames
+    (made,) = only(found).calls
+    assert made.failure is (HaltReason.ADDRESS_COLLISION if others else Refusal.BALANCE)
+    assert made.gas < 68_000
+
+
 def test_a_selfdestruct_is_a_frame_that_moves_the_balance(tier: str) -> None:
     (inner,) = only(recorded(tier, call(OTHER, value=4), {OTHER: push(NOBODY) + " SELFDESTRUCT"}, value=9)).calls
     (end,) = inner.calls
@@ -448,3 +462,70 @@ def test_a_recording_prints_as_a_tree() -> None:
         "├─ LOG1 (0x7) ()",
         f"└─ CALL 0x{NOBODY.hex()} () → () [0 gas]",
     ]
+
+
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_deep_recordings_can_be_compared_and_shown(tier: str) -> None:
+    one, other = (recorded(tier, call(HERE, kind="DELEGATECALL"), gas=10**12) for _ in range(2))
+    assert one.frames == other.frames
+    assert len(str(one).splitlines()) == CALL_DEPTH_LIMIT + 2
+    assert "1 events" in repr(only(one))
+
+
+def test_a_call_that_native_tables_cannot_hold_is_recorded_on_the_reference_tier(tier: str) -> None:
+    program = "PUSH0 SLOAD POP" + call(OTHER) + "PUSH1 1 PUSH4 40000000 MSTORE PUSH0 PUSH0 LOG0"
+    wanted = {"storage": True, "coverage": True, "spent": True}
+    found = recorded(tier, program, {OTHER: "PUSH1 3"}, gas=10**10, **wanted)
+    expected = recorded("reference", program, {OTHER: "PUSH1 3"}, gas=10**10, **wanted)
+    assert only(found).ok
+    assert found.frames == expected.frames
+    assert (found.coverage, found.gas) == (expected.coverage, expected.gas)
+
+
+def test_more_than_the_buffer_holds_is_recorded(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "PUSH2 600 loop: JUMPDEST PUSH3 20000 PUSH0 PUSH0 LOG1 PUSH3 20000 PUSH0 KECCAK256 POP "
+    program += call(IDENTITY) + "POP PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI"
+    frame = only(recorded(tier, program, gas=300_000_000, keccak=True))
+    assert frame.ok
+    assert [type(event) for event in frame.events] == [LogEvent, Keccak, Frame] * 600
+    assert isinstance(frame.events[1], Keccak)
+    assert frame.events[1].data == bytes(20_000)
+
+
+def test_a_recording_that_grows_without_bound_ends_the_call(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fusevm.tracing.recording.MOST", 1 << 23)
+    program = "PUSH1 1 PUSH3 1000000 MSTORE loop: JUMPDEST PUSH0 PUSH0 PUSH3 1000000 PUSH0 PUSH0 PUSH1 99 GAS CALL POP "
+    evm = machine({HERE: program + "PUSH1 @loop JUMP"})
+    evm.tier = tier
+    with evm.record() as recording:
+        with pytest.raises(EngineLimit, match="recording: more than 8 MiB of events in one call; record less of it"):
+            evm.call(HERE)
+        evm.call(NOBODY)
+    assert [frame.address for frame in recording.frames] == [NOBODY]
+
+
+def test_a_call_that_runs_out_of_time_leaves_no_frame(tier: str) -> None:
+    evm = machine({HERE: "loop: JUMPDEST PUSH1 @loop JUMP"})
+    evm.tier, evm.timeout = tier, 0.05
+    with evm.record() as recording:
+        with pytest.raises(TimeLimit):
+            evm.call(HERE, gas=10**15)
+        evm.timeout = None
+        evm.call(NOBODY)
+    assert [frame.address for frame in recording.frames] == [NOBODY]
+
+
+def test_a_recording_can_be_pickled_and_copied(tier: str) -> None:
+    recording = recorded(tier, "PUSH1 1 PUSH0 SSTORE" + call(OTHER), storage=True, coverage=True, spent=True)
+    for twin in (pickle.loads(pickle.dumps(recording)), copy.deepcopy(recording)):
+        assert twin.frames == recording.frames
+        assert (twin.coverage, twin.gas, twin.codes) == (recording.coverage, recording.gas, recording.codes)
+
+
+def test_a_recording_is_not_held_by_whoever_recorded(tier: str) -> None:
+    recording = recorded(tier, "PUSH1 1 PUSH0 SSTORE" + call(OTHER), coverage=True)
+    gone = weakref.ref(recording)
+    del recording
+    assert gone() is None

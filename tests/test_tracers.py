@@ -224,6 +224,16 @@ def test_the_call_tracer_says_the_same_on_every_tier(tier: str) -> None:
     assert forms[0] == forms[1]
 
 
+@pytest.mark.parametrize("tier", ["reference", "native", "auto"])
+@pytest.mark.parametrize(("fork", "given"), [("homestead", 640), ("osaka", 630)])
+def test_a_creation_without_the_balance_has_the_gas_that_it_would_have_had(tier: str, fork: str, given: int) -> None:
+    evm = world("PUSH1 0 PUSH1 0 PUSH1 200 CREATE", fork=fork)
+    evm.tier = tier
+    form = evm.trace_call(HERE, caller=CALLER, gas=21_000 + 9 + 32_000 + 640, tracer="callTracer")
+    (inner,) = form["calls"]
+    assert (inner["error"], inner["gas"], inner["gasUsed"]) == ("insufficient balance for transfer", hex(given), "0x0")
+
+
 # -- prestateTracer ---------------------------------------------------------------------------------------------------
 
 

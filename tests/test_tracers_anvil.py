@@ -5,6 +5,7 @@ Where anvil differs from geth, its answer is changed to geth's before it is comp
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from fusevm import EVM, Block
 from fusevm.chain.transaction import Transaction, intrinsic_gas_of
 from fusevm.evm.forks import rules_of
 from fusevm.evm.keccak import keccak256
-from realcontracts import Compiled, call, word
+from tracedcontracts import Compiled, call, solidity_contracts, vyper_contracts, word  # noqa: F401
 
 Json = dict[str, Any]
 OTHER = "0x" + "0b" * 20
@@ -48,6 +49,8 @@ class Twins:
         for tracer, config in TRACERS:
             ours = self.evm.trace_transaction(ACCOUNT, to, data, tracer=tracer, config=config, **fields)
             self._compare(tracer, config, ours, self._traced(receipt["transactionHash"], tracer, config), intrinsic)
+        called = self._traced(receipt["transactionHash"], "callTracer", {})
+        assert self.evm.trace_transaction(ACCOUNT, to, data, tracer="4byteTracer", **fields) == selectors_in(called)
         result = self.evm.transact(ACCOUNT, to, data, **fields)
         assert hex(result.gas_used) == receipt["gasUsed"]
         return None if result.address is None else "0x" + result.address.hex()
@@ -214,6 +217,19 @@ EMPTY: Json = {"returnData": "0x", "memory": [], "refund": 0}
 def without_errors(ours: Json) -> Json:
     """Texts of errors are geth's; anvil has others."""
     return {**ours, "structLogs": [as_geth_step(step) for step in ours["structLogs"]]}
+
+
+def selectors_in(frame: Json) -> dict[str, int]:
+    """What a 4byteTracer says of a tree of calls; anvil has none."""
+    found: Counter[str] = Counter()
+    waiting = [frame]
+    while waiting:
+        now = waiting.pop()
+        waiting += now.get("calls", ())
+        size = (len(now["input"]) - 2) // 2
+        if not now["type"].startswith("CREATE") and size >= 4 and int(now["to"], 16) > 0x1FF:
+            found[f"{now['input'][:10]}-{size - 4}"] += 1
+    return dict(found)
 
 
 def first_difference(ours: Any, theirs: Any, place: str = "") -> str | None:

@@ -17,15 +17,23 @@ if TYPE_CHECKING:
     from fusevm.api import EVM, WrongThread
     from fusevm.blockchain import Chain
     from fusevm.chain.addresses import Address
+    from fusevm.chain.checks import Checks
     from fusevm.chain.environment import Block
     from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
+    from fusevm.chain.outcomes import CallFailed
+    from fusevm.chain.packed import BadCall, Call
     from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
     from fusevm.chain.result import ExecutionFailed, Result
+    from fusevm.chain.sources.source import PartialState, SourceError, SourceUnavailable
     from fusevm.chain.state import Log, State
     from fusevm.chain.transaction import Authorization
     from fusevm.evm.forks import Fork, UnknownFork
     from fusevm.evm.halts import HaltReason
+    from fusevm.evm.precompiles import PrecompileFailure
     from fusevm.library.code import assemble, cfg, disassemble, fusions_in, keccak, loops_in, optimize
+    from fusevm.machine.batch import Batch
+    from fusevm.machine.checkpoints import UnknownCheckpoint
+    from fusevm.machine.estimate import EstimateFailed
     from fusevm.reference.hooks import Hooks, Step, StorageAccess
     from fusevm.tiers import UnknownTier
     from fusevm.values import BadValue
@@ -34,11 +42,17 @@ __all__ = [
     "EVM",
     "Address",
     "Authorization",
+    "BadCall",
     "BadValue",
+    "Batch",
     "Block",
     "BlockReason",
+    "Call",
+    "CallFailed",
     "Chain",
+    "Checks",
     "EngineLimit",
+    "EstimateFailed",
     "ExecutionFailed",
     "Failure",
     "Fork",
@@ -46,14 +60,19 @@ __all__ = [
     "Hooks",
     "InvalidBlock",
     "Log",
+    "PartialState",
+    "PrecompileFailure",
     "RejectReason",
     "Rejected",
     "Result",
+    "SourceError",
+    "SourceUnavailable",
     "State",
     "Status",
     "Step",
     "StorageAccess",
     "TimeLimit",
+    "UnknownCheckpoint",
     "UnknownFork",
     "UnknownTier",
     "WrongThread",
@@ -76,15 +95,23 @@ _NAMES = {
     "api": ("EVM", "WrongThread"),
     "blockchain": ("Chain",),
     "chain.addresses": ("Address",),
+    "chain.checks": ("Checks",),
     "chain.environment": ("Block",),
     "chain.outcome": ("EngineLimit", "Failure", "Status", "TimeLimit"),
+    "chain.outcomes": ("CallFailed",),
+    "chain.packed": ("BadCall", "Call"),
     "chain.reasons": ("BlockReason", "InvalidBlock", "RejectReason", "Rejected"),
     "chain.result": ("ExecutionFailed", "Result"),
+    "chain.sources.source": ("PartialState", "SourceError", "SourceUnavailable"),
     "chain.state": ("Log", "State"),
     "chain.transaction": ("Authorization",),
     "evm.forks": ("Fork", "UnknownFork"),
     "evm.halts": ("HaltReason",),
+    "evm.precompiles": ("PrecompileFailure",),
     "library.code": ("assemble", "cfg", "disassemble", "fusions_in", "keccak", "loops_in", "optimize"),
+    "machine.batch": ("Batch",),
+    "machine.checkpoints": ("UnknownCheckpoint",),
+    "machine.estimate": ("EstimateFailed",),
     "reference.hooks": ("Hooks", "Step", "StorageAccess"),
     "tiers": ("UnknownTier",),
     "values": ("BadValue",),

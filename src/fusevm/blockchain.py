@@ -29,7 +29,6 @@ from fusevm.chain.validation import check_block, check_header
 from fusevm.evm.forks import Fork
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import executor_for
-from fusevm.tracing.replay import trace_block, trace_mined
 from fusevm.values import (
     AddressLike,
     BadValue,
@@ -157,12 +156,16 @@ class Chain:
         self, transaction: BytesLike, *, tracer: str | None = None, config: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """What geth's debug_traceTransaction answers, of a transaction of the canonical chain by its hash."""
+        from fusevm.tracing.replay import trace_mined
+
         return trace_mined(self, self._executor, to_hash(transaction, "transaction"), tracer, config)
 
     def trace_block(
         self, which: Which, *, tracer: str | None = None, config: Mapping[str, Any] | None = None
     ) -> list[dict[str, Any]]:
         """What geth's debug_traceBlockByNumber answers: `txHash` and `result` of each transaction of a block."""
+        from fusevm.tracing.replay import trace_block
+
         return trace_block(self, self._executor, which, tracer, config)
 
     # -- growing

@@ -92,6 +92,10 @@ ArtifactLike: TypeAlias = (
 )
 
 
+DEEPEST = 900  # levels of JSON
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
+
+
 def _parsed(source: str | os.PathLike[str]) -> tuple[Any, str]:
     text, where = os.fspath(source), "the JSON text"
     if not (isinstance(source, str) and source.lstrip()[:1] in ("{", "[")):
@@ -100,12 +104,26 @@ def _parsed(source: str | os.PathLike[str]) -> tuple[Any, str]:
             text = Path(source).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise BadAbi(f"cannot read {text[:200]}: {getattr(error, 'strerror', None) or error}") from None
+    if _depth(text) > DEEPEST:
+        raise BadAbi(f"{where}: nested too deeply")
     try:
         return json.loads(text), where
     except json.JSONDecodeError as error:
         raise BadAbi(f"{where}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
     except RecursionError:
         raise BadAbi(f"{where}: nested too deeply") from None
+
+
+def _depth(text: str) -> int:
+    """How deep JSON nests, or 0 where it cannot be deep. Where a library has raised Python's limit of recursion, deep
+    text would take `json` past the end of the machine's stack."""
+    if text.count("[") + text.count("{") < DEEPEST:
+        return 0
+    depth = deepest = 0
+    for token in _NESTING.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _chosen(form: Mapping[str, Any], contract: str | None, where: str) -> Artifact:

@@ -144,13 +144,23 @@ def revert_reason(output: bytes) -> str | None:
     if not output:
         return None
     selector, body = output[:4], output[4:]
-    if selector == ERROR_SELECTOR and len(body) >= 64:
-        offset = int.from_bytes(body[:32], "big")
-        size = int.from_bytes(body[offset : offset + 32], "big")
-        text = body[offset + 32 : offset + 32 + size]
-        if offset <= len(body) - 32 and len(text) == size:
-            return f"Error({json.dumps(text.decode('utf-8', 'replace'), ensure_ascii=False)})"
+    text = error_text(output)
+    if text is not None:
+        return f"Error({json.dumps(text, ensure_ascii=False)})"
     if selector == PANIC_SELECTOR and len(body) == 32:
         code = int.from_bytes(body, "big")
         return f"Panic(0x{code:02x}: {PANICS.get(code, 'unknown')})"
     return "0x" + output.hex()
+
+
+def error_text(output: bytes) -> str | None:
+    """The text of `Error(string)`, where that is what a contract reverted with."""
+    selector, body = output[:4], output[4:]
+    if selector != ERROR_SELECTOR or len(body) < 64:
+        return None
+    offset = int.from_bytes(body[:32], "big")
+    size = int.from_bytes(body[offset : offset + 32], "big")
+    text = body[offset + 32 : offset + 32 + size]
+    if offset > len(body) - 32 or len(text) != size:
+        return None
+    return text.decode("utf-8", "replace")

@@ -199,6 +199,14 @@ class State(TransactionScope):
         self.journal.append((put_slot, slots, key, old))
         put_slot(slots, key, value)
 
+    def replace_storage(self, address: bytes, slots: dict[int, int]) -> None:
+        """All of an account's storage at once: what is not among the slots is zero."""
+        self.settle()
+        account = self.ensure(address)
+        self.remake()
+        self.journal.append((setattr, account, "storage", account.storage))
+        account.storage = {key: value for key, value in slots.items() if value}
+
     def write_slot(self, address: bytes, key: int, value: int, *, keep_original: bool) -> None:
         """Storage that a tier has already changed in its own tables: the version does not move on."""
         slots = self.ensure(address).storage

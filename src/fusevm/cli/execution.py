@@ -15,6 +15,7 @@ from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.cli import options
 from fusevm.cli.abi import arguments_from
 from fusevm.cli.inputs import BadInput, parse_json, read_code
+from fusevm.cli.starting_state import EMPTY, Start
 from fusevm.evm.forks import fork_named
 from fusevm.lab.official.statetest import block_from, problem, quantity, state_from
 from fusevm.values import to_address, to_bytes
@@ -41,6 +42,7 @@ class Request:
     fork: str | None = None
     tier: str = "auto"
     create: bool = False
+    start: Start = EMPTY
     traces_creation: bool = False  # with `create`: to stop before the deployment, where no call is asked for
     contract: str | None = None
     constructor: str | None = None
@@ -67,6 +69,9 @@ _SHARED: dict[str, tuple[Any, object]] = {
     "contract": (options.ContractName, None),
     "constructor": (options.ConstructorArgs, None),
     "block": (options.BlockFields, None),
+    "fork_url": (options.ForkUrl, None),
+    "fork_block": (options.ForkBlock, None),
+    "load_state": (options.LoadState, None),
 }
 
 
@@ -78,7 +83,8 @@ def takes_request(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         typed = {name: given.pop(name) for name in _SHARED}
         words = [*(typed.pop("args") or ()), *(typed.pop("more") or ())]
-        command(Request(args=words, **typed), **given)
+        start = Start(*(typed.pop(each.name) for each in fields(Start)))
+        command(Request(args=words, start=start, **typed), **given)
 
     shared = {name: kind for name, (kind, _) in _SHARED.items()}
     defaults = {name: default for name, (_, default) in _SHARED.items()} | {each.name: each.default for each in own}
@@ -121,7 +127,10 @@ class Prepared:
 def prepare(request: Request) -> Prepared:
     """The machine as it is before the call, and the call."""
     document = _read_document(request.target) if request.target.endswith(".json") else None
-    if document is None:
+    there = request.start.address(request.target)
+    if there is not None:
+        prepared = _prepared(request, _machine(request), there)
+    elif document is None:
         prepared = _with_code(request, read_code(request.target))
     elif "pre" in document or "alloc" in document:
         prepared = _with_state(request, document)
@@ -151,26 +160,24 @@ def _with_code(request: Request, code: bytes) -> Prepared:
         raise BadInput(
             "--contract and --constructor need an artifact; constructor arguments follow init code as they are"
         )
-    evm = EVM(request.fork or "osaka", request.tier)
-    _set_block(evm.block, request.block)
-    prepared = _prepared(request, evm, CODE_ADDRESS)
+    prepared = _prepared(request, _machine(request), CODE_ADDRESS)
     if request.create:
         return _deploying(request, prepared, code, "the init code")
     assert prepared.to is not None
-    evm.set_code(prepared.to, code)
+    prepared.evm.set_code(prepared.to, code)
     return prepared
 
 
 def _with_artifact(request: Request, document: dict[str, Any]) -> Prepared:
     output = document.get("output")  # of a build info: what the compiler wrote
     artifact = Artifact.read(output if isinstance(output, dict) else document, request.contract)
+    prepared = _prepared(request, _machine(request), CODE_ADDRESS)
+    prepared.abi = artifact.abi
+    if request.to is not None and not request.start.is_empty:  # it is there already
+        return prepared
     name = artifact.name.rpartition(":")[2] or Path(request.target).stem
     words = shlex.split(request.constructor or "")
     given = arguments_from(words, artifact.abi.constructor.inputs, f"the constructor of {name}")
-    evm = EVM(request.fork or "osaka", request.tier)
-    _set_block(evm.block, request.block)
-    prepared = _prepared(request, evm, CODE_ADDRESS)
-    prepared.abi = artifact.abi
     request.create = request.traces_creation = True
     return _deploying(request, prepared, artifact.creation_code(*given), f"the constructor of {name}")
 
@@ -190,6 +197,8 @@ def _deploying(request: Request, prepared: Prepared, code: bytes, what: str) -> 
 
 
 def _with_state(request: Request, document: dict[str, Any]) -> Prepared:
+    if not request.start.is_empty:
+        raise BadInput("a state file has a state: give code or an address with --fork-url or --load-state")
     for part in ("call", "env"):
         if not isinstance(document.get(part, {}), dict):
             raise BadInput(f"{request.target}: '{part}' is not an object")
@@ -211,6 +220,12 @@ def _with_state(request: Request, document: dict[str, Any]) -> Prepared:
     caller = to_address(request.caller or call.get("caller") or ZERO_ADDRESS, "--caller")
     wei = value if request.value is None else request.value
     return Prepared(evm, caller, to, given, wei, gas if request.gas is None else request.gas)
+
+
+def _machine(request: Request) -> EVM:
+    evm = request.start.machine(request.fork, request.tier)
+    _set_block(evm.block, request.block)
+    return evm
 
 
 def _prepared(request: Request, evm: EVM, to: bytes) -> Prepared:

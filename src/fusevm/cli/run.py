@@ -16,12 +16,14 @@ from fusevm.cli import options
 from fusevm.cli.abi import shown_values
 from fusevm.cli.execution import Request, prepare, takes_request
 from fusevm.cli.stack_trace import show_stack_trace
+from fusevm.cli.starting_state import write_dump
 
 
 @takes_request
 def run(
     request: Request,
     tier: options.Tier = "auto",
+    dump_state: options.DumpState = None,
     sources: options.Sources = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -29,6 +31,8 @@ def run(
     request.tier = tier
     prepared = prepare(request)
     result = prepared.run()
+    if dump_state is not None:
+        write_dump(prepared.evm, dump_state)
     decoded = _decoded(prepared.function, result)
     if as_json:
         events = {"events": [repr(each) for each in result.events]} if isinstance(result, ContractResult) else {}

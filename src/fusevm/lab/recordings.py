@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -78,7 +80,9 @@ class Tally:
 
 
 def random_wanted(rng: Random) -> Wanted:
-    """Anything that may be asked for, calls mostly."""
+    """Anything that may be asked for; calls mostly, and often nothing else, so that regions are entered."""
+    if rng.random() < 0.25:
+        return Wanted(True, rng.random() < 0.8)
     if rng.random() < 0.1:
         return Wanted(False, False, False, False, rng.random() < 0.7, True)
     return Wanted(True, *(rng.random() < 0.5 for _ in range(5)))
@@ -201,86 +205,90 @@ def fault_of(made: Program, wanted: Wanted, limits: Sequence[int], tiers: Sequen
         return "crash: " + "\n".join(traceback.format_exc().strip().splitlines()[-6:])
 
 
-def judge(seed: str, kind: str | None, fixtures: Path | None, tiers: Sequence[str], tally: Tally) -> None:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a campaign runs."""
+
+    kind: str | None = None  # of programs; drawn where none is given
+    fixtures: Path | None = None  # with real code
+    tiers: tuple[str, ...] = TIERS
+    shrink: int = 400  # attempts to make a program smaller
+    stop: int = 0  # after so many differences, if any
+
+
+def judge(seed: str, plan: Plan, tally: Tally) -> None:
     rng = Random(seed)
-    kind = kind or rng.choice(KINDS)
-    made = program(seed, rng.choice(tuple(Fork))) if kind == "forks" else case(seed, fixtures, kind)
+    kind = plan.kind or rng.choice(KINDS)
+    made = program(seed, rng.choice(tuple(Fork))) if kind == "forks" else case(seed, plan.fixtures, kind)
     wanted = random_wanted(rng)
     limits = limits_for(made.work(), rng)
     tally.programs += 1
-    found = fault_of(made, wanted, limits, tiers, tally)
+    found = fault_of(made, wanted, limits, plan.tiers, tally)
     if found is None:
         return
 
     def fails(tried: Program) -> bool:
-        return fault_of(tried, wanted, limits, tiers, Tally()) is not None
+        return fault_of(tried, wanted, limits, plan.tiers, Tally()) is not None
 
-    shrunk = shrink(made, fails, 400)
-    again = fault_of(shrunk, wanted, limits, tiers, Tally()) or found
+    shrunk = shrink(made, fails, plan.shrink) if plan.shrink else made
+    again = fault_of(shrunk, wanted, limits, plan.tiers, Tally()) or found
     tally.failures.append(Failure(seed, again, wanted, limits, shrunk))
 
 
-def _run_chunk(given: tuple[list[str], str | None, Path | None, tuple[str, ...]]) -> Tally:
-    seeds, kind, fixtures, tiers = given
+def _run_chunk(given: tuple[list[str], Plan]) -> Tally:
+    seeds, plan = given
     tally = Tally()
     for seed in seeds:
-        judge(seed, kind, fixtures, tiers, tally)
+        judge(seed, plan, tally)
     return tally
 
 
-def campaign(
-    programs: int,
-    seed: int,
-    *,
-    kind: str | None = None,
-    fixtures: Path | None = None,
-    tiers: tuple[str, ...] = TIERS,
-    jobs: int = 1,
-) -> Tally:
+def campaign(programs: int, seed: int, plan: Plan | None = None, *, jobs: int = 1) -> Tally:
     seeds = [f"{seed}.{number}" for number in range(programs)]
-    chunks = [(seeds[at : at + _CHUNK], kind, fixtures, tiers) for at in range(0, programs, _CHUNK)]
+    plan = plan or Plan()
+    chunks = [(seeds[at : at + _CHUNK], plan) for at in range(0, programs, _CHUNK)]
     total = Tally()
-    if jobs <= 1:
-        for chunk in chunks:
-            total.add(_run_chunk(chunk))
-        return total
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for tally in pool.imap_unordered(_run_chunk, chunks):
+    with multiprocessing.get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
+        for tally in map(_run_chunk, chunks) if pool is None else pool.imap_unordered(_run_chunk, chunks):
             total.add(tally)
+            if plan.stop and len(total.failures) >= plan.stop:
+                break
     return total
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fusevm.lab.recordings", description=__doc__)
     parser.add_argument("--programs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same programs")
     parser.add_argument("--only", metavar="SEED.NUMBER", help="one program of a campaign")
-    parser.add_argument("--kind", choices=sorted(set(KINDS)))
-    parser.add_argument("--tier", action="append", help=f"default: {', '.join(TIERS)}")
-    parser.add_argument("--fixtures", type=Path, help="folder with bench and corpus, for real code")
+    parser.add_argument("--kind", choices=sorted(set(KINDS)), help="of program (all)")
+    parser.add_argument("--tier", action="append", help=f"compared with the reference tier ({', '.join(TIERS)})")
+    parser.add_argument("--fixtures", type=Path, help="folder with real code (FUSEVM_FIXTURES)")
+    parser.add_argument("--shrink", type=int, default=400, help="attempts to make a program smaller; 0: none")
+    parser.add_argument("--stop", type=int, default=0, help="end after so many differences")
     parser.add_argument("-j", "--jobs", type=int, default=1)
     options = parser.parse_args()
-    tiers = tuple(options.tier or TIERS)
+    fixtures = options.fixtures or Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
+    plan = Plan(
+        options.kind,
+        fixtures.resolve() if fixtures.is_dir() else None,
+        tuple(options.tier or TIERS),
+        options.shrink,
+        options.stop,
+    )
     if options.only:
         total = Tally()
-        judge(options.only, options.kind, options.fixtures, tiers, total)
+        judge(options.only, plan, total)
     else:
-        total = campaign(
-            options.programs,
-            options.seed,
-            kind=options.kind,
-            fixtures=options.fixtures,
-            tiers=tiers,
-            jobs=options.jobs,
-        )
+        total = campaign(options.programs, options.seed, plan, jobs=options.jobs)
     for failure in total.failures:
-        print(f"--- {failure.seed}: {failure.wanted}\n{failure.difference}\n{failure.shrunk.listing()}")
+        print(f"seed {failure.seed}: {failure.wanted}\n{failure.difference}\n{failure.shrunk.listing()}")
         print(json.dumps(failure.shrunk.as_json()))
     print(
-        f"{total.programs} programs, {total.runs} recordings compared, {total.frames} frames, {total.halts} of them"
-        f" failed, {total.events} events: {len(total.failures)} differences"
+        f"{total.programs:,} programs, {total.runs:,} recordings compared, {total.frames:,} frames, {total.halts:,} of"
+        f" them failed, {total.events:,} events: {len(total.failures):,} differences"
     )
-    return 1 if total.failures else 0
+    return int(bool(total.failures))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Tracing calls and transactions: geth's tracers, access lists, stack traces. Nothing of what is traced is kept."""
+"""Tracing calls and transactions: geth's tracers, access lists, stack traces. Nothing of what is traced is kept.
+
+What does the work is imported when it is first asked for: most programs trace nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.environment import ZERO_ADDRESS
-from fusevm.machine.transactions import Transactions
-from fusevm.tracing.access_list import create_access_list
-from fusevm.tracing.tracers import call_block, call_transaction, traced, tracer_named
+from fusevm.machine.messages import DEFAULT_GAS
+from fusevm.machine.overrides import Overriding
 from fusevm.values import AccessListLike, AddressLike, BytesLike, Number
 
 if TYPE_CHECKING:
     from fusevm.tracing.sources.contracts import Sources
     from fusevm.tracing.stack_trace import StackTrace
 
-DEFAULT_GAS = 30_000_000
 
-
-class Tracing(Transactions):
+class Tracing(Overriding):
     """Runs calls and transactions to say what they do."""
 
     def trace_call(
@@ -46,6 +46,8 @@ class Tracing(Transactions):
         >>> trace["type"], trace["gas"], trace["gasUsed"]
         ('CALL', '0x186a0', '0xa862')
         """
+        from fusevm.tracing.tracers import call_block, call_transaction, traced, tracer_named
+
         tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
         block = call_block(tx, self.block)
         return traced(self, tx, tracer_named(tracer, config), lambda tx: self._process(tx, unchecked_in=block))
@@ -74,6 +76,8 @@ class Tracing(Transactions):
         >>> trace["post"]["0x" + "a1" * 20], trace["post"]["0x" + "b2" * 20]
         ({'balance': '0x7', 'nonce': 1}, {'balance': '0x3'})
         """
+        from fusevm.tracing.tracers import traced, tracer_named
+
         tx = self.read_transaction(sender, to, data, **fields)
         return traced(self, tx, tracer_named(tracer, config), self._process)
 
@@ -96,6 +100,9 @@ class Tracing(Transactions):
         >>> evm.create_access_list("0x" + "c0" * 20)["accessList"][0]["storageKeys"]
         ['0x0000000000000000000000000000000000000000000000000000000000000000']
         """
+        from fusevm.tracing.access_list import create_access_list
+        from fusevm.tracing.tracers import call_block, call_transaction
+
         tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
         block = call_block(tx, self.block)
         return create_access_list(self, tx, lambda tx: self._process(tx, unchecked_in=block))
@@ -124,6 +131,7 @@ class Tracing(Transactions):
         """
         from fusevm.tracing.requests import undone
         from fusevm.tracing.stack_trace import stack_trace
+        from fusevm.tracing.tracers import call_block, call_transaction
 
         tx = call_transaction(self, to, data, value, caller, gas, 0)
         with undone(self.state):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.checks import Checks
 from fusevm.chain.environment import Block
-from fusevm.chain.processing import process, process_unchecked
+from fusevm.chain.processing import process_in, process_valid
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Authorization, Transaction, to_authorizations
-from fusevm.machine.messages import GAS_BITS, ZERO, Messages
+from fusevm.machine.messages import GAS_BITS, ZERO
+from fusevm.machine.scope import Scopes
 from fusevm.machine.settings import BUSY, WrongThread
 from fusevm.values import (
     AccessListLike,
@@ -25,11 +27,14 @@ from fusevm.values import (
     to_number,
 )
 
+if TYPE_CHECKING:
+    from fusevm.chain.signed import SignedTransaction
+
 NONCE_BITS = 64
 MAX_GAS = (1 << GAS_BITS) - 1
 
 
-class Transactions(Messages):
+class Transactions(Scopes):
     """Runs transactions, with what they pay and count."""
 
     def transact(
@@ -53,23 +58,33 @@ class Transactions(Messages):
 
         Without a fee it pays the block's base fee; without `gas` it may use all that a transaction of this fork may.
         """
-        return self._process(
-            self.read_transaction(
-                sender,
-                to,
-                data,
-                value=value,
-                gas=gas,
-                nonce=nonce,
-                gas_price=gas_price,
-                max_fee=max_fee,
-                max_priority_fee=max_priority_fee,
-                access_list=access_list,
-                blob_hashes=blob_hashes,
-                max_blob_fee=max_blob_fee,
-                authorizations=authorizations,
-            )
-        )
+        tx = self.read_transaction(
+            sender, to, data, value=value, gas=gas, nonce=nonce, gas_price=gas_price, max_fee=max_fee,
+            max_priority_fee=max_priority_fee, access_list=access_list, blob_hashes=blob_hashes,
+            max_blob_fee=max_blob_fee, authorizations=authorizations,
+        )  # fmt: skip
+        return self._process(tx)
+
+    def send_raw(self, transaction: BytesLike | SignedTransaction) -> Result:
+        """A signed transaction as the wire has it, of types 0 to 4: its signature is checked, then it runs.
+
+        Raises `Rejected` for what is not one, is not for this chain (`evm.block.chain_id`), or may not run.
+
+        >>> from fusevm import EVM
+        >>> from fusevm.chain.signed import sign
+        >>> from fusevm.chain.transaction import Transaction
+        >>> evm, key = EVM(), bytes(31) + bytes([1])
+        >>> evm.set_balance("0x7e5f4552091a69125d5dfcb7b8c2659029395bdf", 10**18)  # the key's account
+        >>> signed = sign(Transaction(b"", b"\\xb0" * 20, value=5, gas_limit=21_000, nonce=0), key, chain_id=1)
+        >>> evm.send_raw(signed.encoded).gas_used, evm.get_balance("0x" + "b0" * 20)
+        (21000, 5)
+        """
+        from fusevm.chain.signed import SignedTransaction, decode_transaction
+
+        if not isinstance(transaction, SignedTransaction):
+            transaction = decode_transaction(to_bytes(transaction, "transaction"))
+        transaction.check_signature(self._block.chain_id, self._rules)
+        return self._process(transaction.transaction())
 
     def read_transaction(
         self,
@@ -116,7 +131,7 @@ class Transactions(Messages):
             raise BadValue("max_blob_fee: needs blob_hashes")
         return tx
 
-    def _process(self, tx: Transaction, *, unchecked_in: Block | None = None) -> Result:
+    def _process(self, tx: Transaction, checks: Checks | None = None, *, unchecked_in: Block | None = None) -> Result:
         """Runs a transaction; `unchecked_in` a block, one that nobody has signed."""
         ticket = object()
         try:
@@ -125,10 +140,14 @@ class Transactions(Messages):
                     raise WrongThread(BUSY)
                 if self._state.source is not None:
                     self._prefetch(tx)
+                block = self._block if unchecked_in is None else unchecked_in
+                price = tx.effective_gas_price(block.base_fee)
+                context = self._new_context(tx.sender, price, tx.blob_hashes or ())
+                context.block = block
                 if unchecked_in is None:
-                    receipt = process(tx, self._state, self._block, self._fork, self._run_transaction)
+                    receipt = process_in(context, tx, self._state, self._run, None, checks or self._checks)
                 else:
-                    receipt = process_unchecked(tx, self._state, unchecked_in, self._fork, self._run_transaction)
+                    receipt = process_valid(context, tx, self._state, self._run)
             finally:
                 self._release(ticket)
         finally:

@@ -82,6 +82,9 @@ class NativeFrame(Struct):
     depth: u64
 
 
+HELD = 2  # of `Call.keep`
+
+
 class Call(Struct):
     """A call from outside, as Python describes it."""
 
@@ -94,11 +97,52 @@ class Call(Struct):
     static: u64
     blank: u64
     fresh: u64  # whether nothing is to be kept of the calls before
-    keep: u64  # whether what it changes stays so, if it succeeds
+    keep: u64  # whether what it changes stays so, if it succeeds; HELD: Python takes over what the transaction keeps
     address: u256  # twenty bytes, highest first, as the two after it
     caller: u256
     origin: u256
     value: u256
+
+
+class Many(Struct):
+    """Calls from outside that run one after another, and where what comes of them goes."""
+
+    engine: ptr
+    calls: ptr  # of Call: each is of one of these
+    kinds: ptr  # u32 by number: of which; zero where all are of the first
+    sizes: ptr  # u64 by number: bytes of data; zero where all have `size`
+    size: u64
+    data: ptr  # of the next one; it follows that of the one before
+    place: u64  # number of the next one
+    end: u64  # number after the last
+    fresh: u64  # whether nothing is to be kept of the calls before
+    gas: u64  # to be used before Python looks at signals
+    outcomes: ptr  # of CallOutcome, by number
+    outputs: ptr  # bytes, one output after another, as are the logs
+    output_size: u64
+    output_limit: u64
+    output_base: u64  # bytes of outputs that Python has taken, as of logs
+    logs: ptr
+    log_size: u64
+    log_limit: u64
+    log_base: u64
+    changes: ptr  # of SlotChange: slots that changed, of calls that are kept
+    change_count: u64
+    change_limit: u64
+    refunds: u64  # calls that have one
+    overrides: ptr  # of SlotChange: slots that have other values for one call
+    override_ends: ptr  # u64 by number: how many of them there are up to the end of its own; zero where there are none
+    override: u64  # number of the next call's first
+
+
+class CallOutcome(Struct):
+    """How a call ended that needed nothing of Python."""
+
+    reverted: u64
+    gas_used: u64
+    refund: u64  # before its cap
+    output_end: u64  # where it ends; it begins where the one before ends
+    log_end: u64
 
 
 class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
@@ -113,6 +157,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     refund: u64
     dirty_count: u64  # accounts Python does not know as they are
     heavy: u64  # whether tables grew so large that their pages should go back to the machine
+    wanted: u64  # whether Python must see this call end, because of what it has said in it or learned of it
     # a precompile that Python must run, and what came of it
     asked_data: ptr
     asked_size: u64
@@ -124,6 +169,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     account_count: u64
     journal_count: u64
     committed: u64  # journal entries that `commit` has seen
+    carries: u64  # whether Python has transient storage of messages before this one
     changes: ptr  # of SlotChange
     change_limit: u64
     frame: ptr  # the running one
@@ -183,10 +229,12 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     secret_3: u64
     # of recordings alone
     notes: ptr
-    note_size: u64  # bytes written
     note_limit: u64
+    note_size: u64  # bytes written
+    note_start: u64  # of them before the running call from outside
     noted_logs: u64  # bytes of logs that are among the notes
-    noted_key: u256  # of the storage that was noted last
+    noted_key: u256  # of the storage that was noted last, and the one before
+    older_key: u256
     wants_logs: u64
     calling: u64  # the kind of the call that begins
     meters: ptr  # of Meter, by depth; zero where gas is not measured

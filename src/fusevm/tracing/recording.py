@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol
 
-from fusevm.chain.outcome import Status
+from fusevm.chain.outcome import EngineLimit, Status
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.keccak import keccak256
 from fusevm.values import BadValue, to_flag
@@ -75,7 +76,7 @@ class Keccak:
     hash: bytes
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Frame:
     """One call or creation, or a SELFDESTRUCT, which sends the balance of `caller` to `address`."""
 
@@ -116,12 +117,36 @@ class Frame:
             yield frame
             waiting += reversed(frame.calls)
 
+    def __eq__(self, other: object) -> bool:
+        """Of all fields and events. Frames can be 1,024 deep, so there is no recursion."""
+        if not isinstance(other, Frame):
+            return NotImplemented
+        waiting = [(self, other)]
+        while waiting:
+            one, another = waiting.pop()
+            if _FIELDS(one) != _FIELDS(another) or len(one.events) != len(another.events):
+                return False
+            for left, right in zip(one.events, another.events, strict=True):
+                if isinstance(left, Frame) and isinstance(right, Frame):
+                    waiting.append((left, right))
+                elif left != right:
+                    return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        from fusevm.tracing.tree import frame_line
+
+        return f"<{frame_line(self)}, {len(self.events)} events>"
+
     def __str__(self) -> str:
         from fusevm.tracing.tree import lines_of  # which needs these classes
 
         return "\n".join(lines_of(self))
 
 
+_FIELDS = attrgetter(*(name for name in Frame.__dataclass_fields__ if name != "events"))
 Event = Frame | LogEvent | StorageRead | StorageWrite | Keccak
 
 
@@ -137,6 +162,20 @@ class CodeCoverage:
     @property
     def executed(self) -> set[int]:
         return set(self.hits)
+
+
+MOST = 1 << 30  # bytes of input, output, logs and hashed data that are recorded of one call from outside
+
+
+class RecordingLimit(EngineLimit):
+    """Gas does not bound what a recording takes: a large input can be passed on again and again."""
+
+    def __init__(self, size: int = MOST) -> None:
+        super().__init__(size)
+        self.size = size
+
+    def __str__(self) -> str:
+        return f"recording: more than {self.size >> 20:,} MiB of events in one call; record less of it"
 
 
 class Wanted(NamedTuple):
@@ -158,7 +197,13 @@ class Wanted(NamedTuple):
         return self if self.calls else self._replace(logs=False)
 
 
-Decode = Callable[[list[bytes]], Iterable[Frame]]
+Decode = Callable[[Any], Iterable[Frame]]
+
+
+class Countable(Protocol):
+    """What was counted, in a form of its own."""
+
+    def add_to(self, recording: Recording) -> None: ...
 
 
 class Recording:
@@ -170,17 +215,24 @@ class Recording:
     def __init__(self, wanted: Wanted | None = None) -> None:
         self.wanted = Wanted() if wanted is None else wanted
         self._frames: list[Frame] = []
-        self._undecoded: deque[tuple[Decode, list[bytes]]] = deque()
+        self._undecoded: deque[tuple[Decode, Any]] = deque()
         self._coverage: dict[bytes, CodeCoverage] = {}
         self._gas: dict[bytes, dict[int, int]] = {}
-        self._uncounted: list[Callable[[], None]] = []
+        self._flushes: list[Callable[[], None]] = []  # what is noted elsewhere comes here
+        self._uncounted: deque[Countable] = deque()
         self.codes: dict[bytes, bytes] = {}  # by hash, where coverage or gas was asked for
+
+    def __getstate__(self) -> dict[str, Any]:
+        """To pickle and to copy: all that was recorded so far, by itself."""
+        kept = {"_frames": self.frames, "_coverage": self.coverage, "_gas": self.gas, "_flushes": []}
+        return {**vars(self), **kept}
 
     # -- reading
 
     @property
     def frames(self) -> list[Frame]:
         """The calls from outside, in order."""
+        self.flush()
         while self._undecoded:
             decode, raw = self._undecoded[0]
             self._frames += decode(raw)
@@ -190,7 +242,7 @@ class Recording:
     @property
     def coverage(self) -> dict[bytes, CodeCoverage]:
         """By hash of the code, init code included."""
-        self._count()
+        self._take_counts()
         return self._coverage
 
     @property
@@ -201,7 +253,7 @@ class Recording:
         instruction that halts a frame takes all that is left. The last one of a creation pays for the new code. So the
         sum over all is the gas that the calls used, before refunds.
         """
-        self._count()
+        self._take_counts()
         return self._gas
 
     def walk(self) -> Iterator[Frame]:
@@ -220,17 +272,33 @@ class Recording:
     def add(self, frame: Frame) -> None:
         self.frames.append(frame)
 
-    def add_later(self, decode: Decode, raw: list[bytes]) -> None:
+    def add_later(self, decode: Decode, raw: Any) -> None:
         """Calls from outside that are decoded when somebody looks."""
         self._undecoded.append((decode, raw))
 
-    def on_counting(self, count: Callable[[], None]) -> None:
-        """To be called before coverage or gas is read."""
-        self._uncounted.append(count)
+    def count_later(self, counts: Countable) -> None:
+        """To be added to coverage and gas when somebody looks."""
+        self._uncounted.append(counts)
 
-    def _count(self) -> None:
-        for count in self._uncounted:
-            count()
+    def on_reading(self, flush: Callable[[], None]) -> None:
+        """To be called before anything is read."""
+        self._flushes.append(flush)
+
+    def flush(self) -> None:
+        """Takes what was noted, as it is."""
+        for flush in self._flushes:
+            flush()
+
+    def close(self) -> None:
+        """Nothing more is recorded, and nothing of whoever recorded is held."""
+        self.flush()
+        self._flushes = []
+
+    def _take_counts(self) -> None:
+        self.flush()
+        while self._uncounted:
+            self._uncounted[0].add_to(self)
+            self._uncounted.popleft()
 
     def coverage_of(self, code: bytes) -> CodeCoverage:
         """To add to."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from fusevm.reference.hooks import Hooks
 from fusevm.tracing.recording import Recording, Wanted
@@ -20,6 +21,13 @@ class Session:
         self.recording = recording
         self.watcher = RecordingWatcher(recording)
         self.own_hooks = Hooks(watcher=self.watcher)
+        self._way: object = None  # a tier's straight path for recorded calls, and bound to this recording
+        self._direct: Any = None
+
+    def direct_with(self, way: Callable[..., Any] | None) -> Any:
+        if way is not self._way:
+            self._way, self._direct = way, None if way is None else partial(way, self)
+        return self._direct
 
     def hooks(self, others: Hooks | None) -> Hooks:
         return self.own_hooks if others is None else replace(others, watcher=self.watcher)
@@ -35,8 +43,10 @@ def recording_on(machine: Recorded, wanted: Wanted) -> Iterator[Recording]:
     recording = Recording(wanted.checked())
     if machine.session is not None:
         raise BadValue("record: this EVM is being recorded already; leave the other `with` block first")
-    machine.session = Session(recording)
+    session = machine.session = Session(recording)
     try:
         yield recording
     finally:
         machine.session = None
+        session.direct_with(None)  # no cycle is left, so that a recording goes with its last user
+        recording.close()

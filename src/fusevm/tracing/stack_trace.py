@@ -30,6 +30,11 @@ class TraceLine(NamedTuple):
     def line(self) -> int:
         return 0 if self.place is None else self.place.line
 
+    @property
+    def text(self) -> str:
+        """Of the line in the source."""
+        return "" if self.place is None else self.place.file.line(self.place.line)
+
     def __str__(self) -> str:
         where = "no source" if self.place is None else str(self.place)
         return f"at {self.function} ({where})" + (f": {self.note}" if self.note else "")
@@ -46,9 +51,8 @@ class StackTrace:
         shown = [self.reason]
         for line in self.lines:
             shown.append(f"    {line}")
-        if self.lines and self.lines[0].place is not None:
-            place = self.lines[0].place
-            shown.insert(2, f"        {place.file.line(place.line)}")
+        if self.lines and self.lines[0].text:
+            shown.insert(2, f"        {self.lines[0].text}")
         return "\n".join(shown)
 
 

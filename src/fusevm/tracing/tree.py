@@ -55,7 +55,7 @@ def lines_of(frame: Frame) -> Iterator[str]:
 
 def _line(event: Event) -> str:
     if isinstance(event, Frame):
-        return _frame_line(event)
+        return frame_line(event)
     if isinstance(event, LogEvent):
         topics = ", ".join(f"0x{topic:x}" for topic in event.topics)
         return f"LOG{len(event.topics)} ({_short(topics)}) {_data(event.data)}"
@@ -67,7 +67,8 @@ def _line(event: Event) -> str:
     return f"{kind}STORE 0x{event.key:x} = 0x{event.value:x} (was 0x{event.previous:x})"
 
 
-def _frame_line(frame: Frame) -> str:
+def frame_line(frame: Frame) -> str:
+    """A frame without its events."""
     if frame.kind is FrameKind.SELFDESTRUCT:
         return f"SELFDESTRUCT 0x{frame.caller.hex()} → 0x{frame.address.hex()} {frame.value} wei"
     to = frame.address if frame.kind.creates else frame.code_address

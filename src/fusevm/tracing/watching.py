@@ -6,6 +6,7 @@ from fusevm.chain.outcome import Status
 from fusevm.evm.opcodes import BY_BYTE, BY_NAME
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.instructions.environment import to_address
+from fusevm.tracing import recording as recordings
 from fusevm.tracing.recording import (
     CodeCoverage,
     Event,
@@ -61,6 +62,7 @@ class RecordingWatcher:
         self.watched = frozenset(range(256)) if wanted.coverage or wanted.gas else self._noted
         self._tree = TreeBuilder()
         self._open: list[_Open] = []
+        self._size = 0  # bytes that are held of the running call from outside
         # of the instruction that runs, as it was before
         self._operands: list[int] = []
         self._gas = 0
@@ -73,6 +75,7 @@ class RecordingWatcher:
         if not message.depth:  # a call before may have been broken off
             self._open.clear()
             self._tree.open.clear()
+            self._size = 0
         kind, pc, delegate = FrameKind.CREATE if message.creates else FrameKind.CALL, None, None
         if self._open and (before := self._open[-1].before) is not None:
             kind, pc = before.kind, before.pc
@@ -91,14 +94,21 @@ class RecordingWatcher:
             message.static,
             delegate,
         )
+        self._hold(len(frame.input))
         self._open.append(_Open(frame))
         self._tree.enter(frame)
+
+    def _hold(self, size: int) -> None:
+        self._size += size
+        if self._size > recordings.MOST:
+            raise recordings.RecordingLimit(recordings.MOST)
 
     def leave(self, running: Running) -> None:
         ended = self._open.pop()
         frame, error = ended.frame, running.error
         frame.gas_used = frame.gas - running.gas
         frame.output = running.output
+        self._hold(len(frame.output))
         frame.created = running.created
         if error is not None:
             frame.status, frame.failure = Status.HALT, error.reason
@@ -168,6 +178,7 @@ class RecordingWatcher:
         if byte in (SSTORE, TSTORE):
             return StorageWrite(address, operands[0], operands[1], self._previous, byte == TSTORE)
         if byte == KECCAK256:
+            self._hold(operands[1])
             return Keccak(running.read(operands[0], operands[1]), running.stack[-1].to_bytes(32, "big"))
         if byte in LOGS:
             return LogEvent(address, tuple(operands[2:]), running.read(operands[0], operands[1]))

@@ -13,7 +13,7 @@ from eth_utils import ValidationError
 from fusevm.chain.outcome import Status
 from fusevm.chain.processing import Receipt
 from fusevm.chain.reasons import Rejected, RejectReason
-from fusevm.chain.result import ERROR_SELECTOR, revert_reason
+from fusevm.chain.result import error_text
 from fusevm.chain.state import State
 from fusevm.chain.transaction import Transaction
 
@@ -80,7 +80,6 @@ def check_success(done: Receipt) -> None:
         return
     text: Any = str(outcome.failure)
     if outcome.status is Status.REVERT:
-        reason = revert_reason(outcome.output) if outcome.output[:4] == ERROR_SELECTOR else None
-        undecoded = reason is None or reason.startswith("0x" + ERROR_SELECTOR.hex())
-        text = str(outcome.output) if undecoded else reason
+        reason = error_text(outcome.output)
+        text = str(outcome.output) if reason is None else reason
     raise TransactionFailed(text)

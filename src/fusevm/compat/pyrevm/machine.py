@@ -22,6 +22,7 @@ from fusevm.compat.pyrevm.arguments import address_of, bytes_of, checksummed, nu
 from fusevm.compat.pyrevm.checks import check
 from fusevm.compat.pyrevm.environment import CANCUN_FRACTION, MAX_U64, AccountInfo, BlockEnv, Env, TxEnv
 from fusevm.compat.pyrevm.results import (
+    CallFailed,
     ExecutionResult,
     JournalCheckpoint,
     debug_text,
@@ -230,7 +231,7 @@ class EVM:
             }
             print(json.dumps(line))
         if result.status is not Status.SUCCESS:
-            raise RuntimeError(failure_text(told, result.output))
+            raise CallFailed(failure_text(told, result.output), result.output, gas_used)
 
     @property
     def tracing(self) -> bool:

@@ -33,6 +33,15 @@ HALTS: dict[HaltReason, str] = {
 }
 
 
+class CallFailed(RuntimeError):
+    """A call that reverted or halted. pyrevm has only the text; here the data is an attribute too."""
+
+    def __init__(self, text: str, output: bytes, gas_used: int) -> None:
+        super().__init__(text)
+        self.output = output
+        self.gas_used = gas_used
+
+
 class JournalCheckpoint(NamedTuple):
     """Where a snapshot stands: logs and changes before it. Good for the EVM that gave it."""
 

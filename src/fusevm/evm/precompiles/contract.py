@@ -12,6 +12,7 @@ from fusevm.evm.gas import linear_cost, words_of
 Gas = Callable[[Any, Fork], int]  # of bytes, or of a view of them
 Reads = Callable[[Any], int]  # likewise
 Seconds = Callable[[int, Fork], float]  # of a price
+Answers = Callable[[bytes, int], tuple[bytes, int]]  # of input and gas: output and gas used
 Pause = Callable[[], None]  # called every few milliseconds; it may raise, to end the run
 
 
@@ -24,7 +25,16 @@ class Run(Protocol):
 
 
 class PrecompileFailure(Exception):
-    """The input is invalid: the call fails and all of its gas is gone. The message names the reason."""
+    """The input is invalid: the call fails and all of its gas is gone. The message names the reason.
+
+    >>> from fusevm import EVM
+    >>> def refuse(data: bytes, gas: int) -> bytes:
+    ...     raise PrecompileFailure("never")
+    >>> evm = EVM()
+    >>> evm.precompiles[0x1234] = refuse
+    >>> evm.call(0x1234, gas=1_000).gas_used
+    1000
+    """
 
 
 def all_of(data: bytes) -> int:
@@ -56,6 +66,7 @@ class Precompile:
     run: Run
     reads: Reads = all_of
     seconds: Seconds | None = None
+    answers: Answers | None = None  # a user's own, which says what it has used: `gas` and `run` are not asked
 
 
 def fixed(price: int) -> Gas:

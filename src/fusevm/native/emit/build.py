@@ -23,7 +23,7 @@ from fusevm.native.emit.progress import Bar
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
-from fusevm.native.runtime import calls, keccak, noted, outside, plain, relocation, storage
+from fusevm.native.runtime import calls, keccak, many, noted, outside, plain, relocation, storage
 from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences, loop_sequences
@@ -43,6 +43,7 @@ EXPORTED = (
     noted.call_noted,
     noted.run_noted,
     noted.halt_noted,
+    many.call_many,
     storage.revert_to,
     storage.known_slot,
     storage.commit,
@@ -131,6 +132,7 @@ class Library:
         self.call_noted = exported(noted.call_noted)
         self.run_noted = exported(noted.run_noted)
         self.halt_noted = exported(noted.halt_noted)
+        self.call_many = exported(many.call_many)
         self.revert_to = exported(storage.revert_to)
         self.known_slot = exported(storage.known_slot)
         self.commit = exported(storage.commit)

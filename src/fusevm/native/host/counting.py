@@ -26,6 +26,7 @@ MASK = (1 << 64) - 1
 
 
 Of = tuple[bytes, Fork]  # the code that is counted, and as what it was read
+Corrections = Counter[tuple[Of, int]]  # by pc
 
 
 class Cell(NamedTuple):
@@ -53,9 +54,9 @@ class Counting:
         self._cells: list[Cell] = []
         self._known: dict[Cell, int] = {}
         # beside the cells, by pc
-        self._unrun: Counter[tuple[Of, int]] = Counter()  # counted with a section, and not run
-        self._nowhere: Counter[tuple[Of, int]] = Counter()  # JUMPIs that had no target
-        self._extra: Counter[tuple[Of, int]] = Counter()  # gas
+        self._unrun: Corrections = Counter()  # counted with a section, and not run
+        self._nowhere: Corrections = Counter()  # JUMPIs that had no target
+        self._extra: Corrections = Counter()  # gas
 
     @property
     def is_crowded(self) -> bool:
@@ -63,7 +64,7 @@ class Counting:
 
     def forget(self) -> None:
         """No schedule counts any more; what was counted has been taken."""
-        self._cells.clear()
+        self._cells = []  # a new list: what was taken holds the old one
         self._known.clear()
 
     def cell(self, kind: int, of: Of, pc: int, steps: int = 1) -> int:
@@ -103,18 +104,30 @@ class Counting:
         for each in (self._unrun, self._nowhere, self._extra):
             each.clear()
 
-    # -- what came of it
-
-    def take(self, recording: Recording) -> None:
-        """Adds all that was counted to a recording, and counts from zero."""
+    def taken(self) -> Counts:
+        """All that was counted; counting begins anew."""
         counts = array("Q", self._arena.read(0, 8 * len(self._cells)))
+        found = Counts(self._cells, counts, self._unrun.copy(), self._nowhere.copy(), self._extra.copy())
+        self.drop()
+        return found
+
+
+class Counts:
+    """What was counted, as it was: worked out when somebody looks."""
+
+    def __init__(
+        self, cells: list[Cell], counts: array[int], unrun: Corrections, nowhere: Corrections, extra: Corrections
+    ) -> None:
+        self._cells, self._counts = cells, counts
+        self._unrun, self._nowhere, self._extra = unrun, nowhere, extra
+
+    def add_to(self, recording: Recording) -> None:
         sums: dict[Of, _Sums] = {}
-        for cell, count in zip(self._cells, counts, strict=True):
+        for cell, count in zip(self._cells, self._counts, strict=False):  # cells may have come since
             if count and cell.of[0]:
                 _add(sums.setdefault(cell.of, _Sums()), cell, count)
         for of, found in sums.items():
             self._report(recording, of, found)
-        self.drop()
 
     def _report(self, recording: Recording, of: Of, sums: _Sums) -> None:
         code, table = of[0], table_of(of[1])

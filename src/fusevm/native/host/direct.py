@@ -15,15 +15,16 @@ from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.native.host import engine as machinery
-from fusevm.native.host.choice import Trial
+from fusevm.native.host.choice import LOOK_AT_HEAT, Trial
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine, engines
 from fusevm.native.host.kept import Shape, Target
 from fusevm.native.host.logs import NativeLogs
-from fusevm.native.host.recorder import Recorder
+from fusevm.native.host.recorder import MUCH_GAS, Recorder
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import WORD
 from fusevm.native.layout import Status as Native
+from fusevm.native.runtime.notes import FEW_LOGS
 from fusevm.tracing.session import Session
 
 PENDING_MOST = 1 << 8  # calls whose storage waits to be written
@@ -137,21 +138,38 @@ def record_directly(
     keep: bool,
 ) -> Result | Executor | None:
     """As `call_directly`, recorded: on the engine of that kind that records."""
-    name = f"{kind}-recorded"
-    engine: NativeEngine | None = getattr(engines, name, None)
-    if engine is None or engine.recorder is None or engine.world.busy:
+    engine: NativeEngine | None = getattr(engines, kind, None)
+    if engine is None or (recorder := engine.recorder) is None:
         return None
-    recorder = engine.recorder
-    recorder.start(session.own_hooks, session.recording)
+    if recorder.recording is not session.recording:
+        if engine.world.busy:
+            return None
+        recorder.start(session.own_hooks, session.recording)
+    if gas > MUCH_GAS:
+        return None
+    started = 0.0 if engine.codes.heat is None else time.perf_counter()
     try:
-        found = call_directly(name, False, state, context, caller, address, data, gas, static, keep)
+        found = call_directly(kind, False, state, context, caller, address, data, gas, static, keep)
     except BaseException:
         recorder.drop()
         raise
     if type(found) is Result:
-        recorder.finish()
+        if recorder.buffer.has_more:
+            recorder.finish()
+        if started:
+            recorder.seconds += time.perf_counter() - started
+            if recorder.seconds > LOOK_AT_HEAT:
+                _note_heat(engine, recorder, address)
         return found
     return None if found is None else partial(_go_on_recording, recorder, found)  # type: ignore[arg-type]
+
+
+def _note_heat(engine: NativeEngine, recorder: Recorder, address: bytes) -> None:
+    """Recorded calls took so long: all of it is put down to the last."""
+    target = engine.kept.targets.get(address)
+    if target is not None:
+        engine.codes.ran_for(target.code, recorder.seconds)
+    recorder.seconds = 0.0
 
 
 def _go_on_recording(recorder: Recorder, go_on: Executor, message: Message, state: State, context: Context) -> Outcome:
@@ -189,7 +207,7 @@ def _prepared(
     state.forget_transaction()
     world.prepare(state)
     world.coinbase = context.block.coinbase if context.rules.warm_coinbase else b""
-    state.always_warm = world.precompiles
+    state.always_warm = world.always_warm
     if isinstance(state.pending, PendingStorage):
         state.pending.ends_transaction = True
     elif state.pending is not None:
@@ -217,8 +235,8 @@ def _take(
     if logs:
         raw = tables.logs.read(0, logs)
         result.logs = NativeLogs(raw)
-        if engine.recorder is not None:
-            engine.recorder.logs = raw
+        if engine.recorder is not None and logs > FEW_LOGS:
+            engine.recorder.buffer.keep_logs(raw)
     if not keep:
         return
     if refund:

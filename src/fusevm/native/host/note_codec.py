@@ -107,11 +107,17 @@ def destroyed(depth: int, pc: int, address: bytes, heir: bytes, value: int) -> b
     return _DESTROYED.pack(notes.DESTROYED, depth, pc, _raw(address), _raw(heir), value.to_bytes(WORD, "little"))
 
 
-def decoded(chunks: list[bytes]) -> list[Frame]:
-    """The calls from outside, with all that happened in them; the first chunk has the logs that were kept."""
-    decoder = _Decoder(b"".join(chunks[1:]))
+class Batch(NamedTuple):
+    """Notes of calls from outside: chunks of one text, and logs that are not in it, with where those calls end."""
+
+    chunks: list[bytes]
+    kept: list[tuple[int, bytes]]
+
+
+def decoded(batch: Batch) -> list[Frame]:
+    """The calls from outside, with all that happened in them."""
+    decoder = _Decoder(b"".join(batch.chunks), dict(batch.kept))
     decoder.decode()
-    decoder.place_logs(chunks[0])
     return decoder.frames
 
 
@@ -125,12 +131,13 @@ class _Logs(NamedTuple):
 
 
 class _Decoder:
-    def __init__(self, raw: bytes) -> None:
+    def __init__(self, raw: bytes, kept: dict[int, bytes]) -> None:
         self._raw = raw
+        self._kept = kept  # logs of calls by where their notes end
         self._logs: list[_Logs] = []  # that are not undone as yet
         self._found: list[tuple[_Logs, bytes]] = []
         self._at = 0
-        self._key = 0  # of the storage noted last
+        self._key = self._older = 0  # of the storage noted last, and before
         self._logged_to = 0  # bytes of logs that have a place
         self._tree = TreeBuilder()
         self.frames: list[Frame] = []
@@ -145,7 +152,7 @@ class _Decoder:
             notes.UNDONE: self._undone,
             notes.DESTROYED: self._destroyed,
         }
-        for flags in (0, notes.WIDE, notes.SAME, notes.WIDE | notes.SAME):
+        for flags in (wide | same for wide in (0, notes.WIDE) for same in (0, notes.SAME, notes.OLDER)):
             read |= {tag | flags: self._read for tag in (notes.READ, notes.READ_TRANSIENT)}
             read |= {tag | flags: self._written for tag in (notes.WRITTEN, notes.WRITTEN_TRANSIENT)}
         while self._at < len(raw):
@@ -160,6 +167,8 @@ class _Decoder:
         raw = _BEGUN.unpack_from(self._raw, self._at)
         _, kind, depth, pc, gas, static, size, caller, address, code_address, delegate, value = raw
         self._at += _BEGUN.size
+        if not depth:
+            self._key = self._older = self._logged_to = 0
         self._tree.enter(
             Frame(
                 KINDS[kind],
@@ -190,6 +199,7 @@ class _Decoder:
         top = self._tree.leave()
         if top is not None:
             self.frames.append(top)
+            self._place_logs(self._kept.get(self._at, b""))
 
     def _read(self) -> None:
         tag = self._raw[self._at]
@@ -207,8 +217,10 @@ class _Decoder:
     def _words(self, tag: int, count: int) -> list[int]:
         """Of storage: the key, and so many values."""
         raw, start = self._raw, self._at + _TAG.size
-        if not tag & notes.SAME:
-            self._key = int.from_bytes(raw[start : start + WORD], "little")
+        if tag & notes.OLDER:
+            self._key, self._older = self._older, self._key
+        elif not tag & notes.SAME:
+            self._key, self._older = int.from_bytes(raw[start : start + WORD], "little"), self._key
             start += WORD
         size = WORD if tag & notes.WIDE else WORD // 2
         self._at = end = start + count * size
@@ -235,11 +247,12 @@ class _Decoder:
             each = self._logs.pop()
             self._found.append((each, raw[each.start - start : each.end - start]))
 
-    def place_logs(self, kept: bytes) -> None:
+    def _place_logs(self, kept: bytes) -> None:
         """Puts logs among the events of their frames, given those that were not undone; the last of a frame first."""
         self._found += [(each, kept[each.start : each.end]) for each in self._logs]
         for each, raw in sorted(self._found, key=lambda found: (-found[0].place, -found[0].start)):
             each.frame.events[each.place : each.place] = [LogEvent(*log) for log in NativeLogs(raw)]
+        self._logs, self._found = [], []
 
     def _destroyed(self) -> None:
         _, depth, pc, address, heir, value = _DESTROYED.unpack_from(self._raw, self._at)

@@ -10,18 +10,18 @@ import weakref
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fusevm.chain.outcome import EngineLimit, Status
+from fusevm.chain.outcome import Status
 from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME
 from fusevm.native.emit.build import STORAGE, noted_sequence
 from fusevm.native.host import note_codec
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.counting import Counting, ScheduleMarks
 from fusevm.native.host.halting import Halting
 from fusevm.native.host.kept_schedules import ScheduleStore
+from fusevm.native.host.note_buffer import NoteBuffer
 from fusevm.native.host.tables import DEPTH
-from fusevm.native.host.views import packed
-from fusevm.native.layout import FRAME_MEMORY, WORD, Engine
-from fusevm.native.runtime.notes import METER_SIZE
+from fusevm.native.runtime.notes import FEW_LOGS, METER_SIZE
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import Instruction
@@ -34,10 +34,7 @@ from fusevm.tracing.unbegun import Before, unbegun
 if TYPE_CHECKING:
     from fusevm.native.host.engine import NativeEngine
 
-BUFFER = 1 << 22  # bytes of notes that are taken at once
-MOST = 1 << 30  # bytes of notes of one call from outside
-_NOTE_SIZE, _NOTE_SIZE_AT = packed(Engine, "note_size"), Engine.offset("note_size")
-_NOTED = packed(Engine, "note_size note_limit noted_logs noted_key")
+MUCH_GAS = 500_000_000  # less does not fill native tables
 CALLING = {kind.value: kind for kind in note_codec.KINDS}
 KECCAK = frozenset(("KECCAK256",))
 NONE: frozenset[str] = frozenset()
@@ -61,57 +58,75 @@ class Recorder:
         self._engine = engine
         self._tables = tables = engine.tables
         self._handlers = engine.handlers
-        self._notes = Arena(BUFFER + tables.caps.logs + FRAME_MEMORY + (1 << 16))
+        self.buffer = NoteBuffer(tables)
+        self.note = self.buffer.note
         self._meters = Arena(DEPTH * METER_SIZE)
-        tables.shared.notes, tables.shared.note_limit = self._notes.address, BUFFER
-        engine.questions.take_notes = self._take
+        engine.questions.take_notes = self.buffer.make_room
         engine.halts.everywhere = True
-        self._chunks: list[bytes] = []
-        self._size = 0  # bytes of them
-        self.logs = b""  # that the call has left
+        self.seconds = 0.0  # of calls since their heat was last looked at
+        self._alone = False  # whether nothing is counted but the running call
         self._counting = Counting()
         self._halting = Halting(engine, self._counting, self.note)
-        self._recording: Recording | None = None
+        self.recording: Recording | None = None
         self._wanted: Wanted | None = None
-        self._counted: weakref.WeakSet[Recording] = weakref.WeakSet()
+        self._known: weakref.WeakSet[Recording] = weakref.WeakSet()  # recordings that ask before they are read
         self._logged = 0  # bytes of logs before a frame ended
         self._before: Before | None = None  # the call that Python is doing
         self.hooks: Hooks | None = None  # for a run on the reference tier, if it comes to that
 
     # -- a call from outside
 
-    def start(self, hooks: Hooks, recording: Recording) -> None:
-        """Before a call: for which recording it is."""
+    def start(self, hooks: Hooks, recording: Recording, gas: int = 0) -> None:
+        """Before a call: for which recording it is. Needed where that changes, or Python makes the first frame."""
         self.hooks = hooks
-        if recording is not self._recording:
+        self._alone = gas > MUCH_GAS
+        if self._alone:  # it may have to run elsewhere, and what it counted till then must not count
+            self.flush()
+        if recording is not self.recording:
             self._switch(recording)
         elif self._counting.is_crowded:
-            self._take_counts()
+            self.flush()
             self._want(recording.wanted)
+        self.buffer.start()
 
     def _switch(self, recording: Recording) -> None:
-        self._take_counts()
-        self._recording = recording
+        self.flush()
+        self.recording = recording
         if recording.wanted != self._wanted:
             self._want(recording.wanted)
-        if self._engine.codes.marks is not None and recording not in self._counted:
-            self._counted.add(recording)
-            recording.on_counting(partial(self._take_counts_of, recording))
+        if recording not in self._known:
+            self._known.add(recording)
+            recording.on_reading(partial(self._flush_for, recording))
         self._halting.exact.make_room()
-        self.drop()
 
     def finish(self) -> None:
         """A call has ended: its notes are the recording's."""
-        (size,) = _NOTE_SIZE.unpack_from(self._tables.engine, _NOTE_SIZE_AT)
-        recording, chunks = self._recording, self._chunks
-        if recording is not None and recording.wanted.calls and (size or chunks):
-            recording.add_later(note_codec.decoded, [self.logs, *chunks, self._notes.read(0, size)])
-        self.drop()
+        self.buffer.finish()
 
     def drop(self) -> None:
-        """Nothing is noted: for the next call, or because one never was or runs elsewhere."""
-        _NOTED.pack_into(self._tables.engine, _NOTE_SIZE_AT, 0, BUFFER, 0, bytes(WORD))
-        self._chunks, self._size, self.logs = [], 0, b""
+        """The call never was."""
+        self.buffer.drop()
+
+    def leave(self) -> None:
+        """The call runs elsewhere, from the start."""
+        if self._alone:
+            self._counting.drop()
+        self.buffer.drop()
+
+    def flush(self) -> None:
+        """Between two calls: what is noted and counted goes to the recording, to be decoded when somebody looks."""
+        recording, batch = self.recording, self.buffer.taken()
+        if recording is None:
+            return
+        if batch is not None and recording.wanted.calls:
+            recording.add_later(note_codec.decoded, batch)
+        if self._engine.codes.marks is not None:
+            recording.count_later(self._counting.taken())
+
+    def _flush_for(self, recording: Recording) -> None:
+        if recording is self.recording and not self._engine.busy:
+            self.flush()
+            self.recording = self.hooks = None  # which are not held when nobody records
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""
@@ -130,47 +145,17 @@ class Recorder:
     def _marks(self, fork: Fork, gas: bool) -> ScheduleMarks:
         return ScheduleMarks(self._counting, fork, gas=gas)
 
-    def _take_counts(self) -> None:
-        if self._recording is not None and self._engine.codes.marks is not None:
-            self._counting.take(self._recording)
-
-    def _take_counts_of(self, recording: Recording) -> None:
-        if recording is self._recording:
-            self._take_counts()
-
-    # -- notes
-
-    def _take(self) -> None:
-        """The buffer is full."""
-        shared = self._tables.shared
-        self._chunks.append(self._notes.read(0, shared.note_size))
-        self._size += shared.note_size
-        shared.note_size = 0
-        if self._size > MOST:
-            raise EngineLimit(f"recording: more than {MOST >> 30} GiB of events in one call; record less of it")
-
-    def note(self, raw: bytes) -> None:
-        """Adds what Python has seen, after the logs that came before."""
-        shared = self._tables.shared
-        start, end = shared.noted_logs, shared.log_size
-        shared.noted_logs = end
-        if end != start and shared.wants_logs:
-            raw = note_codec.logged(end) + raw
-        if shared.note_size + len(raw) > BUFFER:
-            self._take()
-        if len(raw) > BUFFER:
-            self._chunks.append(raw)
-            return
-        self._notes.write(shared.note_size, raw)
-        shared.note_size += len(raw)
-
     # -- what Python does
 
     def done(self, running: Running, name: str, instruction: Instruction) -> Running | None:
         """Does an instruction that native code does not: a call, a creation or SELFDESTRUCT."""
         message, operands = running.message, list(running.stack)
         balance = running.state.account(message.address).balance
-        before = self._before = Before.of(CALLING[name], running) if name in CALLING else None
+        before = None
+        if name in CALLING:  # its static gas is paid already
+            price = BY_NAME[name].gas_at(running.context.fork)
+            before = Before.of(CALLING[name], running)._replace(gas=running.gas + price)
+        self._before = before
         event = instruction(running)
         if event is running:
             heir = to_address(operands[-1])
@@ -213,10 +198,12 @@ class Recorder:
     def end(self, running: Running, *, ran: bool, failed: bool) -> None:
         """It has ended. `ran` says whether it had code, `failed` whether that halted."""
         shared = self._tables.shared
+        depth = running.message.depth
         mark, shared.noted_logs = shared.log_size, shared.log_size
+        if not depth and mark <= FEW_LOGS:
+            mark = 0
         if mark < self._logged and shared.wants_logs:
             self.note(note_codec.undone(mark, self._tables.logs.read(mark, self._logged - mark)))
-        depth = running.message.depth
         status, reason, pc = Status.SUCCESS, None, None
         if running.error is not None:
             status, reason = Status.HALT, running.error.reason

@@ -38,8 +38,10 @@ from fusevm.native.runtime.calls import (
     begin_call,
     call,
     call_precompile,
+    call_with,
     end_call,
     enter,
+    set_up,
     start_of,
 )
 from fusevm.native.runtime.creations import begin_creation, counted_address, end_creation, salted_address
@@ -49,6 +51,7 @@ from fusevm.native.runtime.memory import BROKEN, FAILED, clamp, hash_memory
 from fusevm.native.runtime.notes import (
     DESTROYED,
     DESTROYED_SIZE,
+    FEW_LOGS,
     HALTED,
     NOWHERE,
     READ,
@@ -206,7 +209,25 @@ def call_precompile_noted(
     return status
 
 
-enter_noted = specialised(enter, "enter_noted", call_precompile=call_precompile_noted)
+@native
+def set_up_noted(
+    frame: NativeFrame, child: NativeFrame, account: Account, runner: Account, value: u256, kind: u64
+) -> None:
+    """As `set_up`; that there was no room is seen afterwards."""
+    set_up(frame, child, account, runner, value, kind)
+    engine = Engine(frame.engine)
+    given = child.gas + child.reserve
+    note = Begun(note_begun(engine, kind, child.depth, frame.pc, given, child.data, child.data_size))
+    if note == 0:
+        engine.calling = FAILED
+        return
+    describe(note, frame, account, kind, value)
+    begin_meter(engine, child.depth, given)
+
+
+enter_noted = specialised(
+    enter, "enter_noted", call_precompile=call_precompile_noted, set_up=set_up_noted
+)  # fmt: skip
 begin_call_here = specialised(begin_call, "begin_call_here", enter=enter_noted)
 
 
@@ -218,6 +239,10 @@ def begin_call_noted(frame: NativeFrame, gas: u64, top: ptr, kind: u64, ip: ptr)
     status = begin_call_here(frame, gas, top, kind, ip)
     if status != DONE:
         return status
+    if engine.calling == FAILED:
+        return BROKEN
+    if engine.frame != frame:
+        return DONE
     account = Account(find_account(engine, load(u256, top - 64) & ADDRESS_MASK))
     if account == 0:
         return BROKEN
@@ -226,15 +251,6 @@ def begin_call_noted(frame: NativeFrame, gas: u64, top: ptr, kind: u64, ip: ptr)
     if kind == CALL or kind == CALLCODE:  # noqa: SIM109
         args = top - 96
         value = load(u256, args)
-    child = NativeFrame(engine.frame)
-    if child != frame:
-        given = child.gas + child.reserve
-        note = Begun(note_begun(engine, kind, child.depth, frame.pc, given, child.data, child.data_size))
-        if note == 0:
-            return BROKEN
-        describe(note, frame, account, kind, value)
-        begin_meter(engine, child.depth, given)
-        return DONE
     if (account.flags & ACCOUNT_PRECOMPILE) != 0 and frame.depth < CALL_DEPTH_LIMIT:
         return DONE  # is noted
     if note_answered(engine, frame, top, args, account, kind, value) == 0:
@@ -467,9 +483,10 @@ def halt_noted(engine: Engine) -> u64:
 @native
 def run_first_noted(engine: Engine) -> u64:
     """The first frame of a call from outside, from its beginning on."""
-    engine.note_size = 0
+    engine.note_start = engine.note_size
     engine.noted_logs = 0
     engine.noted_key = u256(0)
+    engine.older_key = u256(0)
     frame = NativeFrame(engine.frame)
     gas = frame.gas + frame.reserve
     note = Begun(note_begun(engine, CALL, 0, u64(NOWHERE), gas, frame.data, frame.data_size))
@@ -484,12 +501,14 @@ def run_first_noted(engine: Engine) -> u64:
     begin_meter(engine, 0, gas)
     status = run_noted(engine)
     if status <= REVERT:
-        if status == REVERT and note_undone(engine, 0) == 0:
+        if (status == REVERT or engine.log_size <= FEW_LOGS) and note_undone(engine, 0) == 0:
             return ERROR
+        engine.noted_logs = engine.log_size
         if note_end(engine, frame, status) == 0:
             return ERROR
         end_meter(engine, 0, frame.gas + frame.reserve)
     return status
 
 
-call_noted = specialised(call, "call_noted", run=run_first_noted)
+call_with_noted = specialised(call_with, "call_with_noted", run=run_first_noted)
+call_noted = specialised(call, "call_noted", call_with=call_with_noted)

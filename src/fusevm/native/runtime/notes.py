@@ -29,6 +29,8 @@ BEGUN, ENDED, READ, WRITTEN, READ_TRANSIENT, WRITTEN_TRANSIENT, HASHED, LOGGED, 
 # Storage is noted as a tag, the key, the value, and where it was written, the value before.
 WIDE = 16  # is added to the tag where values do not fit 128 bits
 SAME = 32  # and this where the key is that of the storage noted last, and is left out
+OLDER = 64  # or the one before that; the two change places
+FEW_LOGS = 1 << 14  # bytes: so many are copied when a call from outside has ended
 LOG_SHIFT = 8  # above the tag, LOGGED has how many bytes of logs there are
 NOWHERE = (1 << 64) - 1  # a pc that there is not
 STOP, RETURN, REVERT = Status.STOP, Status.RETURN, Status.REVERT
@@ -205,14 +207,22 @@ def note_key(engine: Engine, tag: u64, key: u256, values: u64) -> ptr:
     """Of storage: the tag, and the key if it is another than last time. Where the values go, or nothing."""
     if note_logs(engine) == 0:
         return 0
-    if key == engine.noted_key:
-        same: ptr = room_for(engine, values + 8)
-        if u64(same) != 0:
-            store(same, 0, tag + SAME)
-            same = same + 8
-        return same
+    last = engine.noted_key
+    older = engine.older_key
+    if key == last or key == older:  # noqa: SIM109
+        known: ptr = room_for(engine, values + 8)
+        if u64(known) == 0:
+            return 0
+        if key == last:
+            store(known, 0, tag + SAME)
+        else:
+            store(known, 0, tag + OLDER)
+            engine.older_key = last
+            engine.noted_key = key
+        return known + 8
     note: ptr = room_for(engine, values + 40)
     if u64(note) != 0:
+        engine.older_key = last
         engine.noted_key = key
         store(note, 0, tag)
         store(note, 8, key)

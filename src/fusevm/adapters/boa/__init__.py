@@ -1,0 +1,24 @@
+"""titanoboa on fusevm: `enable()`, and contracts run at native speed; traces come from py-evm, on the same state.
+
+import boa
+import fusevm.adapters.boa
+
+fusevm.adapters.boa.enable()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boa
+from fusevm.adapters.boa.environment import FusevmEnv
+
+__all__ = ["FusevmEnv", "enable"]
+
+
+def enable(**settings: Any) -> Any:
+    """Makes a new fusevm environment `boa.env`; as a context manager, until the end of the `with` block.
+
+    `settings` are those of `FusevmEnv`.
+    """
+    return boa.set_env(FusevmEnv(**settings))

@@ -1,0 +1,136 @@
+"""fusevm's state as py-evm's account database: what py-evm runs and what runs natively see the same accounts."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from eth.abc import AccountDatabaseAPI
+
+from fusevm.chain.state import State
+
+NO_ROOT = bytes(32)
+
+
+class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
+    """A subclass names the state: py-evm makes the object itself."""
+
+    state: State
+
+    def __init__(self, db: Any = None, state_root: bytes = NO_ROOT) -> None:
+        self._ids = count(-1, -1)  # py-evm counts its own upwards, and keeps both in one place
+        self._opened: dict[int, tuple[int, int]] = {}  # by id: how many marks were open before, and the mark
+
+    @property
+    def state_root(self) -> bytes:
+        """Not kept: snapshots are marks in the journal."""
+        return NO_ROOT
+
+    @state_root.setter
+    def state_root(self, value: bytes) -> None:
+        pass
+
+    def has_root(self, state_root: bytes) -> bool:
+        return True
+
+    # -- storage
+
+    def get_storage(self, address: bytes, slot: int, from_journal: bool = True) -> int:
+        return self.state.storage(address, slot) if from_journal else self.state.original_storage(address, slot)
+
+    def set_storage(self, address: bytes, slot: int, value: int) -> None:
+        self.state.set_storage(address, slot, value)
+
+    def delete_storage(self, address: bytes) -> None:
+        for slot in list(self.state.account(address).storage):
+            self.state.set_storage(address, slot, 0)
+
+    def is_storage_warm(self, address: bytes, slot: int) -> bool:
+        return self.state.is_warm_slot(address, slot)
+
+    def mark_storage_warm(self, address: bytes, slot: int) -> None:
+        self.state.warm_slot(address, slot)
+
+    # -- accounts
+
+    def get_balance(self, address: bytes) -> int:
+        return self.state.account(address).balance
+
+    def set_balance(self, address: bytes, balance: int) -> None:
+        self.state.set_balance(address, balance)
+
+    def get_nonce(self, address: bytes) -> int:
+        return self.state.account(address).nonce
+
+    def set_nonce(self, address: bytes, nonce: int) -> None:
+        self.state.set_nonce(address, nonce)
+
+    def increment_nonce(self, address: bytes) -> None:
+        self.state.set_nonce(address, self.state.account(address).nonce + 1)
+
+    def get_code(self, address: bytes) -> bytes:
+        return self.state.account(address).code
+
+    def set_code(self, address: bytes, code: bytes) -> None:
+        self.state.set_code(address, bytes(code))
+
+    def get_code_hash(self, address: bytes) -> bytes:
+        return self.state.account(address).code_hash() if self.state.exists(address) else bytes(32)
+
+    def delete_code(self, address: bytes) -> None:
+        self.state.set_code(address, b"")
+
+    def account_has_code_or_nonce(self, address: bytes) -> bool:
+        account = self.state.account(address)
+        return bool(account.code or account.nonce)
+
+    def delete_account(self, address: bytes) -> None:
+        self.state.delete(address)
+
+    def account_exists(self, address: bytes) -> bool:
+        return self.state.exists(address)
+
+    def touch_account(self, address: bytes) -> None:
+        self.state.ensure(address)
+
+    def account_is_empty(self, address: bytes) -> bool:
+        return self.state.account(address).empty
+
+    def is_address_warm(self, address: bytes) -> bool:
+        return self.state.is_warm(address)
+
+    def mark_address_warm(self, address: bytes) -> None:
+        self.state.warm_address(address)
+
+    def _reset_access_counters(self) -> None:
+        """Nothing: every call begins cold."""
+
+    # -- snapshots
+
+    def record(self) -> int:
+        opened, mark = self.state.open_marks, self.state.mark()
+        self.state.open_mark(mark)
+        made = next(self._ids)
+        self._opened[made] = opened, mark
+        return made
+
+    def discard(self, checkpoint: int) -> None:
+        opened, mark = self._opened.pop(checkpoint)
+        self.state.close_mark(mark, keep=opened)
+
+    def commit(self, checkpoint: int) -> None:
+        opened, _ = self._opened.pop(checkpoint)
+        self.state.keep_since(keep=opened)
+
+    def lock_changes(self) -> None:
+        pass
+
+    def make_state_root(self) -> bytes:
+        return self.state.root()
+
+    def persist(self) -> Any:
+        raise NotImplementedError("persist: the state lives in memory; use env.anchor() to go back")
+
+
+def accounts_on(state: State) -> type[StateAccounts]:
+    return type("StateAccountsOfEnv", (StateAccounts,), {"state": state})

@@ -1,0 +1,50 @@
+"""Running recorded messages natively: on engines of their own, whose schedules note what they do."""
+
+from __future__ import annotations
+
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import Outcome
+from fusevm.chain.state import State
+from fusevm.native.emit.build import library
+from fusevm.native.host.all_regions import Regions
+from fusevm.native.host.engine import NativeEngine, engines
+from fusevm.native.host.tables import NativeUnavailable
+from fusevm.reference.hooks import Hooks
+from fusevm.reference.interpreter import execute as execute_reference
+from fusevm.tracing.watching import RecordingWatcher
+
+
+def recording_engine(kind: str) -> NativeEngine:
+    """This thread's engine that records: fused, unfused, tiered or with regions; a new one while that is in use."""
+    name = f"{kind}-recorded"
+    found: NativeEngine | None = getattr(engines, name, None)
+    if found is not None and not found.busy:
+        return found
+    native = library()
+    handlers = native.handlers.only(frozenset()) if kind == "unfused" else native.handlers
+    regions = Regions() if kind == "regions" else None
+    made = NativeEngine(native, handlers, tiered=kind == "tiered", regions=regions, recorded=True)
+    if found is None:
+        setattr(engines, name, made)
+    return made
+
+
+def execute_watched(kind: str, message: Message, state: State, context: Context, hooks: Hooks) -> Outcome:
+    """What hooks watch runs in the reference tier; what is only recorded runs natively."""
+    watcher = hooks.watcher
+    if not isinstance(watcher, RecordingWatcher) or not hooks.only_watches:
+        return execute_reference(message, state, context, hooks)
+    try:
+        engine = recording_engine(kind)
+    except NativeUnavailable:  # there is no address space for one more
+        return execute_reference(message, state, context, hooks)
+    recorder = engine.recorder
+    assert recorder is not None
+    recorder.start(hooks, watcher.recording, message.gas)
+    try:
+        outcome = engine.execute_surely(message, state, context)
+    except BaseException:
+        recorder.drop()
+        raise
+    recorder.finish()
+    return outcome

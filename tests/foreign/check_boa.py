@@ -1,0 +1,524 @@
+"""titanoboa's features on py-evm and on fusevm: the same session in both environments, compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from boa.environment import Env
+from boa.vm.gas_meters import ProfilingGasMeter
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import boa
+from fusevm.adapters.boa import FusevmEnv, enable
+from fusevm.adapters.boa.computation import NativeComputation
+from fusevm.adapters.boa.history import TraceLost
+
+TOKEN = """
+event Transfer:
+    sender: indexed(address)
+    receiver: indexed(address)
+    amount: uint256
+
+balanceOf: public(HashMap[address, uint256])
+allowance: public(HashMap[address, HashMap[address, uint256]])
+totalSupply: public(uint256)
+notes: public(DynArray[String[32], 8])
+
+@deploy
+def __init__(supply: uint256):
+    assert supply < 2**200, "too much"
+    self.balanceOf[msg.sender] = supply
+    self.totalSupply = supply
+
+@external
+def transfer(to: address, amount: uint256) -> bool:
+    assert amount > 0, "nothing to send"
+    self.balanceOf[msg.sender] -= amount
+    self.balanceOf[to] += amount
+    log Transfer(sender=msg.sender, receiver=to, amount=amount)
+    return True
+
+@external
+def approve(spender: address, amount: uint256):
+    self.allowance[msg.sender][spender] = amount
+
+@external
+def note(text: String[32]):
+    self.notes.append(text)
+
+@external
+@payable
+def pay() -> uint256:
+    return msg.value
+
+@external
+def spin(n: uint256) -> uint256:
+    x: uint256 = 7
+    for i: uint256 in range(n, bound=1000000):
+        x = unsafe_add(unsafe_mul(x, 31), i)
+    return x
+
+@internal
+def _double(x: uint256) -> uint256:
+    return x * 2
+"""
+
+CALLER = """
+interface Token:
+    def transfer(to: address, amount: uint256) -> bool: nonpayable
+    def balanceOf(a: address) -> uint256: view
+
+event Called:
+    n: uint256
+
+token: Token
+calls: public(uint256)
+
+@deploy
+def __init__(token: address):
+    self.token = Token(token)
+
+@external
+def send(to: address, amount: uint256) -> uint256:
+    self.calls += 1
+    log Called(n=self.calls)
+    extcall self.token.transfer(to, amount)
+    return staticcall self.token.balanceOf(to)
+
+@external
+def proxied(target: address) -> address:
+    return create_minimal_proxy_to(target)
+
+@external
+def from_blueprint(blueprint: address, supply: uint256) -> address:
+    return create_from_blueprint(blueprint, supply)
+
+@external
+@view
+def surroundings() -> (uint256, uint256, address, uint256):
+    return block.number, block.timestamp, block.coinbase, chain.id
+"""
+
+
+def plain(value: Any) -> str:
+    """Text without gas, which is of one long transaction with py-evm, and of a transaction per call with fusevm."""
+    return re.sub(r"\[\d+\]", "[gas]", str(value))
+
+
+def both(session: Callable[[], Any]) -> tuple[Any, Any]:
+    answers = []
+    for environment in (Env, FusevmEnv):
+        with boa.set_env(environment()):
+            boa.env.set_random_seed(7)
+            boa.env.eoa = boa.env.generate_address()
+            answers.append(session())
+    return answers[0], answers[1]
+
+
+def same(session: Callable[[], Any]) -> Any:
+    theirs, ours = both(session)
+    assert ours == theirs
+    return ours
+
+
+def failure(run: Callable[[], Any]) -> str:
+    with pytest.raises(boa.BoaError) as raised:
+        run()
+    return plain(raised.value)
+
+
+@pytest.fixture(autouse=True)
+def fusevm() -> Any:
+    with enable():
+        yield
+
+
+def test_transfers_logs_and_balances() -> None:
+    def session() -> Any:
+        token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+        seen: list[Any] = [token.transfer(other, 30), str(token.get_logs()), token.balanceOf(other)]
+        token.approve(other, 5)
+        return [*seen, token.allowance(boa.env.eoa, other), token.totalSupply()]
+
+    assert same(session)[0] is True
+
+
+def test_calls_run_natively() -> None:
+    token = boa.loads(TOKEN, 1000)
+    token.transfer(boa.env.generate_address(), 1)
+    assert isinstance(token._computation, NativeComputation)
+
+
+def test_stack_traces_are_the_same_to_the_letter() -> None:
+    def session() -> Any:
+        token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+        caller = boa.loads(CALLER, token)
+        token.transfer(caller, 10)
+        caller.send(other, 4)
+        return [
+            failure(lambda: token.transfer(other, 0)),
+            failure(lambda: token.transfer(other, 10**9)),
+            failure(lambda: caller.send(other, 0)),
+            failure(lambda: caller.send(other, 100)),
+        ]
+
+    told = same(session)
+    assert "nothing to send" in told[0]
+    assert "balanceOf={" in told[1]
+
+
+def test_reverts_can_be_expected_by_reason() -> None:
+    token = boa.loads(TOKEN, 1000)
+    with boa.reverts("nothing to send"):
+        token.transfer(boa.env.eoa, 0)
+    with boa.reverts(compiler="safesub"):
+        token.transfer(boa.env.generate_address(), 10**9)
+
+
+def test_a_failed_call_changes_nothing() -> None:
+    token = boa.loads(TOKEN, 1000)
+    caller = boa.loads(CALLER, token)
+    with boa.reverts():
+        caller.send(boa.env.eoa, 5)
+    assert (caller.calls(), token.balanceOf(boa.env.eoa)) == (0, 1000)
+
+
+def test_failed_constructors_tell_why() -> None:
+    assert "too much" in same(lambda: failure(lambda: boa.loads(TOKEN, 2**250)))
+
+
+def test_storage_dumps_know_the_keys_of_maps() -> None:
+    def session() -> Any:
+        token = boa.loads(TOKEN, 1000)
+        others = [boa.env.generate_address() for _ in range(5)]
+        for place, other in enumerate(others):
+            token.transfer(other, place + 1)
+            token.approve(other, place)
+            token.note(f"note {place}")
+        return token._storage.balanceOf.get(), token._storage.allowance.get(), token._storage.notes.get(), repr(token)
+
+    assert len(same(session)[0]) == 6
+
+
+def test_call_traces_are_the_same() -> None:
+    def session() -> Any:
+        token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+        caller = boa.loads(CALLER, token)
+        token.transfer(caller, 10)
+        caller.send(other, 4)
+        return plain(caller.call_trace()), len(caller._computation.children)
+
+    assert same(session)[1] == 2
+
+
+def test_an_older_call_can_be_traced_when_the_state_has_moved_on() -> None:
+    token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+    caller = boa.loads(CALLER, token)
+    token.transfer(caller, 10)
+    caller.send(other, 4)
+    first = caller._computation
+    for _ in range(3):
+        caller.send(other, 1)
+    token.transfer(other, 100)
+    boa.env.set_balance(other, 5)
+    trace = str(first.call_trace)
+    assert "=> 4" in trace
+    assert (token.balanceOf(other), caller.calls(), boa.env.get_balance(other)) == (107, 4, 5)
+
+
+def test_a_traced_run_has_the_gas_the_output_and_the_logs_of_the_native_one() -> None:
+    token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+    caller = boa.loads(CALLER, token)
+    token.transfer(caller, 100)
+    runs = [
+        (caller, lambda: caller.send(other, 4)),
+        (caller, lambda: caller.send(other, 4)),
+        (token, lambda: token.transfer(other, 900)),
+        (token, lambda: token.note("something")),
+        (token, lambda: token.spin(50)),
+    ]
+    for contract, run in runs:
+        run()
+        done = contract._computation
+        assert isinstance(done, NativeComputation)
+        traced = done.traced
+        assert traced.get_gas_used() == done.get_gas_used()
+        assert traced.get_gas_refund() == done.get_gas_refund()
+        assert traced.output == done.output
+        logs = [[each[1:] for each in way.get_raw_log_entries()] for way in (traced, done)]
+        assert logs[0] == logs[1]
+
+
+def test_a_deployment_can_be_traced_and_costs_the_same() -> None:
+    token = boa.loads(TOKEN, 1000)
+    done = token._computation
+    assert isinstance(done, NativeComputation)
+    assert done.traced.get_gas_used() == done.get_gas_used()
+    assert done.traced.output == done.output == boa.env.get_code(token.address)
+
+
+def test_what_an_anchor_has_undone_cannot_be_traced() -> None:
+    token = boa.loads(TOKEN, 1000)
+    with boa.env.anchor():
+        token.transfer(boa.env.generate_address(), 1)
+        done = token._computation
+    with pytest.raises(TraceLost):
+        _ = done.call_trace
+
+
+def test_anchors_undo_state_and_time() -> None:
+    def session() -> Any:
+        token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+        seen = []
+        start = boa.env.timestamp, boa.env.evm.patch.block_number
+        with boa.env.anchor():
+            token.transfer(other, 1)
+            boa.env.time_travel(blocks=5)
+            with boa.env.anchor():
+                token.transfer(other, 2)
+                seen.append(token.balanceOf(other))
+            seen.append(token.balanceOf(other))
+        after = boa.env.timestamp, boa.env.evm.patch.block_number
+        return [*seen, token.balanceOf(other), after == start, token._storage.balanceOf.get() is not None]
+
+    assert same(session) == [3, 1, 0, True, True]
+
+
+def test_contracts_see_the_block() -> None:
+    def session() -> Any:
+        caller = boa.loads(CALLER, boa.env.generate_address())
+        boa.env.evm.patch.timestamp = 1_700_000_000
+        seen = [caller.surroundings()]
+        boa.env.time_travel(seconds=1200)
+        boa.env.evm.patch.coinbase = bytes(range(20))
+        boa.env.evm.patch.chain_id = 31337
+        return [*seen, caller.surroundings()]
+
+    assert same(session)[1][1] == 1_700_001_200
+
+
+def test_pranks_and_values() -> None:
+    def session() -> Any:
+        token, rich = boa.loads(TOKEN, 1000), boa.env.generate_address()
+        token.transfer(rich, 50)
+        boa.env.set_balance(rich, 10**18)
+        with boa.env.prank(rich):
+            token.transfer(boa.env.generate_address(), 20)
+            paid = token.pay(value=7)
+        return paid, token.balanceOf(rich), boa.env.get_balance(token.address), boa.env.get_balance(rich)
+
+    assert same(session)[0] == 7
+
+
+def test_deal_finds_the_slots() -> None:
+    def session() -> Any:
+        token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+        boa.deal(token, other, 77)
+        return token.balanceOf(other), token.totalSupply()
+
+    assert same(session) == (77, 1077)
+
+
+def test_internal_functions_and_expressions_can_be_called() -> None:
+    def session() -> Any:
+        token = boa.loads(TOKEN, 1000)
+        token.inject_function("@external\ndef tenth() -> uint256:\n    return self.totalSupply // 10")
+        return token.internal._double(21), token.eval("self.totalSupply + 1"), token.inject.tenth()
+
+    assert same(session) == (42, 1001, 100)
+
+
+def test_created_contracts_are_known_with_their_source() -> None:
+    def session() -> Any:
+        blueprint = boa.loads_partial(TOKEN).deploy_as_blueprint()
+        token = boa.loads(TOKEN, 1000)
+        caller = boa.loads(CALLER, token)
+        made = caller.from_blueprint(blueprint.address, 500)
+        proxy = caller.proxied(token.address)
+        known = [type(boa.env.lookup_contract(each)).__name__ for each in (made, proxy)]
+        at = boa.loads_partial(TOKEN).at(made)
+        return known, at.totalSupply(), failure(lambda: at.transfer(caller.address, 0))
+
+    assert same(session)[1] == 500
+
+
+def test_prints_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    source = "@external\ndef greet(n: uint256):\n    print('hello', n)\n"
+    prints = boa.loads(source)
+    prints.greet(5)
+    assert "hello 5" in capsys.readouterr().err
+
+
+def test_python_precompiles_are_called() -> None:
+    from boa.vm import py_evm
+
+    before = dict(py_evm._precompiles)
+
+    def squared(computation: Any) -> Any:
+        x = int.from_bytes(computation.msg.data_as_bytes, "big")
+        computation.output = (x * x).to_bytes(32, "big")
+        return computation
+
+    where = "0x" + "5c" * 20
+    source = """
+@external
+@view
+def f(target: address, x: uint256) -> uint256:
+    return convert(raw_call(target, abi_encode(x), max_outsize=32, is_static_call=True), uint256)
+"""
+    try:
+        contract = boa.loads(source)
+        py_evm.register_raw_precompile(where, squared)
+        assert contract.f(where, 12) == 144
+    finally:
+        py_evm._precompiles.clear()
+        py_evm._precompiles.update(before)
+
+
+def test_gas_profiles_have_the_same_lines() -> None:
+    from boa.profiling import global_profile
+
+    def session() -> Any:
+        profile = global_profile()
+        profile.call_profiles.clear()
+        profile.line_profiles.clear()
+        token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+        with boa.env.gas_meter_class(ProfilingGasMeter):
+            token.transfer(other, 1)
+            token.spin(3)
+        return sorted(str(each.fn_name) for each in profile.call_profiles)
+
+    assert same(session) == ["spin", "transfer"]
+
+
+def test_coverage_sees_the_lines_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[int] = []
+
+    def session() -> Any:
+        lines.clear()
+        token = boa.loads(TOKEN, 1000)
+        monkeypatch.setattr(Env, "_coverage_enabled", True)
+        monkeypatch.setattr(Env, "_trace_cov", lambda self, name, node: lines.append(node.lineno))
+        token.transfer(boa.env.generate_address(), 1)
+        monkeypatch.setattr(Env, "_coverage_enabled", False)
+        return sorted(set(lines))
+
+    assert len(same(session)) > 3
+
+
+def test_raw_calls_and_code() -> None:
+    def session() -> Any:
+        target = boa.env.generate_address()
+        boa.env.set_code(target, bytes.fromhex("5f355f555f5460005260206000f3"))
+        done = boa.env.raw_call(target, data=(9).to_bytes(32, "big"))
+        boa.env.set_storage(target, 3, 8)
+        return done.output, boa.env.get_storage(target, 0), boa.env.get_storage(target, 3), boa.env.get_code(target)
+
+    assert same(session)[1:3] == (9, 8)
+
+
+def test_a_simulated_call_leaves_nothing() -> None:
+    token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+    token.transfer(other, 5, simulate=True)
+    assert token.balanceOf(other) == 0
+
+
+def test_out_of_gas_is_told() -> None:
+    def session() -> Any:
+        token = boa.loads(TOKEN, 1000)
+        return "OutOfGas" in failure(lambda: token.spin(100_000, gas=50_000))
+
+    assert same(session) is True
+
+
+def test_no_gas_metering_runs() -> None:
+    token = boa.loads(TOKEN, 1000)
+    boa.env.disable_gas_metering()
+    assert token.spin(10) > 0
+    boa.env.reset_gas_metering_behavior()
+    assert token.spin(10) > 0
+
+
+POOL = """
+reserves: public(uint256[2])
+shares: public(uint256)
+
+@deploy
+def __init__(a: uint256, b: uint256):
+    self.reserves = [a, b]
+    self.shares = a
+
+@external
+def swap(amount: uint256) -> uint256:
+    # rounds in favour of whoever swaps, which is wrong
+    out: uint256 = (self.reserves[1] * amount + self.reserves[0] + amount - 1) // (self.reserves[0] + amount)
+    self.reserves[0] += amount
+    self.reserves[1] -= out
+    return out
+"""
+
+
+def test_a_fuzz_test_finds_the_rounding_error_of_a_pool() -> None:
+    pool = boa.loads(POOL, 10**6, 10**6)
+    found = []
+
+    @settings(max_examples=60, deadline=None, database=None, phases=[Phase.generate])
+    @given(st.lists(st.integers(1, 10**4), min_size=1, max_size=5))
+    def check(amounts: list[int]) -> None:
+        with boa.env.anchor():
+            before = pool.reserves(0) * pool.reserves(1)
+            for amount in amounts:
+                pool.swap(amount)
+            if pool.reserves(0) * pool.reserves(1) < before:
+                found.append(amounts)
+
+    check()
+    assert found
+    assert pool.reserves(0) == 10**6
+
+
+@settings(max_examples=15, deadline=None, database=None, phases=[Phase.generate])
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 60)), min_size=1, max_size=12))
+def test_random_sessions_are_the_same(steps: list[tuple[int, int, int]]) -> None:
+    def session() -> Any:
+        token = boa.loads(TOKEN, 100)
+        people = [boa.env.eoa, *(boa.env.generate_address() for _ in range(3))]
+        seen: list[Any] = []
+        for kind, who, amount in steps:
+            person = people[who]
+            if kind == 0:
+                run = lambda person=person, amount=amount: token.transfer(person, amount)  # noqa: E731
+            elif kind == 1:
+                run = lambda person=person, amount=amount: token.transfer(people[0], amount, sender=person)  # noqa: E731
+            elif kind == 2:
+                run = lambda person=person, amount=amount: token.approve(person, amount)  # noqa: E731
+            elif kind == 3:
+                run = lambda amount=amount: token.note(f"n{amount}")  # noqa: E731
+            else:
+                run = lambda: plain(token.call_trace()) if token._computation is not None else None  # noqa: E731
+            try:
+                seen.append(run())
+            except boa.BoaError as error:
+                seen.append(plain(error))
+        return seen, repr(token), [token.balanceOf(person) for person in people]
+
+    same(session)
+
+
+def test_long_histories_are_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fusevm.adapters.boa import history
+
+    monkeypatch.setattr(history, "MOST_ENTRIES", 200)
+    with boa.set_env(FusevmEnv()):  # without the anchor that boa's pytest plugin has around a test
+        token, other = boa.loads(TOKEN, 10**6), boa.env.generate_address()
+        first = token._computation
+        for _ in range(200):
+            token.transfer(other, 1)
+        assert len(boa.env.evm.state.journal) < 400
+        assert token.balanceOf(other) == 200
+        with pytest.raises(TraceLost):
+            _ = first.call_trace
