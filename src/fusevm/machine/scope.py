@@ -148,24 +148,31 @@ class Scopes(Messages):
         if self._running.setdefault(0, scope) is not scope:
             raise WrongThread(BUSY)
         opened = state.open_marks
+        kept = False  # whether it has succeeded
+
+        def end() -> None:
+            scope.is_open = False
+            if kept:
+                state.keep_since(keep=opened)
+                state.forget_transaction()
+            elif state.open_marks > opened:
+                state.close_mark(state.began, keep=opened)
+            state.warm_addresses = set()
+            self._release(scope)
+
         try:
-            state.begin_transaction()
-            began = state.began
-            state.open_mark(began)
             try:
+                state.begin_transaction()
+                state.open_mark(state.began)
                 warm_up(state, context, origin, origin)
                 warm_listed(state, listed)
                 yield scope
                 clear_away(state, context.rules)
-                state.keep_since(keep=opened)
-                state.forget_transaction()
-            except BaseException:
-                state.close_mark(began, keep=opened)
-                raise
+                kept = True
+            finally:
+                end()
         finally:
-            scope.is_open = False
-            state.warm_addresses = set()
-            self._release(scope)
+            end()  # once more: Ctrl-C may have come in the middle of the first
 
     def _run_in(
         self,
