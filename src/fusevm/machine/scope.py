@@ -44,7 +44,17 @@ class OpenTransaction:
 
     @property
     def gas_refunded(self) -> int:
-        """What the messages would be paid back: a share of the gas used at most."""
+        """What the messages would be paid back: a share of the gas used at most.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> evm.set_storage(0xC0, 0, 1)
+        >>> evm.set_code(0xC0, "5f5f55")  # clears storage[0]
+        >>> with evm.transaction() as tx:
+        ...     _ = tx.call(0xC0)
+        >>> tx.gas_used, tx.gas_refunded
+        (5004, 1000)
+        """
         return max(0, min(self.refund, self.gas_used // self._context.rules.refund_quotient))
 
     def call(
@@ -60,6 +70,13 @@ class OpenTransaction:
         """A message call; the sender makes it unless another `caller` is given.
 
         What it changes is kept if it succeeds. The result's `gas_refunded` is what the refund counter has grown by.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> evm.set_code(0xC0, "5f54")  # reads storage[0]
+        >>> with evm.transaction() as tx:
+        ...     tx.call(0xC0).gas_used, tx.call(0xC0).gas_used
+        (2102, 102)
         """
         target, by = to_address(to, "to"), self._caller(caller)
         return self._run(by, target, to_bytes(data), value, gas, to_flag(static, "static"), creates=False)
@@ -74,7 +91,14 @@ class OpenTransaction:
         salt: Word | None = None,
         address: AddressLike | None = None,
     ) -> Result:
-        """As `EVM.deploy`, in this transaction."""
+        """As `EVM.deploy`, in this transaction.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> with evm.transaction() as tx:
+        ...     tx.deploy("60015ff3", salt=7).ok
+        True
+        """
         by, payload = self._caller(caller), to_bytes(initcode, "initcode")
         target = created_at(self._state, by, payload, salt, address)
         return self._run(by, target, payload, value, gas, False, creates=True)
