@@ -169,13 +169,13 @@ class Scopes(Messages):
         context.carries = True
         state = self._state
         scope: OpenTransaction = OpenTransaction(self, state, context)
-        if self._running.setdefault(0, scope) is not scope:
-            raise WrongThread(BUSY)
         opened = state.open_marks
         kept = False  # whether it has succeeded
 
         def end() -> None:
             scope.is_open = False
+            if self._running.get(0) is not scope:
+                return  # it never began, or all of this is done
             if kept:
                 state.keep_since(keep=opened)
                 state.forget_transaction()
@@ -186,6 +186,8 @@ class Scopes(Messages):
 
         try:
             try:
+                if self._running.setdefault(0, scope) is not scope:
+                    raise WrongThread(BUSY)
                 state.begin_transaction()
                 state.open_mark(state.began)
                 warm_up(state, context, origin, origin)
