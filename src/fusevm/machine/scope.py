@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from fusevm.chain.environment import ZERO_ADDRESS, Context, Message
-from fusevm.chain.outcome import Outcome
+from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.processing import clear_away, run_top, top_message, warm_listed, warm_up
 from fusevm.chain.result import Result
 from fusevm.chain.state import Log, State
@@ -214,15 +214,20 @@ class Scopes(Messages):
         """One message of an open transaction."""
         state, rules = self._state, context.rules
         context.block = self._block
+        owned = 0
         if value:
             self._check_value(caller, address, value)
+            owned = self._lent(caller, value)
         if rules.access_sets:
             state.warm_address(address)
         if creates:
             state.set_nonce(caller, state.account(caller).nonce + 1)
         message = top_message(caller, address, data, value, creates, state, rules)
         message.gas, message.static = gas, static
-        return run_top(message, state, context, self._run_scoped)
+        outcome = run_top(message, state, context, self._run_scoped)
+        if owned < value and outcome.status is not Status.SUCCESS:
+            state.set_balance(caller, owned)  # what was lent has not been spent
+        return outcome
 
     def _run_scoped(self, message: Message, state: State, context: Context) -> Outcome:
         timeout = self._timeout
