@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fusevm import EVM, BadValue, Block, Rejected
+from fusevm import EVM, BadValue, Block, Checks, Rejected
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.authorization import DELEGATION_PREFIX
 from fusevm.evm.keccak import keccak256
@@ -452,6 +452,23 @@ def test_a_call_needs_no_base_fee_and_then_sees_none() -> None:
     assert evm.trace_call(HERE)["returnValue"] == ZERO
     paid = evm.trace_call(HERE, caller=CALLER, gas=30_000, gas_price=10**9)
     assert int(paid["returnValue"], 16) == 10**9
+
+
+def test_a_call_can_be_traced_on_another_state_in_another_block() -> None:
+    evm = world("STOP")
+    other = {"code": "0x435f5260205ff3"}  # returns the block's number
+    form = evm.trace_call(
+        HERE, overrides={HERE: other}, block_overrides={"number": 77}, tracer="callTracer"
+    )  # fmt: skip
+    assert int(form["output"], 16) == 77
+    assert (evm.get_code(HERE), evm.block.number) == (b"\0", 1)
+
+
+def test_a_caller_need_not_have_what_it_sends_where_balances_are_not_checked() -> None:
+    evm = world("STOP")
+    evm.checks = Checks(balance=False)
+    form = evm.trace_call(HERE, caller=NOBODY, value=7, tracer="callTracer")
+    assert (form["value"], "error" in form) == ("0x7", False)
 
 
 def test_a_call_may_come_from_a_contract() -> None:
