@@ -153,7 +153,7 @@ class Transactions(Scopes):
                 if unchecked_in is None:
                     receipt = process_in(context, tx, self._state, self._run, None, checks or self._checks)
                 else:
-                    receipt = process_valid(context, tx, self._state, self._run)
+                    receipt = process_valid(context, tx, self._state, self._run, self._checks)
             finally:
                 self._release(ticket)
         finally:
