@@ -11,7 +11,7 @@ import sys
 
 from fusevm.lab.mutations import Mutation, main
 
-TESTS = ("test_recording.py",)
+TESTS = ("test_recording.py", "test_recording_counts.py", "test_recording_machine.py")
 CAMPAIGN = ("fusevm.lab.recordings", "--shrink", "0", "--stop", "1")
 
 NOTES, NOTED, CODEC = "native/runtime/notes.py", "native/runtime/noted.py", "native/host/note_codec.py"
