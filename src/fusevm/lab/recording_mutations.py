@@ -54,7 +54,7 @@ MUTATIONS = (
     Mutation(RECORDER, "            kind, pc = before.kind, before.pc\n", "            pc = before.pc\n"),
     Mutation(RECORDER, "        if message.depth and before is not None:", "        if before is not None:"),
     # frames that halt
-    Mutation(HALTING, "view.gas += section.gas - _gas_before(of, section.pc, first.pc)", "view.gas += section.gas"),
+    Mutation(HALTING, "section.gas - _gas_before(of, section.pc, first.pc)", "section.gas"),
     Mutation(HALTING, "view.load_limit = max(view.memory_size - 31, 0)", "pass"),
     Mutation(HALTING, "if (view.sp - view.sp % STACK_ALIGN) + WORD * op.pops > view.sp:", "if (view.sp - view.sp % STACK_ALIGN) + WORD * op.pops >= view.sp:"),
     Mutation(HALTING, "short = view.gas + view.reserve < price", "short = view.gas + view.reserve <= price"),
