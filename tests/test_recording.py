@@ -113,6 +113,14 @@ def test_what_could_be_paid_in_a_block_before_the_gas_ran_out_is_recorded(tier: 
     assert inner.failure is HaltReason.OUT_OF_GAS
 
 
+def test_what_could_be_paid_in_compiled_code_before_the_gas_ran_out_is_recorded(tier: str) -> None:
+    """A region pays for blocks, and for memory, before they need it."""
+    logs = "PUSH0 PUSH0 PUSH0 PUSH1 3 PUSH1 62 LOG3 PUSH0 PUSH1 96 MSTORE PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 GAS STOP"
+    for gas in range(1_500, 1_600, 3):
+        found = recorded(tier, call(OTHER, gas=f"PUSH2 {gas}"), {OTHER: logs})
+        assert found.frames == recorded("reference", call(OTHER, gas=f"PUSH2 {gas}"), {OTHER: logs}).frames
+
+
 def test_a_precompile_and_an_account_without_code_are_frames_without_events(tier: str) -> None:
     program = "PUSH1 5 PUSH1 0 MSTORE8 PUSH1 0 PUSH1 0 PUSH1 1 PUSH1 0 PUSH1 0 PUSH1 4 GAS CALL" + call(NOBODY)
     identity, nobody = only(recorded(tier, program)).calls

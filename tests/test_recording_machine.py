@@ -46,6 +46,17 @@ def test_a_recording_can_be_read_while_it_fills(tier: str) -> None:
             assert covered.hits[0] == count
 
 
+def test_calls_on_several_tiers_are_recorded_in_order() -> None:
+    evm = machine({HERE: "PUSH1 3"})
+    with evm.record(coverage=True) as recording:
+        for number, tier in enumerate(("native", "auto", "native", "reference", "native", "auto", "auto")):
+            evm.tier = tier
+            evm.call(HERE, gas=1_000 + number)
+    assert [frame.gas for frame in recording.frames] == list(range(1_000, 1_007))
+    (covered,) = recording.coverage.values()
+    assert covered.hits == {0: 7, 2: 7}
+
+
 def test_hooks_are_told_while_a_call_is_recorded(tier: str) -> None:
     seen: list[str] = []
     evm = machine({HERE: "PUSH1 1 PUSH0 SSTORE"}, hooks=Hooks(on_opcode=lambda step: seen.append(step.name)))

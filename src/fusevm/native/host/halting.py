@@ -54,6 +54,11 @@ def _nowhere(_code: bytes, _pc: int) -> int:
     return 0
 
 
+class FailedInRegion(NativeLimit):
+    """A region pays for its blocks, and for memory, before they need it: only a run without regions can tell what
+    happened before it failed."""
+
+
 class _Lead(NamedTuple):
     """From a place in a schedule to exact code."""
 
@@ -86,7 +91,7 @@ class Halting:
         if view.ip in self.exact:
             return self._halted(depth, view, status)
         if not view.ip:
-            return False  # in a region, which has failed at this very instruction
+            raise FailedInRegion(f"a region at depth {depth}")
         codes = self._engine.codes
         if self._generation != codes.generation:
             self._leads.clear()

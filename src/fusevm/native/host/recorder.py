@@ -91,6 +91,7 @@ class Recorder:
 
     def _switch(self, recording: Recording) -> None:
         self.flush()
+        recording.flush()  # another engine may have recorded what came before
         self.recording = recording
         if recording.wanted != self._wanted:
             self._want(recording.wanted)
