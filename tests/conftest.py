@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ("anvil",)  # fixtures of a real node
+pytest_plugins = ("anvil", "fakenode", "realcontracts")  # fixtures of a real node, and of contracts to run on it
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -367,3 +367,20 @@ def test_transient_storage_is_zero_again_in_the_next_call() -> None:
     evm = EVM(tier="native")
     evm.set_code(HERE, assemble("PUSH1 1 TLOAD PUSH0 MSTORE PUSH1 5 PUSH1 1 TSTORE PUSH1 32 PUSH0 RETURN"))
     assert [count_of(evm.call(HERE)) for _ in range(3)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("tier", ["native", "native-unfused", "auto"])
+def test_another_fork_sees_no_precompiles_and_delegations_of_the_last(tier: str) -> None:
+    """An account is described by the fork's rules: under other rules it must be described again."""
+    calls = assemble("PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 CALLDATALOAD GAS CALL STOP")
+    evms = [EVM(tier=each) for each in (tier, "reference")]
+    for evm in evms:
+        evm.set_code(HERE, calls)
+        evm.set_code(b"\xd1" * 20, b"\xef\x01\x00" + b"\xd2" * 20)
+        evm.set_code(b"\xd2" * 20, assemble("PUSH1 1 SLOAD POP STOP"))
+    for fork in ("osaka", "cancun", "prague", "osaka", "london"):
+        for to in (0x100, 0x0B, 0xD1D1D1D1D1D1D1D1D1D1D1D1D1D1D1D1D1D1D1D1):
+            for evm in evms:
+                evm.fork = fork
+            used = [[evm.call(HERE, to.to_bytes(32, "big")).gas_used for _ in range(3)] for evm in evms]
+            assert used[0] == used[1], (fork, hex(to))

@@ -36,10 +36,15 @@ from fusevm import (
     WrongThread,
 )
 from fusevm.chain.outcome import Disagreement
+from fusevm.chain.sources.json_rpc import NodeError
+from fusevm.chain.sources.source import PartialState, SourceError, SourceUnavailable
 from fusevm.chain.state import State
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.assembly import assemble
+from fusevm.evm.precompiles import PrecompileFailure
 from fusevm.lab.peers.work import PeerMissing
+from fusevm.machine.checkpoints import UnknownCheckpoint
+from fusevm.machine.estimate import EstimateFailed
 from programs import CALLER, HERE, OTHER
 
 TIERS = ("reference", "native", "auto")
@@ -207,6 +212,13 @@ ERRORS = [
     WrongThread("this EVM is running already"),
     BadValue("gas: -1 is not a number of 64 bits"),
     Disagreement("one says 1, the other 2"),
+    PrecompileFailure("invalid input length"),
+    EstimateFailed(_HALTED, 30_000_000),
+    UnknownCheckpoint("checkpoint 7 is not open; none is"),
+    PartialState("state root: only 1 accounts are loaded"),
+    SourceError("the node has no block 5"),
+    SourceUnavailable("http://node does not answer"),
+    NodeError("http://node: eth_call: no", -32000),
     BadInput("no such file"),
     PeerMissing("geth", "go-ethereum"),
 ]

@@ -8,14 +8,19 @@ b'echo'
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM, WrongThread
+from fusevm.chain.checks import Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.result import ExecutionFailed, Result
-from fusevm.chain.state import Log
+from fusevm.chain.sources.source import PartialState, SourceError, SourceUnavailable
+from fusevm.chain.state import Log, State
 from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import Fork, UnknownFork
 from fusevm.evm.halts import HaltReason
+from fusevm.evm.precompiles import PrecompileFailure
+from fusevm.machine.checkpoints import UnknownCheckpoint
+from fusevm.machine.estimate import EstimateFailed
 from fusevm.reference.hooks import Hooks, Step, StorageAccess
 from fusevm.tiers import UnknownTier
 from fusevm.values import BadValue
@@ -31,7 +36,9 @@ __all__ = [
     "Block",
     "BlockReason",
     "Chain",
+    "Checks",
     "EngineLimit",
+    "EstimateFailed",
     "ExecutionFailed",
     "Failure",
     "Fork",
@@ -39,13 +46,19 @@ __all__ = [
     "Hooks",
     "InvalidBlock",
     "Log",
+    "PartialState",
+    "PrecompileFailure",
     "RejectReason",
     "Rejected",
     "Result",
+    "SourceError",
+    "SourceUnavailable",
+    "State",
     "Status",
     "Step",
     "StorageAccess",
     "TimeLimit",
+    "UnknownCheckpoint",
     "UnknownFork",
     "UnknownTier",
     "WrongThread",

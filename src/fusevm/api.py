@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from fusevm.chain.addresses import create2_address, create_address
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Self
+
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
-from fusevm.machine.messages import ZERO
+from fusevm.chain.state import State
+from fusevm.chain.transaction import Authorization
+from fusevm.evm.forks import LATEST, Fork
+from fusevm.machine.estimate import least_gas
+from fusevm.machine.messages import DEFAULT_GAS, NO_MORE, ZERO, created_at, read_more
+from fusevm.machine.overrides import Overrides, Overriding
 from fusevm.machine.settings import WrongThread
-from fusevm.machine.transactions import NONCE_BITS, Transactions
-from fusevm.values import AddressLike, BytesLike, Number, Word, to_address, to_bytes, to_flag, to_number, to_word
+from fusevm.machine.transactions import NONCE_BITS
+from fusevm.values import (
+    AccessListLike,
+    AddressLike,
+    BytesLike,
+    Number,
+    Word,
+    to_access_list,
+    to_address,
+    to_bytes,
+    to_flag,
+    to_number,
+    to_word,
+)
 
 __all__ = ["DEFAULT_GAS", "EVM", "WrongThread"]
 
-DEFAULT_GAS = 30_000_000
 
-
-class EVM(Transactions):
+class EVM(Overriding):
     """An Ethereum Virtual Machine with a state of its own.
 
     >>> evm = EVM()
@@ -24,6 +43,70 @@ class EVM(Transactions):
     >>> int.from_bytes(result.output, "big"), result.gas_used
     (3, 24)
     """
+
+    @classmethod
+    def fork_from(
+        cls,
+        url: str,
+        block: str | int | bytes = "latest",
+        *,
+        cache: bool | str | PathLike[str] = True,
+        fork: str | Fork | None = None,
+        tier: str = "auto",
+        timeout: float | None = None,
+        node_timeout: float = 30.0,
+        retries: int = 3,
+    ) -> Self:
+        """A machine on the state after a block of a node's chain, with that block as `evm.block`.
+
+        Accounts and slots are asked of the node when they are first touched, and kept on disk by the block's hash
+        (`cache` is a folder, or whether the user's is used). `block` is a number, a hash, or a tag as "latest". The
+        fork is that of the block where the chain is a public network, else the latest. A node that does not answer
+        within `node_timeout` seconds, `retries` times again, is `SourceUnavailable`; then the call has not happened.
+
+        >>> EVM.fork_from("ftp://example.org")
+        Traceback (most recent call last):
+        fusevm.values.BadValue: url: expected http://… or https://…, got 'ftp://example.org'
+        """
+        from fusevm.chain.sources.node import NodeSource  # loaded when used: it needs HTTP and SQLite
+
+        source = NodeSource.at(url, block, cache=cache, timeout=node_timeout, retries=retries)
+        step = source.step()
+        if fork is None:
+            fork = LATEST if step is None else step.fork
+        return cls(fork, tier, block=source.block(), state=State(source=source), timeout=timeout)
+
+    def prefetch(self, access_list: AccessListLike) -> None:
+        """Loads accounts and slots of a forked state in one go; on a state without a source there is nothing to load.
+
+        >>> evm = EVM()
+        >>> evm.prefetch([("0x" + "c0" * 20, [0, 1])])
+        """
+        listed = to_access_list(access_list)
+        places = [(address, key) for address, keys in listed for key in keys]
+        self._state.prefetch([address for address, _ in listed], places)
+
+    def prefetch_call(
+        self, to: AddressLike, data: BytesLike = b"", *, value: Number = 0, caller: AddressLike = ZERO_ADDRESS
+    ) -> None:
+        """Loads what a call will touch, as the node itself foretells it (eth_createAccessList): two round trips in all.
+
+        >>> EVM().prefetch_call("0x" + "c0" * 20)  # nothing to load
+        """
+        target, sender, source = to_address(to, "to"), to_address(caller, "caller"), self._state.source
+        foretell = getattr(source, "access_list", None)
+        if foretell is None:
+            return
+        payload, amount = to_bytes(data), to_number(value, "value")
+        listed = foretell(
+            {
+                "from": "0x" + sender.hex(),
+                "to": "0x" + target.hex(),
+                "data": "0x" + payload.hex(),
+                "value": hex(amount),
+            }
+        )
+        self.prefetch([(sender, ()), (target, ()), *listed])
 
     # -- running
 
@@ -38,21 +121,32 @@ class EVM(Transactions):
         gas_price: Number = 0,
         static: bool = False,
         origin: AddressLike | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
+        code: BytesLike | None = None,
     ) -> Result:
         """A message call: no intrinsic cost, no nonce, no fee; what it changes is kept if it succeeds.
 
-        `gas_used` is what the code itself used.
+        `gas_used` is what the code itself used. What `access_list` names is warm from the start, and not charged.
+        With `code`, that runs in the place of the account's own.
+
+        >>> evm = EVM()
+        >>> evm.call(0xC0, code="60025f5260205ff3").output[-1]  # returns 2
+        2
         """
         sender = caller if type(caller) is bytes and len(caller) == 20 else to_address(caller, "caller")
         target = to if type(to) is bytes and len(to) == 20 else to_address(to, "to")
         payload = data if type(data) is bytes else to_bytes(data)
         if static is not False:
             static = to_flag(static, "static")
-        if value is ZERO and gas_price is ZERO and origin is None:
+        more = NO_MORE
+        if access_list is not None or blob_hashes is not None or code is not None:
+            more = read_more(access_list, blob_hashes, code)
+        elif value is ZERO and gas_price is ZERO and origin is None:
             result = self._call_directly(sender, target, payload, gas, static, True)
             if result is not None:
                 return result
-        return self._message(sender, target, payload, value, gas, gas_price, static, origin, creates=False)
+        return self._message(sender, target, payload, value, gas, gas_price, static, origin, creates=False, more=more)
 
     def deploy(
         self,
@@ -63,20 +157,27 @@ class EVM(Transactions):
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
         salt: Word | None = None,
+        address: AddressLike | None = None,
         origin: AddressLike | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
     ) -> Result:
         """Runs init code and keeps the contract it returns; its address is the result's `address`.
 
-        The address follows from the caller's nonce as CREATE's does, or from `salt` as CREATE2's. A caller whose nonce
-        is 2^64 - 1 can create nothing (EIP-2681): the result is a halt that has used no gas, and nothing has changed.
+        The address follows from the caller's nonce as CREATE's does, or from `salt` as CREATE2's, or is the given
+        `address`. A caller whose nonce is 2^64 - 1 can create nothing (EIP-2681): the result is a halt that has used
+        no gas, and nothing has changed.
+
+        >>> evm = EVM()
+        >>> evm.deploy("60015ff3", address=0xC0).address.hex()[-2:]
+        'c0'
         """
         sender, payload = to_address(caller, "caller"), to_bytes(initcode, "initcode")
-        nonce = self._state.account(sender).nonce
-        if salt is None:
-            target = create_address(sender, nonce)
-        else:
-            target = create2_address(sender, to_word(salt, "salt"), payload)
-        return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True)
+        target = created_at(self._state, sender, payload, salt, address)
+        more = NO_MORE
+        if access_list is not None or blob_hashes is not None:
+            more = read_more(access_list, blob_hashes, None)
+        return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True, more=more)
 
     def simulate(
         self,
@@ -87,17 +188,74 @@ class EVM(Transactions):
         caller: AddressLike = ZERO_ADDRESS,
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
+        overrides: Overrides | None = None,
+        block_overrides: Mapping[str, Any] | None = None,
     ) -> Result:
-        """As `call` (or `deploy`, where `to` is None), and nothing is kept."""
-        if to is not None and value is ZERO and gas_price is ZERO and type(data) is bytes:
+        """As `call` (or `deploy`, where `to` is None), and nothing is kept.
+
+        `overrides` and `block_overrides` change accounts and block for this once, under geth's names: see
+        `overridden`.
+
+        >>> evm = EVM()
+        >>> evm.simulate(0xC0, overrides={0xC0: {"code": "60025f5260205ff3"}}).output[-1]
+        2
+        >>> evm.get_code(0xC0)
+        b''
+        """
+        changed = overrides is not None or block_overrides is not None
+        if to is not None and value is ZERO and gas_price is ZERO and type(data) is bytes and not changed:
             sender, target = to_address(caller, "caller"), to_address(to, "to")
             result = self._call_directly(sender, target, data, gas, False, False)
             if result is not None:
                 return result
-        with self.snapshot():
+        with self.overridden(overrides, block_overrides) if changed else self.snapshot():
             if to is None:
                 return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
             return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
+
+    def estimate_gas(
+        self,
+        to: AddressLike | None,
+        data: BytesLike = b"",
+        *,
+        value: Number = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: Number | None = None,
+        gas_price: Number | None = None,
+        max_fee: Number | None = None,
+        max_priority_fee: Number | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
+        authorizations: Iterable[Authorization | Mapping[str, Any]] | None = None,
+        overrides: Overrides | None = None,
+        block_overrides: Mapping[str, Any] | None = None,
+        error_ratio: float = 0.0,
+    ) -> int:
+        """The least gas limit with which a transaction like this succeeds, at most `gas`. Nothing is kept.
+
+        The search is geth's, and exact; with an `error_ratio` (geth's is 0.015) it ends once it is that near. Without
+        a price, none is charged. Raises `EstimateFailed`, with the result, where no limit is enough.
+
+        >>> EVM().estimate_gas("0x" + "b0" * 20)
+        21000
+        """
+        with self.overridden(overrides, block_overrides):
+            if gas_price is None and max_fee is None:
+                gas_price = 0
+            tx = self._read(
+                caller, to, data, value, gas, None, gas_price, max_fee, max_priority_fee, access_list, blob_hashes,
+                self._block.blob_base_fee(self._rules) if blob_hashes is not None else 0, authorizations,
+            )  # fmt: skip
+            checks = replace(self._checks, nonce=False, base_fee=False, eoa=False)
+            most = tx.gas_limit
+            if tx.fee_cap() and checks.balance:
+                most = min(most, max(self._state.account(tx.sender).balance - tx.value, 0) // tx.fee_cap())
+
+            def attempt(limit: int) -> Result:
+                with self.snapshot():
+                    return self._process(replace(tx, gas_limit=limit), checks)
+
+            return least_gas(attempt, self._rules, most, error_ratio)
 
     # -- the state
 
@@ -124,6 +282,35 @@ class EVM(Transactions):
 
     def set_storage(self, address: AddressLike, key: Word, value: Word) -> None:
         self._state.set_storage(to_address(address), to_word(key, "key"), to_word(value, "value"))
+
+    def dump_state(self, form: str = "alloc") -> dict[str, Any]:
+        """All accounts as a JSON document: geth's `alloc`, or anvil's dump (`form="anvil"`).
+
+        Of a forked state these are the accounts and slots that were loaded.
+
+        >>> evm = EVM()
+        >>> evm.set_balance(0xA1, 5)
+        >>> evm.dump_state()
+        {'0x00000000000000000000000000000000000000a1': {'balance': '0x5'}}
+        """
+        from fusevm.chain.dumps import write_state
+
+        return write_state(self._state, self._block, form)
+
+    def load_state(self, dump: Mapping[str, Any] | bytes | str | PathLike[str]) -> None:
+        """Replaces the state by one that was dumped: geth's alloc, genesis.json or dump, or anvil's dump.
+
+        A document, its JSON, what `anvil_dumpState` answers, or the path of a file with any of them.
+
+        >>> evm = EVM()
+        >>> evm.load_state({"0x" + "a1" * 20: {"balance": "0x5", "storage": {"0x1": "0x2"}}})
+        >>> evm.get_balance("0x" + "a1" * 20), evm.get_storage("0x" + "a1" * 20, 1)
+        (5, 2)
+        """
+        from fusevm.chain.dumps import read_state
+
+        self._require_idle()
+        self.state = read_state(dump)
 
     @property
     def state_root(self) -> bytes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from operator import attrgetter
 from typing import Any
 
 from fusevm.evm.forks import Fork, Rules, rules_of
+from fusevm.evm.precompiles import Precompile, precompiles_of
 from fusevm.values import BadValue, to_address, to_hash, to_number, to_word
 
 ZERO_ADDRESS = bytes(20)
@@ -136,10 +137,19 @@ class Context:
     work_left: int = 0  # where a run must be brief
     memory_limit: int = MEMORY_LIMIT  # bytes of EVM memory that all frames of a call may have together
     memory_used: int = 0  # of these, as far as the reference tier keeps it
-    rules: Rules = field(init=False, repr=False)
+    rules: Rules = None  # type: ignore[assignment]  # the fork's unless others are given
+    precompiles: Mapping[bytes, Precompile] = None  # type: ignore[assignment]  # likewise
+    always_warm: Container[bytes] = None  # type: ignore[assignment]  # the precompiles unless others are given
+    carries: bool = False  # whether the transaction goes on after the message that runs
+    opcodes: Mapping[int, Any] = field(default_factory=dict)  # a user's own, which the reference tier runs
 
     def __post_init__(self) -> None:
-        self.rules = rules_of(self.fork)
+        if self.rules is None:
+            self.rules = rules_of(self.fork)
+        if self.precompiles is None:
+            self.precompiles = precompiles_of(self.fork)
+        if self.always_warm is None:
+            self.always_warm = self.precompiles
 
     @property
     def prev_randao(self) -> int:

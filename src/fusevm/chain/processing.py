@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from fusevm.chain.addresses import create_address
 from fusevm.chain.authorization import apply_authorizations
+from fusevm.chain.checks import ALL_CHECKS, Checks, rules_with
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status, check_room
 from fusevm.chain.state import Log, State, delegate_in
 from fusevm.chain.transaction import Room, Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.halts import HaltReason
-from fusevm.evm.precompiles import precompiles_of
+from fusevm.values import AccessList
 
 
 @dataclass(slots=True)
@@ -25,34 +26,47 @@ class Receipt:
 
 
 def process(
-    tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor, room: Room | None = None
+    tx: Transaction,
+    state: State,
+    block: Block,
+    fork: Fork,
+    execute: Executor,
+    room: Room | None = None,
+    checks: Checks = ALL_CHECKS,
 ) -> Receipt:
     """Runs a transaction to its end. Raises Rejected, with the state as it was, if it may not run.
 
     `room` is what earlier transactions have left of the block; without it, all of it.
     """
-    validate(tx, state, block, rules_of(fork), room)
-    return process_unchecked(tx, state, block, fork, execute)
+    price = tx.effective_gas_price(block.base_fee)
+    rules = rules_of(fork) if checks is ALL_CHECKS else rules_with(rules_of(fork), checks)
+    context = Context(fork, block, tx.sender, price, tx.blob_hashes or (), rules=rules)
+    return process_in(context, tx, state, execute, room, checks)
 
 
-def process_unchecked(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
-    """Runs a transaction that is known to be valid, or is to run all the same, as eth_call's.
-
-    The sender must be able to pay for gas and value, and the price must not be below the base fee.
-    """
+def process_in(
+    context: Context,
+    tx: Transaction,
+    state: State,
+    execute: Executor,
+    room: Room | None = None,
+    checks: Checks = ALL_CHECKS,
+) -> Receipt:
+    """As `process`, in surroundings that somebody else has made."""
+    validate(tx, state, context.block, context.rules, room, checks)
     state.begin_transaction()
     try:
-        return _process(tx, state, block, fork, execute)
+        return _process(context, tx, state, execute, checks)
     except BaseException:  # Ctrl-C, say: as if it had never begun
         state.abandon()
         raise
 
 
-def _process(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
-    rules = rules_of(fork)
-    context = Context(fork, block, tx.sender, tx.effective_gas_price(block.base_fee), tx.blob_hashes or ())
-    price = context.gas_price
+def _process(context: Context, tx: Transaction, state: State, execute: Executor, checks: Checks) -> Receipt:
+    rules, block, price = context.rules, context.block, context.gas_price
 
+    if not checks.balance:
+        lend(state, tx.sender, tx.most_spent(context.blob_base_fee))
     sender = state.account(tx.sender)
     nonce = sender.nonce
     upfront = tx.gas_limit * price + tx.blob_gas * context.blob_base_fee
@@ -61,10 +75,7 @@ def _process(tx: Transaction, state: State, block: Block, fork: Fork, execute: E
     address = create_address(tx.sender, nonce) if tx.to is None else tx.to
     if rules.access_sets:
         warm_up(state, context, tx.sender, address)
-        for listed, keys in tx.access_list or ():
-            state.warm_address(listed)
-            for key in keys:
-                state.warm_slot(listed, key)
+        warm_listed(state, tx.access_list or ())
     if tx.authorizations is not None:
         apply_authorizations(tx.authorizations, state, block.chain_id, rules)
 
@@ -78,13 +89,19 @@ def _process(tx: Transaction, state: State, block: Block, fork: Fork, execute: E
     refunded = min(state.refund, used // rules.refund_quotient)
     charged = max(used - refunded, floor_gas(rules, tx.data))
     state.add_balance(tx.sender, (tx.gas_limit - charged) * price)
-    tip = price - block.base_fee if rules.newest_tx_type >= 2 else price
+    tip = max(price - block.base_fee, 0) if rules.newest_tx_type >= 2 else price
     state.touch(block.coinbase)
     check_room(state, block.coinbase, charged * tip)
     state.add_balance(block.coinbase, charged * tip)
     logs = state.logs_so_far()
     clear_away(state, rules)
     return Receipt(outcome, charged, refunded, logs)
+
+
+def lend(state: State, address: bytes, needed: int) -> None:
+    """Gives an account what it lacks, where nobody checks that it can pay."""
+    if state.account(address).balance < needed:
+        state.set_balance(address, needed)
 
 
 def top_message(
@@ -110,9 +127,17 @@ def run_top(message: Message, state: State, context: Context, execute: Executor)
 
 def warm_up(state: State, context: Context, sender: bytes, target: bytes) -> None:
     """What is warm from the start: sender, target, precompiles, and the coinbase (EIP-2929, 3651)."""
-    state.always_warm = precompiles_of(context.fork)
+    state.always_warm = context.always_warm
     with_coinbase = context.rules.warm_coinbase
     state.warm_addresses = {sender, target, context.block.coinbase} if with_coinbase else {sender, target}
+
+
+def warm_listed(state: State, access_list: AccessList) -> None:
+    """EIP-2930."""
+    for address, keys in access_list:
+        state.warm_address(address)
+        for key in keys:
+            state.warm_slot(address, key)
 
 
 def clear_away(state: State, rules: Rules) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fusevm.chain.accounts import (
@@ -36,6 +36,7 @@ __all__ = [
 
 RIPEMD160 = (3).to_bytes(20, "big")
 MOVED_MOST = 1 << 10
+_known = dict.get  # of accounts or slots that may be lazy: what is there is found as quickly as in a plain dictionary
 
 
 class State(TransactionScope):
@@ -72,11 +73,11 @@ class State(TransactionScope):
         """The account to read from; a blank one where there is none."""
         if self.pending is not None:
             self.settle()
-        return self._accounts.get(address, ABSENT)
+        return _known(self._accounts, address) or self._accounts.get(address, ABSENT)
 
     def unsettled_account(self, address: bytes) -> Account:
         """As `account`, for whoever knows what is pending."""
-        return self._accounts.get(address, ABSENT)
+        return _known(self._accounts, address) or self._accounts.get(address, ABSENT)
 
     @property
     def size(self) -> int:
@@ -92,14 +93,14 @@ class State(TransactionScope):
         self.version += 1
 
     def exists(self, address: bytes) -> bool:
-        return address in self._accounts
+        return _known(self._accounts, address) is not None or address in self._accounts
 
     def is_dead(self, address: bytes) -> bool:
-        return self._accounts.get(address, ABSENT).empty
+        return self.unsettled_account(address).empty
 
     def ensure(self, address: bytes) -> Account:
         """The account to write to, created if need be."""
-        account = self._accounts.get(address)
+        account = _known(self._accounts, address) or self._accounts.get(address)
         if account is None:
             self._move(address)
             self._undoable(self._accounts.pop, address, None)
@@ -180,7 +181,8 @@ class State(TransactionScope):
     def storage(self, address: bytes, key: int) -> int:
         if self.pending is not None:
             self.settle()
-        return self.account(address).storage.get(key, 0)
+        slots = self.account(address).storage
+        return _known(slots, key) or slots.get(key, 0)
 
     def original_storage(self, address: bytes, key: int) -> int:
         original = self.original.get((address, key))
@@ -198,6 +200,14 @@ class State(TransactionScope):
         self.remake()
         self.journal.append((put_slot, slots, key, old))
         put_slot(slots, key, value)
+
+    def replace_storage(self, address: bytes, slots: dict[int, int]) -> None:
+        """All of an account's storage at once: what is not among the slots is zero."""
+        self.settle()
+        account = self.ensure(address)
+        self.remake()
+        self.journal.append((setattr, account, "storage", account.storage))
+        account.storage = {key: value for key, value in slots.items() if value}
 
     def write_slot(self, address: bytes, key: int, value: int, *, keep_original: bool) -> None:
         """Storage that a tier has already changed in its own tables: the version does not move on."""
@@ -234,10 +244,10 @@ class State(TransactionScope):
             return self.copy()
         now = self.version, self.mark()
         if self._shared is None or self._shared[1] != now:
-            self._shared = accounts, now
             self._forgotten += len(self.journal)
             self.journal = []
             self._accounts = LayeredAccounts(accounts)
+            self._shared = accounts, now  # last: from here on nobody may change them
         twin = State()
         twin._accounts = LayeredAccounts(self._shared[0])
         twin._shared = self._shared[0], (twin.version, twin.mark())
@@ -248,7 +258,7 @@ class State(TransactionScope):
         """Where accounts that are not known come from; None where all are known."""
         return self._accounts.source if isinstance(self._accounts, RemoteAccounts) else None
 
-    def prefetch(self, addresses: Iterable[bytes] = (), places: Iterable[Place] = ()) -> None:
+    def prefetch(self, addresses: Sequence[bytes] = (), places: Sequence[Place] = ()) -> None:
         """Asks the source for accounts and slots in one go, where there is a source and they are not known."""
         if isinstance(self._accounts, RemoteAccounts):
             self._accounts.fetch(addresses, places)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.state import State
@@ -105,7 +106,11 @@ class Transaction:
     def effective_gas_price(self, base_fee: int) -> int:
         if self.max_fee is None:
             return self.gas_price or 0
-        return base_fee + min(self.max_priority_fee or 0, self.max_fee - base_fee)
+        return min(base_fee + (self.max_priority_fee or 0), self.max_fee)
+
+    def most_spent(self, blob_fee: int) -> int:
+        """What the sender must have at most, at a price of blobs."""
+        return self.gas_limit * self.fee_cap() + self.value + self.blob_gas * blob_fee
 
 
 def intrinsic_gas(
@@ -142,7 +147,14 @@ class Room(NamedTuple):
     blobs: int
 
 
-def validate(tx: Transaction, state: State, block: Block, rules: Rules, room: Room | None = None) -> None:
+def validate(
+    tx: Transaction,
+    state: State,
+    block: Block,
+    rules: Rules,
+    room: Room | None = None,
+    checks: Checks = ALL_CHECKS,
+) -> None:
     """Raises Rejected, naming the first thing that is wrong, in the order of the executable specification.
 
     Without `room` the transaction has the block to itself.
@@ -151,10 +163,12 @@ def validate(tx: Transaction, state: State, block: Block, rules: Rules, room: Ro
         raise Rejected(_PRE_FORK[tx.type], f"at {rules.fork.label}")
     most_blobs = rules.blob_max if block.blob_max is None else block.blob_max
     _validate_gas(tx, state.account(tx.sender).nonce, rules)
+    if not checks.gas_cap:
+        room = Room(tx.gas_limit, most_blobs if room is None else room.blobs)
     _validate_room(tx, Room(block.gas_limit, most_blobs) if room is None else room)
-    _validate_fees(tx, block, rules)
+    _validate_fees(tx, block, rules, checks)
     _validate_by_type(tx, block, rules)
-    _validate_sender(tx, state, rules)
+    _validate_sender(tx, state, rules, checks)
 
 
 _PRE_FORK = {
@@ -187,10 +201,10 @@ def _validate_room(tx: Transaction, room: Room) -> None:
         raise Rejected(RejectReason.TYPE_3_TX_MAX_BLOB_GAS_ALLOWANCE_EXCEEDED, f"{blobs} of {room.blobs}")
 
 
-def _validate_fees(tx: Transaction, block: Block, rules: Rules) -> None:
+def _validate_fees(tx: Transaction, block: Block, rules: Rules, checks: Checks) -> None:
     if tx.max_fee is not None and (tx.max_priority_fee or 0) > tx.max_fee:
         raise Rejected(RejectReason.PRIORITY_GREATER_THAN_MAX_FEE_PER_GAS)
-    if rules.newest_tx_type >= 2 and tx.fee_cap() < block.base_fee:
+    if checks.base_fee and rules.newest_tx_type >= 2 and tx.fee_cap() < block.base_fee:
         raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS, f"{tx.fee_cap()} is under {block.base_fee}")
     if tx.gas_limit * tx.fee_cap() > MAX_WORD:
         raise Rejected(RejectReason.GASLIMIT_PRICE_PRODUCT_OVERFLOW)
@@ -218,15 +232,15 @@ def _validate_by_type(tx: Transaction, block: Block, rules: Rules) -> None:
             raise Rejected(RejectReason.TYPE_4_EMPTY_AUTHORIZATION_LIST)
 
 
-def _validate_sender(tx: Transaction, state: State, rules: Rules) -> None:
+def _validate_sender(tx: Transaction, state: State, rules: Rules, checks: Checks) -> None:
     account = state.account(tx.sender)
-    if tx.nonce is not None:
+    if tx.nonce is not None and checks.nonce:
         if tx.nonce < account.nonce:
             raise Rejected(RejectReason.NONCE_MISMATCH_TOO_LOW, f"{tx.nonce}, the account's is {account.nonce}")
         if tx.nonce > account.nonce:
             raise Rejected(RejectReason.NONCE_MISMATCH_TOO_HIGH, f"{tx.nonce}, the account's is {account.nonce}")
-    most = tx.gas_limit * tx.fee_cap() + tx.value + tx.blob_gas * tx.max_blob_fee
-    if account.balance < most:
+    most = tx.most_spent(tx.max_blob_fee)
+    if checks.balance and account.balance < most:
         raise Rejected(RejectReason.INSUFFICIENT_ACCOUNT_FUNDS, f"{account.balance} of {most} wei")
-    if account.code and not (rules.delegation and state.delegate_of(tx.sender)):
+    if checks.eoa and account.code and not (rules.delegation and state.delegate_of(tx.sender)):
         raise Rejected(RejectReason.SENDER_NOT_EOA, f"0x{tx.sender.hex()}")

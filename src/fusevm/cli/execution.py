@@ -10,6 +10,7 @@ from fusevm import EVM, Block, Hooks, Result
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.cli.abi import Signature
 from fusevm.cli.inputs import BadInput, parse_json, read_code
+from fusevm.cli.start import EMPTY, Start
 from fusevm.evm.forks import fork_named
 from fusevm.lab.official.statetest import block_from, problem, quantity, state_from
 from fusevm.values import to_address, to_bytes
@@ -33,6 +34,7 @@ class Request:
     fork: str | None = None
     tier: str = "auto"
     create: bool = False
+    start: Start = EMPTY
 
 
 @dataclass(slots=True)
@@ -54,6 +56,8 @@ class Prepared:
 
 def prepare(request: Request) -> Prepared:
     if request.target.endswith(".json"):
+        if not request.start.is_empty:
+            raise BadInput("a state file has a state: give code or an address with --fork-url or --load-state")
         document = read_state_file(request.target)
         call = document.get("call", {})
         fork = fork_named(request.fork or document.get("fork", "osaka"))
@@ -69,14 +73,17 @@ def prepare(request: Request) -> Prepared:
         given = to_bytes(call.get("data", "0x"), f"{request.target}: call.data")
         caller = to_address(request.caller or call.get("caller") or ZERO_ADDRESS, "--caller")
     else:
-        code = read_code(request.target)
-        evm = EVM(request.fork or "osaka", request.tier)
+        there = request.start.address(request.target)
+        code = b"" if there is not None else read_code(request.target)
+        evm = request.start.machine(request.fork, request.tier)
         caller = to_address(request.caller or ZERO_ADDRESS, "--caller")
-        to, given, value = CODE_ADDRESS, b"", request.value or 0
+        to, given, value = there or CODE_ADDRESS, b"", request.value or 0
         gas = 30_000_000 if request.gas is None else request.gas
         if request.to is not None:
             to = to_address(request.to, "--to")
-        if request.create:
+        if there is not None:
+            pass
+        elif request.create:
             deployed = evm.deploy(code, caller=caller)
             if deployed.address is None:
                 raise BadInput(f"the init code did not deploy: {deployed.error}")

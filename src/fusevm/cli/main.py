@@ -12,6 +12,7 @@ import typer
 import fusevm
 from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.reasons import Rejected
+from fusevm.chain.sources.source import SourceError
 from fusevm.cli.inputs import BadInput
 from fusevm.evm.forks import UnknownFork
 from fusevm.lab.official.statetest import MalformedTest
@@ -21,7 +22,7 @@ from fusevm.values import BadValue
 UsageError: type[Exception] = typer.BadParameter.__mro__[
     1
 ]  # of click, which typer brings along under one name or another
-EXPECTED = (BadInput, BadValue, UnknownFork, UnknownTier, MalformedTest, Rejected, EngineLimit)
+EXPECTED = (BadInput, BadValue, UnknownFork, UnknownTier, MalformedTest, Rejected, EngineLimit, SourceError)
 
 
 class Command(NamedTuple):

@@ -26,3 +26,15 @@ ForkName = Annotated[
 Tier = Annotated[str, typer.Option(help="auto, native, regions, lockstep, reference or another one (docs/api.md)")]
 Create = Annotated[bool, typer.Option("--create", help="the code is init code: deploy it, then call what it deployed")]
 AsJson = Annotated[bool, typer.Option("--json", help="for machines")]
+ForkUrl = Annotated[
+    str | None, typer.Option("--fork-url", help="run on a node's state; CODE may be the address of a contract there")
+]
+ForkBlock = Annotated[
+    str | None, typer.Option("--fork-block", help="number, hash or tag of the block to fork from (default: latest)")
+]
+LoadState = Annotated[
+    str | None, typer.Option("--load-state", help="file to start from: geth's alloc, genesis or dump, or anvil's dump")
+]
+DumpState = Annotated[
+    str | None, typer.Option("--dump-state", help="file to write the state to afterwards, as geth's alloc")
+]

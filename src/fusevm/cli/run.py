@@ -12,6 +12,7 @@ from rich.table import Table
 from fusevm.chain.result import Result
 from fusevm.cli import options
 from fusevm.cli.execution import Request, prepare
+from fusevm.cli.start import Start, write_dump
 
 
 def run(
@@ -27,13 +28,20 @@ def run(
     fork: options.ForkName = None,
     tier: options.Tier = "auto",
     create: options.Create = False,
+    fork_url: options.ForkUrl = None,
+    fork_block: options.ForkBlock = None,
+    load_state: options.LoadState = None,
+    dump_state: options.DumpState = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Run bytecode or a call on a state file. Exits 1 if the call did not succeed."""
+    start = Start(fork_url, fork_block, load_state)
     prepared = prepare(
-        Request(code, data, sig, [*(args or ()), *(more or ())], value, caller, to, gas, fork, tier, create)
+        Request(code, data, sig, [*(args or ()), *(more or ())], value, caller, to, gas, fork, tier, create, start)
     )
     result = prepared.run()
+    if dump_state is not None:
+        write_dump(prepared.evm, dump_state)
     decoded = prepared.signature.decode(result.output) if prepared.signature and result.ok else None
     if as_json:
         typer.echo(json.dumps(result.as_json() | ({"decoded": decoded} if decoded is not None else {})))

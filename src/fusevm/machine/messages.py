@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import nullcontext
+from typing import NamedTuple
 
+from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status
-from fusevm.chain.processing import clear_away, run_top, top_message, warm_up
+from fusevm.chain.processing import clear_away, lend, run_top, top_message, warm_listed, warm_up
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
@@ -15,10 +18,45 @@ from fusevm.evm.halts import HaltReason
 from fusevm.evm.limits import MAX_NONCE
 from fusevm.machine.checkpoints import Checkpoints
 from fusevm.machine.settings import BUSY, WrongThread
-from fusevm.values import WORD_BITS, AddressLike, BadValue, Number, to_address, to_number
+from fusevm.values import (
+    WORD_BITS,
+    AccessList,
+    AccessListLike,
+    AddressLike,
+    BadValue,
+    BytesLike,
+    Number,
+    Word,
+    to_access_list,
+    to_address,
+    to_bytes,
+    to_hashes,
+    to_number,
+    to_word,
+)
 
 GAS_BITS = 64
+DEFAULT_GAS = 30_000_000
 ZERO = 0  # the default of value and gas_price: compared by identity, which is quick
+
+
+class More(NamedTuple):
+    """What few calls give."""
+
+    access_list: AccessList = ()
+    blob_hashes: tuple[bytes, ...] = ()
+    code: bytes | None = None
+
+
+NO_MORE = More()
+
+
+def read_more(access_list: AccessListLike | None, blob_hashes: Iterable[Word] | None, code: BytesLike | None) -> More:
+    return More(
+        () if access_list is None else to_access_list(access_list),
+        () if blob_hashes is None else to_hashes(blob_hashes, "blob_hashes"),
+        None if code is None else to_bytes(code, "code"),
+    )
 
 
 class Messages(Checkpoints):
@@ -77,6 +115,7 @@ class Messages(Checkpoints):
         origin: AddressLike | None,
         *,
         creates: bool,
+        more: More = NO_MORE,
     ) -> Result:
         if type(gas) is not int or gas >> GAS_BITS:
             gas = to_number(gas, "gas", bits=GAS_BITS)
@@ -93,8 +132,10 @@ class Messages(Checkpoints):
                 if value:
                     self._check_value(caller, address, value)
                 if creates and self._state.account(caller).nonce >= MAX_NONCE:
-                    return _out_of_nonces(caller)
-                return self._run_message(caller, address, data, value, gas, gas_price, static, begins, creates)
+                    return out_of_nonces(caller)
+                return self._run_message(
+                    caller, address, data, value, gas, gas_price, static, begins, creates, more=more
+                )
             finally:
                 self._release(ticket)
         finally:
@@ -112,21 +153,36 @@ class Messages(Checkpoints):
         origin: bytes,
         creates: bool,
         resume: Executor | None = None,
+        more: More = NO_MORE,
     ) -> Result:
         """Runs a message in a transaction of its own; `resume` goes on with one that has begun."""
         state, rules, context = self._state, self._rules, self._context
         if context.gas_price != gas_price or context.origin != origin or context.block is not self._block:
             context = self._context = self._new_context(origin, gas_price)
+        if more is not NO_MORE:
+            if more.blob_hashes:
+                context = self._new_context(origin, gas_price, more.blob_hashes)
+            state.prefetch((address,), [(where, key) for where, keys in more.access_list for key in keys])
+        if state.source is not None and (value or creates):
+            state.prefetch((caller, address))  # both are needed: one question
         state.begin_transaction(resumed=resume is not None)
         try:
             if rules.access_sets:
                 warm_up(state, context, caller, address)
+                warm_listed(state, more.access_list)
+            owned = state.account(caller).balance if value and not self._checks.balance else value
+            if owned < value:
+                lend(state, caller, value)
             if creates:
                 state.set_nonce(caller, state.account(caller).nonce + 1)
             message = top_message(caller, address, data, value, creates, state, rules)
             message.gas, message.static = gas, static
+            if more.code is not None:
+                message.code, message.runs_precompile = more.code, False
             run = resume or self._run
             outcome = run_top(message, state, context, run) if creates else run(message, state, context)
+            if owned < value and outcome.status is not Status.SUCCESS:
+                state.set_balance(caller, owned)  # what was lent has not been spent
             used = gas - outcome.gas_left
             refund = state.refund
             if refund:
@@ -140,7 +196,7 @@ class Messages(Checkpoints):
 
     def _check_value(self, caller: bytes, to: bytes, value: int) -> None:
         balance = self._state.account(caller).balance
-        if value > balance:
+        if value > balance and self._checks.balance:
             raise BadValue(f"value: caller 0x{caller.hex()} has {balance} wei, not {value}")
         if to != caller and (self._state.account(to).balance + value) >> WORD_BITS:
             raise BadValue(f"value: 0x{to.hex()} would have more than 2^256 - 1 wei")
@@ -148,10 +204,6 @@ class Messages(Checkpoints):
     def _release(self, ticket: object) -> None:
         if self._running.get(0) is ticket:
             self._running.clear()
-
-    def _run_transaction(self, message: Message, state: State, context: Context) -> Outcome:
-        context.memory_limit = self._memory_limit
-        return self._run(message, state, context)
 
     def _run(self, message: Message, state: State, context: Context) -> Outcome:
         try:
@@ -163,7 +215,18 @@ class Messages(Checkpoints):
             raise
 
 
-def _out_of_nonces(caller: bytes) -> Result:
+def created_at(state: State, caller: bytes, initcode: bytes, salt: Word | None, address: AddressLike | None) -> bytes:
+    """Where a contract is created: as CREATE or CREATE2 have it, or where somebody wants it."""
+    if address is not None:
+        if salt is not None:
+            raise BadValue("address: give it or a salt, not both")
+        return to_address(address, "address")
+    if salt is not None:
+        return create2_address(caller, to_word(salt, "salt"), initcode)
+    return create_address(caller, state.account(caller).nonce)
+
+
+def out_of_nonces(caller: bytes) -> Result:
     """EIP-2681: as CREATE, which fails before it has taken the gas for the new frame."""
     failure = Failure(HaltReason.NONCE_OVERFLOW, f"0x{caller.hex()} is at 2^64 - 1", 0)
     return Result(Status.HALT, b"", 0, 0, failure=failure)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy, deepcopy
 from typing import Any, Self
 
+from fusevm.chain.checks import ALL_CHECKS, Checks, rules_with
 from fusevm.chain.environment import MEMORY_LIMIT, ZERO_ADDRESS, Block, Context
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
+from fusevm.evm.precompiles import precompiles_of
+from fusevm.machine.extensions import UserOpcodes, UserPrecompiles, contracts_at
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import direct_call_for, executor_for
-from fusevm.values import Number, to_instance, to_number, to_seconds
+from fusevm.values import BadValue, Number, shown, to_instance, to_number, to_seconds
 
 LIMIT_BITS = 62
+_IDENTITY = (4).to_bytes(20, "big")
 _MADE_ANEW = (  # when a machine is unpickled: from the rest, or empty
-    "_running", "_rules", "_execute", "_direct", "_context", "_checkpoints", "_snapshot_floor", "_checkpoint_ids"
+    "_running", "_rules", "_execute", "_direct", "_context", "_checkpoints", "_snapshot_floor", "_checkpoint_ids",
+    "_precompiles", "_always_warm", "_opcodes", "_own_precompiles", "_own_opcodes",
 )  # fmt: skip
-BUSY = "this EVM is running already; give each thread (and each hook) an EVM of its own"
+BUSY = (
+    "this EVM is running already; give each thread (and each hook) an EVM of its own, "
+    "and call inside a transaction by its own call()"
+)
 
 
 class WrongThread(RuntimeError):
@@ -36,11 +45,17 @@ class Settings:
         hooks: Hooks | None = None,
         timeout: float | None = None,
         memory_limit: Number = MEMORY_LIMIT,
+        checks: Checks = ALL_CHECKS,
     ) -> None:
         self._start()
         self._block = Block() if block is None else to_instance(block, Block, "block")
         self._state = State() if state is None else to_instance(state, State, "state")
         self._memory_limit = to_number(memory_limit, "memory_limit", bits=LIMIT_BITS)
+        self._checks: Checks = to_instance(checks, Checks, "checks")
+        self._own_precompiles = UserPrecompiles(self._extended)
+        self._own_opcodes = UserOpcodes(self._extended)
+        self._console: Callable[[str], Any] | None = None
+        self._tier = tier
         self.fork = fork_named(fork)
         self.tier = tier
         self.hooks = hooks
@@ -60,13 +75,32 @@ class Settings:
     @fork.setter
     def fork(self, fork: str | Fork) -> None:
         self._fork = fork_named(fork)
-        self._rules = rules_of(self._fork)
+        self._rules = rules_with(rules_of(self._fork), self._checks)
+        self._precompiles, self._always_warm = contracts_at(self._fork, self._own_precompiles, self._console)
+        self._opcodes = self._own_opcodes.entries(self._fork)
         self._context = self._new_context(ZERO_ADDRESS, 0)  # the last call's; the next is often in the same
 
     @property
     def rules(self) -> Rules:
-        """The fork's."""
+        """The fork's, without those that `checks` switches off."""
         return self._rules
+
+    @property
+    def checks(self) -> Checks:
+        """What is checked before a transaction or a call runs.
+
+        >>> from fusevm import EVM, Checks
+        >>> evm = EVM()
+        >>> evm.checks = Checks(code_size=False)
+        >>> evm.deploy("62010000 5f f3".replace(" ", "")).ok  # a contract of 65,536 bytes
+        True
+        """
+        return self._checks
+
+    @checks.setter
+    def checks(self, checks: Checks) -> None:
+        self._checks = to_instance(checks, Checks, "checks")
+        self.fork = self._fork
 
     @property
     def tier(self) -> str:
@@ -74,9 +108,79 @@ class Settings:
 
     @tier.setter
     def tier(self, tier: str) -> None:
-        self._execute = executor_for(tier)
-        self._direct = direct_call_for(tier, self._execute)
+        executor_for(tier)  # or UnknownTier
         self._tier = tier
+        self._choose_executor()
+
+    def _choose_executor(self) -> None:
+        """The tier's, unless a user's own opcodes or precompiles need another."""
+        tier, standard = self._tier, precompiles_of(self._fork)
+        if self._opcodes or self._precompiles.get(_IDENTITY) is not standard[_IDENTITY]:
+            tier = "reference"  # native code has an identity of its own
+        self._execute = executor_for(tier)
+        if tier == "auto" and self._precompiles is not standard and self._execute is not executor_for("reference"):
+            tier = "native-tiered"  # where no run is tried and undone: a user's function would be asked twice
+            self._execute = executor_for(tier)
+        # The short way keeps native tables from call to call, where all precompiles are warm; the console's is not.
+        warm = self._precompiles is self._always_warm
+        self._direct = direct_call_for(tier, self._execute) if warm else None
+
+    def _extended(self) -> None:
+        """Something was added or taken out."""
+        self.fork = self._fork
+        self._choose_executor()
+
+    @property
+    def precompiles(self) -> UserPrecompiles:
+        """Precompiled contracts of this machine's own, by address: functions of input and gas.
+
+        A function returns its output, or its output and the gas it used. Where it uses more than it was given, or
+        raises `PrecompileFailure`, the call fails and its gas is gone. Where a call is run again, so is the function.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> evm.precompiles[0x1234] = lambda data, gas: (data[::-1], 10)
+        >>> result = evm.call(0x1234, b"abc")
+        >>> result.output, result.gas_used
+        (b'cba', 10)
+        """
+        return self._own_precompiles
+
+    @property
+    def opcodes(self) -> UserOpcodes:
+        """Opcodes of this machine's own, by byte or name: functions of the frame. Calls run on the reference tier.
+
+        Static gas and stack bounds are those of the opcode that is replaced; a new one has none. The program counter
+        stands after the opcode.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> evm.opcodes[0x0C] = lambda frame: frame.stack.append(42)
+        >>> evm.set_code(0xC0, "0c5f5260205ff3")  # returns what 0x0c pushes
+        >>> int.from_bytes(evm.call(0xC0).output, "big")
+        42
+        """
+        return self._own_opcodes
+
+    @property
+    def console(self) -> Callable[[str], Any] | None:
+        """Who is told what contracts write with Hardhat's console.log: `print`, or the `append` of a list.
+
+        >>> from fusevm import EVM
+        >>> evm, lines = EVM(), []
+        >>> evm.console = lines.append
+        >>> data = bytes.fromhex("f82c50f1") + (7).to_bytes(32, "big")  # log(uint256)
+        >>> evm.call("0x000000000000000000636F6e736F6c652e6c6f67", data).ok, lines
+        (True, ['7'])
+        """
+        return self._console
+
+    @console.setter
+    def console(self, listener: Callable[[str], Any] | None) -> None:
+        if listener is not None and not callable(listener):
+            raise BadValue(f"console: expected a function of a line or None, got {shown(listener)}")
+        self._console = listener
+        self._extended()
 
     @property
     def block(self) -> Block:
@@ -126,18 +230,24 @@ class Settings:
         self._memory_limit = to_number(limit, "memory_limit", bits=LIMIT_BITS)
         self._context = self._new_context(ZERO_ADDRESS, 0)
 
-    def _new_context(self, origin: bytes, gas_price: int) -> Context:
-        context = Context(self._fork, self._block, origin, gas_price)
+    def _new_context(self, origin: bytes, gas_price: int, blob_hashes: tuple[bytes, ...] = ()) -> Context:
+        context = Context(self._fork, self._block, origin, gas_price, blob_hashes, rules=self._rules)
         context.memory_limit = self._memory_limit
+        context.precompiles, context.always_warm = self._precompiles, self._always_warm
+        context.opcodes = self._opcodes
         return context
 
     # -- pickled and copied: as it was made, on a state of its own
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in _MADE_ANEW}
+        kept = {name: value for name, value in vars(self).items() if name not in _MADE_ANEW}
+        return kept | {"own": (dict(self._own_precompiles), dict(self._own_opcodes))}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept)
+        precompiles, opcodes = kept["own"]
+        vars(self).update({name: value for name, value in kept.items() if name != "own"})
+        self._own_precompiles = UserPrecompiles(self._extended, precompiles)
+        self._own_opcodes = UserOpcodes(self._extended, opcodes)
         self._start()
         self.fork, self.tier = self._fork, self._tier
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fusevm.chain.processing import process
+from fusevm.chain.checks import Checks
+from fusevm.chain.processing import process_in
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Authorization, Transaction, to_authorizations
-from fusevm.machine.messages import GAS_BITS, ZERO, Messages
+from fusevm.machine.messages import GAS_BITS, ZERO
+from fusevm.machine.scope import Scopes
 from fusevm.machine.settings import BUSY, WrongThread
 from fusevm.values import (
     AccessListLike,
@@ -24,11 +26,14 @@ from fusevm.values import (
     to_number,
 )
 
+if TYPE_CHECKING:
+    from fusevm.chain.signed import SignedTransaction
+
 NONCE_BITS = 64
 MAX_GAS = (1 << GAS_BITS) - 1
 
 
-class Transactions(Messages):
+class Transactions(Scopes):
     """Runs transactions, with what they pay and count."""
 
     def transact(
@@ -52,6 +57,49 @@ class Transactions(Messages):
 
         Without a fee it pays the block's base fee; without `gas` it may use all that a transaction of this fork may.
         """
+        tx = self._read(
+            sender, to, data, value, gas, nonce, gas_price, max_fee, max_priority_fee, access_list, blob_hashes,
+            max_blob_fee, authorizations,
+        )  # fmt: skip
+        return self._process(tx)
+
+    def send_raw(self, transaction: BytesLike | SignedTransaction) -> Result:
+        """A signed transaction as the wire has it, of types 0 to 4: its signature is checked, then it runs.
+
+        Raises `Rejected` for what is not one, is not for this chain (`evm.block.chain_id`), or may not run.
+
+        >>> from fusevm import EVM
+        >>> from fusevm.chain.signed import sign
+        >>> from fusevm.chain.transaction import Transaction
+        >>> evm, key = EVM(), bytes(31) + bytes([1])
+        >>> evm.set_balance("0x7e5f4552091a69125d5dfcb7b8c2659029395bdf", 10**18)  # the key's account
+        >>> signed = sign(Transaction(b"", b"\\xb0" * 20, value=5, gas_limit=21_000, nonce=0), key, chain_id=1)
+        >>> evm.send_raw(signed.encoded).gas_used, evm.get_balance("0x" + "b0" * 20)
+        (21000, 5)
+        """
+        from fusevm.chain.signed import SignedTransaction, decode_transaction
+
+        if not isinstance(transaction, SignedTransaction):
+            transaction = decode_transaction(to_bytes(transaction, "transaction"))
+        transaction.check_signature(self._block.chain_id, self._rules)
+        return self._process(transaction.transaction())
+
+    def _read(
+        self,
+        sender: AddressLike,
+        to: AddressLike | None,
+        data: BytesLike,
+        value: Number,
+        gas: Number | None,
+        nonce: Number | None,
+        gas_price: Number | None,
+        max_fee: Number | None,
+        max_priority_fee: Number | None,
+        access_list: AccessListLike | None,
+        blob_hashes: Iterable[Word] | None,
+        max_blob_fee: Number,
+        authorizations: Iterable[Authorization | Mapping[str, Any]] | None,
+    ) -> Transaction:
         if gas_price is not None and not (max_fee is None and max_priority_fee is None):
             raise BadValue("gas_price: give it or the fees of EIP-1559 (max_fee, max_priority_fee), not both")
         if max_priority_fee is not None and max_fee is None:
@@ -77,15 +125,19 @@ class Transactions(Messages):
         )
         if tx.max_blob_fee and tx.blob_hashes is None:
             raise BadValue("max_blob_fee: needs blob_hashes")
-        return self._process(tx)
+        return tx
 
-    def _process(self, tx: Transaction) -> Result:
+    def _process(self, tx: Transaction, checks: Checks | None = None) -> Result:
         ticket = object()
         try:
             try:
                 if self._running.setdefault(0, ticket) is not ticket:
                     raise WrongThread(BUSY)
-                receipt = process(tx, self._state, self._block, self._fork, self._run_transaction)
+                if self._state.source is not None:
+                    self._prefetch(tx)
+                price = tx.effective_gas_price(self._block.base_fee)
+                context = self._new_context(tx.sender, price, tx.blob_hashes or ())
+                receipt = process_in(context, tx, self._state, self._run, None, checks or self._checks)
             finally:
                 self._release(ticket)
         finally:
@@ -100,3 +152,12 @@ class Transactions(Messages):
             outcome.created,
             outcome.failure,
         )
+
+    def _prefetch(self, tx: Transaction) -> None:
+        """What the transaction names is loaded in one go."""
+        named = (tx.sender, self._block.coinbase, tx.sender if tx.to is None else tx.to)
+        if tx.access_list:
+            places = [(address, key) for address, keys in tx.access_list for key in keys]
+            self._state.prefetch((*named, *(address for address, _ in tx.access_list)), places)
+        else:
+            self._state.prefetch(named)

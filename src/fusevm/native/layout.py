@@ -82,6 +82,9 @@ class NativeFrame(Struct):
     depth: u64
 
 
+HELD = 2  # of `Call.keep`
+
+
 class Call(Struct):
     """A call from outside, as Python describes it."""
 
@@ -94,7 +97,7 @@ class Call(Struct):
     static: u64
     blank: u64
     fresh: u64  # whether nothing is to be kept of the calls before
-    keep: u64  # whether what it changes stays so, if it succeeds
+    keep: u64  # whether what it changes stays so, if it succeeds; HELD: Python takes over what the transaction keeps
     address: u256  # twenty bytes, highest first, as the two after it
     caller: u256
     origin: u256
@@ -124,6 +127,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     account_count: u64
     journal_count: u64
     committed: u64  # journal entries that `commit` has seen
+    carries: u64  # whether Python has transient storage of messages before this one
     changes: ptr  # of SlotChange
     change_limit: u64
     frame: ptr  # the running one

@@ -65,7 +65,8 @@ class _Brief:
         self._run_precompile = run_precompile
         self.context = Context(
             context.fork, context.block, context.origin, context.gas_price, context.blob_hashes, context.deadline,
-            work_left=steps * GAS_PER_STEP, memory_limit=min(context.memory_limit, MEMORY),
+            work_left=steps * GAS_PER_STEP, memory_limit=min(context.memory_limit, MEMORY), rules=context.rules,
+            precompiles=context.precompiles, always_warm=context.always_warm,
         )  # fmt: skip
 
     def run_precompile(

@@ -63,9 +63,9 @@ class Hooks:
         object.__setattr__(self, name, value)
 
 
-def observed_table(fork: Fork, hooks: Hooks) -> tuple[Entry, ...]:
+def observed_table(fork: Fork, hooks: Hooks, entries: tuple[Entry, ...] | None = None) -> tuple[Entry, ...]:
     """The fork's instructions, each wrapped so that it tells the hooks; the checks move inside, to be told too."""
-    entries = table_of(fork)
+    entries = table_of(fork) if entries is None else entries
     if not (hooks.on_opcode or hooks.on_storage):
         return entries
     return tuple(Entry(_observed(byte, entry, hooks), 0, 0, STACK_LIMIT) for byte, entry in enumerate(entries))

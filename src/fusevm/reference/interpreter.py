@@ -17,7 +17,11 @@ _TIMED = frozenset(op.byte for op in OPCODES_TABLE if op.is_long)
 def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
     """Runs a message and everything it calls."""
     context.memory_used = 0
-    table = table_of(context.fork) if hooks is None else observed_table(context.fork, hooks)
+    table = table_of(context.fork)
+    if context.opcodes:
+        table = tuple(context.opcodes.get(byte, entry) for byte, entry in enumerate(table))
+    if hooks is not None:
+        table = observed_table(context.fork, hooks, table)
     if context.deadline is not None:
         table = _timed(table, context.deadline)
     return drive(Frame(message, state, context), lambda frame: run(frame, table), hooks)

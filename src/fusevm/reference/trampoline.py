@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fusevm.chain.outcome import Failure, Outcome, Status, check_room
 from fusevm.evm.gas import deposit_cost
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
-from fusevm.evm.precompiles import PrecompileFailure, precompiles_of
+from fusevm.evm.precompiles import PrecompileFailure
 from fusevm.reference.apart import Runner, run_precompile
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
@@ -75,11 +75,16 @@ def begin(frame: Frame, run_precompile: Runner = run_precompile) -> bool:
         if message.address != message.caller:
             check_room(state, message.address, message.value)
         state.transfer(message.caller, message.address, message.value)
-    precompile = precompiles_of(frame.context.fork).get(message.code_address)
+    precompile = frame.context.precompiles.get(message.code_address)
     if precompile is None or message.creates:
         return False
     if message.runs_precompile:
         try:
+            if precompile.answers is not None:
+                output, price = precompile.answers(message.data, frame.gas)
+                frame.charge(price)
+                frame.output = output
+                return True
             fork, price = frame.context.fork, precompile.gas(message.data, frame.context.fork)
             frame.charge(price)
             frame.output = run_precompile(precompile, message.data, fork, price, frame.context.deadline)

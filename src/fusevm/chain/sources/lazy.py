@@ -6,7 +6,7 @@ is not there is noted, so that it is told from what nobody has looked for yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fusevm.chain.accounts import Account
@@ -72,6 +72,9 @@ class LazySlots(dict[int, int]):
             return NotImplemented
         keys = {*self, *self.zeros, *other, *(other.zeros if isinstance(other, LazySlots) else ())}
         return all(self.get(key, 0) == other.get(key, 0) for key in keys)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     __hash__ = None
 
@@ -169,12 +172,14 @@ class RemoteAccounts(LazyAccounts):
         storage: dict[int, int] = RemoteSlots(self.source, address) if facts.nonce or facts.code else {}
         return Account(facts.nonce, facts.balance, facts.code, storage)
 
-    def fetch(self, addresses: Iterable[bytes], places: Iterable[Place]) -> None:
+    def fetch(self, addresses: Sequence[bytes], places: Sequence[Place]) -> None:
         """Loads accounts and slots that are not known, in two batches at most."""
-        wanted = list(places)
-        missing = [
-            each for each in dict.fromkeys([*addresses, *(place[0] for place in wanted)]) if not self.knows(each)
-        ]
+        known, absent = dict.keys(self), self.absent
+        missing = [address for address in addresses if address not in known and address not in absent]
+        if not missing and not places:  # as for most transactions
+            return
+        missing += [address for address, _ in places if address not in known and address not in absent]
+        missing = list(dict.fromkeys(missing))
         if missing:
             for address, facts in zip(missing, self.source.accounts(missing), strict=True):
                 account = self._account(address, facts)
@@ -182,7 +187,7 @@ class RemoteAccounts(LazyAccounts):
                     self.absent.add(address)
                 else:
                     dict.__setitem__(self, address, account)
-        unknown = list(dict.fromkeys(self._unknown(wanted)))
+        unknown = list(dict.fromkeys(self._unknown(places)))
         if unknown:
             for (address, key), value in zip(unknown, self.source.slots(unknown), strict=True):
                 self[address].storage.learn(key, value)  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from fusevm.evm.gas import linear_cost, words_of
 Gas = Callable[[Any, Fork], int]  # of bytes, or of a view of them
 Reads = Callable[[Any], int]  # likewise
 Seconds = Callable[[int, Fork], float]  # of a price
+Answers = Callable[[bytes, int], tuple[bytes, int]]  # of input and gas: output and gas used
 Pause = Callable[[], None]  # called every few milliseconds; it may raise, to end the run
 
 
@@ -56,6 +57,7 @@ class Precompile:
     run: Run
     reads: Reads = all_of
     seconds: Seconds | None = None
+    answers: Answers | None = None  # a user's own, which says what it has used: `gas` and `run` are not asked
 
 
 def fixed(price: int) -> Gas:

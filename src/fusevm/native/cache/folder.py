@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import os
 import stat
-import sys
 import tempfile
 import time
 import warnings
@@ -21,25 +20,13 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+from fusevm.folders import cache_folder
+
 DIGEST = 32
 MOST_BYTES = 1 << 26  # of all versions and processors
 MAGIC = b"fusevm\0\1"
 PATIENCE = 15.0  # seconds that another process may take to build what this one needs, too
 _POLL = 0.05
-
-
-def cache_folder() -> Path:
-    """$FUSEVM_CACHE, or the platform's place for such things."""
-    given = os.environ.get("FUSEVM_CACHE")
-    if given:
-        return Path(given)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "fusevm"
 
 
 def cached(name: str, make: Callable[[], bytes]) -> bytes:

@@ -132,7 +132,7 @@ def _prepared(
     world.prepare(state)
     world.busy = False  # as yet
     world.coinbase = context.block.coinbase if context.rules.warm_coinbase else b""
-    state.always_warm = world.precompiles
+    state.always_warm = world.always_warm
     if isinstance(state.pending, PendingStorage):
         state.pending.ends_transaction = True
     elif state.pending is not None:

@@ -21,6 +21,7 @@ from fusevm.chain.state import State
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import Library, library
+from fusevm.native.host.carried import carried
 from fusevm.native.host.choice import Choice
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.failures import Halts
@@ -35,7 +36,7 @@ from fusevm.native.host.tables import CHANGE_SIZE, FRAME_SIZE, Caps, NativeLimit
 from fusevm.native.host.views import packed, packed_whole
 from fusevm.native.host.world import NativeWorld
 from fusevm.native.host.writeback import PendingStorage
-from fusevm.native.layout import WORD, Call, Engine, NativeFrame
+from fusevm.native.layout import HELD, WORD, Call, Engine, NativeFrame
 from fusevm.native.layout import Status as Native
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
@@ -156,12 +157,16 @@ class NativeEngine:
 
     def _execute_code(self, message: Message, state: State, context: Context, status: int | None) -> Outcome:
         world, kept, keeps = self.world, self.kept, False
+        carries, left = context.carries, None
         self.message = message
         self.frames.clear()
         self.serials.clear()
         try:
+            if carries:
+                self.tables.shared.carries = bool(state.transient)
             if status is None:
-                keeps = not message.creates and kept.holds_for(state, context, message.caller, message.address)
+                keeps = not (message.creates or carries)
+                keeps = keeps and kept.holds_for(state, context, message.caller, message.address)
                 good = keeps and state is kept.state and state.version == kept.version and not self.codes.untidy
                 fresh = not good and kept.begin(state, good=keeps)
                 kept.state = None  # until the call has ended well
@@ -175,6 +180,9 @@ class NativeEngine:
                 if status is None:
                     status = self._call(message, state, context, fresh)
                 if status <= _REVERT:
+                    if carries and status != _REVERT:
+                        left = carried(self.tables, world)
+                        self.native.commit(self.tables.address)
                     gas_left, offset, size, *changes = ENDED.unpack_from(self.tables.engine)
                     output = self.tables.memory.read(offset, size) if size else b""
                     accounts, heavy = changes[-2:]
@@ -185,21 +193,28 @@ class NativeEngine:
                     return Outcome(_REVERTED if status == _REVERT else _SUCCESS, gas_left, output)
                 outcome = self._drive(None, status)
             if outcome.status is _SUCCESS:
+                if carries:
+                    left = carried(self.tables, world)
                 self.native.commit(self.tables.address)
             self._write_back(state, *ENDED.unpack_from(self.tables.engine)[3:])
             return outcome
         finally:
             world.end(state)
+            if carries:
+                self.tables.shared.carries = 0
+            if left is not None:
+                left.tell(state)
 
     def _call(self, message: Message, state: State, context: Context, fresh: bool) -> int:
         gas, data, code, address = message.gas, message.data, message.code, message.address
         now = gas if gas < SLICE else SLICE
         blank = self.world.is_blank(state.account(address))
         value = message.value.to_bytes(WORD, "little") if message.value else _ZERO
+        keep = HELD if context.carries else 1
         rest = self.codes.first_frames.get(code) or self.codes.first_frame(code)
         given = GIVEN.pack(
             self.tables.address, address_of(rest), now, gas - now, len(data), self.world.number(address),
-            message.static, blank, fresh, True, address, message.caller, context.origin, value,
+            message.static, blank, fresh, keep, address, message.caller, context.origin, value,
         )  # fmt: skip
         return self.native.call(given, data)
 
@@ -207,12 +222,14 @@ class NativeEngine:
         """Tells native code about the block and the transaction, unless it knows already."""
         block = context.block
         described = (
-            block.version, context.fork, context.gas_price, context.blob_hashes, context.memory_limit
+            block.version, context.fork, context.gas_price, context.blob_hashes, context.memory_limit, context.rules
         )  # fmt: skip
         if described != self._described:
             self._described = self.context = None  # until all of it is told
             self._describe(context)
             self._described = described
+        if self.world.precompiles is not context.precompiles:
+            self.kept.drop()
         self.world.bind(context)
         self.context, self.block_version = context, block.version
 

@@ -83,6 +83,11 @@ class KeptTables:
         self._generation = self._codes.generation
         self.note(state)
 
+    def drop(self) -> None:
+        """Accounts are described by a fork's precompiles and rules: under others nothing is good."""
+        self.state = None
+        self.targets.clear()
+
     def keep(self, state: State) -> None:
         """A call has ended, and its changes are the state's: the tables are good, for this state as it is."""
         self.note(state)
@@ -99,8 +104,10 @@ class KeptTables:
             return False
         if not context.rules.access_sets:
             return True
+        if context.precompiles is not context.always_warm:  # native code takes those it has kept for warm
+            return False
         coinbase = context.block.coinbase if context.rules.warm_coinbase else caller
-        return state.always_warm is self._world.precompiles and state.warm_addresses == {caller, address, coinbase}
+        return state.always_warm is self._world.always_warm and state.warm_addresses == {caller, address, coinbase}
 
     def target(self, address: bytes, state: State) -> Target | None:
         """An account with code of its own, about to be called; of others None."""

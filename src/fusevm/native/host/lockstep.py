@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fusevm.chain.environment import Context, Message
-from fusevm.chain.outcome import Disagreement, Outcome
+from fusevm.chain.outcome import Disagreement, Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
@@ -137,6 +137,10 @@ class Lockstep:
         self._equal("failure", outcome.failure, expected.failure)
         self._equal("refund", state.refund, twin.refund)
         self._equal("logs", list(state.logs), list(twin.logs))
+        if context.carries and outcome.status is Status.SUCCESS:
+            self._equal("transient storage", state.transient, twin.transient)
+            self._equal("warm slots", state.warm_slots, twin.warm_slots)
+            self._equal("warm addresses", set(state.warm_addresses), set(twin.warm_addresses))
         for address in {*state.accounts, *twin.accounts}:
             ours, theirs = state.account(address), twin.account(address)
             state.settle()
@@ -230,11 +234,14 @@ def _twin(state: State) -> State:
     """A copy to run the same transaction on: accounts, and what the transaction has kept so far."""
     twin = state.copy()
     twin.refund = state.refund
+    twin.logs = list(state.logs)
     twin.warm_addresses = set(state.warm_addresses)
     twin.always_warm = state.always_warm
     twin.warm_slots = set(state.warm_slots)
     twin.original = dict(state.original)
+    twin.transient = dict(state.transient)
     twin.created = set(state.created)
+    twin.destroyed = set(state.destroyed)
     twin.touched = set(state.touched)
     return twin
 

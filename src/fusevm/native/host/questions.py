@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 
 from fusevm.chain.state import Account as StateAccount
 from fusevm.evm.precompiles import PrecompileFailure
+from fusevm.evm.precompiles.contract import Answers
 from fusevm.native.emit.build import Library
 from fusevm.native.host.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
 from fusevm.native.host.ledger import BODY, HEAD, native_word, require_native_nonce
@@ -30,6 +31,7 @@ from fusevm.native.layout import (
     ACCOUNT_WARM,
     QUESTIONS,
     SLOT_WARM,
+    TRANSIENT,
     WORD,
     Account,
     BlockHash,
@@ -96,8 +98,14 @@ class Questions:
     def _load_slot(self, address: int) -> None:
         table, at = self._tables.slots, address - self._tables.slots.address
         number, _, raw_key = _SLOT_HEAD.unpack_from(table.map, table.skip + at + _SLOT_HEAD_AT)
-        account, key, state = self._world.addresses[number], int.from_bytes(raw_key, "little"), self._world.state
-        value = state.unsettled_account(account).storage.get(key, 0)  # native code knows what is pending
+        key, state = int.from_bytes(raw_key, "little"), self._world.state
+        if number & TRANSIENT:
+            value = state.transient.get((self._world.addresses[number & ~TRANSIENT], key), 0)
+            table.write(at + _SLOT_VALUE, value.to_bytes(WORD, "little"))
+            return
+        account = self._world.addresses[number]
+        slots = state.unsettled_account(account).storage  # native code knows what is pending
+        value = dict.get(slots, key) or slots.get(key, 0)  # quickly where it is known, also of lazy storage
         if value:
             raw = value.to_bytes(WORD, "little")
             table.write(at + _SLOT_VALUE, raw)
@@ -216,6 +224,9 @@ class Questions:
             world.look_at_clock()
         contract = world.precompiles[world.address_at(address + self._account_shift)]
         place, size, gas = _ASKED.unpack_from(engine, _ASKED_AT)
+        if contract.answers is not None:
+            self._answer(contract.answers, ctypes.string_at(place, size), gas)
+            return
         if size > _LONG:  # what is not read, or not paid for, is not even copied
             view = self._tables.memory.view(place, size)
             size = contract.reads(view)
@@ -232,10 +243,24 @@ class Questions:
         except PrecompileFailure:
             _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 0)
             return
+        self._give(output, gas - price)
+
+    def _answer(self, answers: Answers, data: bytes, gas: int) -> None:
+        """A user's own contract, which says what it has used."""
+        try:
+            output, used = answers(data, gas)
+        except PrecompileFailure:
+            output, used = b"", gas + 1
+        if used > gas:
+            _ANSWER.pack_into(self._tables.engine, _ANSWER_AT, FAILED, 0)
+        else:
+            self._give(output, gas - used)
+
+    def _give(self, output: bytes, gas_left: int) -> None:
         if len(output) > self._tables.output.size:
             raise NativeLimit(f"{self._tables.output.size >> 20} MiB of a precompile's output")
         self._tables.output.write(0, output)
-        _ANSWER.pack_into(engine, _ANSWER_AT, len(output), gas - price)
+        _ANSWER.pack_into(self._tables.engine, _ANSWER_AT, len(output), gas_left)
 
     def _load_block_hash(self, address: int) -> None:
         self._world.hashes_asked = True

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import astuple, fields
-from functools import cache
+from functools import lru_cache
 from operator import attrgetter
 
 from fusevm.chain.environment import Context
-from fusevm.evm.forks import Fork, Rules, rules_of
+from fusevm.evm.forks import Rules
 from fusevm.evm.opcodes import BY_NAME, CONTEXT_WORDS
 from fusevm.native.host.tables import Tables
 from fusevm.native.host.views import packed
@@ -26,12 +26,12 @@ _WORDS = [
 
 
 def tell_surroundings(tables: Tables, context: Context) -> None:
-    ctypes.memmove(tables.address + _RULES_AT, _packed(context.fork), _RULES.size)
+    ctypes.memmove(tables.address + _RULES_AT, _packed(context.rules), _RULES.size)
     for field, find in _WORDS:
         found: bytes | int = find(context)
         setattr(tables.shared, field, int.from_bytes(found, "big") if isinstance(found, bytes) else found)
 
 
-@cache
-def _packed(fork: Fork) -> bytes:
-    return _RULES.pack(*map(int, astuple(rules_of(fork))))
+@lru_cache(maxsize=64)
+def _packed(rules: Rules) -> bytes:
+    return _RULES.pack(*map(int, astuple(rules)))

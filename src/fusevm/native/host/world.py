@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Mapping
 
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import check_time
 from fusevm.chain.state import Account as StateAccount
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
-from fusevm.evm.precompiles import Precompile, precompiles_of
+from fusevm.evm.precompiles import Precompile
 from fusevm.native.emit.build import Library
 from fusevm.native.host.ledger import NativeLedger, native_address
 from fusevm.native.host.tables import NativeLimit, Tables
@@ -24,7 +24,8 @@ class NativeWorld(NativeLedger):
     def __init__(self, tables: Tables, native: Library) -> None:
         super().__init__(tables, native)
         self.context: Context
-        self.precompiles: dict[bytes, Precompile] = {}
+        self.precompiles: Mapping[bytes, Precompile] = {}
+        self.always_warm: Container[bytes] = ()
         self.all_warm = False
         self.voids = True  # whether calling what has no code leaves no trace (EIP-161)
         self.addresses: list[bytes] = []  # of accounts by number
@@ -37,7 +38,8 @@ class NativeWorld(NativeLedger):
 
     def bind(self, context: Context) -> None:
         self.context = context
-        self.precompiles = precompiles_of(context.fork)
+        self.precompiles = context.precompiles
+        self.always_warm = context.always_warm
         self.all_warm = context.fork < Fork.BERLIN
         self.voids = context.fork >= Fork.SPURIOUS_DRAGON
 

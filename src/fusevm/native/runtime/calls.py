@@ -29,6 +29,7 @@ from fusevm.native.layout import (
     ACCOUNT_PRECOMPILE,
     ACCOUNT_TRACELESS,
     ACCOUNT_WARM,
+    HELD,
     Account,
     Call,
     Engine,
@@ -388,6 +389,6 @@ def call(given: Call, data: ptr) -> u64:
         engine.refund = 0
     if status == REVERT or (status < REVERT and given.keep == 0):
         revert_to(engine, 0)  # Python must be told of balances, as they were
-    elif status < REVERT:
+    elif status < REVERT and given.keep != HELD:
         commit(engine)
     return status

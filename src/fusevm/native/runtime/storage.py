@@ -77,7 +77,10 @@ def find_slot(frame: NativeFrame, account: u64, key: u256) -> ptr:
     fresh.flags = 0
     fresh.value = u256(0)
     fresh.original = u256(0)
-    if (account & TRANSIENT) == 0 and frame.blank == 0 and call_pointer(u64, engine.load_slot, fresh) != 0:
+    known = frame.blank
+    if (account & TRANSIENT) != 0:
+        known = u64(engine.carries == 0)
+    if known == 0 and call_pointer(u64, engine.load_slot, fresh) != 0:
         return 0
     return fresh
 
