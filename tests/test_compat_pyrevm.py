@@ -410,6 +410,25 @@ def test_snapshots_nest_and_a_revert_drops_the_inner_ones() -> None:
         evm.revert(inner)
 
 
+# -- forks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [None, "latest", "0"])
+def test_a_fork_of_a_node_answers_as_pyrevms_does(anvil: Any, block: str | None) -> None:
+    where = "0x" + "f0" * 20
+    if block != "0":
+        anvil.ask("anvil_setCode", where, "0x" + STORES_AND_LOGS.hex())
+        anvil.ask("anvil_setStorageAt", where, "0x" + "00" * 32, "0x" + "00" * 31 + "07")
+        anvil.ask("anvil_setBalance", where, hex(5))
+        anvil.ask("anvil_mine", "0x1")
+    seen = []
+    for module in (theirs, ours):
+        evm = module.EVM(fork_url=anvil.url, fork_block=block, spec_id="Cancun")
+        answer = outcome(lambda evm=evm: evm.message_call(ALICE, where, (9).to_bytes(32, "big")))  # type: ignore[misc]
+        seen.append((answer, facts(evm), evm.storage(where, 0), evm.get_balance(where), evm.get_code(where)))
+    assert seen[0] == seen[1]
+
+
 # -- names, types, defaults -------------------------------------------------------------------------------------------
 
 

@@ -45,6 +45,13 @@ def _hash_of(number: int) -> bytes:
     return keccak256(str(number).encode())
 
 
+def _block_named(text: str | None) -> str | int:
+    """A number, a hash or a tag."""
+    if text is None:
+        return "latest"
+    return int(text) if text.isdigit() else text.lower()
+
+
 class EVM:
     """An EVM as pyrevm has it."""
 
@@ -59,13 +66,14 @@ class EVM:
         *,
         tier: str = "auto",
     ) -> None:
-        if fork_url is not None or fork_block is not None:
-            raise NotImplementedError("fork_url: forks of a live chain are not there yet; insert the accounts")
         self._env = Env() if env is None else env
         self._gas_limit = number_of(gas_limit, "gas_limit", 64)
         self._spec = spec_id
         self._fork = SPECS.get(spec_id.lower()) or fork_named(spec_id.lower())
-        self._engine = api.EVM(self._fork, tier)
+        if fork_url is None:
+            self._engine = api.EVM(self._fork, tier)
+        else:
+            self._engine = api.EVM.fork_from(fork_url, _block_named(fork_block), fork=self._fork, tier=tier)
         self._execute = executor_for(tier)
         self._tell_block()
         self._engine.state.begin_transaction()
