@@ -1,4 +1,4 @@
-"""Random histories of machines with kept tables, lazy accounts and layers, against whole copies on the reference tier."""
+"""Random histories of machines with kept tables, lazy accounts and layers, against whole copies as the model."""
 
 from __future__ import annotations
 
