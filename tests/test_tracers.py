@@ -422,6 +422,13 @@ def test_a_struct_log_has_geths_fields() -> None:
     assert stop["stack"] == ["0x7"]
 
 
+def test_opcodes_have_geths_names() -> None:
+    assert trace(None, "PREVRANDAO")["structLogs"][0]["op"] == "DIFFICULTY"
+    evm = world("STOP")
+    evm.set_code(HERE, b"\x0c")
+    assert evm.trace_call(HERE)["structLogs"][0]["op"] == "opcode 0xc not defined"
+
+
 def test_storage_adds_up_over_the_calls_of_a_contract() -> None:
     form = trace(None, call(OTHER) * 2, {OTHER: "PUSH1 1 PUSH1 0 SLOAD SLOAD PUSH1 1 SLOAD"})
     loads = [step["storage"] for step in form["structLogs"] if step["op"] == "SLOAD"]
