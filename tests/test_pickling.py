@@ -15,9 +15,11 @@ import fusevm
 from fusevm import (
     EVM,
     Authorization,
+    BadCall,
     BadValue,
     Block,
     BlockReason,
+    CallFailed,
     EngineLimit,
     ExecutionFailed,
     Failure,
@@ -221,6 +223,8 @@ ERRORS = [
     NodeError("http://node: eth_call: no", -32000),
     BadInput("no such file"),
     PeerMissing("geth", "go-ethereum"),
+    CallFailed(17, "value: too little"),
+    BadCall("call 17: no target"),
 ]
 
 

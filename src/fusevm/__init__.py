@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fusevm.chain.checks import Checks
     from fusevm.chain.environment import Block
     from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
+    from fusevm.chain.outcomes import CallFailed
+    from fusevm.chain.packed import BadCall, Call
     from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
     from fusevm.chain.result import ExecutionFailed, Result
     from fusevm.chain.sources.source import PartialState, SourceError, SourceUnavailable
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from fusevm.evm.halts import HaltReason
     from fusevm.evm.precompiles import PrecompileFailure
     from fusevm.library.code import assemble, cfg, disassemble, fusions_in, keccak, loops_in, optimize
+    from fusevm.machine.batch import Batch
     from fusevm.machine.checkpoints import UnknownCheckpoint
     from fusevm.machine.estimate import EstimateFailed
     from fusevm.reference.hooks import Hooks, Step, StorageAccess
@@ -39,9 +42,13 @@ __all__ = [
     "EVM",
     "Address",
     "Authorization",
+    "BadCall",
     "BadValue",
+    "Batch",
     "Block",
     "BlockReason",
+    "Call",
+    "CallFailed",
     "Chain",
     "Checks",
     "EngineLimit",
@@ -91,6 +98,8 @@ _NAMES = {
     "chain.checks": ("Checks",),
     "chain.environment": ("Block",),
     "chain.outcome": ("EngineLimit", "Failure", "Status", "TimeLimit"),
+    "chain.outcomes": ("CallFailed",),
+    "chain.packed": ("BadCall", "Call"),
     "chain.reasons": ("BlockReason", "InvalidBlock", "RejectReason", "Rejected"),
     "chain.result": ("ExecutionFailed", "Result"),
     "chain.sources.source": ("PartialState", "SourceError", "SourceUnavailable"),
@@ -100,6 +109,7 @@ _NAMES = {
     "evm.halts": ("HaltReason",),
     "evm.precompiles": ("PrecompileFailure",),
     "library.code": ("assemble", "cfg", "disassemble", "fusions_in", "keccak", "loops_in", "optimize"),
+    "machine.batch": ("Batch",),
     "machine.checkpoints": ("UnknownCheckpoint",),
     "machine.estimate": ("EstimateFailed",),
     "reference.hooks": ("Hooks", "Step", "StorageAccess"),

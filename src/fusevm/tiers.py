@@ -9,6 +9,8 @@ from importlib import import_module
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Outcome
+from fusevm.chain.outcomes import Outcomes
+from fusevm.chain.packed import Packed
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.reference.hooks import Hooks
@@ -19,6 +21,10 @@ TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 # Of state, context, caller, address, data, gas, static, and whether what changes is kept. Answers a result; or None
 # where nothing has begun; or, once it has begun, what goes on with it.
 DirectCall = Callable[[State, Context, bytes, bytes, bytes, int, bool, bool], Result | Executor | None]
+# Of state, context, many calls, their outcomes (to be written), and whether what changes is kept. What it answers runs
+# calls until one has begun that it cannot end (and answers what goes on with that one), or the next one is not for it,
+# or none is left (None).
+ManyCalls = Callable[[State, Context, Packed, Outcomes, bool], Callable[[], Executor | None]]
 
 TIERS = {
     "auto": "native where that is quicker, prepared for speed where that is worth it; else reference",
@@ -111,3 +117,10 @@ def recorded_call_for(tier: str, direct: DirectCall | None) -> RecordedCall | No
         return None
     engine = f"{_DIRECT[tier][0]}-recorded"
     return partial(import_module("fusevm.native.host.direct").record_directly, engine)
+
+
+def many_calls_for(tier: str, executor: TierExecutor) -> ManyCalls | None:
+    """The native loop over many calls, for a tier that has one and runs here."""
+    if direct_call_for(tier, executor) is None:
+        return None
+    return partial(import_module("fusevm.native.host.many").many_calls, _DIRECT[tier][0])

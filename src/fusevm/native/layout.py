@@ -104,6 +104,47 @@ class Call(Struct):
     value: u256
 
 
+class Many(Struct):
+    """Calls from outside that run one after another, and where what comes of them goes."""
+
+    engine: ptr
+    calls: ptr  # of Call: each is of one of these
+    kinds: ptr  # u32 by number: of which; zero where all are of the first
+    sizes: ptr  # u64 by number: bytes of data; zero where all have `size`
+    size: u64
+    data: ptr  # of the next one; it follows that of the one before
+    place: u64  # number of the next one
+    end: u64  # number after the last
+    fresh: u64  # whether nothing is to be kept of the calls before
+    gas: u64  # to be used before Python looks at signals
+    outcomes: ptr  # of CallOutcome, by number
+    outputs: ptr  # bytes, one output after another, as are the logs
+    output_size: u64
+    output_limit: u64
+    output_base: u64  # bytes of outputs that Python has taken, as of logs
+    logs: ptr
+    log_size: u64
+    log_limit: u64
+    log_base: u64
+    changes: ptr  # of SlotChange: slots that changed, of calls that are kept
+    change_count: u64
+    change_limit: u64
+    refunds: u64  # calls that have one
+    overrides: ptr  # of SlotChange: slots that have other values for one call
+    override_ends: ptr  # u64 by number: how many of them there are up to the end of its own; zero where there are none
+    override: u64  # number of the next call's first
+
+
+class CallOutcome(Struct):
+    """How a call ended that needed nothing of Python."""
+
+    reverted: u64
+    gas_used: u64
+    refund: u64  # before its cap
+    output_end: u64  # where it ends; it begins where the one before ends
+    log_end: u64
+
+
 class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     """What all frames share; with the rules of the fork, and the words of the block and the transaction."""
 
@@ -116,6 +157,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     refund: u64
     dirty_count: u64  # accounts Python does not know as they are
     heavy: u64  # whether tables grew so large that their pages should go back to the machine
+    wanted: u64  # whether Python must see this call end, because of what it has said in it or learned of it
     # a precompile that Python must run, and what came of it
     asked_data: ptr
     asked_size: u64

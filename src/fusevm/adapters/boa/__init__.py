@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import boa
-
 from fusevm.adapters.boa.environment import FusevmEnv
 
 __all__ = ["FusevmEnv", "enable"]

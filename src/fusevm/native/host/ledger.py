@@ -127,6 +127,7 @@ class NativeLedger:
         count = tables.shared.dirty_count
         if not count:
             return
+        tables.shared.wanted = 1
         table = tables.accounts
         for place in struct.unpack(f"<{count}Q", tables.dirty.read(0, 8 * count)):
             at = table.skip + place

@@ -268,5 +268,6 @@ class Questions:
 
     def _load_block_hash(self, address: int) -> None:
         self._world.hashes_asked = True
+        self._tables.shared.wanted = 1  # for the next call, whoever says it is asked again
         entry = view_at(BlockHash, address)
         entry.hash = int.from_bytes(self._world.context.block.hash_of(entry.number - 1), "big")

@@ -11,7 +11,7 @@ from fusevm.native.layout import SlotChange
 if TYPE_CHECKING:
     from fusevm.native.host.kept import KeptTables
 
-_CHANGE = packed_whole(SlotChange, "account key value")
+CHANGE = packed_whole(SlotChange, "account key value")
 TAKEN_BACK = 32  # slots; with more it takes less time to empty native tables
 
 
@@ -30,7 +30,7 @@ class PendingStorage:
         """Writes the storage that changed: the last value of each slot."""
         last: dict[tuple[int, bytes], bytes] = {}
         for raw in self.raw:
-            for account, key, value in _CHANGE.iter_unpack(raw):
+            for account, key, value in CHANGE.iter_unpack(raw):
                 last[account, key] = value
         for (account, raw_key), value in last.items():
             key = int.from_bytes(raw_key, "little")
@@ -40,6 +40,6 @@ class PendingStorage:
 
     def dropped(self, state: State) -> None:
         """Native tables take it back, and stay good."""
-        if sum(map(len, self.raw)) <= TAKEN_BACK * _CHANGE.size and self.addresses is self.kept.addresses:
-            changed = {slot[:2]: None for raw in self.raw for slot in _CHANGE.iter_unpack(raw)}
+        if sum(map(len, self.raw)) <= TAKEN_BACK * CHANGE.size and self.addresses is self.kept.addresses:
+            changed = {slot[:2]: None for raw in self.raw for slot in CHANGE.iter_unpack(raw)}
             self.kept.take_back(state, changed)

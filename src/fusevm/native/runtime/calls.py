@@ -356,17 +356,29 @@ def run(engine: Engine) -> u64:
 @exported
 def call(given: Call, data: ptr) -> u64:
     """A call from outside: makes the first frame, from what Python gives and from what goes with the code; runs it."""
-    engine = Engine(given.engine)
-    if given.fresh != 0:
+    empty_tables(Engine(given.engine), given.fresh)
+    return call_with(given, data, given.data_size)
+
+
+@inlined
+def empty_tables(engine: Engine, fresh: u64) -> None:
+    """Before a call from outside: all of them, or what a call has for itself."""
+    if fresh != 0:
         forget_all(engine)
         engine.kept_epoch = engine.epoch
     else:
         begin_anew(engine)
+
+
+@inlined
+def call_with(given: Call, data: ptr, size: u64) -> u64:
+    """A call from outside, with that data."""
+    engine = Engine(given.engine)
     frame = NativeFrame(engine.frames)
     frame.gas = given.gas
     frame.reserve = given.reserve
     frame.data = data
-    frame.data_size = given.data_size
+    frame.data_size = size
     frame.account = given.account
     frame.static = given.static
     frame.blank = given.blank

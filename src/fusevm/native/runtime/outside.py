@@ -221,6 +221,7 @@ def begin_anew(engine: Engine) -> None:
     engine.change_count = 0
     engine.committed = 0
     engine.dirty_count = 0
+    engine.wanted = 0
     engine.kept_size = 0
     engine.call_epoch = engine.epoch + 1
     engine.epoch += 2

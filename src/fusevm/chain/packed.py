@@ -1,0 +1,262 @@
+"""Many calls as people write them, checked and packed: their data in one piece, what they have in common once."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from itertools import accumulate, islice
+from typing import Any, NamedTuple
+
+from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.values import (
+    AddressLike,
+    BadValue,
+    BytesLike,
+    Number,
+    Word,
+    shown,
+    to_address,
+    to_bytes,
+    to_number,
+    to_word,
+)
+
+GAS_BITS = 64
+WINDOW = 1 << 16  # calls that are packed at once: what they take does not grow with the number of calls
+Slots = tuple[tuple[bytes, int, int], ...]  # address, key, value
+
+
+@dataclass(slots=True)
+class Call:
+    """One of many calls. What is not given is as it is for all of them.
+
+    `storage` has slots by address that have other values for this call alone, `block` fields of the block.
+
+    >>> Call(to="0x" + "c0" * 20, data="0x01", storage={"0x" + "c0" * 20: {0: 5}}, block={"timestamp": 7}).data
+    '0x01'
+    """
+
+    to: AddressLike | None = None
+    data: BytesLike = b""
+    caller: AddressLike | None = None
+    value: Number | None = None
+    gas: Number | None = None
+    storage: Mapping[AddressLike, Mapping[Word, Word]] = field(default_factory=dict)
+    block: Mapping[str, Any] = field(default_factory=dict)
+
+
+_NAMES = frozenset(each.name for each in fields(Call))
+CallLike = BytesLike | tuple[AddressLike, BytesLike] | Mapping[str, Any] | Call
+
+
+class BadCall(BadValue):
+    """A call that cannot be read; the message names its number.
+
+    >>> from fusevm import EVM
+    >>> EVM().simulate_many([b"", "0xzz"], "0x" + "c0" * 20)
+    Traceback (most recent call last):
+    fusevm.chain.packed.BadCall: call 1: data: 'z' at position 0 is not a hex digit
+    """
+
+
+class Kind(NamedTuple):
+    """What many calls have in common."""
+
+    to: bytes
+    caller: bytes
+    gas: int
+
+
+class Special(NamedTuple):
+    """What a call has that others do not."""
+
+    value: int = 0
+    slots: Slots = ()
+    block: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass
+class Packed:
+    """Calls by number: data, of which kind, and what is special."""
+
+    data: bytes  # of all of them, one after another
+    sizes: array[int] | int  # bytes, of each or of all
+    kinds: list[Kind]
+    kind_of: array[int] | None  # by number; None where all are of the first
+    special: dict[int, Special]
+    count: int
+
+    @cached_property
+    def starts(self) -> Sequence[int]:
+        """Where the data of each begins, and where the last ends."""
+        size = self.sizes
+        if isinstance(size, int):
+            return range(0, (self.count + 1) * size, size) if size else array("Q", [0]) * (self.count + 1)
+        return array("Q", accumulate(size, initial=0))
+
+    def data_of(self, number: int) -> bytes:
+        return self.data[self.starts[number] : self.starts[number + 1]]
+
+    def kind(self, number: int) -> Kind:
+        return self.kinds[0 if self.kind_of is None else self.kind_of[number]]
+
+
+class Common(NamedTuple):
+    """What all calls have unless they say otherwise."""
+
+    to: bytes | None
+    caller: bytes
+    value: int
+    gas: int
+
+    @staticmethod
+    def read(to: AddressLike | None, caller: AddressLike, value: Number, gas: Number) -> Common:
+        return Common(
+            None if to is None else to_address(to, "to"),
+            to_address(caller, "caller"),
+            to_number(value, "value"),
+            to_number(gas, "gas", bits=GAS_BITS),
+        )
+
+
+NOTHING_SPECIAL = Special()
+DEFAULTS = Common(None, ZERO_ADDRESS, 0, 0)
+
+
+def windows(calls: Iterable[CallLike] | memoryview, common: Common) -> Iterator[Packed]:
+    """The calls, packed so many at a time; they may be a matrix of bytes, a row for the data of each."""
+    matrix = _matrix(calls)
+    if matrix is not None:
+        yield from _matrix_windows(matrix, common)
+        return
+    first = 0
+    if isinstance(calls, Packed):
+        yield calls
+        return
+    if isinstance(calls, str | bytes | bytearray | Mapping | Call):
+        raise BadValue(f"calls: expected a list of calls, got one {type(calls).__name__}")
+    try:
+        rest = iter(calls)
+    except TypeError:
+        raise BadValue(f"calls: expected a list of calls, got {type(calls).__name__}") from None
+    while taken := list(islice(rest, WINDOW)):
+        yield packed(taken, common, first)
+        first += len(taken)
+
+
+def packed(calls: list[Any], common: Common, first: int = 0) -> Packed:
+    """These calls; the first has that number."""
+    if common.to is not None and not common.value:
+        try:
+            data = b"".join(calls)
+        except TypeError:
+            pass  # not all of them are bytes
+        else:
+            kinds = [Kind(common.to, common.caller, common.gas)]
+            return Packed(data, _sizes(calls), kinds, None, {}, len(calls))
+    return _packed_one_by_one(calls, common, first)
+
+
+def _sizes(pieces: list[bytes]) -> array[int] | int:
+    sizes = array("Q", map(len, pieces))
+    return sizes[0] if sizes and sizes.count(sizes[0]) == len(sizes) else sizes
+
+
+def _packed_one_by_one(calls: list[Any], common: Common, first: int) -> Packed:
+    numbers: dict[Kind, int] = {}
+    pieces, kind_of, specials = [], array("I"), {}
+    for number, each in enumerate(calls):
+        try:
+            kind, data, special = _read(each, common)
+        except BadValue as error:
+            raise BadCall(f"call {first + number}: {error}") from None
+        pieces.append(data)
+        kind_of.append(numbers.setdefault(kind, len(numbers)))
+        if special is not NOTHING_SPECIAL:
+            specials[number] = special
+    one = len(numbers) == 1
+    return Packed(b"".join(pieces), _sizes(pieces), list(numbers), None if one else kind_of, specials, len(pieces))
+
+
+def _read(call: Any, common: Common) -> tuple[Kind, bytes, Special]:
+    if isinstance(call, Mapping):
+        unknown = sorted(str(name) for name in call if name not in _NAMES)
+        if unknown:
+            raise BadValue(f"{shown(unknown[0])} is not a field of a call; known: {', '.join(sorted(_NAMES))}")
+        call = Call(**call)
+    if isinstance(call, Call):
+        return _read_call(call, common)
+    to: bytes | None = common.to
+    data = call
+    if isinstance(call, tuple | list):
+        if len(call) != 2:
+            raise BadValue(f"expected a target and data, got {len(call)} things")
+        to, data = to_address(call[0], "to"), call[1]
+    special = Special(common.value) if common.value else NOTHING_SPECIAL
+    return Kind(_target(to), common.caller, common.gas), to_bytes(data, "data"), special
+
+
+def _read_call(call: Call, common: Common) -> tuple[Kind, bytes, Special]:
+    to = common.to if call.to is None else to_address(call.to, "to")
+    caller = common.caller if call.caller is None else to_address(call.caller, "caller")
+    gas = common.gas if call.gas is None else to_number(call.gas, "gas", bits=GAS_BITS)
+    value = common.value if call.value is None else to_number(call.value, "value")
+    special = NOTHING_SPECIAL
+    if value or call.storage or call.block:
+        special = Special(value, _slots(call.storage), _block_fields(call.block))
+    return Kind(_target(to), caller, gas), to_bytes(call.data, "data"), special
+
+
+def _target(to: bytes | None) -> bytes:
+    if to is None:
+        raise BadValue("no target; give it, or one for all as to=")
+    return to
+
+
+def _slots(storage: Mapping[AddressLike, Mapping[Word, Word]]) -> Slots:
+    if not isinstance(storage, Mapping) or not all(isinstance(slots, Mapping) for slots in storage.values()):
+        raise BadValue("storage: expected slots by address, such as {address: {0: 5}}")
+    return tuple(
+        (to_address(address, "storage"), to_word(key, "key"), to_word(value, "value"))
+        for address, slots in storage.items()
+        for key, value in slots.items()
+    )
+
+
+def _block_fields(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    from fusevm.chain.environment import Block
+
+    known = [each.name for each in fields(Block) if each.init]
+    for name in given:
+        if name not in known:
+            raise BadValue(f"block: {shown(name)} is not a field; known: {', '.join(known)}")
+    trial = Block()
+    for name, value in given.items():
+        setattr(trial, name, value)  # checks it
+    return tuple(given.items())
+
+
+def _matrix(calls: Any) -> memoryview | None:
+    """A matrix of bytes, if that is what the calls are: a NumPy array, say."""
+    if isinstance(calls, bytes | bytearray | str | list | tuple | dict):
+        return None
+    try:
+        view = memoryview(calls)
+    except TypeError:
+        return None
+    if view.ndim != 2 or view.itemsize != 1:
+        raise BadValue(f"calls: expected a matrix of bytes, got {view.ndim} dimensions of {view.itemsize} bytes each")
+    return view
+
+
+def _matrix_windows(matrix: memoryview, common: Common) -> Iterator[Packed]:
+    assert matrix.shape is not None
+    rows, size = matrix.shape
+    kind = Kind(_target(common.to), common.caller, common.gas)
+    special = Special(common.value) if common.value else None
+    for first in range(0, rows, WINDOW):
+        count = min(WINDOW, rows - first)
+        data = matrix[first : first + count].tobytes()
+        yield Packed(data, size, [kind], None, dict.fromkeys(range(count), special) if special else {}, count)

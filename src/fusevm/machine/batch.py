@@ -1,0 +1,214 @@
+"""What many calls brought: a sequence of results, made when somebody looks, and columns of figures."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, overload
+
+from fusevm.chain.outcomes import (
+    COLUMNS,
+    GAS_REFUNDED,
+    GAS_USED,
+    LOG_END,
+    OUTPUT_END,
+    RECORD,
+    STATUS,
+    STATUSES,
+    CallFailed,
+    Outcomes,
+)
+from fusevm.chain.result import Result
+from fusevm.chain.state import Log
+
+_WORD = 32
+
+
+class Batch(Sequence[Result]):
+    """Results by number. Columns are NumPy arrays where NumPy is installed, else arrays.
+
+    >>> from fusevm import EVM
+    >>> evm, target = EVM(), "0x" + "c0" * 20
+    >>> evm.set_code(target, "0x5f3560010160005260206000f3")  # return data + 1
+    >>> batch = evm.simulate_many([number.to_bytes(32, "big") for number in range(3)], to=target)
+    >>> batch.words()
+    [1, 2, 3]
+    >>> batch[2].gas_used
+    26
+    """
+
+    def __init__(self) -> None:
+        self._records = bytearray()
+        self._outputs = bytearray()
+        self._logs = bytearray()
+        self._odd: dict[int, Result] = {}
+        self.errors: dict[int, CallFailed] = {}  # calls that ended in an exception, where those are kept
+
+    def room_for(self, count: int) -> Outcomes:
+        """For the outcomes of so many calls after these; `add` takes them when they are written."""
+        return Outcomes(count, self._outputs, self._logs)
+
+    def add(self, found: Outcomes) -> None:
+        first = len(self)
+        self._records += found.records[: found.done * RECORD.size]
+        self._note(first, found.odd, found.errors)
+
+    def __iadd__(self, other: Batch) -> Batch:
+        first = len(self)
+        self._records += _shifted(other._records, len(self._outputs), len(self._logs))
+        self._outputs += other._outputs
+        self._logs += other._logs
+        self._note(first, other._odd, other.errors)
+        return self
+
+    def _note(self, first: int, odd: dict[int, Result], errors: dict[int, CallFailed]) -> None:
+        for number, result in odd.items():
+            self._odd[first + number] = result
+        for number, failed in errors.items():
+            self.errors[first + number] = CallFailed(first + number, failed.error)
+
+    @staticmethod
+    def joined(parts: Iterable[Batch]) -> Batch:
+        """One after another."""
+        whole = Batch()
+        for part in parts:
+            whole += part
+        return whole
+
+    # -- results
+
+    def __len__(self) -> int:
+        return len(self._records) // RECORD.size
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Result]: ...
+    def __getitem__(self, index: int | slice) -> Result | list[Result]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"call {index}: there are {len(self)}")
+        if number in self.errors:
+            raise self.errors[number]
+        found = self._odd.get(number)
+        if found is not None:
+            return found
+        status, used, refunded, end, log_end = RECORD.unpack_from(self._records, number * RECORD.size)
+        start, log_start = self._ends(number - 1)
+        logs = self._decoded(log_start, log_end)
+        return Result(STATUSES[status], bytes(self._outputs[start:end]), used, refunded, logs)
+
+    def __iter__(self) -> Iterator[Result]:
+        return (self[number] for number in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all results are the same."""
+        if not isinstance(other, Batch) or len(self) != len(other):
+            return NotImplemented if not isinstance(other, Batch) else False
+        if {number: each.error for number, each in self.errors.items()} != {
+            number: each.error for number, each in other.errors.items()
+        }:
+            return False
+        return all(self[number] == other[number] for number in range(len(self)) if number not in self.errors)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        counts = self._column(STATUS)
+        ended = ", ".join(
+            f"{number:,} {name}"
+            for status, name in enumerate(("ok", "reverted", "halted", "failed"))
+            if (number := sum(1 for each in counts if each == status))
+        )
+        return f"<Batch of {len(self):,} calls: {ended or 'none'}>"
+
+    def _ends(self, number: int) -> tuple[int, int]:
+        if number < 0:
+            return 0, 0
+        _, _, _, end, log_end = RECORD.unpack_from(self._records, number * RECORD.size)
+        return end, log_end
+
+    def _decoded(self, start: int, end: int) -> Sequence[Log]:
+        if start == end:
+            return []
+        from fusevm.native.host.logs import NativeLogs  # whose they are; there would be none without
+
+        return NativeLogs(bytes(self._logs[start:end]))
+
+    # -- columns
+
+    @property
+    def status(self) -> Any:
+        """0 for success, 1 for a revert, 2 for a halt, 3 for an exception (see `errors`)."""
+        return self._column(STATUS)
+
+    @property
+    def gas_used(self) -> Any:
+        return self._column(GAS_USED)
+
+    @property
+    def gas_refunded(self) -> Any:
+        return self._column(GAS_REFUNDED)
+
+    @property
+    def outputs(self) -> list[bytes]:
+        raw = bytes(self._outputs)
+        return [raw[start:end] for start, end in pairwise((0, *self._numbers()[OUTPUT_END::COLUMNS]))]
+
+    @property
+    def logs(self) -> list[Sequence[Log]]:
+        ends = pairwise((0, *self._numbers()[LOG_END::COLUMNS]))
+        found = [self._decoded(start, end) for start, end in ends]
+        for number, result in self._odd.items():
+            found[number] = result.logs
+        return found
+
+    def words(self, index: int = 0) -> list[int | None]:
+        """A word of each output, the first unless told; None where a call failed or its output is shorter."""
+        start, end = index * _WORD, (index + 1) * _WORD
+        status = self._numbers()[STATUS::COLUMNS]
+        return [
+            int.from_bytes(output[start:end], "big") if not failed and len(output) >= end else None
+            for output, failed in zip(self.outputs, status, strict=True)
+        ]
+
+    def floats(self, index: int = 0) -> Any:
+        """As `words`, as numbers to plot; NaN in the place of None."""
+        found = array("d", [float("nan") if word is None else float(word) for word in self.words(index)])
+        numpy = _numpy()
+        return found if numpy is None else numpy.frombuffer(found)
+
+    def _numbers(self) -> array[int]:
+        return array("Q", bytes(self._records))
+
+    def _column(self, which: int) -> Any:
+        numpy = _numpy()
+        if numpy is None:
+            return self._numbers()[which::COLUMNS]
+        return numpy.frombuffer(self._records, "<u8").reshape(-1, COLUMNS)[:, which].copy()
+
+
+def _shifted(records: bytearray, outputs: int, logs: int) -> bytearray:
+    """Records whose outputs and logs come after so many bytes of others."""
+    if not (outputs or logs):
+        return records
+    numpy = _numpy()
+    if numpy is not None:
+        shift = numpy.array([0, 0, 0, outputs, logs], "<u8")
+        return bytearray((numpy.frombuffer(records, "<u8").reshape(-1, COLUMNS) + shift).tobytes())
+    numbers = array("Q", bytes(records))
+    for place, more in ((OUTPUT_END, outputs), (LOG_END, logs)):
+        if more:
+            numbers[place::COLUMNS] = array("Q", [end + more for end in numbers[place::COLUMNS]])
+    return bytearray(numbers.tobytes())
+
+
+def _numpy() -> Any:
+    try:
+        import numpy
+    except ImportError:
+        return None
+    return numpy

@@ -1,0 +1,155 @@
+"""Many calls at once: packed, run in one native loop where the tier has one, each as if it were made by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+
+from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.outcome import Executor
+from fusevm.chain.outcomes import CallFailed, Outcomes
+from fusevm.chain.packed import NOTHING_SPECIAL, CallLike, Common, Packed, windows
+from fusevm.chain.result import Result
+from fusevm.machine.batch import Batch
+from fusevm.machine.messages import DEFAULT_GAS
+from fusevm.machine.settings import BUSY, WrongThread
+from fusevm.machine.tracing import Tracing
+from fusevm.tiers import many_calls_for
+from fusevm.values import AddressLike, BadValue, Number
+
+ERRORS = ("raise", "keep")
+NativeLoop = Callable[[], Executor | None]
+
+
+class Batches(Tracing):
+    """Runs many calls."""
+
+    def simulate_many(
+        self,
+        calls: Iterable[CallLike],
+        to: AddressLike | None = None,
+        *,
+        value: Number = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: Number = DEFAULT_GAS,
+        errors: str = "raise",
+    ) -> Batch:
+        """As `simulate` for each call, all on the state as it is: nothing is kept.
+
+        A call is its data (then `to` says who is called), a pair of target and data, or a `Call` (or a dict of its
+        fields) that may say more: caller, value, gas, slots and fields of the block that are other for this call
+        alone. A matrix of bytes (a NumPy array, say) is the data of one call per row.
+
+        A call that ends in an exception ends all with `CallFailed`, which names its number; with `errors="keep"` the
+        others are done, and `Batch.errors` has it.
+        """
+        return self._run_many(calls, Common.read(to, caller, value, gas), keep=False, errors=errors)
+
+    def call_many(
+        self,
+        calls: Iterable[CallLike],
+        to: AddressLike | None = None,
+        *,
+        value: Number = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: Number = DEFAULT_GAS,
+        errors: str = "raise",
+    ) -> Batch:
+        """As `call` for one after another: what each changes is kept if it succeeds, and seen by the next.
+
+        Calls are written as for `simulate_many`. Slots cannot be other for one call: `set_storage` sets them.
+        """
+        return self._run_many(calls, Common.read(to, caller, value, gas), keep=True, errors=errors)
+
+    def _run_many(self, calls: Iterable[CallLike], common: Common, *, keep: bool, errors: str) -> Batch:
+        if errors not in ERRORS:
+            raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {errors!r}")
+        batch = Batch()
+        for packed in windows(calls, common):
+            found = batch.room_for(packed.count)
+            _Window(self, packed, found, keep, errors, len(batch)).run()
+            batch.add(found)
+        return batch
+
+
+class _Window:
+    """Calls that were packed together, on one machine."""
+
+    def __init__(self, machine: Batches, calls: Packed, found: Outcomes, keep: bool, errors: str, first: int) -> None:
+        self._machine = machine
+        self._calls = calls
+        self._found = found
+        self._keep = keep
+        self._errors = errors
+        self._first = first
+
+    def run(self) -> None:
+        natively = self._native_loop()
+        while self._found.done < self._calls.count:
+            try:
+                if natively is None:
+                    self._found.add(self._run_one())
+                else:
+                    self._run_natively(natively)
+            except WrongThread:
+                raise
+            except Exception as error:
+                failed = CallFailed(self._first + self._found.done, f"{error}" or type(error).__name__)
+                if self._errors == "raise":
+                    raise failed from error
+                self._found.add_error(failed)
+
+    def _native_loop(self) -> NativeLoop | None:
+        """The tier's, where it has one: what is watched or limited in time is made call by call."""
+        machine = self._machine
+        if machine._direct is None or machine.session is not None:
+            return None
+        make = many_calls_for(machine.tier, machine._execute)
+        if make is None or machine.hooks is not None or machine.timeout is not None:
+            return None
+        context = machine._new_context(ZERO_ADDRESS, 0)
+        return make(machine.state, context, self._calls, self._found, self._keep)
+
+    def _run_natively(self, natively: NativeLoop) -> None:
+        """Until one call needs Python, and that one."""
+        machine, found = self._machine, self._found
+        state, running, ticket = machine.state, machine._running, object()
+        try:
+            try:
+                if running.setdefault(0, ticket) is not ticket:
+                    raise WrongThread(BUSY)
+                resume = natively()
+                if resume is not None:
+                    kind = self._calls.kind(found.done)
+                    data = self._calls.data_of(found.done)
+                    found.add(machine._go_on(resume, kind.caller, kind.to, data, kind.gas, False, self._keep))
+                    return
+                running.clear()
+            finally:
+                if running:
+                    machine._leave(ticket, state)
+        finally:
+            if running:
+                machine._leave(ticket, state)  # once more: Ctrl-C may have come in the middle of the first
+        if found.done < self._calls.count:  # one that is not for the native loop
+            found.add(self._run_one())
+
+    def _run_one(self) -> Result:
+        """The next call, by itself."""
+        machine, number = self._machine, self._found.done
+        kind, data = self._calls.kind(number), self._calls.data_of(number)
+        special = self._calls.special.get(number, NOTHING_SPECIAL)
+        if self._keep and special.slots:
+            raise BadValue("storage: only simulate_many has slots that are other for one call; use set_storage")
+        restore_block = machine.block.keep()
+        try:
+            with nullcontext() if self._keep else machine.snapshot():
+                for name, field in special.block:
+                    setattr(machine.block, name, field)
+                for slot in special.slots:
+                    machine.state.set_storage(*slot)
+                return machine._message(
+                    kind.caller, kind.to, data, special.value, kind.gas, 0, False, None, creates=False
+                )
+        finally:
+            restore_block()
