@@ -33,6 +33,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "run": Command("run", "run", "Run"),
     "trace": Command("trace", "trace", "Run"),
+    "sweep": Command("sweep", "sweep", "Run"),
     "t8n": Command("t8n", "t8n_command", "Run"),
     "yul": Command("yul", "app", "Compile"),
     "optimize": Command("optimize", "optimize_command", "Compile"),
