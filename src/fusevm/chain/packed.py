@@ -46,6 +46,7 @@ class Call:
     block: Mapping[str, Any] = field(default_factory=dict)
 
 
+_BLOCK_FIELDS = [each.name for each in fields(Block) if each.init]
 _NAMES = frozenset(each.name for each in fields(Call))
 CallLike = BytesLike | tuple[AddressLike, BytesLike] | Mapping[str, Any] | Call
 
@@ -240,10 +241,11 @@ def _slots(storage: Mapping[AddressLike, Mapping[Word, Word]]) -> Slots:
 
 
 def _block_fields(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    known = [each.name for each in fields(Block) if each.init]
+    if not given:
+        return ()
     for name in given:
-        if name not in known:
-            raise BadValue(f"block: {shown(name)} is not a field; known: {', '.join(known)}")
+        if name not in _BLOCK_FIELDS:
+            raise BadValue(f"block: {shown(name)} is not a field; known: {', '.join(_BLOCK_FIELDS)}")
     trial = Block()
     for name, value in given.items():
         setattr(trial, name, value)  # checks it
