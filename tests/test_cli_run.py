@@ -340,12 +340,13 @@ def test_values_that_do_not_fit_their_type_get_one_line_naming_the_signature(
     assert f"f: argument 1 ({signature[2:-1]}): " in ran.err
 
 
+NEITHER = "neither a state file, which has 'pre', nor an artifact, which has 'abi' and 'bytecode'"
 STATES = [
     ("{", "line 1, column 2: not JSON: Expecting property name enclosed in double quotes"),
     ("", "line 1, column 1: not JSON: Expecting value"),
     ("[" * 100_000, "nested too deeply"),
-    ("[]", "no 'pre' section with accounts"),
-    ("{}", "no 'pre' section with accounts"),
+    ("[]", NEITHER),
+    ("{}", NEITHER),
     ('{"pre": []}', "no 'pre' section with accounts"),
     ('{"pre": {}, "call": []}', "'call' is not an object"),
     ('{"pre": {}, "env": 5}', "'env' is not an object"),

@@ -390,10 +390,11 @@ app = typer.Typer()
 app.command()(fuzz)
 
 
-def test_the_command_needs_two_engines() -> None:
-    result = CliRunner().invoke(app, [])
-    assert result.exit_code == 2
-    assert "nothing to compare: name another --tier or a --peer" in result.output
+def test_the_command_compares_with_the_native_tier_if_nothing_is_named() -> None:
+    result = CliRunner().invoke(app, ["--programs", "2", "--fork", "osaka"])
+    assert result.exit_code == 0
+    assert "reference and native, seed 0, 1 forks" in result.output
+    assert "native and reference" in CliRunner().invoke(app, ["--programs", "1", "--tier", "native"]).output
 
 
 def test_the_command_names_an_unknown_engine() -> None:

@@ -205,13 +205,17 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path, monkeypatch: p
     assert cached("name", Maker()) == b"content"
 
 
-def test_a_disk_that_cannot_be_written_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_cannot_be_written_is_one_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "replace", full)
-    assert cached("name", Maker()) == b"content"
-    assert [path.name for path in folder.iterdir()] == ["name.lock"]
+    cache._warn.cache_clear()
+    with pytest.warns(UserWarning, match="cannot be used as a cache: no space left .*FUSEVM_CACHE") as warned:
+        made = [cached(name, Maker()) for name in ("name", "other")]
+    assert made == [b"content", b"content"]
+    assert len(warned) == 1, "one warning for the folder, however much cannot be kept"
+    assert sorted(path.name for path in folder.iterdir()) == ["name.lock", "other.lock"]
 
 
 @ON_POSIX

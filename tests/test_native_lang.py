@@ -333,7 +333,7 @@ def test_a_function_can_be_translated_once_more_with_other_names(run: Any) -> No
 
 
 def test_a_name_that_a_function_does_not_use_cannot_be_replaced() -> None:
-    with pytest.raises(NativeError, match="again: biased knows no biass"):
+    with pytest.raises(NativeError, match="again: biased does not use biass"):
         specialised(biased, "again", biass=2)
 
 

@@ -27,6 +27,8 @@ def test_a_call_on_a_node_s_state(fake: FakeNode) -> None:
     assert (evm.block.number, evm.block.base_fee, evm.block.coinbase) == (100, 7, b"\xcb" * 20)
     assert evm.block.prev_randao == int("05" * 32, 16)
     assert evm.block.hash_of(99) == b"\x63" * 32
+    evm.block.number = 102
+    assert (evm.block.hash_of(100), evm.block.hash_of(101)) == (HASH, bytes(32))
 
 
 def test_an_account_is_one_request_and_the_block_is_named_by_hash(fake: FakeNode) -> None:

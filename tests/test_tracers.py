@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from fusevm import EVM, BadValue, Block, Rejected
+from fusevm import EVM, BadValue, Block, Checks, Rejected
 from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.authorization import DELEGATION_PREFIX
 from fusevm.evm.keccak import keccak256
+from fusevm.reference.hooks import Hooks
+from fusevm.tracing.requests import hooked, undone
+from fusevm.tracing.touched import TouchWatcher
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, machine, push, store_initcode
 
 Json = dict[str, Any]
@@ -333,6 +336,49 @@ def test_a_contract_in_the_way_of_a_creation_is_told() -> None:
     assert evm.trace_call(HERE, tracer="prestateTracer")[hexed(taken)]["code"] == "0x01"
 
 
+@pytest.mark.parametrize("tier", ["reference", "native", "auto"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "PUSH1 9 PUSH1 0 SSTORE",
+        "PUSH1 9 PUSH1 0 SSTORE PUSH1 0 PUSH1 0 REVERT",
+        call(OTHER) + call(NOBODY, kind="DELEGATECALL") + "PUSH1 5 SLOAD",
+        call(OTHER) + f"{push(NOBODY)} EXTCODEHASH",
+        create(deployer(b"\x5b")) + " POP" + call(create_address(HERE, 0)),
+        "PUSH1 0 PUSH1 0 PUSH1 200 CREATE",
+        f"{push(OTHER)} SELFDESTRUCT",
+    ],
+)
+def test_prestates_are_the_same_on_every_tier(tier: str, program: str) -> None:
+    others: dict[bytes, str | bytes] = {OTHER: f"PUSH1 3 SLOAD {push(CALLER)} BALANCE", NOBODY: "PUSH1 4 SLOAD"}
+    evm = world(program, others)
+    evm.tier = tier
+    found = evm.trace_call(HERE, caller=CALLER, gas=1_000_000, tracer="prestateTracer", config={"includeEmpty": True})
+    watcher = TouchWatcher()
+    with undone(evm.state), hooked(evm, Hooks(watcher=watcher)):
+        evm.call(HERE, caller=CALLER, gas=1_000_000 - 21_000)
+    listed = {*watcher.found.accounts, *watcher.found.created, CALLER, HERE, COINBASE}
+    assert found.keys() == {hexed(address) for address in listed}
+    slots = {(hexed(address), f"0x{key:064x}") for address, key in watcher.found.slots}
+    assert {(address, key) for address, account in found.items() for key in account.get("storage", ())} == slots
+
+
+def test_code_that_reads_no_accounts_is_not_watched_on_the_reference_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fusevm.tracing.touched.TouchWatcher", None)
+    evm = world("PUSH1 0 SLOAD" + call(OTHER), {OTHER: "PUSH1 4 SLOAD"})
+    assert hexed(OTHER) in evm.trace_call(HERE, tracer="prestateTracer")
+    assert len(evm.create_access_list(HERE)["accessList"]) == 2
+
+
+@pytest.mark.parametrize("tracer", [None, "callTracer", "prestateTracer", "4byteTracer", "noopTracer"])
+def test_hooks_are_not_told_of_what_is_traced(tracer: str | None) -> None:
+    told: list[object] = []
+    evm = world("PUSH1 0 SLOAD")
+    evm.hooks = hooks = Hooks(on_call=told.append)
+    evm.trace_call(HERE, tracer=tracer)
+    assert (told, evm.hooks) == ([], hooks)
+
+
 # -- 4byteTracer and noopTracer ---------------------------------------------------------------------------------------
 
 
@@ -452,6 +498,23 @@ def test_a_call_needs_no_base_fee_and_then_sees_none() -> None:
     assert evm.trace_call(HERE)["returnValue"] == ZERO
     paid = evm.trace_call(HERE, caller=CALLER, gas=30_000, gas_price=10**9)
     assert int(paid["returnValue"], 16) == 10**9
+
+
+def test_a_call_can_be_traced_on_another_state_in_another_block() -> None:
+    evm = world("STOP")
+    other = {"code": "0x435f5260205ff3"}  # returns the block's number
+    form = evm.trace_call(
+        HERE, overrides={HERE: other}, block_overrides={"number": 77}, tracer="callTracer"
+    )  # fmt: skip
+    assert int(form["output"], 16) == 77
+    assert (evm.get_code(HERE), evm.block.number) == (b"\0", 1)
+
+
+def test_a_caller_need_not_have_what_it_sends_where_balances_are_not_checked() -> None:
+    evm = world("STOP")
+    evm.checks = Checks(balance=False)
+    form = evm.trace_call(HERE, caller=NOBODY, value=7, tracer="callTracer")
+    assert (form["value"], "error" in form) == ("0x7", False)
 
 
 def test_a_call_may_come_from_a_contract() -> None:

@@ -32,9 +32,8 @@ def test_every_faulty_source_of_the_suite_gives_error_lines(fixture: YulFixture)
     clean(result)
     errors = [line for line in fixture.expectation.splitlines() if "Error" in line.split(":")[0]]
     assert result.exit_code == (1 if errors else 0)
-    lines = result.stderr.splitlines()
+    lines = [line for line in result.stderr.splitlines() if line.startswith("standard input:")]
     assert len(lines) == len([line for line in fixture.expectation.splitlines() if ":" in line])
-    assert all(line.startswith("yul: ") for line in lines)
 
 
 def test_check_says_nothing_about_a_good_program() -> None:
@@ -45,7 +44,31 @@ def test_check_says_nothing_about_a_good_program() -> None:
 def test_check_gives_a_line_an_error() -> None:
     result = yul("check", "-", source="{ sstore(x, y) }")
     assert result.exit_code == 1
-    assert result.stderr == "yul: 1:13: 'y' is not declared\nyul: 1:10: 'x' is not declared\n"
+    assert result.stderr.splitlines() == [
+        "standard input:1:13: 'y' is not declared",
+        "    { sstore(x, y) }",
+        "                ^",
+        "standard input:1:10: 'x' is not declared",
+        "    { sstore(x, y) }",
+        "             ^",
+    ]
+
+
+def test_an_error_names_the_file_and_points_at_the_place(tmp_path: Path) -> None:
+    """Tabs stay tabs, so that the carets stand under the place however wide they are."""
+    path = tmp_path / "vault.yul"
+    path.write_text("{\n\tlet long := 1\n\tsstore(0, longer)\n}\n")
+    for command in ("check", "compile", "optimize", "run", "format"):
+        result = yul(command, str(path))
+        assert result.exit_code == 1
+        assert (
+            result.stderr == f"{path}:3:12: 'longer' is not declared\n    \tsstore(0, longer)\n    \t          ^^^^^^\n"
+        )
+
+
+def test_a_very_long_line_is_not_shown() -> None:
+    result = yul("check", "-", source="{ " + "sstore(0, 1) " * 100 + "sstore(0, x) }")
+    assert result.stderr == "standard input:1:1313: 'x' is not declared\n"
 
 
 def test_check_gives_data_if_asked() -> None:
@@ -69,7 +92,7 @@ def test_no_input_gives_a_traceback(command: str, source: bytes) -> None:
     result = yul(command, "-", source=source)
     clean(result)
     assert result.exit_code == 1
-    assert result.stderr.startswith("yul: ")
+    assert result.stderr.startswith("standard input:")
 
 
 def test_a_missing_file_is_one_line() -> None:
@@ -137,7 +160,7 @@ def test_compile_names_what_it_cannot_reach() -> None:
     uses = " ".join(f"sstore({i + 1}, add(v{i}, mul(v{17 - i}, v{i * 7 % 18})))" for i in range(18))
     result = yul("compile", "-", source=f"{{ {lets} {uses} }}")
     assert result.exit_code == 1
-    assert result.stderr == "yul: stack too deep in the main code: cannot reach v0, v1, v2\n"
+    assert result.stderr == "standard input: stack too deep in the main code: cannot reach v0, v1, v2\n"
 
 
 # -- libraries --------------------------------------------------------------------------------------------------------

@@ -14,19 +14,22 @@ from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.genesis import Genesis, genesis_on
 from fusevm.chain.header import Header
-from fusevm.chain.outcome import Status
 from fusevm.chain.predeploys import add_system_contracts
-from fusevm.chain.processing import Receipt, process, process_unchecked
+from fusevm.chain.processing import process
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.receipts import BlockReceipt
+from fusevm.chain.result import Result
 from fusevm.chain.schedule import Schedule, Step, always
 from fusevm.chain.sealed import SealedBlock, Withdrawal
 from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
-from fusevm.chain.transaction import Transaction, floor_gas, intrinsic_gas_of, validate
+from fusevm.chain.transaction import Transaction, validate
 from fusevm.evm.forks import Fork, rules_of
+from fusevm.machine.estimate import least_gas
 from fusevm.values import AddressLike, BadValue, to_address
 
+# As in eth_call: of these only what cannot be paid for matters.
+CALL_CHECKS = Checks(nonce=False, base_fee=False, gas_cap=False, eoa=False)
 PENDING = "pending"
 DEV_GAS_LIMIT = 30_000_000
 DEV_CHAIN_ID = 1337
@@ -252,84 +255,51 @@ class DevChain:
                 yield self.chain.state, _with_blobs(environment, step := self.chain.step_after(block.header)), step
         elif self.chain.block(which).hash == self.head.hash:
             step = self.chain.step_of(self.head.hash)
-            with self._undone() as state:
+            state = self.chain.state
+            with _undone(state):
                 yield state, _with_blobs(self.chain.environment(self.head.hash), step), step
         else:
             with self.chain.at(which) as state:
                 step = self.chain.step_of(which)
                 yield state, _with_blobs(self.chain.environment(which), step), step
 
-    @contextmanager
-    def _undone(self) -> Iterator[State]:
-        state = self.chain.state
-        opened, mark = state.open_marks, state.mark()
-        state.open_mark(mark)
-        try:
-            yield state
-        finally:
-            state.close_mark(mark, keep=opened)
-
-    def call(self, tx: Transaction, which: Which, *, checked: bool = False) -> Receipt:
-        """Runs a transaction after a block and forgets what it did. Raises Rejected where it may not run.
-
-        Unless it is to be checked in full, nonce, gas cap and fees below the base fee do not matter, as in eth_call.
-        """
+    def call(self, tx: Transaction, which: Which, checks: Checks = CALL_CHECKS) -> Result:
+        """Runs a transaction after a block and forgets what it did. Raises Rejected where it may not run."""
         with self.at(which) as (state, block, step):
-            if checked:
-                return process(tx, state, block, step.fork, self.chain.execute)
-            return self._run_freely(tx, state, block, step)
+            return self._run(tx, state, block, step, checks)
 
-    def estimate_gas(self, tx: Transaction, which: Which) -> tuple[int, Receipt]:
-        """The least gas limit with which a transaction succeeds after a block, and how it ran with the most.
+    def estimate_gas(self, tx: Transaction, which: Which, *, error_ratio: float = 0.0) -> int:
+        """The least gas limit with which a transaction succeeds after a block, up to its own.
 
-        Where it does not even succeed with the most it may have, the limit is that, and the receipt says why.
+        Raises EstimateFailed, with the result, where it does not even succeed with the most it may have.
         """
         with self.at(which) as (state, block, step):
             rules = rules_of(step.fork)
             most = min(tx.gas_limit, block.gas_limit, rules.tx_gas_cap)
 
-            def run(limit: int) -> Receipt:
-                return self._attempt(replace(tx, gas_limit=limit), state, block, step)
+            def attempt(limit: int) -> Result:
+                with _undone(state):
+                    return self._run(replace(tx, gas_limit=limit), state, block, step, CALL_CHECKS)
 
-            first = run(most)
-            if first.outcome.status is not Status.SUCCESS:
-                return most, first
-            needed = max(intrinsic_gas_of(tx, rules), floor_gas(rules, tx.data))
-            low, high = max(needed, first.gas_used) - 1, most
-            likely = min(most, (first.gas_used + first.gas_refunded) * 64 // 63 + 2_300)
-            if low < likely < high and run(likely).outcome.status is Status.SUCCESS:
-                high = likely
-            while high - low > 1:
-                middle = (low + high) // 2
-                if run(middle).outcome.status is Status.SUCCESS:
-                    high = middle
-                else:
-                    low = middle
-            return high, first
+            return least_gas(attempt, rules, most, error_ratio)
 
-    def _attempt(self, tx: Transaction, state: State, block: Block, step: Step) -> Receipt:
-        opened, mark = state.open_marks, state.mark()
-        state.open_mark(mark)
-        try:
-            return self._run_freely(tx, state, block, step)
-        finally:
-            state.close_mark(mark, keep=opened)
-
-    def _run_freely(self, tx: Transaction, state: State, block: Block, step: Step) -> Receipt:
-        rules = rules_of(step.fork)
-        needed = max(intrinsic_gas_of(tx, rules), floor_gas(rules, tx.data))
-        if tx.gas_limit < needed:
-            raise Rejected(RejectReason.INTRINSIC_GAS_TOO_LOW, f"{tx.gas_limit} of {needed}")
-        if tx.fee_cap() == 0:  # as geth: a call without a price is not held against the base fee
-            block.base_fee = 0
+    def _run(self, tx: Transaction, state: State, block: Block, step: Step, checks: Checks) -> Result:
+        if tx.fee_cap() == 0 and not checks.base_fee:
+            block.base_fee = 0  # as geth: a call without a price is in a block without one
         elif tx.fee_cap() < block.base_fee:
             detail = f"{tx.fee_cap()} is under {block.base_fee}"
             raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS, detail)
-        most = tx.gas_limit * tx.fee_cap() + tx.value + tx.blob_gas * tx.max_blob_fee
-        balance = state.account(tx.sender).balance
-        if balance < most:
-            raise Rejected(RejectReason.INSUFFICIENT_ACCOUNT_FUNDS, f"{balance} of {most} wei")
-        return process_unchecked(tx, state, block, step.fork, self.chain.execute)
+        done = process(tx, state, block, step.fork, self.chain.execute, checks=checks)
+        outcome = done.outcome
+        return Result(
+            outcome.status,
+            outcome.output,
+            done.gas_used,
+            done.gas_refunded,
+            done.logs,
+            outcome.created,
+            outcome.failure,
+        )
 
     # -- going back
 
@@ -341,6 +311,16 @@ class DevChain:
         self.chain.set_head(snapshot.head)
         self.chain.pending = list(snapshot.pending)
         self.next_randao = secrets.token_bytes(32)
+
+
+@contextmanager
+def _undone(state: State) -> Iterator[None]:
+    opened, mark = state.open_marks, state.mark()
+    state.open_mark(mark)
+    try:
+        yield
+    finally:
+        state.close_mark(mark, keep=opened)
 
 
 def _with_blobs(block: Block, step: Step) -> Block:

@@ -49,6 +49,12 @@ class ContractResult(Result):
     abi: Abi = field(default_factory=Abi)
     function: Function | None = None
 
+    @staticmethod
+    def of(result: Result, abi: Abi, function: Function | None = None) -> ContractResult:
+        """A result, with the ABI that says what it means."""
+        values: Any = (*_fields_of(result), abi, function)
+        return ContractResult(*values)
+
     @property
     def value(self) -> Any:
         """What the function returned, decoded: None, one value, or several as `Values`.
@@ -131,7 +137,7 @@ class Method:
         return self._chosen(arguments)[1]
 
     def _made(self, result: Result, function: Function) -> ContractResult:
-        return _known(result, self._contract.abi, function)
+        return ContractResult.of(result, self._contract.abi, function)
 
     def _chosen(self, arguments: tuple[Any, ...]) -> tuple[Function, bytes]:
         """The function that these arguments fit, and its calldata."""
@@ -238,18 +244,13 @@ def deploy(
     """Runs the constructor. Raises ExecutionFailed, its error decoded, where that fails."""
     read = Artifact.read(artifact, name)
     code = read.creation_code(*arguments, libraries=libraries)
-    result = _known(evm.deploy(code, **options), read.abi)
+    result = ContractResult.of(evm.deploy(code, **options), read.abi)
     result.check()
     assert result.address is not None
     return Contract(evm, read.abi, result.address, result)
 
 
 _RESULT_FIELDS = tuple(each.name for each in fields(Result))
-
-
-def _known(result: Result, abi: Abi, function: Function | None = None) -> ContractResult:
-    values: Any = (*_fields_of(result), abi, function)
-    return ContractResult(*values)
 
 
 def _fields_of(result: Result, logs: Any = None) -> tuple[Any, ...]:

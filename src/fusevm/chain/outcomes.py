@@ -19,7 +19,17 @@ _NUMBERS = {status: number for number, status in enumerate(STATUSES)}
 
 
 class CallFailed(RuntimeError):
-    """One of many calls ended in an exception; `number` says which."""
+    """One of many calls ended in an exception; `number` says which.
+
+    >>> from fusevm import EVM
+    >>> evm = EVM(timeout=0.05)
+    >>> evm.set_code("0x" + "c0" * 20, "0x5b5f56")  # an endless loop
+    >>> try:
+    ...     evm.simulate_many([b""], "0x" + "c0" * 20, gas=10**15)
+    ... except CallFailed as error:
+    ...     error.number
+    0
+    """
 
     def __init__(self, number: int, error: str) -> None:
         super().__init__(number, error)

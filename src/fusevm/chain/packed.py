@@ -52,7 +52,13 @@ CallLike = BytesLike | tuple[AddressLike, BytesLike] | Mapping[str, Any] | Call
 
 
 class BadCall(BadValue):
-    """A call that cannot be read; the message names its number."""
+    """A call that cannot be read; the message names its number.
+
+    >>> from fusevm import EVM
+    >>> EVM().simulate_many([b"", "0xzz"], "0x" + "c0" * 20)
+    Traceback (most recent call last):
+    fusevm.chain.packed.BadCall: call 1: data: 'z' at position 0 is not a hex digit
+    """
 
 
 class Kind(NamedTuple):

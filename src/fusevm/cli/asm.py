@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from fusevm.cli import options
 from fusevm.cli.inputs import fork_or_exit, quit_with, text_or_exit
 from fusevm.evm.assembly import AssemblyError, assemble
 
 
 def asm(
     source: Annotated[str, typer.Argument(help="assembly text, a file of it, or - for standard input")],
-    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
+    fork: options.CodeFork = "latest",
     as_json: Annotated[bool, typer.Option("--json", help="code and size as data")] = False,
 ) -> None:
     """Assemble mnemonics, labels and data to bytecode."""

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from fusevm.cli.inputs import quit_with
+from fusevm.cli.inputs import fork_or_exit, quit_with
+from fusevm.lab import samples
 
 if TYPE_CHECKING:
     from fusevm.lab.peers.bench import BenchFile, Row
@@ -25,11 +26,15 @@ def bench(
     names: Annotated[list[str] | None, typer.Argument(help="bench files, all of them if none is named")] = None,
     peers: Annotated[bool, typer.Option("--peers", help="pyrevm, py-evm and the executable spec too")] = False,
     tier: Annotated[list[str] | None, typer.Option(help="a tier of ours (auto if none is named)")] = None,
+    fork: Annotated[str | None, typer.Option("--fork", "-f", help="only the files of this fork")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="the best of so many runs, after one to warm up")] = 5,
     limit: Annotated[float, typer.Option(min=0.1, help="seconds after which a run is given up")] = 60.0,
     cold: Annotated[bool, typer.Option("--cold", help="do not wait until auto has compiled hot code")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="only what a call of STOP costs")] = False,
-    folder: Annotated[Path | None, typer.Option("--dir", help="the folder of bench files")] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--dir", help="the folder of bench files (docs/files.md)"),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="one object per file: name, ok, gas_used, group, seconds")
     ] = False,
@@ -50,20 +55,30 @@ def bench(
         if isinstance(engine, Tier):
             engine.settles = not cold
     try:
-        files = bench_files(folder or _default_folder(), names or ())
+        place = folder or _default_folder()
+        files = bench_files(place, names or ())
     except BadBench as error:
         quit_with(str(error))
+    if fork is not None:
+        wanted = fork_or_exit(fork)
+        files = [file for file in files if file.work.fork is wanted]
+        if not files:
+            quit_with(f"no bench file of {wanted.label} in {place}")
     rows = _measure(files, engines, repeat, limit)
     if as_json:
         typer.echo(json.dumps([row.as_json() for row in rows]))
     else:
         _print(rows, [engine.name for engine in engines], limit)
+        if place == samples.BENCH:
+            typer.echo(f"these are the project's own files; {samples.MORE_BENCHES}")
     raise typer.Exit(0 if all(row.ok for row in rows) else 1)
 
 
 def _default_folder() -> Path:
+    """Where the test data is, if it is anywhere; else the project's own files."""
     given = os.environ.get("FUSEVM_FIXTURES")
-    return (Path(given) if given else Path("..") / "shared" / "fixtures") / "bench"
+    folder = (Path(given) if given else Path("..") / "shared" / "fixtures") / "bench"
+    return folder if given or folder.is_dir() else samples.BENCH
 
 
 def _engines(names: list[str]) -> list[PeerEngine]:

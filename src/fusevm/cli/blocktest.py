@@ -17,7 +17,9 @@ from fusevm.tiers import executor_for
 def blocktest(
     paths: suites.Paths,
     tier: options.Tier = "auto",
-    network: Annotated[str | None, typer.Option("--network", "-n", help="only these, e.g. Osaka")] = None,
+    network: Annotated[
+        str | None, typer.Option("--network", "-n", "--fork", "-f", help="only these, e.g. Osaka")
+    ] = None,
     t8n: Annotated[bool, typer.Option("--t8n", help="run the valid blocks through t8n instead")] = False,
     trace: suites.Trace = False,
     sample: suites.Sample = None,

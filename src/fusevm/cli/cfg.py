@@ -11,7 +11,8 @@ import typer
 from fusevm.analysis.cfg import control_flow
 from fusevm.analysis.cfg_svg import as_svg
 from fusevm.analysis.cfg_view import as_data, as_dot, as_text
-from fusevm.cli.inputs import code_or_exit, fork_or_exit
+from fusevm.cli import options
+from fusevm.cli.inputs import code_to_analyse, fork_or_exit
 
 
 class Form(StrEnum):
@@ -21,14 +22,14 @@ class Form(StrEnum):
 
 
 def cfg(
-    code: Annotated[str, typer.Argument(help="hex, 0x-hex, a file of hex or binary, or - for standard input")],
+    code: options.Code,
     form: Annotated[Form, typer.Option("--format", help="text, dot or svg")] = Form.TEXT,
     instructions: Annotated[bool, typer.Option("--instructions", help="list the instructions of each block")] = False,
-    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
+    fork: options.CodeFork = "latest",
     as_json: Annotated[bool, typer.Option("--json", help="blocks and loops as data")] = False,
 ) -> None:
     """Show basic blocks, where their jumps go, and loops."""
-    graph = control_flow(code_or_exit(code), fork_or_exit(fork))
+    graph = control_flow(code_to_analyse(code), fork_or_exit(fork))
     if as_json:
         typer.echo(json.dumps(as_data(graph)))
     elif form is Form.DOT:

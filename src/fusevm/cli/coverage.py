@@ -15,8 +15,6 @@ from fusevm.cli.scenario import (
     Artifacts,
     CallerOption,
     Calls,
-    ConstructorArgs,
-    ContractName,
     Root,
     scenario,
 )
@@ -29,8 +27,8 @@ Lcov = Annotated[Path | None, typer.Option("--lcov", help="write it in lcov's fo
 
 def coverage(
     artifacts: Artifacts,
-    contract: ContractName = None,
-    constructor: ConstructorArgs = None,
+    contract: options.ContractName = None,
+    constructor: options.ConstructorArgs = None,
     calls: Calls = None,
     root: Root = None,
     caller: CallerOption = CALLER,

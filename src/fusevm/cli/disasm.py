@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
+from fusevm.cli import options
 from fusevm.cli.inputs import code_or_exit, fork_or_exit
 from fusevm.evm.assembly import disassemble
 from fusevm.evm.bytecode import decode
 
 
 def disasm(
-    code: Annotated[str, typer.Argument(help="hex, 0x-hex, a file of hex or binary, or - for standard input")],
+    code: options.Code,
     labels: Annotated[bool, typer.Option("--labels", help="name jump targets")] = False,
-    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
+    fork: options.CodeFork = "latest",
     as_json: Annotated[bool, typer.Option("--json", help="instructions as data")] = False,
 ) -> None:
     """Disassemble bytecode."""

@@ -1,14 +1,18 @@
-"""What `run` and `trace` have in common: from the words on the command line to an EVM and a call to make."""
+"""What `run`, `trace` and `regions` have in common: from the words on the command line to an EVM and a call to make."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from fusevm import EVM, Block, Hooks, Result
-from fusevm.abi import Function
+from fusevm.abi import Abi, Artifact, ContractResult, Function
 from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.cli import options
 from fusevm.cli.abi import arguments_from
 from fusevm.cli.inputs import BadInput, parse_json, read_code
 from fusevm.cli.starting_state import EMPTY, Start
@@ -18,6 +22,9 @@ from fusevm.values import to_address, to_bytes
 
 CODE_ADDRESS = bytes.fromhex("c0de" * 10)
 PLENTY = 1 << 128  # wei for a caller who sends value
+GAS = 30_000_000
+_HEX_FIELDS = ("coinbase", "prev_randao")
+_BLOCK_FIELDS = [each.name for each in fields(Block) if each.init and each.name != "hashes"]
 
 
 @dataclass(slots=True)
@@ -37,6 +44,60 @@ class Request:
     create: bool = False
     start: Start = EMPTY
     traces_creation: bool = False  # with `create`: to stop before the deployment, where no call is asked for
+    contract: str | None = None
+    constructor: str | None = None
+    block: list[str] | None = None
+
+    @property
+    def makes_a_call(self) -> bool:
+        return self.data is not None or self.sig is not None
+
+
+# The parameters of a command that takes a request, in the order of its help.
+_SHARED: dict[str, tuple[Any, object]] = {
+    "target": (options.Target, inspect.Parameter.empty),
+    "more": (options.MoreArgs, None),
+    "data": (options.Data, None),
+    "sig": (options.Sig, None),
+    "args": (options.Args, None),
+    "value": (options.Value, None),
+    "caller": (options.Caller, None),
+    "to": (options.To, None),
+    "gas": (options.Gas, None),
+    "fork": (options.ForkName, None),
+    "create": (options.Create, False),
+    "contract": (options.ContractName, None),
+    "constructor": (options.ConstructorArgs, None),
+    "block": (options.BlockFields, None),
+    "fork_url": (options.ForkUrl, None),
+    "fork_block": (options.ForkBlock, None),
+    "load_state": (options.LoadState, None),
+}
+
+
+def takes_request(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options above. It gets them as a Request, before its own."""
+    kinds = get_type_hints(command, include_extras=True)
+    own = list(inspect.signature(command).parameters.values())[1:]
+
+    def run(**given: Any) -> None:
+        typed = {name: given.pop(name) for name in _SHARED}
+        words = [*(typed.pop("args") or ()), *(typed.pop("more") or ())]
+        start = Start(*(typed.pop(each.name) for each in fields(Start)))
+        command(Request(args=words, start=start, **typed), **given)
+
+    shared = {name: kind for name, (kind, _) in _SHARED.items()}
+    defaults = {name: default for name, (_, default) in _SHARED.items()} | {each.name: each.default for each in own}
+    annotations = shared | {each.name: kinds[each.name] for each in own}
+    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+    run.__annotations__ = annotations
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
+            for name, kind in annotations.items()
+        ]
+    )
+    return run
 
 
 @dataclass(slots=True)
@@ -44,10 +105,11 @@ class Prepared:
     evm: EVM
     caller: bytes
     to: bytes | None  # None: the data is init code
-    data: bytes
-    value: int
-    gas: int
-    function: Function | None
+    data: bytes = b""
+    value: int = 0
+    gas: int = GAS
+    function: Function | None = None
+    abi: Abi | None = None
 
     def run(self, hooks: Hooks | None = None) -> Result:
         self.evm.hooks = hooks
@@ -56,69 +118,146 @@ class Prepared:
     def message(self) -> Result:
         """Runs it with the hooks that are set."""
         if self.to is None:
-            return self.evm.deploy(self.data, value=self.value, caller=self.caller, gas=self.gas)
-        return self.evm.call(self.to, self.data, value=self.value, caller=self.caller, gas=self.gas)
+            result = self.evm.deploy(self.data, value=self.value, caller=self.caller, gas=self.gas)
+        else:
+            result = self.evm.call(self.to, self.data, value=self.value, caller=self.caller, gas=self.gas)
+        return result if self.abi is None else ContractResult.of(result, self.abi, self.function)
 
 
 def prepare(request: Request) -> Prepared:
-    creation: bytes | None = None  # init code that is run itself
-    if request.target.endswith(".json"):
-        if not request.start.is_empty:
-            raise BadInput("a state file has a state: give code or an address with --fork-url or --load-state")
-        document = read_state_file(request.target)
-        call = document.get("call", {})
-        fork = fork_named(request.fork or document.get("fork", "osaka"))
-        try:
-            state = state_from(document.get("pre", document.get("alloc", {})))
-            block = block_from(document["env"], {}, fork) if "env" in document else Block()
-            value = quantity(call.get("value", 0)) if request.value is None else request.value
-            gas = quantity(call.get("gas", 10**12)) if request.gas is None else request.gas
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise BadInput(f"{request.target}: malformed state: {problem(error)}") from None
-        evm = EVM(fork, request.tier, block=block, state=state)
-        to = to_address(request.to or call.get("to") or _only_contract(evm, request.target), "--to")
-        given = to_bytes(call.get("data", "0x"), f"{request.target}: call.data")
-        caller = to_address(request.caller or call.get("caller") or ZERO_ADDRESS, "--caller")
+    """The machine as it is before the call, and the call."""
+    document = _read_document(request.target) if request.target.endswith(".json") else None
+    there = request.start.address(request.target)
+    if there is not None:
+        prepared = _prepared(request, _machine(request), there)
+    elif document is None:
+        prepared = _with_code(request, read_code(request.target))
+    elif "pre" in document or "alloc" in document:
+        prepared = _with_state(request, document)
     else:
-        there = request.start.address(request.target)
-        code = b"" if there is not None else read_code(request.target)
-        evm = request.start.machine(request.fork, request.tier)
-        caller = to_address(request.caller or ZERO_ADDRESS, "--caller")
-        to, given, value = there or CODE_ADDRESS, b"", request.value or 0
-        gas = 30_000_000 if request.gas is None else request.gas
-        if request.to is not None:
-            to = to_address(request.to, "--to")
-        if there is not None:
-            pass
-        elif request.create and request.traces_creation and request.data is None and request.sig is None:
-            creation = code
-        elif request.create:
-            deployed = evm.deploy(code, caller=caller)
-            if deployed.address is None:
-                raise BadInput(f"the init code did not deploy: {deployed.error}")
-            to = deployed.address
-        else:
-            evm.set_code(to, code)
-    function = None
+        prepared = _with_artifact(request, document)
     if request.sig is not None:
         if request.data is not None:
             raise BadInput("give --data or --sig, not both")
-        function = Function.parse(request.sig)
-        given = function.encode(*arguments_from(request.args or [], function.inputs, function.signature))
+        function = _function(request.sig, prepared.abi, len(request.args or ()))
+        given = arguments_from(request.args or [], function.inputs, function.signature)
+        prepared.function, prepared.data = function, function.encode(*given)
     elif request.args:
         raise BadInput("--args needs --sig")
     elif request.data is not None:
-        given = to_bytes(request.data, "--data")
-    if creation is not None:
-        given = creation
-    if value < 0 or gas < 0:
+        prepared.data = to_bytes(request.data, "--data")
+    if prepared.value < 0 or prepared.gas < 0:
         raise BadInput("--value and --gas cannot be negative")
-    if value > evm.get_balance(caller):
-        evm.set_balance(caller, PLENTY + value)
-    return Prepared(evm, caller, None if creation is not None else to, given, value, gas, function)
+    if prepared.value > prepared.evm.get_balance(prepared.caller):
+        prepared.evm.set_balance(prepared.caller, PLENTY + prepared.value)
+    return prepared
 
 
-def read_state_file(name: str) -> dict[str, Any]:
+def _with_code(request: Request, code: bytes) -> Prepared:
+    if not code:
+        raise BadInput("there is no code: give hex digits, a file, or - for standard input")
+    if request.contract is not None or request.constructor is not None:
+        raise BadInput(
+            "--contract and --constructor need an artifact; constructor arguments follow init code as they are"
+        )
+    prepared = _prepared(request, _machine(request), CODE_ADDRESS)
+    if request.create:
+        return _deploying(request, prepared, code, "the init code")
+    assert prepared.to is not None
+    prepared.evm.set_code(prepared.to, code)
+    return prepared
+
+
+def _with_artifact(request: Request, document: dict[str, Any]) -> Prepared:
+    output = document.get("output")  # of a build info: what the compiler wrote
+    artifact = Artifact.read(output if isinstance(output, dict) else document, request.contract)
+    prepared = _prepared(request, _machine(request), CODE_ADDRESS)
+    prepared.abi = artifact.abi
+    if request.to is not None and not request.start.is_empty:  # it is there already
+        return prepared
+    name = artifact.name.rpartition(":")[2] or Path(request.target).stem
+    words = shlex.split(request.constructor or "")
+    given = arguments_from(words, artifact.abi.constructor.inputs, f"the constructor of {name}")
+    request.create = request.traces_creation = True
+    return _deploying(request, prepared, artifact.creation_code(*given), f"the constructor of {name}")
+
+
+def _deploying(request: Request, prepared: Prepared, code: bytes, what: str) -> Prepared:
+    """Deploys the code, or leaves that to be run where no call is asked for."""
+    if request.traces_creation and not request.makes_a_call:
+        prepared.to, prepared.data = None, code
+        return prepared
+    deployed = prepared.evm.deploy(code, caller=prepared.caller)
+    if prepared.abi is not None:
+        deployed = ContractResult.of(deployed, prepared.abi)
+    if deployed.address is None:
+        raise BadInput(f"{what} did not deploy: {deployed.error}")
+    prepared.to = deployed.address
+    return prepared
+
+
+def _with_state(request: Request, document: dict[str, Any]) -> Prepared:
+    if not request.start.is_empty:
+        raise BadInput("a state file has a state: give code or an address with --fork-url or --load-state")
+    for part in ("call", "env"):
+        if not isinstance(document.get(part, {}), dict):
+            raise BadInput(f"{request.target}: '{part}' is not an object")
+    accounts = document.get("pre", document.get("alloc"))
+    if not isinstance(accounts, dict):
+        raise BadInput(f"{request.target}: no 'pre' section with accounts")
+    call = document.get("call", {})
+    fork = fork_named(request.fork or document.get("fork", "osaka"))
+    try:
+        state = state_from(accounts)
+        block = block_from(document["env"], {}, fork) if "env" in document else Block()
+        value, gas = quantity(call.get("value", 0)), quantity(call.get("gas", 10**12))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise BadInput(f"{request.target}: malformed state: {problem(error)}") from None
+    _set_block(block, request.block)
+    evm = EVM(fork, request.tier, block=block, state=state)
+    to = to_address(request.to or call.get("to") or _only_contract(evm, request.target), "--to")
+    given = to_bytes(call.get("data", "0x"), f"{request.target}: call.data")
+    caller = to_address(request.caller or call.get("caller") or ZERO_ADDRESS, "--caller")
+    wei = value if request.value is None else request.value
+    return Prepared(evm, caller, to, given, wei, gas if request.gas is None else request.gas)
+
+
+def _machine(request: Request) -> EVM:
+    evm = request.start.machine(request.fork, request.tier)
+    _set_block(evm.block, request.block)
+    return evm
+
+
+def _prepared(request: Request, evm: EVM, to: bytes) -> Prepared:
+    caller = to_address(request.caller or ZERO_ADDRESS, "--caller")
+    target = to if request.to is None else to_address(request.to, "--to")
+    return Prepared(evm, caller, target, b"", request.value or 0, GAS if request.gas is None else request.gas)
+
+
+def _function(text: str, abi: Abi | None, count: int) -> Function:
+    """A signature, or of an artifact the name of a function; of several, the one that takes so many arguments."""
+    same = [] if abi is None else [each for each in abi.functions.named(text) if len(each.inputs) == count]
+    if len(same) == 1:
+        return same[0]
+    if abi is not None and (text in abi.functions or "(" not in text):
+        return abi.functions[text]
+    return Function.parse(text)
+
+
+def _set_block(block: Block, given: list[str] | None) -> None:
+    for each in given or ():
+        name, equals, text = each.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or name not in _BLOCK_FIELDS:
+            raise BadInput(f"--block: {each!r} is not NAME=VALUE; the names are {', '.join(_BLOCK_FIELDS)}")
+        try:
+            setattr(block, name, text if name in _HEX_FIELDS else int(text, 0))
+        except ValueError as error:
+            reason = str(error) if name in str(error) else f"{name}: {text!r} is not a number"
+            raise BadInput(f"--block: {reason}") from None
+
+
+def _read_document(name: str) -> dict[str, Any]:
     try:
         text = Path(name).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -126,11 +265,10 @@ def read_state_file(name: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"cannot read {name}: {error}") from None
     document = parse_json(text, name)
-    if not isinstance(document, dict) or not isinstance(document.get("pre", document.get("alloc")), dict):
-        raise BadInput(f"{name}: no 'pre' section with accounts")
-    for part in ("call", "env"):
-        if not isinstance(document.get(part, {}), dict):
-            raise BadInput(f"{name}: '{part}' is not an object")
+    if not isinstance(document, dict) or not document:
+        raise BadInput(
+            f"{name}: neither a state file, which has 'pre', nor an artifact, which has 'abi' and 'bytecode'"
+        )
     return document
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fusevm.cli import options
-from fusevm.cli.inputs import BadInput, code_or_exit, fork_or_exit, parse_json, read_code
+from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit, parse_json, read_code
 from fusevm.evm.forks import LATEST
 from fusevm.schedule import FusionType, fusions_in
 from fusevm.schedule.build import build_schedule
@@ -28,7 +28,7 @@ def fusions_command(
         list[str] | None, typer.Option("--count", help="count what occurs in this code, file or bench .json; repeat")
     ] = None,
     suggest: Annotated[int, typer.Option(help="with --count: also suggest so many fusions by counting")] = 0,
-    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
+    fork: options.CodeFork = "latest",
     as_json: options.AsJson = False,
 ) -> None:
     """List the table of fusions, or those in some code, or count how often each occurs and what it saves."""
@@ -87,7 +87,7 @@ def _found(code: str, fork: str, *, as_json: bool) -> list[dict[str, Any]]:
             "folded_value": None if info.folded_value is None else f"{info.folded_value:#x}",
             "count": info.count,
         }
-        for pc, info in fusions_in(code_or_exit(code), fork_or_exit(fork)).items()
+        for pc, info in fusions_in(code_to_analyse(code), fork_or_exit(fork)).items()
     ]
 
 

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 def fuzz(
     programs: Annotated[int, typer.Option(min=1, help="how many programs")] = 1_000,
     seed: Annotated[int, typer.Option(help="the same seed makes the same programs")] = 0,
-    fork: Annotated[list[str] | None, typer.Option(help="a fork to take (all that every engine knows)")] = None,
-    tier: Annotated[list[str] | None, typer.Option(help="a tier of ours; the first one is the judge")] = None,
+    fork: Annotated[
+        list[str] | None, typer.Option("--fork", "-f", help="a fork to take (all that every engine knows)")
+    ] = None,
+    tier: Annotated[
+        list[str] | None, typer.Option(help="a tier of ours; the first is the judge (reference, then native)")
+    ] = None,
     peer: Annotated[list[str] | None, typer.Option(help="pyrevm, spec or py-evm")] = None,
     starve: Annotated[bool, typer.Option("--starve", help="again at every point where gas could run out")] = False,
     limits: Annotated[int, typer.Option(min=0, help="again at so many random gas limits")] = 0,
@@ -35,7 +39,7 @@ def fuzz(
 
     engines = (*(tier or ["reference"]), *(peer or []))
     if len(engines) < 2:
-        quit_with("nothing to compare: name another --tier or a --peer")
+        engines = (*engines, "native" if engines[0] != "native" else "reference")
     plan = Plan(engines, programs, seed, _forks(engines, fork), starve, limits, again)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

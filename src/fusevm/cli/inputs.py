@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,6 +11,9 @@ from typing import Any, NoReturn
 import typer
 
 from fusevm.evm.forks import Fork, UnknownFork, fork_named
+
+_NOT_HEX = re.compile(r"[^0-9a-fA-F\s]")
+MOST_ANALYSED = 1 << 17  # bytes
 
 
 class BadInput(ValueError):
@@ -48,9 +52,9 @@ def parse_hex(text: str, source: str = "code") -> bytes:
     """Hex digits with or without 0x; blanks between them do not count."""
     stripped = text.strip()
     start = 2 if stripped[:2] in ("0x", "0X") else 0
-    for position, character in enumerate(stripped[start:], start):
-        if character not in "0123456789abcdefABCDEF" and not character.isspace():
-            raise BadInput(f"{source} is not hex: {character!r} at position {position}")
+    wrong = _NOT_HEX.search(stripped, start)
+    if wrong is not None:
+        raise BadInput(f"{source} is not hex: {wrong[0]!r} at position {wrong.start()}")
     digits = "".join(stripped[start:].split())
     if len(digits) % 2:
         raise BadInput(f"{source} has an odd number of hex digits: {len(digits)}")
@@ -95,6 +99,17 @@ def code_or_exit(text: str) -> bytes:
         quit_with(str(error))
 
 
+def code_to_analyse(text: str) -> bytes:
+    """As `code_or_exit`, and no more than an analysis can be expected to answer in seconds."""
+    code = code_or_exit(text)
+    if len(code) > MOST_ANALYSED:
+        quit_with(
+            f"the code has {len(code):,} bytes; at most {MOST_ANALYSED:,} are analysed (contracts have up to 24,576, "
+            "init code 49,152); `fusevm disasm` takes any"
+        )
+    return code
+
+
 def fork_or_exit(name: str) -> Fork:
     try:
         return fork_named(name)
@@ -112,7 +127,9 @@ def text_or_exit(source: str) -> str:
     except (OSError, ValueError):  # a program, not a name
         return source
     if not is_file:
-        if "/" in source and "\n" not in source and " " not in source.strip():
+        if path.is_dir():
+            quit_with(f"{source} is a folder, not a file of text")
+        if len(source.split()) == 1 and set(source) & set("./\\"):  # no word of a program has these
             quit_with(f"no such file: {source}")
         return source
     try:

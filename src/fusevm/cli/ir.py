@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fusevm.cli.inputs import code_or_exit, fork_or_exit, quit_with
+from fusevm.cli import options
+from fusevm.cli.inputs import code_to_analyse, fork_or_exit, quit_with
 from fusevm.evm.bytecode import BasicBlock, basic_blocks
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import MSIZE
@@ -49,7 +50,7 @@ def ir(
     block: Annotated[
         str | None, typer.Option(help="only the block at this pc, on its own; with --fold as it is in its program")
     ] = None,
-    fork: Annotated[str, typer.Option(help="the fork whose opcodes and prices hold")] = "latest",
+    fork: options.CodeFork = "latest",
     as_json: Annotated[bool, typer.Option("--json", help="blocks and counts as data")] = False,
 ) -> None:
     """Show the dependency blocks of a program, of one basic block, or of text, which is folded."""
@@ -60,7 +61,7 @@ def ir(
         _show_text(text, block, rules, mode, _stages(stage), inline=inline, as_json=as_json)
         return
     assert code is not None
-    data = code_or_exit(code)
+    data = code_to_analyse(code)
     if block is not None and not (fold or stage or peel):
         alone = lift_block(_basic_block(data, block, rules), rules)
         _show_alone([alone], schedule_of=lambda each: schedule(each, inline=inline), as_json=as_json)

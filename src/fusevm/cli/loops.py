@@ -8,17 +8,18 @@ from typing import Annotated
 
 import typer
 
-from fusevm.cli.inputs import code_or_exit, fork_or_exit
+from fusevm.cli import options
+from fusevm.cli.inputs import code_to_analyse, fork_or_exit
 from fusevm.schedule.loops.plan import LoopMetadata, found_loops
 
 
 def loops(
-    code: Annotated[str, typer.Argument(help="hex, 0x-hex, a file of hex or binary, or - for standard input")],
-    fork: Annotated[str, typer.Option(help="the fork whose opcodes exist")] = "latest",
+    code: options.Code,
+    fork: options.CodeFork = "latest",
     as_json: Annotated[bool, typer.Option("--json", help="the loops as data")] = False,
 ) -> None:
     """Show loops: what was found, what was fused, and why the others were not."""
-    found = found_loops(code_or_exit(code), fork_or_exit(fork))
+    found = found_loops(code_to_analyse(code), fork_or_exit(fork))
     if as_json:
         typer.echo(json.dumps([asdict(meta) for meta in found]))
         return

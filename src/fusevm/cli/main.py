@@ -24,6 +24,8 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[
 ]  # of click, which typer brings along under one name or another
 EXPECTED = (BadInput, BadValue, UnknownFork, UnknownTier, MalformedTest, Rejected, EngineLimit, SourceError)
 
+INTERRUPTED = 130  # as shells have it
+
 
 class Command(NamedTuple):
     module: str
@@ -52,6 +54,7 @@ COMMANDS = {
     "blocktest": Command("blocktest", "blocktest", "Measure"),
     "bench": Command("bench", "bench", "Measure"),
     "fuzz": Command("fuzz", "fuzz", "Measure"),
+    "doctor": Command("doctor", "doctor", "Measure"),
 }
 
 
@@ -73,7 +76,6 @@ def build_app(names: list[str]) -> typer.Typer:
     app = typer.Typer(
         name="fusevm",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
@@ -98,11 +100,20 @@ def _misused(error: Any) -> int:
     return 2
 
 
+def _wanted(arguments: list[str]) -> str:
+    """The command; where a shell asks how to complete one, the one that stands in its line."""
+    typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
+    words = arguments or typed.split()[1:]
+    return words[0] if words else ""
+
+
 def main() -> None:
     """The entry point: what users get wrong ends in one line and exit code 2, never in a traceback."""
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    wanted = _wanted(sys.argv[1:])
     try:
         code = build_app([wanted] if wanted in COMMANDS else list(COMMANDS))(prog_name="fusevm", standalone_mode=False)
+        if code == INTERRUPTED:  # typer has answered Ctrl-C itself, with an empty line
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except UsageError as error:
         sys.exit(_misused(error))
@@ -114,4 +125,4 @@ def main() -> None:
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("fusevm: interrupted", err=True)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fusevm.cli import options
 from fusevm.cli.artifacts import Artifact, read_artifact
-from fusevm.cli.inputs import BadInput, fork_or_exit, read_code
+from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit
 from fusevm.codegen.bytecode import Optimized, optimize
 from fusevm.codegen.optimize_report import Cost, Report
 
@@ -24,7 +24,7 @@ def optimize_command(
         str, typer.Argument(help="hex, a file of hex or binary, a Foundry or Hardhat artifact, or - for standard input")
     ],
     runs: Annotated[int, typer.Option(min=0, help="how often the code is expected to run: gas against bytes")] = 200,
-    fork: Annotated[str, typer.Option("--fork", "-f", help="the fork whose opcodes exist")] = "latest",
+    fork: options.CodeFork = "latest",
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="write the code there: hex, or the artifact")
     ] = None,
@@ -35,7 +35,7 @@ def optimize_command(
     The result does what the code did, for less gas. What cannot be proved to is left as it is, and the report says why.
     """
     artifact = read_artifact(Path(code)) if code.endswith(".json") else None
-    data = artifact.creation if artifact is not None else read_code(code)
+    data = artifact.creation if artifact is not None else code_to_analyse(code)
     if not data:
         raise BadInput("there is no code to optimise")
     made = optimize(data, fork_or_exit(fork), runs)

@@ -7,12 +7,20 @@ from typing import Annotated
 
 import typer
 
-CodeOrState = Annotated[
+Code = Annotated[str, typer.Argument(help="hex, 0x-hex, a file of hex or binary, or - for standard input")]
+CodeFork = Annotated[str, typer.Option("--fork", "-f", help="the fork whose opcodes exist")]
+Target = Annotated[
     str,
-    typer.Argument(metavar="CODE", help="hex, a file of hex or binary, - for standard input, or a .json state file"),
+    typer.Argument(
+        metavar="CODE",
+        help="hex, a file of hex or binary, - for standard input, a .json state file, or a build tool's artifact",
+    ),
 ]
 Data = Annotated[str | None, typer.Option("--data", "-d", help="calldata in hex")]
-Sig = Annotated[str | None, typer.Option(help="e.g. 'transfer(address,uint256)' or 'balanceOf(address)(uint256)'")]
+Sig = Annotated[
+    str | None,
+    typer.Option(help="'transfer(address,uint256)' or 'balanceOf(address)(uint256)'; of an artifact the name alone"),
+]
 Args = Annotated[
     list[str] | None, typer.Option("--args", "-a", help="the arguments of --sig: --args A B C, lists as JSON")
 ]
@@ -25,7 +33,22 @@ ForkName = Annotated[
     str | None, typer.Option("--fork", "-f", help="frontier … osaka (default: osaka, or the state file's)")
 ]
 Tier = Annotated[str, typer.Option(help="auto, native, regions, lockstep, reference or another one (docs/api.md)")]
-Create = Annotated[bool, typer.Option("--create", help="the code is init code: deploy it, then call what it deployed")]
+Create = Annotated[
+    bool,
+    typer.Option(
+        "--create", help="the code is init code: deploy it, then call what it deployed; trace it if no call is given"
+    ),
+]
+ContractName = Annotated[str | None, typer.Option("--contract", help="which one, where an artifact has several")]
+ConstructorArgs = Annotated[
+    str | None, typer.Option("--constructor", help="the arguments of an artifact's constructor: '1000 0xa1…'")
+]
+BlockFields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--block", help="a field of the block: number=5, timestamp=…, coinbase=0x…, chain_id=…; may be repeated"
+    ),
+]
 Sources = Annotated[
     list[Path] | None,
     typer.Option("--artifact", help="an artifact with sources, for the stack trace of a failure; as many as needed"),

@@ -16,8 +16,6 @@ from fusevm.cli.scenario import (
     Artifacts,
     CallerOption,
     Calls,
-    ConstructorArgs,
-    ContractName,
     Root,
     Scenario,
     scenario,
@@ -38,8 +36,8 @@ WithConstructor = Annotated[bool, typer.Option("--with-constructor", help="count
 
 def profile(
     artifacts: Artifacts,
-    contract: ContractName = None,
-    constructor: ConstructorArgs = None,
+    contract: options.ContractName = None,
+    constructor: options.ConstructorArgs = None,
     calls: Calls = None,
     root: Root = None,
     caller: CallerOption = CALLER,

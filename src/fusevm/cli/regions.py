@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fusevm.chain.environment import Context
 from fusevm.cli import options
-from fusevm.cli.execution import Prepared, Request, prepare
+from fusevm.cli.execution import Prepared, Request, prepare, takes_request
 from fusevm.cli.inputs import BadInput
 
 if TYPE_CHECKING:
@@ -21,18 +21,9 @@ if TYPE_CHECKING:
 _FORMS = ("ir", "llvm", "asm")
 
 
+@takes_request
 def regions(
-    code: options.CodeOrState,
-    more: options.MoreArgs = None,
-    data: options.Data = None,
-    sig: options.Sig = None,
-    args: options.Args = None,
-    value: options.Value = None,
-    caller: options.Caller = None,
-    to: options.To = None,
-    gas: options.Gas = None,
-    fork: options.ForkName = None,
-    create: options.Create = False,
+    request: Request,
     everything: Annotated[
         bool, typer.Option("--all", help="all functions and loops of the code, without running it")
     ] = False,
@@ -46,9 +37,7 @@ def regions(
     forms = [form for form, wanted in zip(_FORMS, (as_ir, as_llvm, as_asm), strict=True) if wanted]
     if len(forms) + as_json > 1:
         raise BadInput("give one of --ir, --llvm, --asm and --json")
-    prepared = prepare(
-        Request(code, data, sig, [*(args or ()), *(more or ())], value, caller, to, gas, fork, "auto", create)
-    )
+    prepared = prepare(request)
     found = _found(prepared, everything)
     if at is not None:
         found = [each for each in found if _place(at) in each.unit.entries]
@@ -77,7 +66,8 @@ def _found(prepared: Prepared, everything: bool) -> list[CodeRegions]:
     from fusevm.lab.regions.report import counted_call, regions_in
 
     evm, to = prepared.evm, prepared.to
-    assert to is not None
+    if to is None:
+        raise BadInput("which call? give --sig or --data")
     code = evm.get_code(to)
     if not code:
         raise BadInput(f"0x{to.hex()} has no code")

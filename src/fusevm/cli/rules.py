@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput
-from fusevm.evm.forks import Fork
+from fusevm.evm.forks import Fork, fork_named
 from fusevm.rules.families import FAMILIES, RULES
 from fusevm.rules.pattern import Rule
 from fusevm.rules.prove import FULL, Proof, prove_all
@@ -26,12 +26,14 @@ COLOURS = {"proved": "green", "axiom": "cyan", "refuted": "bold red", "undecided
 def rules(
     prove: Annotated[bool, typer.Option("--prove", help="prove each with z3, at 256 bits where it can")] = False,
     family: Annotated[str | None, typer.Option(help=f"only this one: {', '.join(FAMILIES)}")] = None,
+    fork: Annotated[str, typer.Option("--fork", "-f", help="only those whose opcodes this fork has")] = "latest",
     timeout: Annotated[float, typer.Option(help="seconds for one question to z3")] = 3.0,
     workers: Annotated[int, typer.Option(help="processes to prove in")] = 2,
     as_json: options.AsJson = False,
 ) -> None:
     """List the rewrite rules, and prove them."""
-    chosen = _chosen(family)
+    newest = fork_named(fork)
+    chosen = tuple(rule for rule in _chosen(family) if rule.since <= newest)
     start = time.perf_counter()
     proofs = _proofs(chosen, timeout, workers, quiet=as_json) if prove else {}
     seconds = time.perf_counter() - start

@@ -9,46 +9,34 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fusevm.abi import CannotDecode, Function
+from fusevm.abi import CannotDecode, ContractResult, Function
+from fusevm.chain.logs import Log
 from fusevm.chain.result import Result
 from fusevm.cli import options
 from fusevm.cli.abi import shown_values
-from fusevm.cli.execution import Request, prepare
+from fusevm.cli.execution import Request, prepare, takes_request
 from fusevm.cli.stack_trace import show_stack_trace
-from fusevm.cli.starting_state import Start, write_dump
+from fusevm.cli.starting_state import write_dump
 
 
+@takes_request
 def run(
-    code: options.CodeOrState,
-    more: options.MoreArgs = None,
-    data: options.Data = None,
-    sig: options.Sig = None,
-    args: options.Args = None,
-    value: options.Value = None,
-    caller: options.Caller = None,
-    to: options.To = None,
-    gas: options.Gas = None,
-    fork: options.ForkName = None,
+    request: Request,
     tier: options.Tier = "auto",
-    create: options.Create = False,
-    fork_url: options.ForkUrl = None,
-    fork_block: options.ForkBlock = None,
-    load_state: options.LoadState = None,
     dump_state: options.DumpState = None,
     sources: options.Sources = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run bytecode or a call on a state file. Exits 1 if the call did not succeed."""
-    start = Start(fork_url, fork_block, load_state)
-    prepared = prepare(
-        Request(code, data, sig, [*(args or ()), *(more or ())], value, caller, to, gas, fork, tier, create, start)
-    )
+    """Run bytecode, a call on a state file, or a contract of an artifact. Exits 1 if the call did not succeed."""
+    request.tier = tier
+    prepared = prepare(request)
     result = prepared.run()
     if dump_state is not None:
         write_dump(prepared.evm, dump_state)
     decoded = _decoded(prepared.function, result)
     if as_json:
-        typer.echo(json.dumps(result.as_json() | ({"decoded": decoded} if decoded is not None else {})))
+        events = {"events": [repr(each) for each in result.events]} if isinstance(result, ContractResult) else {}
+        typer.echo(json.dumps(result.as_json() | ({"decoded": decoded} if decoded is not None else {}) | events))
     else:
         show(result, decoded)
         show_stack_trace(prepared, result, sources)
@@ -64,6 +52,14 @@ def _decoded(function: Function | None, result: Result) -> list[str] | None:
         return shown_values(function.decode(result.output))
     except CannotDecode:
         return None
+
+
+def _shown_log(log: Log, result: Result) -> str:
+    event = result.abi.decode_log(log) if isinstance(result, ContractResult) else None
+    if event is not None:
+        return f"0x{log.address.hex()} {event!r}"
+    topics = " ".join(f"0x{topic:064x}" for topic in log.topics)
+    return f"0x{log.address.hex()} {topics} 0x{log.data.hex()}"
 
 
 def show(result: Result, decoded: list[str] | None = None) -> None:
@@ -83,6 +79,5 @@ def show(result: Result, decoded: list[str] | None = None) -> None:
     if result.address is not None:
         table.add_row("address", "0x" + result.address.hex())
     for number, log in enumerate(result.logs):
-        topics = " ".join(f"0x{topic:064x}" for topic in log.topics)
-        table.add_row(f"log {number}", f"0x{log.address.hex()} {topics} 0x{log.data.hex()}")
+        table.add_row(f"log {number}", escape(_shown_log(log, result)))
     Console(highlight=False).print(table)

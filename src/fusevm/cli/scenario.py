@@ -26,8 +26,6 @@ Artifacts = Annotated[
     list[Path],
     typer.Argument(help="the contract's artifact (Foundry, Hardhat, solc, Vyper), then those of others that it uses"),
 ]
-ContractName = Annotated[str | None, typer.Option("--contract", help="which one, where the first file has several")]
-ConstructorArgs = Annotated[str | None, typer.Option("--constructor", help="the constructor's arguments: '1000 0xa1…'")]
 Calls = Annotated[
     list[str] | None,
     typer.Option("--call", "-c", help="e.g. 'transfer 0xa1… 5', with types where overloaded; may be given many times"),

@@ -10,24 +10,26 @@ from rich.console import Console
 from rich.table import Table
 
 from fusevm.cli import options
-from fusevm.cli.inputs import BadInput, code_or_exit, fork_or_exit
+from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit
 from fusevm.evm.forks import Fork
 from fusevm.schedule.build import Handlers, Unit, build_schedule
 from fusevm.schedule.sections import Token, sections_of
 
+MOST_IN_A_TABLE = 4_000  # rows
+
 
 def schedule(
-    code: Annotated[str, typer.Argument(help="hex, a file of hex or binary, or - for standard input")],
+    code: options.Code,
     no_fuse: Annotated[bool, typer.Option("--no-fuse", help="one handler per opcode")] = False,
     only: Annotated[list[str] | None, typer.Option(help="only this fusion, e.g. 'DUP2 MSTORE PUSH'; repeat")] = None,
     regions: Annotated[
         bool, typer.Option("--regions", help="mark the words that regions of all functions and loops would replace")
     ] = False,
-    fork: Annotated[str, typer.Option("--fork", "-f", help="the fork whose opcodes exist")] = "latest",
+    fork: options.CodeFork = "latest",
     as_json: options.AsJson = False,
 ) -> None:
     """Show the schedule of some code: its handlers, in order, with the instructions each one does."""
-    data, rules = code_or_exit(code), fork_or_exit(fork)
+    data, rules = code_to_analyse(code), fork_or_exit(fork)
     if regions and (no_fuse or only):
         raise BadInput("--regions goes with all fusions: leave out --no-fuse and --only")
     handlers = _handlers(no_fuse, only or [])
@@ -40,6 +42,15 @@ def schedule(
             json.dumps({"steps": steps, "handlers": len(units), "units": [_as_data(unit, patched) for unit in units]})
         )
         return
+    if len(units) > MOST_IN_A_TABLE:
+        _list(units, patched)
+    else:
+        _show(units, patched)
+    saved = 1 - len(units) / steps if steps else 0.0
+    typer.echo(f"\n{steps} reachable instructions by {len(units)} handlers: {saved:.0%} of the dispatches saved")
+
+
+def _show(units: list[Unit], patched: dict[int, int]) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("entry", justify="right")
     table.add_column("pc", justify="right")
@@ -52,10 +63,16 @@ def schedule(
         if unit.at in patched:
             name = f"[bold magenta]region 0x{patched[unit.at]:x}[/] instead of {name}"
         table.add_row(str(unit.at), str(unit.tokens[0].pc), name, _operands(unit), str(unit.steps or ""))
-    console = Console(highlight=False)
-    console.print(table)
-    saved = 1 - len(units) / steps if steps else 0.0
-    console.print(f"\n{steps} reachable instructions by {len(units)} handlers: {saved:.0%} of the dispatches saved")
+    Console(highlight=False).print(table)
+
+
+def _list(units: list[Unit], patched: dict[int, int]) -> None:
+    """The same without columns that fit: to lay out a table of this length takes longer than anything else."""
+    typer.echo("entry pc handler, operands, stands for")
+    for unit in units:
+        region = f"region 0x{patched[unit.at]:x} instead of " if unit.at in patched else ""
+        steps = f" ({unit.steps})" if unit.steps else ""
+        typer.echo(f"{unit.at} {unit.tokens[0].pc} {region}{' '.join(unit.sequence)} {_operands(unit)}{steps}")
 
 
 def _patched(code: bytes, fork: Fork) -> dict[int, int]:

@@ -10,12 +10,13 @@ import typer
 from fusevm.chain.outcome import Executor
 from fusevm.cli import options, suites
 from fusevm.evm.forks import Fork, fork_named
+from fusevm.lab import samples
 from fusevm.lab.official.statetest import Case, Verdict, cases_in, run_case
 from fusevm.tiers import executor_for
 
 
 def statetest(
-    paths: suites.Paths,
+    paths: suites.PathsOrSamples = None,
     tier: options.Tier = "auto",
     fork: Annotated[str | None, typer.Option("--fork", "-f", help="only the cases of this fork")] = None,
     no_fuse: Annotated[bool, typer.Option("--no-fuse", help="native tier, one handler per opcode")] = False,
@@ -33,7 +34,9 @@ def statetest(
         tier, jobs = "reference", 1
     executor_for(tier)
     run = partial(run_file, tier=tier, fork=only, trace=trace)
-    suites.run_suite("state tests", paths, run, sample, jobs, as_json)
+    if not paths and not as_json:
+        typer.echo(f"the project's own state tests; {samples.MORE_STATE_TESTS}", err=True)
+    suites.run_suite("state tests", paths or [str(samples.STATE_TESTS)], run, sample, jobs, as_json)
 
 
 def run_file(

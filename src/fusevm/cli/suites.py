@@ -8,7 +8,6 @@ import os
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -21,14 +20,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from fusevm.chain.outcome import Disagreement, EngineLimit
 from fusevm.cli.inputs import BadInput, parse_json
 from fusevm.lab.official.statetest import MalformedTest, Verdict
+from fusevm.lab.processes import in_processes
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.tracer import tracing_hooks
 
 SHOWN_FAILURES = 50
 PROCESSES = os.cpu_count() or 1
-CHUNK = 4  # files per parcel of work
 
 Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="folders, .json files or .tar.xz archives")]
+PathsOrSamples = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[PATH...]", help="folders, .json files or .tar.xz archives (the project's own, if none)"),
+]
 Sample = Annotated[int | None, typer.Option(min=1, help="only so many cases, spread over all files")]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="processes")]
 Trace = Annotated[
@@ -96,18 +99,15 @@ def run_suite(
 def _run_all(what: str, files: list[tuple[str, bytes]], run: FileRunner, jobs: int) -> Iterator[Tally]:
     with _progress() as progress:
         task = progress.add_task(what, total=len(files)) if progress else None
-        if jobs == 1:
-            tallies: Iterable[Tally] = (run(name, text) for name, text in files)
-            pool: AbstractContextManager[Any] = nullcontext()
-        else:
-            executor = ProcessPoolExecutor(jobs)
-            tallies = executor.map(run, *zip(*files, strict=True), chunksize=CHUNK)
-            pool = executor
-        with pool:
-            for tally in tallies:
-                if progress and task is not None:
-                    progress.advance(task)
-                yield tally
+        each = partial(_run_one, run)
+        for tally in map(each, files) if jobs == 1 else in_processes(each, files, jobs):
+            if progress and task is not None:
+                progress.advance(task)
+            yield tally
+
+
+def _run_one(run: FileRunner, file: tuple[str, bytes]) -> Tally:
+    return run(*file)
 
 
 def _progress() -> AbstractContextManager[Progress | None]:

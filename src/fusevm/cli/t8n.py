@@ -36,7 +36,9 @@ def t8n_command(
     output_alloc: Annotated[str, _file("--output.alloc", "the accounts after it; stdout, stderr")] = "alloc.json",
     output_result: Annotated[str, _file("--output.result", "roots and receipts; stdout, stderr")] = "result.json",
     output_body: Annotated[str, _file("--output.body", "the RLP of the transactions; stdout, stderr")] = "",
-    fork: Annotated[str, typer.Option("--state.fork", help="the rules: Frontier … Osaka, BPO1, …")] = "Osaka",
+    fork: Annotated[
+        str, typer.Option("--state.fork", "--fork", "-f", help="the rules: Frontier … Osaka, BPO1, …")
+    ] = "Osaka",
     chain_id: Annotated[int, typer.Option("--state.chainid", min=0, help="chain id")] = 1,
     reward: Annotated[int, typer.Option("--state.reward", help="mining reward; -1 for none")] = 0,
     trace: Annotated[bool, typer.Option("--trace", help="EIP-3155 into trace-INDEX-HASH.jsonl")] = False,

@@ -12,7 +12,7 @@ from rich.console import Console
 from fusevm import EVM, Result
 from fusevm.chain.addresses import create_address
 from fusevm.cli import options
-from fusevm.cli.execution import Prepared, Request, prepare
+from fusevm.cli.execution import Prepared, Request, prepare, takes_request
 from fusevm.cli.inputs import BadInput, parse_json
 from fusevm.cli.run import show
 from fusevm.cli.stack_trace import show_stack_trace
@@ -25,9 +25,6 @@ SHOWN_WORDS = 6
 
 Memory = Annotated[bool, typer.Option("--memory", help="the memory before each step as well")]
 ReturnData = Annotated[bool, typer.Option(help="what the last call returned, in --json lines")]
-Create = Annotated[
-    bool, typer.Option("--create", help="the code is init code: trace it, or, with --data or --sig, what it deploys")
-]
 AsTransaction = Annotated[bool, typer.Option("--tx", help="as a transaction: with intrinsic gas, nonce and refund")]
 TracerName = Annotated[
     str | None, typer.Option("--tracer", help="callTracer, prestateTracer, 4byteTracer, noopTracer or structLogs")
@@ -35,18 +32,9 @@ TracerName = Annotated[
 TracerConfig = Annotated[str | None, typer.Option("--config", help='its options, as JSON: {"withLog": true}')]
 
 
+@takes_request
 def trace(
-    code: options.CodeOrState,
-    more: options.MoreArgs = None,
-    data: options.Data = None,
-    sig: options.Sig = None,
-    args: options.Args = None,
-    value: options.Value = None,
-    caller: options.Caller = None,
-    to: options.To = None,
-    gas: options.Gas = None,
-    fork: options.ForkName = None,
-    create: Create = False,
+    request: Request,
     as_transaction: AsTransaction = False,
     tracer: TracerName = None,
     config: TracerConfig = None,
@@ -56,10 +44,9 @@ def trace(
     as_json: options.AsJson = False,
 ) -> None:
     """Trace a run step by step; --json gives EIP-3155 lines. Exits 1 if the call did not succeed."""
-    words, tier = [*(args or ()), *(more or ())], "reference" if tracer is None else "auto"
-    request = Request(code, data, sig, words, value, caller, to, gas, fork, tier, create, traces_creation=True)
+    request.tier, request.traces_creation = "reference" if tracer is None else "auto", True
     prepared = prepare(request)
-    run = _Runner(prepared, as_transaction, gas)
+    run = _Runner(prepared, as_transaction, request.gas)
     if tracer is not None:
         result = _tracer_says(run, tracer, config)
     elif config is not None:

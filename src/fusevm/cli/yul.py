@@ -34,8 +34,9 @@ app.command("standard-json")(standard_json)
 @app.command()
 def check(file: File, fork: Evm = "latest", as_json: Json = False) -> None:
     """Say what is wrong with a program: one line per error or warning, exit code 1 if one of them is an error."""
-    _, errors = check_source(read_source(file), dialect_or_exit(fork))
-    report(errors, as_json)
+    source = read_source(file)
+    _, errors = check_source(source, dialect_or_exit(fork))
+    report(errors, file, source, as_json)
     if any(not error.is_warning for error in errors):
         raise typer.Exit(1)
 
@@ -43,7 +44,7 @@ def check(file: File, fork: Evm = "latest", as_json: Json = False) -> None:
 @app.command("format")
 def format_(file: File, fork: Evm = "latest", as_json: Json = False) -> None:
     """Print a program as the optimiser prints it."""
-    text = print_object(checked(file, dialect_or_exit(fork), as_json))
+    text = print_object(checked(file, dialect_or_exit(fork), as_json)[0])
     typer.echo(json.dumps({"text": text}) if as_json else text)
 
 
@@ -61,7 +62,7 @@ def run(
     from fusevm.cli.yul_run import run_imagined, run_on_evm
 
     dialect = dialect_or_exit(fork)
-    obj = _part_of(checked(file, dialect, as_json), part)
+    obj = _part_of(checked(file, dialect, as_json)[0], part)
     data = hex_or_exit(calldata, "--data")
     result = run_imagined(obj, dialect, data, steps) if imagined else run_on_evm(obj, dialect, data, steps)
     typer.echo(json.dumps(result.data) if as_json else result.text)

@@ -57,13 +57,13 @@ def compile_(
     dialect = dialect_or_exit(fork)
     if exact and not optimized:
         quit_with("--exact needs the optimiser: leave --no-optimize out")
-    obj, libraries = checked(file, dialect, as_json), _libraries(library or [])
+    (obj, source), libraries = checked(file, dialect, as_json), _libraries(library or [])
     _check_libraries(libraries.keys(), library_names(obj), link_placeholders)
     validation = Validation() if validate and optimized else None
     try:
         compiled = _compiled(obj, dialect, libraries, runs if optimized else None, exact, validation)
     except YulError as error:
-        fail([error], as_json)
+        fail([error], file, source, as_json)
     if (runtime or runtime_hex) and compiled.runtime is None:
         quit_with(f"{file} has no runtime object")
     if validation is not None:

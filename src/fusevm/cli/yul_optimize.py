@@ -48,7 +48,7 @@ def optimize(
     except SequenceError as error:
         quit_with(str(error))
     dialect = dialect_or_exit(fork)
-    obj = checked(file, dialect, as_json)
+    obj, _ = checked(file, dialect, as_json)
     watcher = Watcher(dialect) if trace_steps or stats or as_json else None
     result = optimized(obj, dialect, runs, steps, watcher.watch if watcher is not None else None)
     text = print_object(result)

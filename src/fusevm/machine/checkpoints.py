@@ -15,7 +15,15 @@ from fusevm.values import BadValue, shown
 
 
 class UnknownCheckpoint(BadValue):
-    """An id that `EVM.checkpoint()` did not give, or that is not open any more."""
+    """An id that `EVM.checkpoint()` did not give, or that is not open any more.
+
+    >>> from fusevm import EVM
+    >>> try:
+    ...     EVM().revert(7)
+    ... except UnknownCheckpoint as error:
+    ...     "7" in str(error)
+    True
+    """
 
 
 class _Checkpoint(NamedTuple):

@@ -12,7 +12,17 @@ _STARVED = (RejectReason.INTRINSIC_GAS_TOO_LOW, RejectReason.INTRINSIC_GAS_BELOW
 
 
 class EstimateFailed(ExecutionFailed):
-    """The transaction fails with all the gas it may have; `result` tells why, with the data of a revert."""
+    """The transaction fails with all the gas it may have; `result` tells why, with the data of a revert.
+
+    >>> from fusevm import EVM
+    >>> evm = EVM()
+    >>> evm.set_code("0x" + "c0" * 20, "0x5f5ffd")  # revert
+    >>> try:
+    ...     evm.estimate_gas("0x" + "c0" * 20)
+    ... except EstimateFailed as error:
+    ...     error.result.status.value
+    'revert'
+    """
 
     def __init__(self, result: Result, limit: int) -> None:
         super().__init__(result)

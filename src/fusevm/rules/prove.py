@@ -134,7 +134,12 @@ def prove_all(rules: tuple[Rule, ...], timeout: float = 3.0, workers: int = 2) -
 
 
 def _start() -> None:
+    """Ctrl-C is for the process that started this one, which then ends it."""
+    import signal
+
     import z3
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     z3.set_param("memory_max_size", MOST_MEGABYTES)
 

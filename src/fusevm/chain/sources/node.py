@@ -83,8 +83,8 @@ class NodeSource:
         return [found[place] for place in places]
 
     def block_hash(self, number: int) -> bytes:
-        if number == self.number:
-            return self.hash
+        if number >= self.number:  # what the chain has built since is not this state's future
+            return self.hash if number == self.number else bytes(32)
         found = None if self.disk is None else self.disk.block_hash(number)
         if found is None:
             header = self.rpc.ask("eth_getBlockByNumber", hex(number), False)

@@ -36,12 +36,35 @@ class Source(Protocol):
 
 
 class SourceError(RuntimeError):
-    """A source cannot answer. The call that needed the answer has not happened."""
+    """A source cannot answer. The call that needed the answer has not happened.
+
+    >>> from fusevm import SourceUnavailable
+    >>> issubclass(SourceUnavailable, SourceError)
+    True
+    """
 
 
 class SourceUnavailable(SourceError):
-    """It does not answer at all: the node is gone, refuses, or takes too long."""
+    """It does not answer at all: the node is gone, refuses, or takes too long.
+
+    >>> from fusevm import EVM
+    >>> try:
+    ...     EVM.fork_from("http://127.0.0.1:9", cache=False, retries=0)  # nobody listens there
+    ... except SourceUnavailable as error:
+    ...     "127.0.0.1:9" in str(error)
+    True
+    """
 
 
 class PartialState(RuntimeError):
-    """What needs all accounts was asked of a state that has only those it was asked for."""
+    """What needs all accounts was asked of a state that has only those it was asked for.
+
+    >>> from fusevm import EVM, State
+    >>> class Nothing:
+    ...     name = "a chain without accounts"
+    >>> try:
+    ...     EVM(state=State(source=Nothing())).state_root
+    ... except PartialState as error:
+    ...     print(error)
+    state root: the root needs all accounts; of a chain without accounts only 0 are loaded
+    """

@@ -25,7 +25,16 @@ class Run(Protocol):
 
 
 class PrecompileFailure(Exception):
-    """The input is invalid: the call fails and all of its gas is gone. The message names the reason."""
+    """The input is invalid: the call fails and all of its gas is gone. The message names the reason.
+
+    >>> from fusevm import EVM
+    >>> def refuse(data: bytes, gas: int) -> bytes:
+    ...     raise PrecompileFailure("never")
+    >>> evm = EVM()
+    >>> evm.precompiles[0x1234] = refuse
+    >>> evm.call(0x1234, gas=1_000).gas_used
+    1000
+    """
 
 
 def all_of(data: bytes) -> int:

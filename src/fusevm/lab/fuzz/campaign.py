@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from fusevm.lab.fuzz.writer import VOCABULARIES
 from fusevm.lab.peers.engines import engine_named
 from fusevm.lab.peers.ours import Tier
 from fusevm.lab.peers.work import Observation, PeerEngine, Work
+from fusevm.lab.processes import in_processes
 from fusevm.reference.hooks import Hooks, Step
 
 _CHUNK = 25  # programs handed to a worker at a time
@@ -130,8 +130,7 @@ def _tallies(plan: Plan, jobs: int) -> Iterator[Tally]:
     if jobs <= 1:
         yield from map(_run_chunk, chunks)
         return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap_unordered(_run_chunk, chunks)
+    yield from in_processes(_run_chunk, chunks, jobs, spawn=True)
 
 
 def _run_chunk(chunk: tuple[Plan, list[tuple[str, Fork]]]) -> Tally:

@@ -119,24 +119,28 @@ def bench_files(folder: Path, names: Sequence[str] = ()) -> list[BenchFile]:
     return [_read(path) for path in wanted]
 
 
+def read_form(form: Any, name: str) -> BenchFile:
+    """What a bench file says."""
+    call, expect = form["call"], form["expect"]
+    tx = Transaction(
+        address(call["caller"]), address(call["to"]), data(call["data"]), quantity(call["value"]), GAS, gas_price=0
+    )
+    block = Block(hashes=block_hash, gas_limit=GAS)
+    work = Work(fork_named(form["fork"]), state_from(form["pre"]).accounts, block, tx)
+    return BenchFile(
+        name,
+        work,
+        expect["status"],
+        quantity(expect["gas_used"]),
+        quantity(expect["refund"]),
+        data(expect["output"]),
+        quantity(expect.get("ops", 0)),
+    )
+
+
 def _read(path: Path) -> BenchFile:
     try:
-        form = json.loads(path.read_text(encoding="utf-8"))
-        call, expect = form["call"], form["expect"]
-        tx = Transaction(
-            address(call["caller"]), address(call["to"]), data(call["data"]), quantity(call["value"]), GAS, gas_price=0
-        )
-        block = Block(hashes=block_hash, gas_limit=GAS)
-        work = Work(fork_named(form["fork"]), state_from(form["pre"]).accounts, block, tx)
-        return BenchFile(
-            path.stem,
-            work,
-            expect["status"],
-            quantity(expect["gas_used"]),
-            quantity(expect["refund"]),
-            data(expect["output"]),
-            quantity(expect.get("ops", 0)),
-        )
+        return read_form(json.loads(path.read_text(encoding="utf-8")), path.stem)
     except FileNotFoundError:
         raise BadBench(f"no bench file {path.stem!r} in {path.parent}") from None
     except OSError as error:

@@ -64,7 +64,8 @@ def usable_folder(part: str = "") -> Path | None:
 @cache
 def _warn(what: str, why: str) -> None:
     """Once for each thing."""
-    warnings.warn(f"fusevm: {what} cannot be used as a cache: {why}", stacklevel=2)
+    remedy = "what is kept there is built anew by every process; FUSEVM_CACHE names another folder"
+    warnings.warn(f"fusevm: {what} cannot be used as a cache: {why} ({remedy})", stacklevel=2)
 
 
 def prepare(folder: Path) -> bool:
@@ -130,8 +131,8 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """All of it or nothing: a reader never sees half a file. A cache that cannot be written is not an error."""
-    with contextlib.suppress(OSError):
+    """All of it or nothing: a reader never sees half a file. A cache that cannot be written is a warning."""
+    try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -140,6 +141,10 @@ def write(path: Path, content: bytes) -> None:
         except OSError:
             os.unlink(temporary)
             raise
+    except IsADirectoryError:
+        pass  # a folder in the file's place: whoever read it was warned
+    except OSError as error:
+        _warn(str(path.parent), error.strerror or str(error))
 
 
 @contextlib.contextmanager

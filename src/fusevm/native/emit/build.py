@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import sys
-import time
 from collections.abc import Collection, Iterable
 from functools import cache
 
@@ -20,6 +19,7 @@ from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit import handlers as made
 from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.emit.merkle import quicken
+from fusevm.native.emit.progress import Bar
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
@@ -31,6 +31,7 @@ from fusevm.schedule.sections import TELLING
 from fusevm.version import __version__
 
 _Digest = ctypes.c_char * 32
+LLVM_TIMES = 6.0  # what LLVM takes, in multiples of what it takes to write its input: measured
 
 STORAGE = frozenset(("SLOAD", "SSTORE", "TLOAD", "TSTORE"))
 SURE = frozenset(("PUSH", "PUSHW", *made.ARRANGED, *MEANINGS)) - {"EXP"}  # cannot fail once their section is paid
@@ -85,10 +86,12 @@ def noted_sequence(sequence: tuple[str, ...], names: Collection[str]) -> tuple[s
     return tuple([made.noted_name(name) if name in names else name for name in sequence])
 
 
-def build_module(sequences: list[tuple[str, ...]]) -> ir.Module:
+def build_module(sequences: list[tuple[str, ...]], bar: Bar | None = None) -> ir.Module:
     module = ir.Module("fusevm")
-    for sequence in sequences:
+    for number, sequence in enumerate(sequences, 1):
         made.HandlerBuilder(module, sequence).derive()
+        if bar is not None:
+            bar.reach(number / len(sequences) / (1 + LLVM_TIMES))
     for function in EXPORTED:
         assert isinstance(function, Native)
         function.define(module)
@@ -168,18 +171,15 @@ def library() -> Library:
 
 
 def _build(sequences: list[tuple[str, ...]]) -> bytes:
-    started = time.perf_counter()
-    shown = sys.stderr.isatty()
-    if shown:
-        print(f"fusevm: building {len(sequences)} native handlers, once … ", end="", file=sys.stderr, flush=True)
-    code = build_handlers(sequences)
-    if shown:
-        print(f"{time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
-    return code
+    with Bar(f"{len(sequences)} native handlers", sys.stderr) as bar:
+        return build_handlers(sequences, bar)
 
 
-def build_handlers(sequences: list[tuple[str, ...]]) -> bytes:
-    return object_code(build_module(sequences))
+def build_handlers(sequences: list[tuple[str, ...]], bar: Bar | None = None) -> bytes:
+    module = build_module(sequences, bar)
+    if bar is not None:
+        bar.follow_clock(LLVM_TIMES)
+    return object_code(module)
 
 
 def _fingerprint(sequences: list[tuple[str, ...]]) -> str:

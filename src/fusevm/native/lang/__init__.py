@@ -155,9 +155,9 @@ def specialised(function: F, name: str, **names: object) -> F:
     """A function of the subset once more, where these names mean other types, numbers or functions."""
     assert isinstance(function, Native)
     source = function.function
-    missing = names.keys() - source.__globals__.keys()
+    missing = names.keys() - set(source.__code__.co_names)
     if missing:
-        raise NativeError(f"{name}: {function.name} knows no {', '.join(sorted(missing))}")
+        raise NativeError(f"{name}: {function.name} does not use {', '.join(sorted(missing))}")
     twin = FunctionType(source.__code__, source.__globals__ | names, name)
     twin.__annotations__ = source.__annotations__
     return Native(twin, inline=function.inline, export=function.export, apart=function.apart)

@@ -1,0 +1,79 @@
+"""A line on a terminal that shows how far something is which is done once: a bar, drawn by a thread of its own.
+
+LLVM tells nobody how far it is, but it lets other threads run. So its part of the bar follows the clock: it is taken to
+need so many times the seconds that were needed before it, and the bar waits just before its end.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+from typing import TextIO
+
+WIDTH = 30  # characters
+ALMOST = 0.97
+_PAUSE = 0.1  # seconds between two drawings
+
+
+class Bar:
+    """`with Bar(…) as bar`: nothing is shown where the stream is not a terminal."""
+
+    def __init__(self, what: str, stream: TextIO) -> None:
+        self._what = what
+        self._stream = stream
+        self._shown = stream.isatty()
+        self._began = time.monotonic()
+        self._share = 0.0  # of all the work
+        self._clock: tuple[float, float, float] | None = None  # since when, from which share, for how long
+        self._done = threading.Event()
+        self._drawer = threading.Thread(target=self._draw_on, name="fusevm shows progress", daemon=True)
+
+    def __enter__(self) -> Bar:
+        if self._shown:
+            self._drawer.start()
+        return self
+
+    def reach(self, share: float) -> None:
+        """So much of all is done."""
+        self._share, self._clock = share, None
+
+    def follow_clock(self, times: float) -> None:
+        """What is left is taken to need so many times the seconds that have passed."""
+        now = time.monotonic()
+        self._clock = (now, self._share, max((now - self._began) * times, 1e-3))
+
+    def share(self) -> float:
+        if self._clock is None:
+            return self._share
+        since, start, seconds = self._clock
+        return min(start + (1 - start) * (time.monotonic() - since) / seconds, ALMOST)
+
+    def text(self) -> str:
+        full = round(self.share() * WIDTH)
+        return f"fusevm: building {self._what}, once: [{'#' * full}{'.' * (WIDTH - full)}] {self._seconds():.0f} s"
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def _draw_on(self) -> None:
+        while not self._done.wait(_PAUSE):
+            self._write("\r" + self.text())
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # the terminal is gone
+            self._done.set()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._shown:
+            return
+        self._done.set()
+        self._drawer.join()
+        ended = "built" if kind is None else "interrupted while building"
+        line = f"fusevm: {ended} {self._what} in {self._seconds():.1f} s"
+        self._write("\r" + line.ljust(len(self.text())) + "\n")
