@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fusevm import Batch, Call
+from fusevm.abi import CannotDecode, Function
 from fusevm.batch.pool import Pool
 from fusevm.batch.tables import open_table
 from fusevm.chain.outcome import Status
 from fusevm.cli import options
-from fusevm.cli.abi import Signature
+from fusevm.cli.abi import shown_values
 from fusevm.cli.sweep_spec import Row, Sweep, read_sweep
 
 STATUSES = (*(status.value for status in Status), "failed")
@@ -46,7 +47,7 @@ def sweep(
         task = bar.add_task("calls", total=work.count)
         for rows, batch in _results(work, pool):
             small = small or {name: work.is_small(name) for name in rows[0]}
-            table.add(_columns(rows, small, batch, work.signature))
+            table.add(_columns(rows, small, batch, work.function))
             bar.update(task, advance=len(batch))
             for status in batch.status.tolist():
                 counts[status] += 1
@@ -81,9 +82,7 @@ def _results(work: Sweep, pool: Pool) -> Iterator[tuple[list[Row], Batch]]:
         yield [waiting.popleft() for _ in range(len(batch))], batch
 
 
-def _columns(
-    rows: list[Row], small: dict[str, bool], batch: Batch, signature: Signature | None
-) -> dict[str, list[Any]]:
+def _columns(rows: list[Row], small: dict[str, bool], batch: Batch, function: Function | None) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {
         name: [row.get(name) if number else str(row.get(name, "")) for row in rows] for name, number in small.items()
     }
@@ -92,9 +91,9 @@ def _columns(
     columns["gas_used"] = batch.gas_used.tolist()
     outputs = batch.outputs
     columns["output"] = ["0x" + output.hex() for output in outputs]
-    if signature is not None and signature.outputs:
-        decoded = [_decoded(signature, output, each) for output, each in zip(outputs, status, strict=True)]
-        for place in range(len(signature.outputs)):
+    if function is not None and function.outputs:
+        decoded = [_decoded(function, output, each) for output, each in zip(outputs, status, strict=True)]
+        for place in range(len(function.outputs)):
             columns[f"result{place}"] = [None if each is None else each[place] for each in decoded]
     columns["error"] = [None] * len(rows)
     for number, each in enumerate(status):
@@ -104,11 +103,14 @@ def _columns(
     return columns
 
 
-def _decoded(signature: Signature, output: bytes, status: int) -> list[str] | None:
+def _decoded(function: Function, output: bytes, status: int) -> list[str] | None:
     """The values that were returned, as text; words that are numbers without the way through eth-abi."""
     if status:
         return None
-    kinds = signature.outputs or []
-    if all(kind.startswith("uint") and kind.endswith("256") for kind in kinds) and len(output) == 32 * len(kinds):
+    kinds = [each.type.name for each in function.outputs or ()]
+    if all(kind == "uint256" for kind in kinds) and len(output) == 32 * len(kinds):
         return [str(int.from_bytes(output[at : at + 32], "big")) for at in range(0, len(output), 32)]
-    return signature.decode(output)
+    try:
+        return shown_values(function.decode(output))
+    except CannotDecode:
+        return None

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from fusevm import EVM, Call
-from fusevm.cli.abi import Signature
+from fusevm.abi import Function
+from fusevm.cli.abi import arguments_from
 from fusevm.cli.execution import Request, prepare
 from fusevm.cli.inputs import BadInput, parse_json
 
@@ -63,7 +64,7 @@ class Sweep:
         sig = document.get("sig")
         if sig is not None and document.get("data") is not None:
             raise BadInput(f"{source}: give 'data' or 'sig', not both")
-        self.signature = None if sig is None else Signature(sig)
+        self.function = None if sig is None else Function.parse(sig)
         prepared = prepare(
             Request(
                 self._code(str(document["code"])), to=document.get("to"), fork=document.get("fork"),
@@ -73,7 +74,7 @@ class Sweep:
         assert prepared.to is not None
         self.evm: EVM = prepared.evm
         self.to: bytes = prepared.to
-        self._encode = None if self.signature is None else _encoder(self.signature)
+        self._encode = None if self.function is None else _encoder(self.function)
 
     def _code(self, text: str) -> str:
         """A file is looked for beside the spec."""
@@ -167,20 +168,27 @@ def read_sweep(name: str, tier: str | None = None) -> Sweep:
     return Sweep(document, name, path.parent, tier)
 
 
-def _encoder(signature: Signature) -> Callable[[tuple[str, ...]], bytes]:
+def _encoder(function: Function) -> Callable[[tuple[str, ...]], bytes]:
     """Calldata from arguments: word by word, and each once, where all of them are single words."""
-    if not all(kind.rstrip("0123456789") in _STATIC and kind != "bytes" for kind in signature.inputs):
-        return lambda arguments: signature.encode(list(arguments))
-    single = [Signature(f"f({kind})") for kind in signature.inputs]
+    kinds = [each.type.name for each in function.inputs]
+    what = function.signature
+
+    def encode_all(arguments: tuple[str, ...]) -> bytes:
+        return function.encode(*arguments_from(arguments, function.inputs, what))
+
+    if not all(kind.rstrip("0123456789") in _STATIC and kind != "bytes" for kind in kinds):
+        return encode_all
+    single = [Function.parse(f"f({kind})") for kind in kinds]
 
     @lru_cache(1 << 16)
     def word(place: int, argument: str) -> bytes:
-        return single[place].encode([argument])[4:]
+        one = single[place]
+        return one.encode(*arguments_from([argument], one.inputs, what))[4:]
 
     def encode(arguments: tuple[str, ...]) -> bytes:
         if len(arguments) != len(single):
-            return signature.encode(list(arguments))  # says what is wrong
-        return signature.selector + b"".join(map(word, range(len(single)), arguments))
+            return encode_all(arguments)  # says what is wrong
+        return function.selector + b"".join(map(word, range(len(single)), arguments))
 
     return encode
 
