@@ -107,7 +107,7 @@ def test_the_summary_can_be_data(tmp_path: Path) -> None:
         ({"grid": {}}, "give 'grid' (parameters and all their values) or 'rows' (a list, or a CSV file)"),
         ({"grit": 1}, "'grit' is not a field of a sweep; known: code, fork"),
         ({"args": ["$z", "$y"]}, "row 0: no value for $z; it has x, y"),
-        ({"args": ["$x"]}, "row 0: f(uint256,uint256)(uint256) takes 2 arguments, 1 given"),
+        ({"args": ["$x"]}, "row 0: f(uint256,uint256) takes 2 arguments, 1 given"),
         ({"value": "much"}, "row 0: value: 'much' is not a number"),
         ({"data": "0x"}, "give 'data' or 'sig', not both"),
     ],
