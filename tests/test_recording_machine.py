@@ -10,6 +10,7 @@ import pytest
 
 from fusevm import EVM, BadValue, EngineLimit, Hooks, TimeLimit
 from fusevm.evm.limits import CALL_DEPTH_LIMIT
+from fusevm.native.host.recorded import recording_engine
 from fusevm.tracing.recording import Frame, Keccak, LogEvent, StorageRead, StorageWrite
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, machine
 from recordedcalls import BRANCHING, IDENTITY, TIERS, only, recorded
@@ -154,6 +155,24 @@ def test_more_than_the_buffer_holds_is_recorded(tier: str, monkeypatch: pytest.M
     assert [type(event) for event in frame.events] == [LogEvent, Keccak, Frame] * 600
     assert isinstance(frame.events[1], Keccak)
     assert frame.events[1].data == bytes(20_000)
+
+
+def test_notes_that_nobody_wants_are_not_kept() -> None:
+    program = (
+        "PUSH1 1 PUSH3 1000000 MSTORE PUSH1 9 loop: JUMPDEST PUSH0 PUSH0 PUSH3 1000000 PUSH0 PUSH0 PUSH1 99 GAS CALL"
+    )
+    program += " POP PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI"
+    evm = machine({HERE: program})
+    evm.tier = "native"
+    with evm.record(calls=False, coverage=True) as recording:
+        evm.call(HERE).check()
+        recorder = recording_engine("fused").recorder
+        assert recorder is not None
+        batch = recorder.buffer.taken()
+    assert batch is not None
+    assert sum(map(len, batch.chunks)) < 1 << 22
+    (covered,) = recording.coverage.values()
+    assert covered.hits[10] == 9
 
 
 def test_a_recording_that_grows_without_bound_ends_the_call(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:

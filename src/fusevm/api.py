@@ -53,6 +53,22 @@ class EVM(Batches):
     """
 
     @classmethod
+    def preset(cls, name: str, *, tier: str = "auto", **fields: Any) -> Self:
+        """A machine with an empty state and the fork, chain id and block of a network: mainnet, sepolia, hoodi, dev, …
+
+        `fields` are those of the `Block` that shall be otherwise; its number and timestamp tell which fork it is.
+
+        >>> EVM.preset("mainnet").block.chain_id, EVM.preset("sepolia").fork.label
+        (1, 'osaka')
+        >>> EVM.preset("mainnet", number=5_000_000).fork.label
+        'byzantium'
+        """
+        from fusevm.chain.presets import preset
+
+        fork, block = preset(name, fields)
+        return cls(fork, tier, block=block)
+
+    @classmethod
     def fork_from(
         cls,
         url: str,

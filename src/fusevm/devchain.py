@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ DEV_GAS_LIMIT = 30_000_000
 DEV_CHAIN_ID = 1337
 DEV_BALANCE = 10**24  # wei: a million ether
 DEV_ACCOUNTS = 10
-Clock = Callable[[int], int]  # from the head's timestamp to the next block's
+Clock = Callable[[], int]  # seconds since 1970; without one, a block is a second after its parent
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class Snapshot:
 
     head: bytes
     pending: tuple[SignedTransaction, ...]
+
+
+def _now() -> int:
+    return int(time.time())
 
 
 def dev_keys(count: int = DEV_ACCOUNTS) -> list[bytes]:
@@ -114,11 +119,20 @@ class DevChain:
         secret = dev_keys() if keys is None else list(keys)
         self.keys = {address_of_key(key): key for key in secret}
         self.chain = Chain(dev_genesis("osaka", self.keys) if genesis is None else genesis, tier=tier)
-        self.clock: Clock = clock or (lambda timestamp: timestamp + 1)
+        self.clock = clock
+        self.time_offset = 0  # seconds that the clock is put forward by
         self.coinbase = bytes(20)
         self.next_timestamp: int | None = None  # of the next block alone
         self._places: dict[bytes, list[bytes]] = {}  # transactions: the blocks they are in, canonical or not
         self._randao = secrets.token_bytes(32)
+
+    @classmethod
+    def live(cls, fork: str = "osaka", *, tier: str = "auto") -> DevChain:
+        """One that begins now and whose blocks have the time at which they are mined."""
+        keys = dev_keys()
+        header = Header(gas_limit=DEV_GAS_LIMIT, timestamp=_now())
+        genesis = dev_genesis(fork, [address_of_key(key) for key in keys], header=header)
+        return cls(genesis, keys=keys, tier=tier, clock=_now)
 
     @property
     def accounts(self) -> list[bytes]:
@@ -141,7 +155,17 @@ class DevChain:
 
     @property
     def pending_timestamp(self) -> int:
-        return self.clock(self.head.header.timestamp) if self.next_timestamp is None else self.next_timestamp
+        if self.next_timestamp is not None:
+            return self.next_timestamp
+        following = self.head.header.timestamp + 1
+        return following if self.clock is None else max(following, self.clock() + self.time_offset)
+
+    def increase_time(self, seconds: int) -> None:
+        """The next block is so much later than it would be, and those after it follow."""
+        if self.clock is None:
+            self.next_timestamp = self.pending_timestamp + seconds
+        else:
+            self.time_offset += seconds
 
     def upcoming(self) -> tuple[Header, Step]:
         """The header of the next block before any transaction, and its upgrade."""

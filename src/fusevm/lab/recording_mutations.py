@@ -36,7 +36,7 @@ MUTATIONS = (
     Mutation(NOTED, "            if status == REVERT and note_undone(engine, frame.log_mark) == 0:", "            if False and note_undone(engine, frame.log_mark) == 0:"),
     Mutation(NOTED, "        if (status == REVERT or engine.log_size <= FEW_LOGS) and note_undone(engine, 0) == 0:", "        if status == REVERT and note_undone(engine, 0) == 0:"),
     Mutation(NOTED, "    engine.noted_key = u256(0)\n    engine.older_key = u256(0)\n", ""),
-    Mutation(NOTES, "            engine.older_key = last\n", ""),
+    Mutation(CODEC, "self._key, self._older = self._older, self._key", "self._key = self._older"),
     Mutation(NOTES, "    if (value >> 128) == 0:", "    if (value >> 136) == 0:"),
     Mutation(NOTES, "    if ((value | previous) >> 128) == 0:", "    if (value >> 128) == 0:"),
     Mutation(NOTES, "    engine.noted_logs = mark\n", ""),

@@ -92,7 +92,7 @@ class Recorder:
     def _switch(self, recording: Recording) -> None:
         self.flush()
         recording.flush()  # another engine may have recorded what came before
-        self.recording = recording
+        self.recording, self.buffer.keeps = recording, recording.wanted.calls
         if recording.wanted != self._wanted:
             self._want(recording.wanted)
         if recording not in self._known:
