@@ -260,27 +260,69 @@ class EVM(Overriding):
     # -- the state
 
     def get_code(self, address: AddressLike) -> bytes:
+        """An account's code; empty where it has none.
+
+        >>> EVM().get_code(0xC0)
+        b''
+        """
         return self._state.account(to_address(address)).code
 
     def set_code(self, address: AddressLike, code: BytesLike) -> None:
+        """Gives an account code.
+
+        >>> evm = EVM()
+        >>> evm.set_code(0xC0, "0x00")
+        """
         self._state.set_code(to_address(address), to_bytes(code, "code"))
 
     def get_balance(self, address: AddressLike) -> int:
+        """In wei.
+
+        >>> EVM().get_balance(0xA1)
+        0
+        """
         return self._state.account(to_address(address)).balance
 
     def set_balance(self, address: AddressLike, balance: Number) -> None:
+        """In wei.
+
+        >>> evm = EVM()
+        >>> evm.set_balance(0xA1, 10**18)
+        """
         self._state.set_balance(to_address(address), to_number(balance, "balance"))
 
     def get_nonce(self, address: AddressLike) -> int:
+        """How many transactions an account has sent, or contracts it has created.
+
+        >>> EVM().get_nonce(0xA1)
+        0
+        """
         return self._state.account(to_address(address)).nonce
 
     def set_nonce(self, address: AddressLike, nonce: Number) -> None:
+        """At most 2^64 - 1.
+
+        >>> evm = EVM()
+        >>> evm.set_nonce(0xA1, 7)
+        """
         self._state.set_nonce(to_address(address), to_number(nonce, "nonce", bits=NONCE_BITS))
 
     def get_storage(self, address: AddressLike, key: Word) -> int:
+        """The word in a slot; zero where nothing was stored.
+
+        >>> EVM().get_storage(0xC0, 1)
+        0
+        """
         return self._state.storage(to_address(address), to_word(key, "key"))
 
     def set_storage(self, address: AddressLike, key: Word, value: Word) -> None:
+        """Writes a slot, as outside of any transaction.
+
+        >>> evm = EVM()
+        >>> evm.set_storage(0xC0, "0x1", 7)
+        >>> evm.get_storage(0xC0, 1)
+        7
+        """
         self._state.set_storage(to_address(address), to_word(key, "key"), to_word(value, "value"))
 
     def dump_state(self, form: str = "alloc") -> dict[str, Any]:
@@ -314,4 +356,9 @@ class EVM(Overriding):
 
     @property
     def state_root(self) -> bytes:
+        """The root of all accounts, as a block header would have it. Of a forked state: `PartialState`.
+
+        >>> EVM().state_root.hex()[:8]
+        '56e81f17'
+        """
         return self._state.root()

@@ -170,9 +170,7 @@ class Messages(Checkpoints):
             if rules.access_sets:
                 warm_up(state, context, caller, address)
                 warm_listed(state, more.access_list)
-            owned = state.account(caller).balance if value and not self._checks.balance else value
-            if owned < value:
-                lend(state, caller, value)
+            owned = self._lent(caller, value) if value else 0
             if creates:
                 state.set_nonce(caller, state.account(caller).nonce + 1)
             message = top_message(caller, address, data, value, creates, state, rules)
@@ -193,6 +191,13 @@ class Messages(Checkpoints):
             state.abandon()
             raise
         return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
+
+    def _lent(self, caller: bytes, value: int) -> int:
+        """The caller's balance before it was given what it lacks, where nobody checks that it can pay."""
+        owned = self._state.account(caller).balance
+        if owned < value:
+            lend(self._state, caller, value)
+        return owned
 
     def _check_value(self, caller: bytes, to: bytes, value: int) -> None:
         balance = self._state.account(caller).balance
