@@ -47,6 +47,27 @@ def test_a_recording_can_be_read_while_it_fills(tier: str) -> None:
             assert covered.hits[0] == count
 
 
+def test_calls_of_one_recording_do_not_mix(tier: str) -> None:
+    evm = machine(
+        {HERE: "PUSH0 CALLDATALOAD SLOAD PUSH0 MSTORE PUSH0 CALLDATALOAD PUSH1 32 PUSH0 LOG1 PUSH1 8 SLOAD POP"}
+    )
+    evm.tier = tier
+    keys = (9, 0, 0, 9, 8, 0)
+    for key in keys:
+        evm.set_storage(HERE, key, key + 1)
+    with evm.record(storage=True) as recording:
+        for key in keys:
+            evm.call(HERE, key.to_bytes(32, "big"))
+    assert [frame.events for frame in recording.frames] == [
+        [
+            StorageRead(HERE, key, key + 1),
+            LogEvent(HERE, (key,), (key + 1).to_bytes(32, "big")),
+            StorageRead(HERE, 8, 9),
+        ]
+        for key in keys
+    ]
+
+
 def test_calls_on_several_tiers_are_recorded_in_order() -> None:
     evm = machine({HERE: "PUSH1 3"})
     with evm.record(coverage=True) as recording:

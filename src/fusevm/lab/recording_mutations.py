@@ -39,7 +39,6 @@ MUTATIONS = (
     Mutation(CODEC, "self._key, self._older = self._older, self._key", "self._key = self._older"),
     Mutation(NOTES, "    if (value >> 128) == 0:", "    if (value >> 136) == 0:"),
     Mutation(NOTES, "    if ((value | previous) >> 128) == 0:", "    if (value >> 128) == 0:"),
-    Mutation(NOTES, "    engine.noted_logs = mark\n", ""),
     Mutation(NOTES, "        store(own.place, 0, load(u64, own.place) - left)\n", ""),
     Mutation(NOTES, "load(u64, caller.place) - (own.given - left))", "load(u64, caller.place) - own.given)"),
     Mutation(EMIT, '    noted_name("REVERT"): lambda handler: _end_with_output(handler, Status.REVERT, noted=True),', '    noted_name("REVERT"): lambda handler: _end_with_output(handler, Status.REVERT),'),
