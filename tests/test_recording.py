@@ -10,7 +10,7 @@ from fusevm.chain.authorization import DELEGATION_PREFIX
 from fusevm.evm.assembly import assemble
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.limits import CALL_DEPTH_LIMIT, MAX_NONCE
-from fusevm.tracing.recording import Frame, FrameKind, Keccak, LogEvent, Refusal, StorageRead, StorageWrite
+from fusevm.tracing.recording import Event, Frame, FrameKind, Keccak, LogEvent, Refusal, StorageRead, StorageWrite
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, machine, push, store_initcode
 from recordedcalls import IDENTITY, TIERS, only, recorded
 
@@ -253,6 +253,22 @@ def test_events_stand_in_the_order_in_which_they_happened(tier: str) -> None:
         StorageWrite(HERE, 0, 9, 1),
         LogEvent(HERE, (), b"\0"),
     ]
+
+
+WIDTHS = (0, 1, 2**64, 2**128 - 1, 2**128, 2**129 - 1, 2**200, 2**256 - 1)
+
+
+@pytest.mark.parametrize("one", WIDTHS)
+def test_keys_and_values_of_any_width_are_recorded(tier: str, one: int) -> None:
+    program, expected = "", list[Event]()
+    kept: dict[str, dict[int, int]] = {"S": {}, "T": {}}
+    for key, value in ((5, one), (one, 7), (5, one), (9, 3), (one, one), (5, 2**128), (5, one)):
+        for kind, slots in kept.items():
+            program += f"{push(value)} {push(key)} {kind}STORE {push(key)} {kind}LOAD POP {push(5)} {kind}LOAD POP "
+            previous, slots[key] = slots.get(key, 0), value
+            expected.append(StorageWrite(HERE, key, value, previous, kind == "T"))
+            expected += [StorageRead(HERE, each, slots[each], kind == "T") for each in (key, 5)]
+    assert only(recorded(tier, program, storage=True)).events == expected
 
 
 def test_logs_of_a_frame_that_failed_are_kept(tier: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fusevm.blockchain import Chain, Which
 from fusevm.chain.authorization import address_of_key
-from fusevm.chain.checks import Checks
+from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.genesis import Genesis, genesis_on
 from fusevm.chain.header import Header
@@ -35,7 +35,7 @@ DEV_GAS_LIMIT = 30_000_000
 DEV_CHAIN_ID = 1337
 DEV_BALANCE = 10**24  # wei: a million ether
 DEV_ACCOUNTS = 10
-Clock = Callable[[], int]  # seconds since 1970; without one, a block is a second after its parent
+Clock = Callable[[int], int]  # from the head's timestamp to the next block's
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,6 @@ class Snapshot:
 
     head: bytes
     pending: tuple[SignedTransaction, ...]
-
-
-def _now() -> int:
-    return int(time.time())
 
 
 def dev_keys(count: int = DEV_ACCOUNTS) -> list[bytes]:
@@ -115,24 +111,18 @@ class DevChain:
         keys: Iterable[bytes] | None = None,
         tier: str = "auto",
         clock: Clock | None = None,
+        checks: Checks = ALL_CHECKS,
     ) -> None:
         secret = dev_keys() if keys is None else list(keys)
         self.keys = {address_of_key(key): key for key in secret}
-        self.chain = Chain(dev_genesis("osaka", self.keys) if genesis is None else genesis, tier=tier)
-        self.clock = clock
-        self.time_offset = 0  # seconds that the clock is put forward by
+        self.chain = Chain(dev_genesis("osaka", self.keys) if genesis is None else genesis, tier=tier, checks=checks)
+        self.clock: Clock = clock or (lambda timestamp: timestamp + 1)
         self.coinbase = bytes(20)
         self.next_timestamp: int | None = None  # of the next block alone
+        self.next_base_fee: int | None = None  # likewise
+        self.gas_limit: int | None = None  # of all blocks from the next on; the head's unless it is set
         self._places: dict[bytes, list[bytes]] = {}  # transactions: the blocks they are in, canonical or not
-        self._randao = secrets.token_bytes(32)
-
-    @classmethod
-    def live(cls, fork: str = "osaka", *, tier: str = "auto") -> DevChain:
-        """One that begins now and whose blocks have the time at which they are mined."""
-        keys = dev_keys()
-        header = Header(gas_limit=DEV_GAS_LIMIT, timestamp=_now())
-        genesis = dev_genesis(fork, [address_of_key(key) for key in keys], header=header)
-        return cls(genesis, keys=keys, tier=tier, clock=_now)
+        self.next_randao = secrets.token_bytes(32)
 
     @property
     def accounts(self) -> list[bytes]:
@@ -155,34 +145,34 @@ class DevChain:
 
     @property
     def pending_timestamp(self) -> int:
-        if self.next_timestamp is not None:
-            return self.next_timestamp
-        following = self.head.header.timestamp + 1
-        return following if self.clock is None else max(following, self.clock() + self.time_offset)
-
-    def increase_time(self, seconds: int) -> None:
-        """The next block is so much later than it would be, and those after it follow."""
-        if self.clock is None:
-            self.next_timestamp = self.pending_timestamp + seconds
-        else:
-            self.time_offset += seconds
+        return self.clock(self.head.header.timestamp) if self.next_timestamp is None else self.next_timestamp
 
     def upcoming(self) -> tuple[Header, Step]:
         """The header of the next block before any transaction, and its upgrade."""
-        return self.chain.upcoming(self.coinbase, self.pending_timestamp, prev_randao=self._randao)
+        return self.chain.upcoming(**self._next_fields())
+
+    def _next_fields(self) -> dict[str, Any]:
+        return {
+            "coinbase": self.coinbase,
+            "timestamp": self.pending_timestamp,
+            "prev_randao": self.next_randao,
+            "gas_limit": self.gas_limit,
+            "base_fee": self.next_base_fee,
+        }
 
     @contextmanager
     def pending_block(self) -> Iterator[tuple[SealedBlock, tuple[BlockReceipt, ...]]]:
         """The next block as it would be now; while the `with` block lasts, the state is the one after it."""
-        with self.chain.trial(
-            coinbase=self.coinbase, timestamp=self.pending_timestamp, prev_randao=self._randao
-        ) as found:
+        with self.chain.trial(**self._next_fields()) as found:
             yield found
 
     def next_nonce(self, sender: bytes) -> int:
         """The sender's nonce after the head and what is pending."""
-        nonces = [each.nonce for each in self.chain.pending if each.sender == sender]
-        return max([self.chain.state.account(sender).nonce - 1, *nonces]) + 1
+        waiting = {each.nonce for each in self.chain.pending if each.sender == sender}
+        nonce = self.chain.state.account(sender).nonce
+        while nonce in waiting:
+            nonce += 1
+        return nonce
 
     # -- transactions
 
@@ -195,19 +185,23 @@ class DevChain:
             tx = replace(tx, nonce=self.next_nonce(tx.sender))
         return sign(tx, key, self.chain_id)
 
-    def check(self, signed: SignedTransaction) -> None:
-        """Raises Rejected where it could not be in the next block, as far as that can be told without running it."""
+    def check(self, signed: SignedTransaction, *, gaps: bool = False) -> None:
+        """Raises Rejected where it could not be in the next block, as far as that can be told without running it.
+
+        With `gaps`, it may also be one for later, or replace one that is pending: any nonce that is not used will do.
+        """
         header, step = self.upcoming()
         rules, state = rules_of(step.fork), self.chain.state
         signed.check_signature(self.chain_id, rules)
         tx = signed.transaction()
-        expected = self.next_nonce(tx.sender)
-        if signed.nonce != expected:
+        expected = state.account(tx.sender).nonce if gaps else self.next_nonce(tx.sender)
+        if signed.nonce < expected or (signed.nonce > expected and not gaps):
             low = signed.nonce < expected
             reason = RejectReason.NONCE_MISMATCH_TOO_LOW if low else RejectReason.NONCE_MISMATCH_TOO_HIGH
             raise Rejected(reason, f"{signed.nonce}, the account's is {expected}")
         environment = _with_blobs(self.chain.environment_after(header), step)
-        validate(replace(tx, nonce=state.account(tx.sender).nonce), state, environment, rules)
+        at_once = replace(tx, nonce=state.account(tx.sender).nonce)
+        validate(at_once, state, environment, rules, checks=self.chain.checks)
 
     def send(self, signed: SignedTransaction) -> bytes:
         """Keeps a transaction for the next block; its hash. Raises Rejected where it cannot be in it."""
@@ -216,31 +210,35 @@ class DevChain:
 
     def mine(self, *, coinbase: AddressLike | None = None, withdrawals: tuple[Withdrawal, ...] = ()) -> SealedBlock:
         """A block of what is pending."""
-        block = self.chain.build(
-            coinbase=self.coinbase if coinbase is None else to_address(coinbase, "coinbase"),
-            timestamp=self.pending_timestamp,
-            prev_randao=self._randao,
-            withdrawals=withdrawals,
-        )
-        self.next_timestamp = None
-        self._randao = secrets.token_bytes(32)
+        fields = self._next_fields()
+        if coinbase is not None:
+            fields["coinbase"] = to_address(coinbase, "coinbase")
+        block = self.chain.build(**fields, withdrawals=withdrawals)
+        self.next_timestamp = self.next_base_fee = None
+        self.next_randao = secrets.token_bytes(32)
         for signed in block.transactions:
             self._places.setdefault(signed.hash, []).append(block.hash)
         return block
 
     def find(self, transaction_hash: bytes) -> Mined | None:
         """A transaction of the canonical chain; else a pending one; None where there is none."""
-        for block_hash in self._places.get(transaction_hash, ()):
-            block = self.chain.block(block_hash)
-            if self.is_canonical(block):
-                for index, signed in enumerate(block.transactions):
-                    if signed.hash == transaction_hash:
-                        return Mined(signed, block, index, self.chain.receipts(block_hash))
+        mined = self.find_mined(transaction_hash)
+        if mined is not None:
+            return mined
         if any(each.hash == transaction_hash for each in self.chain.pending):
             with self.pending_block() as (block, receipts):
                 for index, signed in enumerate(block.transactions):
                     if signed.hash == transaction_hash:
                         return Mined(signed, block, index, receipts, pending=True)
+        return None
+
+    def find_mined(self, transaction_hash: bytes) -> Mined | None:
+        """A transaction of the canonical chain."""
+        for block_hash in self._places.get(transaction_hash, ()):
+            if self.chain.knows(block_hash) and self.is_canonical(block := self.chain.block(block_hash)):
+                for index, signed in enumerate(block.transactions):
+                    if signed.hash == transaction_hash:
+                        return Mined(signed, block, index, self.chain.receipts(block_hash))
         return None
 
     def is_canonical(self, block: SealedBlock) -> bool:
@@ -312,7 +310,7 @@ class DevChain:
         """Goes back to a snapshot; the blocks since then are no longer of the canonical chain."""
         self.chain.set_head(snapshot.head)
         self.chain.pending = list(snapshot.pending)
-        self._randao = secrets.token_bytes(32)
+        self.next_randao = secrets.token_bytes(32)
 
 
 @contextmanager

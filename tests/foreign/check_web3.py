@@ -17,7 +17,6 @@ from web3.exceptions import BlockNotFound, ContractLogicError, TransactionNotFou
 
 from fusevm.adapters.eth_tester import FusevmBackend
 from fusevm.adapters.web3 import AsyncFusevmProvider, FusevmProvider
-from fusevm.devchain import DevChain
 from fusevm.rpc.session import Session
 
 PROVIDERS: dict[str, Callable[[], Any]] = {
@@ -177,7 +176,8 @@ def test_custom_errors_and_panics_are_decoded() -> None:
 
 
 def test_transactions_wait_where_blocks_are_not_mined_at_once() -> None:
-    session = Session(DevChain.live(), automine=False)
+    session = Session()
+    session.automine = False
     w3 = Web3(FusevmProvider(session))
     pending = w3.eth.filter("pending")
     sent = w3.eth.send_transaction({"from": w3.eth.accounts[0], "to": w3.eth.accounts[1], "value": 1, "gas": 21_000})

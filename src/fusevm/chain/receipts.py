@@ -53,9 +53,11 @@ def bloom_of(logs: Sequence[Log]) -> bytes:
 
 
 def bloom_bits(entry: bytes) -> int:
-    """The three bits of an address or topic, chosen by its hash (Yellow Paper, 4.3.1)."""
-    digest = keccak256(entry)
-    return sum({1 << (int.from_bytes(digest[at : at + 2], "big") & 0x7FF) for at in (0, 2, 4)})
+    """The three bits of an address or a topic."""
+    bits, digest = 0, keccak256(entry)
+    for at in (0, 2, 4):
+        bits |= 1 << (int.from_bytes(digest[at : at + 2], "big") & 0x7FF)
+    return bits
 
 
 def union_of(blooms: Sequence[bytes]) -> bytes:

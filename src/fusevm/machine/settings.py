@@ -295,11 +295,10 @@ class Settings:
         self._context = self._new_context(ZERO_ADDRESS, 0)
 
     def _new_context(self, origin: bytes, gas_price: int, blob_hashes: tuple[bytes, ...] = ()) -> Context:
-        context = Context(self._fork, self._block, origin, gas_price, blob_hashes, rules=self._rules)
-        context.memory_limit = self._memory_limit
-        context.precompiles, context.always_warm = self._precompiles, self._always_warm
-        context.opcodes = self._opcodes
-        return context
+        return Context(
+            self._fork, self._block, origin, gas_price, blob_hashes, None, 0, self._memory_limit, 0,
+            self._rules, self._precompiles, self._always_warm, False, self._opcodes,
+        )  # fmt: skip
 
     # -- pickled and copied: as it was made, on a state of its own
 

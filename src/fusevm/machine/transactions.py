@@ -144,16 +144,16 @@ class Transactions(Scopes):
             try:
                 if self._running.setdefault(0, ticket) is not ticket:
                     raise WrongThread(BUSY)
-                if self._state.source is not None:
+                state, block = self._state, self._block
+                if state.source is not None:
                     self._prefetch(tx)
-                block = self._block if unchecked_in is None else unchecked_in
-                price = tx.effective_gas_price(block.base_fee)
-                context = self._new_context(tx.sender, price, tx.blob_hashes or ())
+                block = block if unchecked_in is None else unchecked_in
+                context = self._new_context(tx.sender, tx.effective_gas_price(block.base_fee), tx.blob_hashes or ())
                 context.block = block
                 if unchecked_in is None:
-                    receipt = process_in(context, tx, self._state, self._run, None, checks or self._checks)
+                    receipt = process_in(context, tx, state, self._run, None, checks or self._checks)
                 else:
-                    receipt = process_valid(context, tx, self._state, self._run, self._checks)
+                    receipt = process_valid(context, tx, state, self._run, self._checks)
             finally:
                 self._release(ticket)
         finally:

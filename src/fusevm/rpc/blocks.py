@@ -1,149 +1,118 @@
-"""Methods about blocks, and what depends on them alone."""
+"""Blocks by number and hash, and how many transactions and uncles they have."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fusevm.chain.fees import base_fee_after
 from fusevm.chain.sealed import SealedBlock
 from fusevm.devchain import PENDING, Mined
-from fusevm.evm.forks import rules_of
-from fusevm.rpc.encoding import Json, block_json, hex_data, receipt_json
-from fusevm.rpc.errors import INVALID_PARAMS, RpcError
-from fusevm.rpc.requests import TIP
-from fusevm.rpc.session import Session, parameters
-from fusevm.values import BadValue, to_hash, to_number
+from fusevm.rpc.errors import RpcError
+from fusevm.rpc.forms import block_form, receipt_form
+from fusevm.rpc.values import which_block
+from fusevm.values import to_hash
 
-MOST_BLOCKS = 1024
+if TYPE_CHECKING:
+    from fusevm.rpc.session import Session
 
 
-def block_number(session: Session, given: list[Any]) -> str:
+def block_number(session: Session) -> str:
     return hex(session.dev.head.number)
 
 
-def chain_id(session: Session, given: list[Any]) -> str:
-    return hex(session.dev.chain_id)
+def by_number(session: Session, tag: Any, full: Any = False) -> Any:
+    which = _which(session, tag)
+    if which is None:
+        return None
+    if (upstream := session.upstream_for(which)) is not None:
+        return upstream.ask("eth_getBlockByNumber", hex(which), bool(full))
+    if which == PENDING:
+        with session.dev.pending_block() as (block, receipts):
+            return block_form(block, receipts, full=bool(full), pending=True)
+    return _form(session, session.dev.chain.block(which), bool(full))
 
 
-def gas_price(session: Session, given: list[Any]) -> str:
-    return hex(base_fee_after(session.dev.head.header) + TIP)
+def by_hash(session: Session, block_hash: Any, full: Any = False) -> Any:
+    found = to_hash(block_hash, "block hash")
+    if session.dev.chain.knows(found):
+        return _form(session, session.dev.chain.block(found), bool(full))
+    if session.upstream is not None:
+        return session.upstream.ask("eth_getBlockByHash", block_hash, bool(full))
+    return None
 
 
-def max_priority_fee(session: Session, given: list[Any]) -> str:
-    return hex(TIP)
+def _form(session: Session, block: SealedBlock, full: bool) -> Any:
+    return block_form(block, session.dev.chain.receipts(block.hash), full=full)
 
 
-def blob_base_fee(session: Session, given: list[Any]) -> str:
-    return hex(blob_base_fee_of(session, session.dev.head))
+def _which(session: Session, tag: Any) -> Any:
+    """As `which_block`; None for a block that is not there."""
+    try:
+        return which_block(session, tag)
+    except RpcError as error:
+        if "BlockOutOfRange" in error.message:
+            return None
+        raise
 
 
-def blob_base_fee_of(session: Session, block: SealedBlock) -> int:
-    chain = session.dev.chain
-    step = chain.step_after(block.header) if block.number else chain.step_of(block.hash)
+def count_by_number(session: Session, tag: Any) -> Any:
+    form = by_number(session, tag)
+    return None if form is None else hex(len(form["transactions"]))
+
+
+def count_by_hash(session: Session, block_hash: Any) -> Any:
+    form = by_hash(session, block_hash)
+    return None if form is None else hex(len(form["transactions"]))
+
+
+def uncles_by_number(session: Session, tag: Any) -> Any:
+    form = by_number(session, tag)
+    return None if form is None else hex(len(form["uncles"]))
+
+
+def uncles_by_hash(session: Session, block_hash: Any) -> Any:
+    form = by_hash(session, block_hash)
+    return None if form is None else hex(len(form["uncles"]))
+
+
+def no_uncle(session: Session, block: Any, index: Any) -> None:
+    """Blocks of this chain have none."""
+
+
+def receipts(session: Session, tag: Any) -> Any:
+    which = _which(session, tag)
+    if which is None:
+        return None
+    if (upstream := session.upstream_for(which)) is not None:
+        return upstream.ask("eth_getBlockReceipts", hex(which))
+    block = session.dev.head if which == PENDING else session.dev.chain.block(which)
+    found = session.dev.chain.receipts(block.hash)
+    fee = blob_fee(session, block)
+    return [
+        receipt_form(Mined(signed, block, index, found), fee) for index, signed in enumerate(block.transactions)
+    ]  # fmt: skip
+
+
+def blob_fee(session: Session, block: SealedBlock) -> int:
+    """The price of blob gas in a block."""
+    from fusevm.evm.forks import rules_of
+
+    step = session.dev.chain.step_of(block.hash)
     if step.blobs is None:
         return 0
-    environment = chain.environment_after(block.header)
+    environment = session.dev.chain.environment(block.hash)
     environment.blob_base_fee_fraction = step.blobs.fraction
     return environment.blob_base_fee(rules_of(step.fork))
 
 
-def get_block_by_number(session: Session, given: list[Any]) -> Json | None:
-    tag, full = parameters(given, 1, 2)
-    try:
-        which = session.which(tag)
-    except BadValue:
-        return None
-    if which == PENDING:
-        with session.dev.pending_block() as (block, receipts):
-            return block_json(block, receipts, 0, full=bool(full), pending=True)
-    return _block(session, session.dev.chain.block(which), bool(full))
-
-
-def get_block_by_hash(session: Session, given: list[Any]) -> Json | None:
-    tag, full = parameters(given, 1, 2)
-    found = to_hash(tag, "block hash")
-    if not session.dev.chain.knows(found):
-        return None
-    return _block(session, session.dev.chain.block(found), bool(full))
-
-
-def _block(session: Session, block: SealedBlock, full: bool) -> Json:
-    chain = session.dev.chain
-    return block_json(block, chain.receipts(block.hash), chain.total_difficulty(block.hash), full=full)
-
-
-def found_block(session: Session, tag: Any) -> SealedBlock | None:
-    """By number, tag or hash; None where there is none."""
-    try:
-        which = session.which(tag)
-    except BadValue:
-        return None
-    return session.dev.head if which == PENDING else session.dev.chain.block(which)
-
-
-def transaction_count(session: Session, given: list[Any]) -> str | None:
-    (tag,) = parameters(given, 1, 1)
-    block = found_block(session, tag)
-    return None if block is None else hex(len(block.transactions))
-
-
-def uncle_count(session: Session, given: list[Any]) -> str | None:
-    (tag,) = parameters(given, 1, 1)
-    block = found_block(session, tag)
-    return None if block is None else hex(len(block.ommers))
-
-
-def block_receipts(session: Session, given: list[Any]) -> list[Json] | None:
-    (tag,) = parameters(given, 1, 1)
-    block = found_block(session, tag)
-    if block is None:
-        return None
-    receipts, fee = session.dev.chain.receipts(block.hash), blob_base_fee_of(session, block)
-    return [receipt_json(Mined(tx, block, index, receipts), fee) for index, tx in enumerate(block.transactions)]
-
-
-def fee_history(session: Session, given: list[Any]) -> Json:
-    count, newest, percentiles = parameters(given, 2, 3)
-    wanted = to_number(count, "blockCount", bits=64)
-    if not 0 < wanted <= MOST_BLOCKS:
-        raise RpcError(INVALID_PARAMS, f"blockCount: expected 1 to {MOST_BLOCKS}, got {wanted}")
-    last = found_block(session, newest)
-    if last is None:
-        raise RpcError(INVALID_PARAMS, f"newestBlock: {newest!r} is not known")
-    chain = session.dev.chain
-    first = max(chain.genesis.block.number, last.number - wanted + 1)
-    blocks = [chain.block(number) for number in range(first, last.number + 1)]
-    fees = [block.header.base_fee or 0 for block in blocks]
-    body: Json = {
-        "oldestBlock": hex(first),
-        "baseFeePerGas": [hex(fee) for fee in [*fees, base_fee_after(blocks[-1].header)]],
-        "gasUsedRatio": [block.header.gas_used / block.header.gas_limit for block in blocks],
-        "baseFeePerBlobGas": [hex(blob_base_fee_of(session, block)) for block in [*blocks, blocks[-1]]],
-        "blobGasUsedRatio": [0.0 for _ in blocks],
-    }
-    if percentiles:
-        body["reward"] = [_rewards(session, block, percentiles) for block in blocks]
-    return body
-
-
-def _rewards(session: Session, block: SealedBlock, percentiles: list[float]) -> list[str]:
-    """The tips at which so many percent of the block's gas were paid for."""
-    base_fee = block.header.base_fee or 0
-    paid = sorted((each.gas_price - base_fee, each.gas_used) for each in session.dev.chain.receipts(block.hash))
-    rewards = []
-    for percentile in percentiles:
-        limit, total = block.header.gas_used * percentile / 100, 0
-        reward = 0
-        for tip, used in paid:
-            reward, total = tip, total + used
-            if total >= limit:
-                break
-        rewards.append(hex(reward))
-    return rewards
-
-
-def get_raw_block(session: Session, given: list[Any]) -> str | None:
-    """The block's encoding."""
-    (tag,) = parameters(given, 1, 1)
-    block = found_block(session, tag)
-    return None if block is None else hex_data(block.encoded)
+METHODS = {
+    "eth_blockNumber": block_number,
+    "eth_getBlockByNumber": by_number,
+    "eth_getBlockByHash": by_hash,
+    "eth_getBlockTransactionCountByNumber": count_by_number,
+    "eth_getBlockTransactionCountByHash": count_by_hash,
+    "eth_getUncleCountByBlockNumber": uncles_by_number,
+    "eth_getUncleCountByBlockHash": uncles_by_hash,
+    "eth_getUncleByBlockNumberAndIndex": no_uncle,
+    "eth_getUncleByBlockHashAndIndex": no_uncle,
+    "eth_getBlockReceipts": receipts,
+}

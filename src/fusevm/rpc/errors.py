@@ -1,68 +1,94 @@
-"""Errors as JSON-RPC has them: the codes and texts that clients look at, and the data of a revert."""
+"""Errors as JSON-RPC clients decode them: codes, texts and the data of a revert."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fusevm.chain.outcome import Status
-from fusevm.chain.reasons import Rejected, RejectReason
-from fusevm.chain.result import ERROR_SELECTOR, PANIC_SELECTOR, Result, revert_reason
+from fusevm.chain.outcome import EngineLimit, Status
+from fusevm.chain.reasons import InvalidBlock, Rejected, RejectReason
+from fusevm.chain.result import PANIC_SELECTOR, PANICS, ExecutionFailed, Result, error_text
+from fusevm.chain.sources.source import PartialState, SourceError
+from fusevm.values import BadValue
 
-INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32600, -32601, -32602
-INTERNAL, SERVER, REVERTED = -32603, -32000, 3
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+SERVER_ERROR = -32000
+TRANSACTION_REJECTED = -32003
+REVERTED = 3
 
-# geth's words: clients and frameworks match them.
-_TEXTS: dict[RejectReason, str] = {
+# The words that clients match: geth's.
+_REJECTED = {
     RejectReason.NONCE_MISMATCH_TOO_LOW: "nonce too low",
     RejectReason.NONCE_MISMATCH_TOO_HIGH: "nonce too high",
-    RejectReason.INSUFFICIENT_ACCOUNT_FUNDS: "insufficient funds for gas * price + value",
+    RejectReason.INSUFFICIENT_ACCOUNT_FUNDS: "Insufficient funds for gas * price + value",
     RejectReason.INTRINSIC_GAS_TOO_LOW: "intrinsic gas too low",
-    RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST: "intrinsic gas too low: below the calldata floor",
+    RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST: "intrinsic gas too low: below the floor of its data",
     RejectReason.GAS_ALLOWANCE_EXCEEDED: "exceeds block gas limit",
     RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM: "transaction gas limit too high",
     RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS: "max fee per gas less than block base fee",
     RejectReason.PRIORITY_GREATER_THAN_MAX_FEE_PER_GAS: "max priority fee per gas higher than max fee per gas",
-    RejectReason.INITCODE_SIZE_EXCEEDED: "max initcode size exceeded",
     RejectReason.INVALID_CHAINID: "invalid chain id for signer",
+    RejectReason.INITCODE_SIZE_EXCEEDED: "max initcode size exceeded",
+    RejectReason.INSUFFICIENT_MAX_FEE_PER_BLOB_GAS: "max fee per blob gas less than block blob gas fee",
+    RejectReason.TYPE_NOT_SUPPORTED: "transaction type not supported",
 }
 
 
 class RpcError(Exception):
-    """An answer that is an error."""
+    """What a client gets instead of a result."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(code, message, data)
-        self.code = code
-        self.message = message
-        self.data = data
+        self.code, self.message, self.data = code, message, data
 
     def __str__(self) -> str:
         return self.message
 
     def as_json(self) -> dict[str, Any]:
-        body: dict[str, Any] = {"code": self.code, "message": self.message}
+        form: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.data is not None:
-            body["data"] = self.data
-        return body
+            form["data"] = self.data
+        return form
 
 
-def refused(error: Rejected) -> RpcError:
-    """A transaction that may not run."""
-    text = _TEXTS.get(error.reason, error.reason.value)
-    return RpcError(SERVER, f"{text}: {error.detail}" if error.detail else text)
+def invalid(message: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, message)
 
 
 def failed(result: Result) -> RpcError:
-    """A call that did not succeed; of a revert with its data."""
-    if result.status is Status.HALT:
-        return RpcError(SERVER, str(result.failure))
-    data = "0x" + result.output.hex()
-    reason = revert_reason(result.output)
-    told = reason is not None and result.output[:4] in (ERROR_SELECTOR, PANIC_SELECTOR)
-    return RpcError(REVERTED, f"execution reverted: {reason}" if told else "execution reverted", data)
+    """Why a call did not succeed."""
+    if result.status is Status.REVERT:
+        return RpcError(REVERTED, revert_message(result.output), "0x" + result.output.hex())
+    reason = "failed" if result.failure is None else result.failure.reason.value
+    return RpcError(SERVER_ERROR, f"execution halted: {reason}")
 
 
-def check_success(result: Result) -> Result:
-    if not result.ok:
-        raise failed(result)
-    return result
+def revert_message(output: bytes) -> str:
+    text = error_text(output)
+    if text is None and output[:4] == PANIC_SELECTOR and len(output) == 36:
+        code = int.from_bytes(output[4:], "big")
+        text = f"panic: {PANICS.get(code, 'unknown')} (0x{code:02x})"
+    return "execution reverted" if text is None else f"execution reverted: {text}"
+
+
+def rejected(error: Rejected) -> RpcError:
+    words = _REJECTED.get(error.reason, error.reason.value)
+    return RpcError(TRANSACTION_REJECTED, f"{words} ({error.detail})" if error.detail else words)
+
+
+def translated(error: Exception) -> RpcError:
+    """The error that a client gets for one of ours."""
+    if isinstance(error, RpcError):
+        return error
+    if isinstance(error, Rejected):
+        return rejected(error)
+    if isinstance(error, ExecutionFailed):
+        return failed(error.result)
+    if isinstance(error, BadValue):
+        return invalid(str(error))
+    if isinstance(error, EngineLimit | SourceError | PartialState | InvalidBlock):
+        return RpcError(SERVER_ERROR, str(error))
+    return RpcError(INTERNAL_ERROR, f"{type(error).__name__}: {error}")

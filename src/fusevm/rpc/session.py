@@ -1,118 +1,152 @@
-"""What a client talks to: a development chain, whether blocks are mined at once, filters, and snapshots by number."""
+"""A development chain as JSON-RPC clients see it: the chain, and what a node keeps beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import count
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from fusevm.blockchain import Which
-from fusevm.chain.reasons import Rejected
+from fusevm.blockchain import Bookmark
+from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
-from fusevm.devchain import PENDING, DevChain, Snapshot
-from fusevm.rpc.errors import INVALID_PARAMS, RpcError, refused
-from fusevm.values import BadValue, to_hash, to_number
+from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
+from fusevm.rpc.filters import Filters
+from fusevm.rpc.start import Config, Upstream, start
 
-LATEST = ("latest", "safe", "finalized")
+CALL_SECONDS = 30.0  # that one request may run code for
 
 
-@dataclass
-class Filter:
-    """What a client asked to be told of since it last asked."""
+@dataclass(frozen=True)
+class Snapshot:
+    """What evm_revert goes back to."""
 
-    kind: str  # logs, blocks or transactions
-    criteria: Any = None
-    seen: int = 0  # the last block it was told of
-    pending: list[bytes] = field(default_factory=list)  # transactions sent since
+    bookmark: Bookmark
+    pending: tuple[SignedTransaction, ...]
+    time_offset: int
+    next_timestamp: int | None
+    next_base_fee: int | None
 
 
 class Session:
-    """One client's, or all clients': methods are functions of it."""
+    """What requests are answered from. One thread at a time: requests never interleave.
 
-    def __init__(self, dev: DevChain | None = None, *, automine: bool = True) -> None:
-        self.dev = DevChain.live() if dev is None else dev
-        self.automine = automine
-        self.filters: dict[int, Filter] = {}
+    >>> session = Session(Config(timestamp=1_700_000_000))
+    >>> first, second = session.request("eth_accounts")[:2]
+    >>> sent = session.request("eth_sendTransaction", [{"from": first, "to": second, "value": "0x5"}])
+    >>> session.request("eth_getTransactionReceipt", [sent])["status"]
+    '0x1'
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        saved: Mapping[str, Any] | None = None,
+        call_seconds: float | None = CALL_SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.config = Config() if config is None else config
+        self.call_seconds = call_seconds
+        self.now = now
+        self.on_block: list[Callable[[SealedBlock], None]] = []
+        self.on_pending: list[Callable[[SignedTransaction], None]] = []
+        self.automine = True
+        self.interval: float | None = None  # seconds between blocks that nobody asked for
+        self.began = time.time()
+        self.begin(self.config, saved)
+
+    def begin(self, config: Config, saved: Mapping[str, Any] | None = None) -> None:
+        """A chain from its start; what was kept of the one before is gone."""
+        self.config = config
+        started = start(config, saved)
+        self.dev, self.upstream = started.dev, started.upstream
+        self.dev.clock = self.next_time
+        self.impersonated: set[bytes] = set()
+        self.impersonates_all = False
+        self.filters = Filters()
         self.snapshots: dict[int, Snapshot] = {}
-        self._filter_ids, self._snapshot_ids = count(1), count(1)
-        self.on_block: list[Callable[[Any], None]] = []  # told of each new block
+        self.last_snapshot = 0
+        self.time_offset = 0  # seconds that the chain's clock is ahead of ours
+        self.block_interval: int | None = None  # seconds from block to block, in the place of the clock
 
-    def which(self, tag: Any) -> Which:
-        """A block by number, tag or hash, or by an object of EIP-1898."""
-        chain = self.dev.chain
-        if tag is None or tag in LATEST:
-            return self.dev.head.number
-        if tag == PENDING:
-            return PENDING
-        if tag == "earliest":
-            return chain.genesis.block.number
-        if isinstance(tag, dict):
-            if "blockHash" in tag:
-                return self._known(to_hash(tag["blockHash"], "blockHash"))
-            tag = tag.get("blockNumber")
-        if isinstance(tag, str) and len(tag) == 66:
-            return self._known(to_hash(tag, "block"))
-        number = to_number(tag, "block", bits=64)
-        if number > self.dev.head.number:
-            raise BadValue(f"block {number}: not there yet; the head is {self.dev.head.number}")
-        return number
+    # -- time
 
-    def _known(self, block_hash: bytes) -> bytes:
-        if not self.dev.chain.knows(block_hash):
-            raise BadValue(f"block 0x{block_hash.hex()}: not known")
-        return block_hash
+    def next_time(self, last: int) -> int:
+        """The timestamp of a block after one of that time."""
+        if self.block_interval is not None:
+            return last + self.block_interval
+        return max(int(self.now()) + self.time_offset, last + 1)
 
-    def send(self, signed: SignedTransaction) -> bytes:
-        """Takes a transaction; mines it where that is done at once."""
-        try:
-            sent = self.dev.send(signed)
-        except Rejected as error:
-            raise refused(error) from error
-        for each in self.filters.values():
-            if each.kind == "transactions":
-                each.pending.append(sent)
-        if self.automine:
-            self.mine()
-        return sent
+    def deadline(self) -> float | None:
+        return None if self.call_seconds is None else time.monotonic() + self.call_seconds
 
-    def mine(self) -> None:
-        block = self.dev.mine()
-        for tell in self.on_block:
-            tell(block)
+    # -- requests
 
-    def add_filter(self, kind: str, criteria: Any = None) -> int:
-        made = next(self._filter_ids)
-        self.filters[made] = Filter(kind, criteria, self.dev.head.number)
-        return made
+    def request(self, method: str, params: Sequence[Any] = ()) -> Any:
+        """The result of a method, in JSON's types. Raises RpcError, whatever goes wrong."""
+        from fusevm.rpc.methods import METHODS
 
-    def filter(self, number: Any) -> Filter:
-        found = self.filters.get(to_number(number, "filter"))
+        found = METHODS.get(method)
         if found is None:
-            raise RpcError(-32000, "filter not found")
-        return found
+            raise RpcError(METHOD_NOT_FOUND, f"the method {method} does not exist or is not available")
+        given = list(params)
+        if len(given) > found.most and all(each is None for each in given[found.most :]):
+            given = given[: found.most]
+        if not found.least <= len(given) <= found.most:
+            counts = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
+            raise invalid(f"{method}: expected {counts} parameters, got {len(given)}")
+        try:
+            return found.function(self, *given)
+        except Exception as error:
+            wanted = translated(error)
+            raise wanted from (None if wanted is error else error)
+
+    def upstream_for(self, number: Any) -> Upstream | None:
+        """Whom to ask about a block that was before the fork; None for one of ours."""
+        before = self.upstream is not None and isinstance(number, int) and number < self.upstream.number
+        return self.upstream if before else None
+
+    # -- blocks
+
+    def mine(self) -> SealedBlock:
+        """A block of what is pending; those who watch are told."""
+        block = self.dev.mine()
+        self.filters.add_block(block, self.dev.chain.receipts(block.hash))
+        for told in list(self.on_block):
+            told(block)
+        return block
+
+    def submit(self, signed: SignedTransaction) -> bytes:
+        """Keeps a transaction, and mines it where that is done at once; its hash. Raises Rejected, or RpcError."""
+        from fusevm.rpc.pool import add
+
+        ready = add(self, signed)
+        self.filters.add_pending(signed.hash)
+        for told in list(self.on_pending):
+            told(signed)
+        if self.automine and ready:
+            self.mine()
+        return signed.hash
+
+    # -- going back
 
     def snapshot(self) -> int:
-        made = next(self._snapshot_ids)
-        self.snapshots[made] = self.dev.snapshot()
-        return made
+        self.last_snapshot += 1
+        dev = self.dev
+        self.snapshots[self.last_snapshot] = Snapshot(
+            dev.chain.bookmark(), tuple(dev.chain.pending), self.time_offset, dev.next_timestamp, dev.next_base_fee
+        )
+        return self.last_snapshot
 
-    def revert(self, number: Any) -> bool:
-        """Goes back; the snapshot and all after it are gone."""
-        wanted = to_number(number, "snapshot")
-        found = self.snapshots.get(wanted)
+    def revert(self, number: int) -> bool:
+        """Goes back to a snapshot, which is gone then, as are those after it. False where there is none."""
+        found = self.snapshots.get(number)
         if found is None:
             return False
-        self.dev.revert(found)
-        self.snapshots = {each: kept for each, kept in self.snapshots.items() if each < wanted}
-        for each in self.filters.values():
-            each.seen = min(each.seen, self.dev.head.number)
+        self.dev.chain.return_to(found.bookmark)
+        self.dev.chain.pending = list(found.pending)
+        self.time_offset = found.time_offset
+        self.dev.next_timestamp, self.dev.next_base_fee = found.next_timestamp, found.next_base_fee
+        self.snapshots = {each: kept for each, kept in self.snapshots.items() if each < number}
         return True
-
-
-def parameters(given: list[Any], least: int, most: int) -> list[Any]:
-    """So many parameters, those that are missing as None."""
-    if not least <= len(given) <= most:
-        wanted = str(least) if least == most else f"{least} to {most}"
-        raise RpcError(INVALID_PARAMS, f"expected {wanted} parameters, got {len(given)}")
-    return [*given, *[None] * (most - len(given))]

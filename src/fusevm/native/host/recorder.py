@@ -103,6 +103,7 @@ class Recorder:
     def finish(self) -> None:
         """A call has ended: its notes are the recording's."""
         self.buffer.finish()
+        self._alone = False
 
     def drop(self) -> None:
         """The call never was."""
