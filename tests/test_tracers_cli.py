@@ -30,6 +30,13 @@ def test_a_tracer_is_asked_by_its_name(fusevm: Command) -> None:
     assert (ran.code, form["type"], form["gas"], form["gasUsed"]) == (0, "CALL", hex(100_000), hex(22_106))
 
 
+def test_a_tree_of_a_thousand_calls_is_printed(fusevm: Command) -> None:
+    calls_itself = code(f"PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 PUSH20 0x{'c0de' * 10} GAS CALL")
+    ran = fusevm("trace", calls_itself, "--tracer", "callTracer", "--gas", str(10**12))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.count('"CALL"') == 1_026
+
+
 def test_a_tracers_options_are_json(fusevm: Command) -> None:
     asked = ["trace", code("PUSH1 0 PUSH1 0 LOG0"), "--tracer", "callTracer"]
     assert "logs" not in json.loads(fusevm(*asked).out)
