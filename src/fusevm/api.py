@@ -148,11 +148,12 @@ class EVM(Batches):
         access_list: AccessListLike | None = None,
         blob_hashes: Iterable[Word] | None = None,
         code: BytesLike | None = None,
+        charge_access_list: bool = False,
     ) -> Result:
         """A message call: no intrinsic cost, no nonce, no fee; what it changes is kept if it succeeds.
 
-        `gas_used` is what the code itself used. What `access_list` names is warm from the start, and not charged.
-        With `code`, that runs in the place of the account's own.
+        `gas_used` is what the code itself used. What `access_list` names is warm from the start, and not charged
+        unless `charge_access_list` is set. With `code`, that runs in the place of the account's own.
 
         >>> evm = EVM()
         >>> evm.call(0xC0, code="60025f5260205ff3").output[-1]  # returns 2
@@ -165,7 +166,8 @@ class EVM(Batches):
             static = to_flag(static, "static")
         more = NO_MORE
         if access_list is not None or blob_hashes is not None or code is not None:
-            more = read_more(access_list, blob_hashes, code)
+            charged_by = self._rules if to_flag(charge_access_list, "charge_access_list") else None
+            more = read_more(access_list, blob_hashes, code, charged_by)
         elif value is ZERO and gas_price is ZERO and origin is None:
             result = self._call_directly(sender, target, payload, gas, static, True)
             if result is not None:
@@ -200,7 +202,7 @@ class EVM(Batches):
         target = created_at(self._state, sender, payload, salt, address)
         more = NO_MORE
         if access_list is not None or blob_hashes is not None:
-            more = read_more(access_list, blob_hashes, None)
+            more = read_more(access_list, blob_hashes)
         return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True, more=more)
 
     def simulate(
