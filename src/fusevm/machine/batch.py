@@ -35,7 +35,7 @@ class Batch(Sequence[Result]):
     >>> batch.words()
     [1, 2, 3]
     >>> batch[2].gas_used
-    28
+    26
     """
 
     def __init__(self) -> None:
