@@ -98,8 +98,7 @@ def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
     return partial(import_module("fusevm.native.host.direct").call_directly, *_DIRECT[tier])
 
 
-def many_calls_for(tier: str, executor: TierExecutor) -> ManyCalls | None:
-    """The native loop over many calls, for a tier that has one and runs here."""
-    if direct_call_for(tier, executor) is None:
-        return None
+@cache
+def many_calls_for(tier: str) -> ManyCalls:
+    """The native loop over many calls, for a tier that has a short way to call."""
     return partial(import_module("fusevm.native.host.many").many_calls, _DIRECT[tier][0])
