@@ -13,6 +13,7 @@ from fusevm.chain.state import Account
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.generator import CONTRACTS, DELEGATES, NOBODY, PERSON, SENDER, program
+from fusevm.machine import batches
 from test_native_kept import CONTRACTS as WRITTEN
 from test_native_kept import Writer
 
@@ -37,6 +38,12 @@ def word(number: int) -> bytes:
 
 
 # -- random programs
+
+
+@pytest.fixture
+def tireless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The native loop is tried for every call, even where it does not pay."""
+    monkeypatch.setattr(batches, "FEW", 0)
 
 
 class Scene:
@@ -133,6 +140,7 @@ def fingerprint(evm: EVM) -> Any:
     return evm.state_root, evm.state.refund, list(evm.state.logs), evm.block.number, evm.block.timestamp
 
 
+@pytest.mark.usefixtures("tireless")
 @pytest.mark.parametrize("fork", FORKS, ids=lambda fork: fork.label)
 @pytest.mark.parametrize("tier", TIERS)
 def test_calls_that_are_not_kept_answer_as_by_themselves(tier: str, fork: Fork) -> None:
@@ -147,6 +155,7 @@ def test_calls_that_are_not_kept_answer_as_by_themselves(tier: str, fork: Fork) 
         assert evm.state_root == before
 
 
+@pytest.mark.usefixtures("tireless")
 @pytest.mark.parametrize("fork", FORKS, ids=lambda fork: fork.label)
 @pytest.mark.parametrize("tier", TIERS)
 def test_calls_that_are_kept_answer_as_one_after_another(tier: str, fork: Fork) -> None:
@@ -159,6 +168,7 @@ def test_calls_that_are_kept_answer_as_one_after_another(tier: str, fork: Fork) 
         assert fingerprint(many) == fingerprint(single)
 
 
+@pytest.mark.usefixtures("tireless")
 @pytest.mark.parametrize("fork", FORKS, ids=lambda fork: fork.label)
 @pytest.mark.parametrize("tier", TIERS)
 def test_calls_with_slots_value_and_block_of_their_own_answer_as_by_themselves(tier: str, fork: Fork) -> None:

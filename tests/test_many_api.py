@@ -186,6 +186,21 @@ def test_calls_longer_than_a_slice_of_gas_go_on(tier: str, monkeypatch: pytest.M
     same_as_single(evm, [word(n) for n in (3, 5_000, 7, 2_000, 4, 90_000)], gas=2_000_000)
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_calls_that_all_need_python_are_made_one_by_one(keep: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    crossings = []
+    cross = many.ManyCalls._cross
+    monkeypatch.setattr(many.ManyCalls, "_cross", lambda *given: (crossings.append(1), cross(*given))[1])
+    evm = machine("native", here="INVALID", other=DOUBLE)
+    run = evm.call_many if keep else evm.simulate_many
+    found = run([b""] * 1_000, to=HERE)
+    assert list(found.status) == [2] * 1_000
+    assert len(crossings) < 30
+    crossings.clear()
+    run([word(1)] * 50_000, to=OTHER)
+    assert len(crossings) < 30
+
+
 @pytest.mark.parametrize("tier", NATIVE)
 def test_every_caller_is_warm_in_its_own_call_alone(tier: str) -> None:
     """The gas of a look at an address that is the caller of some calls."""

@@ -119,8 +119,7 @@ def recorded_call_for(tier: str, direct: DirectCall | None) -> RecordedCall | No
     return partial(import_module("fusevm.native.host.direct").record_directly, engine)
 
 
-def many_calls_for(tier: str, executor: TierExecutor) -> ManyCalls | None:
-    """The native loop over many calls, for a tier that has one and runs here."""
-    if direct_call_for(tier, executor) is None:
-        return None
+@cache
+def many_calls_for(tier: str) -> ManyCalls:
+    """The native loop over many calls, for a tier that has a short way to call."""
     return partial(import_module("fusevm.native.host.many").many_calls, _DIRECT[tier][0])

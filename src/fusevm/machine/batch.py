@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, overload
 
@@ -232,6 +233,7 @@ def _shifted(records: bytearray, outputs: int, logs: int) -> bytearray:
     return bytearray(numbers.tobytes())
 
 
+@cache
 def _numpy() -> Any:
     try:
         import numpy

@@ -18,6 +18,8 @@ from fusevm.tiers import many_calls_for
 from fusevm.values import AddressLike, BadValue, Number
 
 WINDOW = 1 << 16  # calls that are packed at once: what they take does not grow with the number of calls
+FEW = 8  # calls that the native loop has done before one needs Python: with fewer it does not pay
+MOST_SINGLE = 64  # calls that are then made one by one before the loop is tried again
 ERRORS = ("raise", "keep")
 NativeLoop = Callable[[], Executor | None]
 
@@ -84,12 +86,15 @@ class _Window:
         self._keep = keep
         self._errors = errors
         self._first = first
+        self._single = 0  # calls to be made one by one
+        self._next_single = 1  # how many, the next time the loop does not pay
 
     def run(self) -> None:
         natively = self._native_loop()
         while self._found.done < self._calls.count:
             try:
-                if natively is None:
+                if natively is None or self._single:
+                    self._single = max(0, self._single - 1)
                     self._found.add(self._run_one())
                 else:
                     self._run_natively(natively)
@@ -106,15 +111,16 @@ class _Window:
         machine = self._machine
         if machine._direct is None or machine.session is not None:
             return None
-        make = many_calls_for(machine.tier, machine._execute)
-        if make is None or machine.hooks is not None or machine.timeout is not None:
+        if machine.hooks is not None or machine.timeout is not None:
             return None
-        context = machine._new_context(ZERO_ADDRESS, 0)
-        return make(machine.state, context, self._calls, self._found, self._keep)
+        context = machine._context
+        if context.gas_price or context.block is not machine.block:
+            context = machine._context = machine._new_context(ZERO_ADDRESS, 0)
+        return many_calls_for(machine.tier)(machine.state, context, self._calls, self._found, self._keep)
 
     def _run_natively(self, natively: NativeLoop) -> None:
         """Until one call needs Python, and that one."""
-        machine, found = self._machine, self._found
+        machine, found, first = self._machine, self._found, self._found.done
         state, running, ticket = machine.state, machine._running, object()
         try:
             try:
@@ -122,6 +128,7 @@ class _Window:
                     raise WrongThread(BUSY)
                 resume = natively()
                 if resume is not None:
+                    self._note_pay(found.done - first)
                     kind = self._calls.kind(found.done)
                     data = self._calls.data_of(found.done)
                     found.add(machine._go_on(resume, kind.caller, kind.to, data, kind.gas, False, self._keep))
@@ -136,11 +143,23 @@ class _Window:
         if found.done < self._calls.count:  # one that is not for the native loop
             found.add(self._run_one())
 
+    def _note_pay(self, done: int) -> None:
+        """After so many calls one needed Python: where that is so again and again, single calls are quicker."""
+        if done < FEW:
+            self._single = self._next_single
+            self._next_single = min(2 * self._next_single, MOST_SINGLE)
+        else:
+            self._next_single = 1
+
     def _run_one(self) -> Result:
         """The next call, by itself."""
         machine, number = self._machine, self._found.done
         kind, data = self._calls.kind(number), self._calls.data_of(number)
         special = self._calls.special.get(number, NOTHING_SPECIAL)
+        if special is NOTHING_SPECIAL:
+            direct = machine._call_directly(kind.caller, kind.to, data, kind.gas, False, self._keep)
+            if direct is not None:
+                return direct
         if self._keep and special.slots:
             raise BadValue("storage: only simulate_many has slots that are other for one call; use set_storage")
         restore_block = machine.block.keep()
