@@ -39,6 +39,7 @@ COMMANDS = {
     "profile": Command("profile", "profile", "Run"),
     "coverage": Command("coverage", "coverage", "Run"),
     "t8n": Command("t8n", "t8n_command", "Run"),
+    "node": Command("node", "node", "Run"),
     "yul": Command("yul", "app", "Compile"),
     "optimize": Command("optimize", "optimize_command", "Compile"),
     "rules": Command("rules", "rules", "Compile"),

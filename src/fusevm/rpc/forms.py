@@ -85,6 +85,7 @@ def transaction_form(signed: SignedTransaction, mined: Mined | None = None) -> J
         "blockHash": data(mined.block.hash) if mined is not None and placed else None,
         "blockNumber": hex(mined.block.number) if mined is not None and placed else None,
         "transactionIndex": hex(mined.index) if mined is not None and placed else None,
+        "blockTimestamp": hex(mined.block.header.timestamp) if mined is not None and placed else None,
         "from": data(signed.sender),
         "to": None if signed.to is None else data(signed.to),
         "value": hex(signed.value),

@@ -94,7 +94,7 @@ def trace_filter(session: Session, form: Any) -> Any:
     if not isinstance(form, dict):
         raise invalid("filter: expected an object")
     bounds = [which_block(session, form.get(name)) for name in ("fromBlock", "toBlock")]
-    first, last = (session.dev.head.number if each == PENDING else int(each) for each in bounds)  # type: ignore[arg-type]
+    first, last = (session.dev.head.number if each == PENDING else int(each) for each in bounds)
     senders, targets = (
         {data(to_address(each, name)) for each in listed(form.get(name))} for name in ("fromAddress", "toAddress")
     )
