@@ -142,6 +142,7 @@ def receipt_form(mined: Mined, blob_base_fee: int) -> Json:
         "transactionIndex": hex(mined.index),
         "blockHash": data(block.hash),
         "blockNumber": hex(block.number),
+        "blockTimestamp": hex(block.header.timestamp),
         "gasUsed": hex(receipt.gas_used),
         "effectiveGasPrice": hex(receipt.gas_price),
         "from": data(signed.sender),

@@ -290,7 +290,7 @@ METHODS = {
     **dict.fromkeys(("anvil_setBlockGasLimit", "evm_setBlockGasLimit"), set_gas_limit),
     **dict.fromkeys(("anvil_setCoinbase", "hardhat_setCoinbase"), set_coinbase),
     **dict.fromkeys(("anvil_setPrevRandao", "hardhat_setPrevRandao"), set_randao),
-    **dict.fromkeys(("anvil_setLoggingEnabled", "hardhat_setLoggingEnabled", "anvil_enableTraces"), accepted),
+    **dict.fromkeys(("anvil_setLoggingEnabled", "hardhat_setLoggingEnabled"), accepted),
     **dict.fromkeys(("anvil_setMinGasPrice", "hardhat_setMinGasPrice", "anvil_setRpcUrl"), accepted),
     **dict.fromkeys(("anvil_dropTransaction", "hardhat_dropTransaction"), drop),
     **dict.fromkeys(("anvil_dropAllTransactions", "hardhat_dropAllTransactions"), drop_all),
