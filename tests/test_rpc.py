@@ -353,6 +353,14 @@ def test_time_goes_on_from_where_it_was_set(session: Session) -> None:
     assert "lower than or equal to previous block's timestamp" in error.message
 
 
+def test_time_is_increased_from_a_head_that_is_ahead_of_the_clock(session: Session) -> None:
+    session.request("anvil_mine", ["0xa"])
+    assert session.request("eth_getBlockByNumber", ["latest"])["timestamp"] == hex(NOW + 10)
+    session.request("evm_increaseTime", [100])
+    session.request("evm_mine")
+    assert session.request("eth_getBlockByNumber", ["latest"])["timestamp"] == hex(NOW + 110)
+
+
 def test_blocks_are_mined_at_intervals_of_time(session: Session) -> None:
     session.request("anvil_mine", ["0x3", "0x3c"])
     times = [int(session.request("eth_getBlockByNumber", [hex(at)])["timestamp"], 16) for at in (1, 2, 3)]

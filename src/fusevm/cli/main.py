@@ -40,6 +40,7 @@ COMMANDS = {
     "coverage": Command("coverage", "coverage", "Run"),
     "sweep": Command("sweep", "sweep", "Run"),
     "t8n": Command("t8n", "t8n_command", "Run"),
+    "node": Command("node", "node", "Run"),
     "yul": Command("yul", "app", "Compile"),
     "optimize": Command("optimize", "optimize_command", "Compile"),
     "rules": Command("rules", "rules", "Compile"),

@@ -9,6 +9,12 @@ from typing import Any
 from fusevm.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError, translated
 
 MOST_IN_BATCH = 1_000
+
+
+class Passed(Exception):
+    """What an `Ask` raises to take the request elsewhere: it is not answered here."""
+
+
 Ask = Callable[[str, Sequence[Any]], Any]  # a method and its parameters; raises RpcError
 
 
@@ -56,6 +62,8 @@ def one(asked: Any, ask: Ask) -> dict[str, Any] | None:
         if not isinstance(params, list):
             raise RpcError(INVALID_PARAMS, f"{method}: 'params' must be a list")
         result = ask(method, params)
+    except Passed:
+        raise
     except Exception as error:
         return failure(number, translated(error)) if "id" in asked else None
     return {"jsonrpc": "2.0", "id": number, "result": result} if "id" in asked else None

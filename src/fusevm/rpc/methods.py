@@ -11,6 +11,7 @@ from fusevm.rpc import (
     blocks,
     calls,
     debug,
+    describe,
     editing,
     fees,
     logs,
@@ -56,6 +57,7 @@ _PARTS = (
     parity,
     editing,
     mining,
+    describe,
 )
 METHODS: Mapping[str, Method] = {
     name: _method(function) for part in _PARTS for name, function in sorted(part.METHODS.items())

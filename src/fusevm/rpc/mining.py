@@ -97,7 +97,10 @@ def set_next_timestamp(session: Session, time: Any) -> None:
 
 
 def increase_time(session: Session, seconds: Any) -> int:
-    session.time_offset += number_of(seconds, "seconds", 64)
+    """The clock is moved on from the head's time, which many blocks within a second have carried ahead of it."""
+    added = number_of(seconds, "seconds", 64)
+    ahead = session.dev.head.header.timestamp - int(session.now())
+    session.time_offset = max(session.time_offset, ahead) + added
     return session.time_offset
 
 
@@ -287,7 +290,7 @@ METHODS = {
     **dict.fromkeys(("anvil_setBlockGasLimit", "evm_setBlockGasLimit"), set_gas_limit),
     **dict.fromkeys(("anvil_setCoinbase", "hardhat_setCoinbase"), set_coinbase),
     **dict.fromkeys(("anvil_setPrevRandao", "hardhat_setPrevRandao"), set_randao),
-    **dict.fromkeys(("anvil_setLoggingEnabled", "hardhat_setLoggingEnabled", "anvil_enableTraces"), accepted),
+    **dict.fromkeys(("anvil_setLoggingEnabled", "hardhat_setLoggingEnabled"), accepted),
     **dict.fromkeys(("anvil_setMinGasPrice", "hardhat_setMinGasPrice", "anvil_setRpcUrl"), accepted),
     **dict.fromkeys(("anvil_dropTransaction", "hardhat_dropTransaction"), drop),
     **dict.fromkeys(("anvil_dropAllTransactions", "hardhat_dropAllTransactions"), drop_all),

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fusevm.abi import Abi
 from fusevm.blockchain import Bookmark
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
+from fusevm.rpc.describe import KNOWN
 from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
 from fusevm.rpc.filters import Filters
 from fusevm.rpc.start import Config, Upstream, start
@@ -65,6 +67,7 @@ class Session:
         self.impersonated: set[bytes] = set()
         self.impersonates_all = False
         self.filters = Filters()
+        self.abi = Abi(KNOWN)
         self.snapshots: dict[int, Snapshot] = {}
         self.last_snapshot = 0
         self.time_offset = 0  # seconds that the chain's clock is ahead of ours

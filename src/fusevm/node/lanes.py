@@ -1,0 +1,77 @@
+"""Who runs a request: one thread for all that touches the chain, and others for calls that turn out to take long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from fusevm.chain.outcome import TimeLimit
+from fusevm.rpc.dispatch import Ask, Passed, one
+from fusevm.rpc.errors import RpcError
+from fusevm.rpc.pinned import CALLS, pinned
+from fusevm.rpc.session import Session
+
+Found = TypeVar("Found")
+
+QUICK_SECONDS = 0.1  # that a call may keep the chain's own thread busy
+SLOW_THREADS = 4
+
+
+class TooSlow(Passed):
+    """A call was cut off on the chain's thread; it goes on elsewhere, on a state of its own."""
+
+    def __init__(self, twin: Session) -> None:
+        super().__init__()
+        self.twin = twin
+
+
+class Lanes:
+    """Requests in the order they come, one at a time; a call that is not done at once makes way for the next."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._writer = ThreadPoolExecutor(1, "fusevm-chain")
+        self._slow = ThreadPoolExecutor(SLOW_THREADS, "fusevm-call")
+
+    async def on_chain(self, function: Callable[..., Found], *arguments: Any) -> Found:
+        """Runs a function where nothing else touches the chain."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, function, *arguments)
+
+    async def answer(self, asked: Any) -> bytes | None:
+        """One request, answered as JSON; None where it is a notification."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._writer, _answered, asked, self._ask)
+        except TooSlow as slow:
+            return await loop.run_in_executor(self._slow, _answered, asked, slow.twin.request)
+
+    def _ask(self, method: str, params: Sequence[Any]) -> Any:
+        session = self.session
+        if method not in CALLS or session.call_seconds is None or session.call_seconds <= QUICK_SECONDS:
+            return session.request(method, params)
+        kept, session.call_seconds = session.call_seconds, QUICK_SECONDS
+        try:
+            return session.request(method, params)
+        except RpcError as error:
+            if not isinstance(error.__cause__, TimeLimit):
+                raise
+            session.call_seconds = kept
+            raise TooSlow(pinned(session, list(params))) from None
+        finally:
+            session.call_seconds = kept
+
+    def close(self) -> None:
+        self._writer.shutdown(wait=True)
+        self._slow.shutdown(wait=False, cancel_futures=True)
+
+
+def _answered(asked: Any, ask: Ask) -> bytes | None:
+    found = one(asked, ask)
+    return None if found is None else encoded(found)
+
+
+def encoded(document: Any) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()

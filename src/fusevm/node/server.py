@@ -1,0 +1,162 @@
+"""HTTP and WebSocket on one port, with aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from fusevm.chain.sealed import SealedBlock
+from fusevm.chain.signed import SignedTransaction
+from fusevm.node.lanes import Lanes, encoded
+from fusevm.node.page import PAGE, POLICY
+from fusevm.node.subscriptions import Subscriptions
+from fusevm.rpc.dispatch import MOST_IN_BATCH, failure, parse
+from fusevm.rpc.errors import INVALID_REQUEST, RpcError, translated
+from fusevm.rpc.session import Session
+
+MOST_BYTES = 64 << 20  # of a request
+MOST_WAITING = 10_000  # messages for a client that does not read
+_CROSS_ORIGIN = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Headers": "content-type",
+    "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
+}
+
+
+class Client:
+    """A WebSocket: what it subscribes to, and what waits to be sent."""
+
+    def __init__(self) -> None:
+        self.socket = web.WebSocketResponse(max_msg_size=MOST_BYTES, heartbeat=30.0)
+        self.subscriptions = Subscriptions()
+        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING)
+
+    def put(self, message: bytes | None) -> None:
+        """A client that does not read what it asked for is cut off."""
+        try:
+            self.waiting.put_nowait(message)
+        except asyncio.QueueFull:
+            asyncio.ensure_future(self.socket.close(code=WSCloseCode.TRY_AGAIN_LATER))  # noqa: RUF006
+
+    async def send_all(self) -> None:
+        while (message := await self.waiting.get()) is not None:
+            await self.socket.send_str(message.decode())
+
+
+class Server:
+    """Answers requests from a session; blocks are mined at intervals where that is wanted."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.lanes = Lanes(session)
+        self.clients: set[Client] = set()
+        self._interval_changed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        session.on_block.append(self._on_block)
+        session.on_pending.append(self._on_pending)
+        self.app = web.Application(client_max_size=MOST_BYTES)
+        self.app.add_routes(
+            [web.post("/", self.post), web.get("/", self.get), web.options("/", self.options), web.get("/ws", self.get)]
+        )
+
+    # -- HTTP
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await self.answer(await request.read())
+        if body is None:
+            return web.Response(status=204, headers=_CROSS_ORIGIN)
+        return web.Response(body=body, content_type="application/json", headers=_CROSS_ORIGIN)
+
+    async def options(self, request: web.Request) -> web.Response:
+        return web.Response(status=204, headers=_CROSS_ORIGIN)
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        """A WebSocket where one is asked for; else the page for people."""
+        if request.headers.get("Upgrade", "").lower() == "websocket":
+            return await self._connected(request)
+        return web.Response(text=PAGE, content_type="text/html", headers=POLICY)
+
+    async def answer(self, body: bytes | str, client: Client | None = None) -> bytes | None:
+        """What to send back for a body, which may be a batch."""
+        try:
+            asked = parse(body)
+        except RpcError as error:
+            return encoded(failure(None, error))
+        if not isinstance(asked, list):
+            return await self._one(asked, client)
+        if not 0 < len(asked) <= MOST_IN_BATCH:
+            text = f"Invalid request: a batch of {len(asked)}; send from 1 to {MOST_IN_BATCH} at once"
+            return encoded(failure(None, RpcError(INVALID_REQUEST, text)))
+        answers = [found for each in asked if (found := await self._one(each, client)) is not None]
+        return b"[" + b",".join(answers) + b"]" if answers else None
+
+    async def _one(self, asked: Any, client: Client | None) -> bytes | None:
+        method = asked.get("method") if isinstance(asked, dict) else None
+        if client is not None and method in ("eth_subscribe", "eth_unsubscribe"):
+            return encoded(self._subscribed(asked, client))
+        found = await self.lanes.answer(asked)
+        if self.session.interval != self._interval:
+            self._interval_changed.set()
+        return found
+
+    # -- WebSocket
+
+    async def _connected(self, request: web.Request) -> web.WebSocketResponse:
+        client = Client()
+        await client.socket.prepare(request)
+        self.clients.add(client)
+        sender = asyncio.create_task(client.send_all())
+        try:
+            async for message in client.socket:
+                if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    answer = await self.answer(message.data, client)
+                    if answer is not None:
+                        client.put(answer)
+        finally:
+            self.clients.discard(client)
+            sender.cancel()
+            with suppress(asyncio.CancelledError, ConnectionError):
+                await sender
+        return client.socket
+
+    def _subscribed(self, asked: dict[str, Any], client: Client) -> dict[str, Any]:
+        try:
+            own = client.subscriptions
+            act = own.subscribe if asked["method"] == "eth_subscribe" else own.unsubscribe
+            return {"jsonrpc": "2.0", "id": asked.get("id"), "result": act(asked.get("params"))}
+        except Exception as error:
+            return failure(asked.get("id"), translated(error))
+
+    def _on_block(self, block: SealedBlock) -> None:
+        """On the chain's thread: messages are made here, and handed over."""
+        receipts = self.session.dev.chain.receipts(block.hash)
+        for client in list(self.clients):
+            for told in client.subscriptions.of_block(block, receipts):
+                self._loop.call_soon_threadsafe(client.put, encoded(told))
+
+    def _on_pending(self, signed: SignedTransaction) -> None:
+        for client in list(self.clients):
+            for told in client.subscriptions.of_transaction(signed):
+                self._loop.call_soon_threadsafe(client.put, encoded(told))
+
+    # -- blocks at intervals
+
+    _interval: float | None = None
+
+    async def mine_at_intervals(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            self._interval = self.session.interval
+            self._interval_changed.clear()
+            try:
+                await asyncio.wait_for(self._interval_changed.wait(), self._interval)
+            except TimeoutError:
+                await self.lanes.on_chain(self.session.mine)
+
+    async def close(self) -> None:
+        for client in list(self.clients):
+            await client.socket.close(code=WSCloseCode.GOING_AWAY)
+        await asyncio.to_thread(self.lanes.close)
