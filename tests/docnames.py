@@ -163,8 +163,19 @@ def importable(name: str) -> bool:
         pass
     try:
         return bool(module) and hasattr(importlib.import_module(module), rest)
-    except ModuleNotFoundError:
-        return False
+    except ModuleNotFoundError as error:
+        missing = error.name or "fusevm"
+        return not missing.startswith("fusevm") and _defined(module, rest)
+
+
+def _defined(module: str, name: str) -> bool:
+    """Whether a module that needs another tool, and cannot be imported without it, offers a name."""
+    path = ROOT / "src" / Path(*module.split("."))
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return (
+        re.search(rf"^def {name}\b|^class {name}\b|^from .* import .*\b{name}\b", source.read_text("utf-8"), re.M)
+        is not None
+    )
 
 
 @cache

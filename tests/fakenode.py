@@ -33,6 +33,7 @@ class FakeNode:
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
+        self.paths: list[str] = []
         self.chain_id = 31337
         self.before: Callable[[Any], tuple[int, bytes, dict[str, str]] | None] = lambda request: None
         self.storage = {1: 42}
@@ -44,6 +45,7 @@ class FakeNode:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.requests.append(body)
+                outer.paths.append(self.path)
                 early = outer.before(body)
                 status, content, headers = early or (200, outer.answered(body), {})
                 self.send_response(status)

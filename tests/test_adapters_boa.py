@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from environments import FOREIGN, ROOT, environment, pytest_inside, run_inside
 
@@ -18,3 +21,14 @@ def test_the_bench_measures_both_engines() -> None:
     rows = json.loads(printed.strip().splitlines()[-1])
     assert {row["name"] for row in rows} >= {"a loop of 3,000 turns", "a view"}
     assert all(row["py-evm"] > 0 and row["fusevm"] > 0 for row in rows)
+
+
+def test_forks_answer_as_with_py_evm(anvil: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = "0x" + "f0" * 20
+    anvil.ask("anvil_setCode", where, "0x5f54600101805f555f5260205ff3")  # storage[0] += 1, and returns it
+    anvil.ask("anvil_setStorageAt", where, "0x" + "00" * 32, "0x" + "00" * 31 + "07")
+    anvil.ask("anvil_setBalance", where, hex(5))
+    anvil.ask("anvil_mine", "0x3")
+    monkeypatch.setenv("FUSEVM_NODE", anvil.url)
+    counts = pytest_inside(environment("boa"), "check_boa_fork.py", cwd=FOREIGN)
+    assert counts == {"passed": 3}

@@ -32,6 +32,7 @@ from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.state import State
 from fusevm.chain.trie import EMPTY_ROOT
 from fusevm.evm.assembly import assemble
+from fusevm.machine.scope import OpenTransaction
 from programs import CALLER, HERE, NOBODY, OTHER, RETURN_TOP, deployer, machine, push
 
 COUNTER = "PUSH1 0 SLOAD PUSH1 1 ADD DUP1 PUSH1 0 SSTORE" + RETURN_TOP  # adds one and answers it
@@ -465,3 +466,12 @@ def test_importing_fusevm_loads_nothing_heavy() -> None:
     program = f"import sys, fusevm; print(sorted({heavy!r} & set(sys.modules)))"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", [EVM, OpenTransaction])
+def test_every_public_method_has_an_example(kind: type) -> None:
+    """The examples themselves are run by the tests of the documentation."""
+    for name in dir(kind):
+        found = getattr(kind, name)
+        if not name.startswith("_") and (callable(found) or isinstance(found, property)):
+            assert ">>> " in (found.__doc__ or ""), f"{kind.__name__}.{name} has no example"

@@ -262,6 +262,36 @@ def test_a_copy_looks_at_what_it_uses_and_no_more() -> None:
     assert (evm.get_storage(C, 5), twin.get_storage(C, 5), twin.get_storage(C, 6)) == (7, 8, 7)
 
 
+@pytest.mark.parametrize("tier", TIERS)
+def test_copies_of_copies_do_not_fill_up_the_storage_between_them(tier: str) -> None:
+    evm = EVM(tier=tier)
+    evm.set_code(C, ADDS)
+    for key in range(300):
+        evm.set_storage(C, key, 7)
+    family = [evm]
+    for number in range(4):
+        twin = family[-1].copy()
+        assert twin.call(C, words(number, 1)).ok
+        family.append(twin)
+    for each in family[1:-1]:
+        shared: Any = each.state._shared
+        assert dict.__len__(dict.get(shared[0], C).storage) < 10
+    assert [family[-1].get_storage(C, key) for key in range(5)] == [8, 8, 8, 8, 7]
+
+
+def test_storage_that_a_copy_cleared_is_empty() -> None:
+    evm = machine()
+    evm.set_storage(C, 1, 5)
+    twin = evm.copy()
+    twin.set_storage(C, 1, 0)
+    third = twin.copy()
+    assert not third.state.account(C).storage
+    assert third.state.account(C).storage == {}
+    third.set_storage(C, 2, 1)
+    assert third.state.account(C).storage
+    assert evm.state.account(C).storage
+
+
 def test_what_a_copy_deletes_stays_deleted() -> None:
     evm = machine()
     evm.set_storage(C, 1, 5)

@@ -9,7 +9,7 @@ import pytest
 from fusevm import EVM, BadValue, Block, Checks, Rejected, RejectReason, Result
 from fusevm.evm.assembly import assemble
 
-A, B, C = b"\xa1" * 20, b"\xb0" * 20, b"\xc0" * 20
+A, B, C, D = b"\xa1" * 20, b"\xb0" * 20, b"\xc0" * 20, b"\xd0" * 20
 TIERS = ("reference", "native", "native-unfused", "auto", "lockstep")
 R = RejectReason
 # what the init code in the call data creates, by CREATE: its address is returned
@@ -152,3 +152,16 @@ def test_what_is_not_a_switch_is_refused(wrong: Any) -> None:
 def test_what_is_not_checks_is_refused() -> None:
     with pytest.raises(BadValue, match="checks: expected Checks, got dict"):
         EVM(checks={"balance": False})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_message_of_an_open_transaction_needs_no_balance_either(tier: str) -> None:
+    evm = machine(tier, balance=False)
+    evm.set_code(D, assemble("PUSH0 PUSH0 REVERT"))
+    with evm.transaction(A) as tx:
+        assert tx.call(B, value=7).ok
+        assert not tx.call(D, value=9).ok
+    assert (evm.get_balance(A), evm.get_balance(B), evm.get_balance(D)) == (0, 7, 0)
+    strict = machine(tier)
+    with strict.transaction(A) as tx, pytest.raises(BadValue, match="has 0 wei, not 7"):
+        tx.call(B, value=7)

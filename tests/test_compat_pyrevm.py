@@ -83,10 +83,12 @@ def machine(module: ModuleType, work: Work) -> Any:
         info = module.AccountInfo(account.balance, account.nonce, code=account.code or None)
         evm.insert_account_info("0x" + address.hex(), info)
         for key, value in account.storage.items():
-            mark = evm.snapshot()  # pyrevm would leave the slot warm
-            evm.insert_account_storage("0x" + address.hex(), key, value)
             if module is theirs:
-                evm.revert(mark)
+                mark = evm.snapshot()
+                evm.insert_account_storage("0x" + address.hex(), key, value)
+                evm.revert(mark)  # the value stays, and the slot is cold
+            else:
+                evm._engine.state.write_slot(address, key, value, keep_original=False)
     return evm
 
 
@@ -283,11 +285,82 @@ def test_refunds_are_taken_off_and_told() -> None:
     for module in (theirs, ours):
         evm = module.EVM(spec_id="Cancun")
         evm.insert_account_info(CONTRACT, module.AccountInfo(code=CLEARS))
-        evm.snapshot()
         evm.insert_account_storage(CONTRACT, 0, 5)
         outcome(lambda evm=evm: evm.message_call(ALICE, CONTRACT))  # type: ignore[misc]
-        seen.append(evm.result.gas_refunded)
-    assert seen == [4800, 4800]
+        seen.append((evm.result.gas_used, evm.result.gas_refunded))
+        evm.insert_account_storage(CONTRACT, 0, 5)  # now the account is loaded
+        outcome(lambda evm=evm: evm.message_call(ALICE, CONTRACT))  # type: ignore[misc]
+        seen.append((evm.result.gas_used, evm.result.gas_refunded))
+    assert seen[:2] == seen[2:]
+    assert seen[0] == (21_204, 4_800)
+
+
+def spans(module: ModuleType) -> list[Any]:
+    """Calls one after another: what is warm, original and transient goes on."""
+    loads, stores, counts, looks = (f"0x{place:040x}" for place in (0xC1, 0xC2, 0xC3, 0xC4))
+    evm = module.EVM(spec_id="Cancun")
+    evm.insert_account_info(loads, module.AccountInfo(code=bytes.fromhex("5f545f5260205ff3")))
+    evm.insert_account_info(stores, module.AccountInfo(code=bytes.fromhex("5f355f55")))
+    evm.insert_account_info(counts, module.AccountInfo(code=bytes.fromhex("5f5c806001015f5d5f5260205ff3")))
+    evm.insert_account_info(looks, module.AccountInfo(code=bytes.fromhex("5f3531")))
+    seen: list[Any] = []
+
+    def note(to: str, word: int = 0) -> None:
+        answer = outcome(lambda: evm.message_call(ALICE, to, word.to_bytes(32, "big")))
+        seen.append((answer, facts(evm)))
+
+    for _ in range(2):
+        note(loads)
+    for value in (1, 2, 0, 0, 5, 1, 0):
+        note(stores, value)
+    for _ in range(3):
+        note(counts)
+    evm.reset_transient_storage()
+    note(counts)
+    for where in (0xE1, 0xE1, 0xE2):
+        note(looks, where)
+    made = evm.snapshot()
+    for where in (0xE3, 0xE3):
+        note(looks, where)
+    note(stores, 9)
+    note(counts)
+    evm.revert(made)
+    note(looks, 0xE3)
+    note(stores, 9)
+    note(counts)
+    evm.get_balance(f"0x{0xE4:040x}")
+    evm.storage(stores, 7)
+    note(looks, 0xE4)
+    made = evm.snapshot()
+    note(looks, 0xE5)
+    evm.commit()
+    note(looks, 0xE5)
+    return seen
+
+
+def test_what_is_warm_original_and_transient_goes_on_from_call_to_call() -> None:
+    assert spans(ours) == spans(theirs)
+
+
+def test_a_long_session_keeps_no_journal() -> None:
+    evm = ours.EVM()
+    evm.insert_account_info(CONTRACT, ours.AccountInfo(code=STORES_AND_LOGS))
+    for value in range(50):
+        evm.message_call(ALICE, CONTRACT, value.to_bytes(32, "big"))
+    assert len(evm._engine.state.journal) < 20
+    assert len(evm._engine.state.logs) == 0
+
+
+def test_what_destroyed_itself_is_still_there() -> None:
+    seen = []
+    for module in (theirs, ours):
+        evm = module.EVM(spec_id="London")
+        evm.insert_account_info(OTHER, module.AccountInfo(balance=7, code=bytes.fromhex("33ff")))
+        calls = []
+        for _ in range(2):
+            calls.append((outcome(lambda evm=evm: evm.message_call(ALICE, OTHER)), facts(evm)))  # type: ignore[misc]
+        seen.append((calls, evm.get_code(OTHER), evm.get_balance(OTHER), evm.get_balance(ALICE)))
+    assert seen[0] == seen[1]
 
 
 # -- snapshots --------------------------------------------------------------------------------------------------------
@@ -335,6 +408,25 @@ def test_snapshots_nest_and_a_revert_drops_the_inner_ones() -> None:
     evm.snapshot()
     with pytest.raises(KeyError, match="Invalid checkpoint"):
         evm.revert(inner)
+
+
+# -- forks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [None, "latest", "0"])
+def test_a_fork_of_a_node_answers_as_pyrevms_does(anvil: Any, block: str | None) -> None:
+    where = "0x" + "f0" * 20
+    if block != "0":
+        anvil.ask("anvil_setCode", where, "0x" + STORES_AND_LOGS.hex())
+        anvil.ask("anvil_setStorageAt", where, "0x" + "00" * 32, "0x" + "00" * 31 + "07")
+        anvil.ask("anvil_setBalance", where, hex(5))
+        anvil.ask("anvil_mine", "0x1")
+    seen = []
+    for module in (theirs, ours):
+        evm = module.EVM(fork_url=anvil.url, fork_block=block, spec_id="Cancun")
+        answer = outcome(lambda evm=evm: evm.message_call(ALICE, where, (9).to_bytes(32, "big")))  # type: ignore[misc]
+        seen.append((answer, facts(evm), evm.storage(where, 0), evm.get_balance(where), evm.get_code(where)))
+    assert seen[0] == seen[1]
 
 
 # -- names, types, defaults -------------------------------------------------------------------------------------------

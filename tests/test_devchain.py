@@ -13,6 +13,7 @@ from fusevm.chain.state import Account, State
 from fusevm.chain.transaction import Transaction
 from fusevm.devchain import PENDING, DevChain, dev_genesis, dev_keys
 from fusevm.evm.assembly import assemble
+from fusevm.machine.estimate import EstimateFailed
 from fusevm.values import BadValue
 
 COUNTER, ANYONE = b"\xc0" * 20, b"\xaa" * 20
@@ -106,14 +107,14 @@ def test_a_call_sees_its_block_and_leaves_nothing() -> None:
         dev.mine()
     free = count(dev, gas_price=0)
     for which, number in ((0, 0), (1, 1), (2, 2), (PENDING, 3)):
-        assert int.from_bytes(dev.call(free, which).outcome.output, "big") == number
+        assert int.from_bytes(dev.call(free, which).output, "big") == number
     assert [counted(dev, number) for number in (0, 1, 2)] == [5, 6, 7]
 
 
 def test_a_call_may_be_from_anyone_but_must_be_paid_for() -> None:
     dev = dev_with()
-    assert dev.call(Transaction(ANYONE, COUNTER, gas_price=0), 0).outcome.status is Status.SUCCESS
-    assert dev.call(Transaction(COUNTER, COUNTER, gas_price=0), 0).outcome.status is Status.SUCCESS
+    assert dev.call(Transaction(ANYONE, COUNTER, gas_price=0), 0).status is Status.SUCCESS
+    assert dev.call(Transaction(COUNTER, COUNTER, gas_price=0), 0).status is Status.SUCCESS
     for fields in ({"value": 1, "gas_price": 0}, {"gas_price": PRICE}):
         with pytest.raises(Rejected) as refused:
             dev.call(Transaction(ANYONE, COUNTER, **fields), 0)  # type: ignore[arg-type]
@@ -122,7 +123,7 @@ def test_a_call_may_be_from_anyone_but_must_be_paid_for() -> None:
 
 def succeeds(dev: DevChain, tx: Transaction) -> bool:
     try:
-        return dev.call(tx, 0).outcome.status is Status.SUCCESS
+        return dev.call(tx, 0).status is Status.SUCCESS
     except Rejected:
         return False
 
@@ -132,7 +133,7 @@ def succeeds(dev: DevChain, tx: Transaction) -> bool:
 def test_an_estimate_is_the_least_gas_that_will_do(code: bytes, data: bytes) -> None:
     dev = dev_with(first=COUNT, second=code)
     tx = Transaction(dev.accounts[0], b"\xc1" * 20, data, gas_price=0)
-    limit, _ = dev.estimate_gas(tx, 0)
+    limit = dev.estimate_gas(tx, 0)
     assert succeeds(dev, replace(tx, gas_limit=limit))
     assert not succeeds(dev, replace(tx, gas_limit=limit - 1))
     dev.send(dev.sign(replace(tx, gas_limit=limit, gas_price=PRICE)))
@@ -142,8 +143,9 @@ def test_an_estimate_is_the_least_gas_that_will_do(code: bytes, data: bytes) -> 
 
 def test_an_estimate_of_what_cannot_succeed_tells_why() -> None:
     dev = dev_with(first=assemble("PUSH1 0 PUSH1 0 REVERT"))
-    _, done = dev.estimate_gas(count(dev, gas_price=0), 0)
-    assert done.outcome.status is Status.REVERT
+    with pytest.raises(EstimateFailed) as failed:
+        dev.estimate_gas(count(dev, gas_price=0), 0)
+    assert failed.value.result.status is Status.REVERT
 
 
 def test_only_keys_it_has_can_sign() -> None:

@@ -125,6 +125,7 @@ def test_what_a_page_names_exists(page: Path) -> None:
         ("`fusevm bench --peer`", "fusevm bench has no option --peer"),
         ("with `--no-such-option` it", "no command has the option --no-such-option"),
         ("`make everything`", "no make target everything"),
+        ("`fusevm.adapters.boa.disable`", "no module or name fusevm.adapters.boa.disable"),
     ],
 )
 def test_a_name_that_does_not_exist_is_found(text: str, fault: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from anvil import ACCOUNT, KEY, Anvil, RpcError
 from fusevm import EVM, Block, EstimateFailed, Result
 from fusevm.chain.signed import sign
+from fusevm.chain.sources.json_rpc import JsonRpc
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.keccak import keccak256
 from realcontracts import Compiled, encoded, tail
@@ -261,3 +262,23 @@ def test_a_raw_transaction_costs_what_the_node_charges(deployed: Deployed) -> No
     evm.block = block_of(node, receipt["blockNumber"], evm.block)
     result = evm.send_raw(raw)
     assert (result.gas_used, our_logs(result)) == (int(receipt["gasUsed"], 16), logs_of(receipt))
+
+
+def test_what_a_call_touches_is_loaded_in_two_requests(deployed: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node foretells it; without that, every slot is a request."""
+    there = deployed.compiled["Safe"]
+    to, data = deployed.addresses["Safe"], there.data("deposit(uint256,address)", 1000, number(ALICE))
+    asked: list[str] = []
+    post = JsonRpc._posted
+    monkeypatch.setattr(JsonRpc, "_posted", lambda rpc, body: asked.append(body) or post(rpc, body))
+
+    def requests(prefetched: bool) -> int:
+        evm = EVM.fork_from(deployed.node.url)
+        if prefetched:
+            evm.prefetch_call(to, data, caller=ALICE)
+        assert evm.simulate(to, data, caller=ALICE).gas_used > 30_000
+        return len(asked)
+
+    alone = requests(False)
+    asked.clear()
+    assert requests(True) <= 6 < alone

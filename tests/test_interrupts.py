@@ -70,6 +70,18 @@ def with_hooks(evm: EVM) -> None:
     evm.call(HERE, caller=SENDER, value=1)
 
 
+def several_messages(evm: EVM) -> None:
+    with evm.transaction(SENDER) as tx:
+        tx.call(HERE, value=1)
+        tx.call(COUNTER)
+        tx.deploy(INIT, value=5)
+
+
+def after_a_copy(evm: EVM) -> None:
+    evm.copy().call(HERE, caller=SENDER, value=1)
+    evm.call(HERE, caller=SENDER, value=1)
+
+
 DEEDS: dict[str, Callable[[EVM], Any]] = {
     "call": lambda evm: evm.call(HERE, caller=SENDER, value=1),
     "call that halts": lambda evm: evm.call(HERE, gas=60_000),
@@ -80,6 +92,9 @@ DEEDS: dict[str, Callable[[EVM], Any]] = {
     "deployment": lambda evm: evm.deploy(INIT, caller=SENDER, value=5),
     "simulation": lambda evm: evm.simulate(HERE, caller=SENDER, value=1),
     "snapshots": in_snapshots,
+    "several messages": several_messages,
+    "copy": after_a_copy,
+    "estimate": lambda evm: evm.estimate_gas(HERE, caller=SENDER, value=1),
     "hooks": with_hooks,
     "settings": lambda evm: (evm.set_balance(NOBODY, 5), evm.set_storage(HERE, 9, 9), evm.set_code(NOBODY, b"\x00")),
 }

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fusevm import EVM, Batch, Call, CallFailed, Hooks, Status
-from fusevm.chain.packed import WINDOW
 from fusevm.machine import batch as batches
+from fusevm.machine.batches import WINDOW
 from fusevm.native.host import engine as machinery
 from fusevm.native.host import many
 from fusevm.values import BadValue

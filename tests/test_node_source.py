@@ -27,6 +27,8 @@ def test_a_call_on_a_node_s_state(fake: FakeNode) -> None:
     assert (evm.block.number, evm.block.base_fee, evm.block.coinbase) == (100, 7, b"\xcb" * 20)
     assert evm.block.prev_randao == int("05" * 32, 16)
     assert evm.block.hash_of(99) == b"\x63" * 32
+    evm.block.number = 102
+    assert (evm.block.hash_of(100), evm.block.hash_of(101)) == (HASH, bytes(32))
 
 
 def test_an_account_is_one_request_and_the_block_is_named_by_hash(fake: FakeNode) -> None:
@@ -170,6 +172,21 @@ def test_login_in_a_url_is_sent_and_not_shown(fake: FakeNode) -> None:
     assert "pass" not in str(raised.value)
 
 
+def test_a_proxy_of_the_environment_is_used_except_for_this_machine(
+    fake: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", fake.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert JsonRpc("http://node.invalid:81/key").ask("eth_chainId") == "0x7a69"
+    assert fake.paths[-1] == "http://node.invalid:81/key"
+    monkeypatch.setenv("http_proxy", "http://proxy.invalid:1")
+    assert JsonRpc(fake.url).ask("eth_chainId") == "0x7a69"
+    assert fake.paths[-1] == "/a-secret-key"
+    monkeypatch.setenv("no_proxy", "node.invalid")
+    with pytest.raises(SourceUnavailable):
+        JsonRpc("http://node.invalid:81", retries=0).ask("eth_chainId")
+
+
 # -- on disk
 
 
@@ -207,7 +224,7 @@ def test_a_node_on_this_machine_is_not_cached_unless_a_folder_is_given(
 ) -> None:
     monkeypatch.setenv("FUSEVM_CACHE", str(tmp_path))
     assert NodeSource.at(fake.url).disk is None
-    monkeypatch.setattr(node, "_is_local", lambda host: False)
+    monkeypatch.setattr(node, "is_local", lambda host: False)
     kept = NodeSource.at(fake.url).disk
     assert kept is not None
     assert kept.path == tmp_path / "forks" / "chain-31337.sqlite"

@@ -145,6 +145,10 @@ def test_an_access_list_warms_and_is_not_charged(tier: str) -> None:
     assert evm.call(C, word(1), access_list=[(C, [1])]).gas_used == cold - 2_000
     assert evm.call(C, word(2), access_list=[(C, [1])]).gas_used == cold
     assert evm.call(C, word(1)).gas_used == cold
+    charged = evm.call(C, word(1), access_list=[(C, [1]), (B, [])], charge_access_list=True)
+    assert charged.gas_used == cold - 2_000 + 2 * 2_400 + 1_900
+    with pytest.raises(BadValue, match="gas: 4000 does not pay for the access list, which costs 4300"):
+        evm.call(C, gas=4_000, access_list=[(C, [1])], charge_access_list=True)
     init = assemble(f"PUSH20 0x{B.hex()} BALANCE PUSH0 PUSH0 RETURN")
     assert evm.deploy(init).gas_used == evm.deploy(init, access_list=[(B, [])]).gas_used + 2_500
 

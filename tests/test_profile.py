@@ -202,7 +202,7 @@ def covered(evm: EVM, known: Sources, *data: bytes) -> FileCoverage:
 
 def test_lines_functions_and_branches_are_counted(evm: EVM, known: Sources) -> None:
     file = covered(evm, known, b"", b"", b"x")
-    assert file.lines == {3: 3, 6: 3}
+    assert file.lines == {2: 3, 3: 3, 5: 3, 6: 3}
     assert {function.name: hits for function, hits in file.functions.items()} == {"Safe.open": 3, "Safe.close": 3}
     (branch,) = file.branches.values()
     assert (branch.line, branch.taken, branch.passed) == (6, 1, 2)
@@ -210,7 +210,7 @@ def test_lines_functions_and_branches_are_counted(evm: EVM, known: Sources) -> N
 
 def test_what_did_not_run_is_there_with_zero(known: Sources) -> None:
     file = covered(EVM(), known)
-    assert file.lines == {3: 0, 6: 0}
+    assert file.lines == {2: 0, 3: 0, 5: 0, 6: 0}
     assert list(file.functions.values()) == [0, 0]
 
 
@@ -228,10 +228,12 @@ def test_lcov_has_the_records_that_its_tools_read(evm: EVM, known: Sources) -> N
         "BRDA:6,0,1,0",
         "BRF:2",
         "BRH:1",
+        "DA:2,2",
         "DA:3,2",
+        "DA:5,2",
         "DA:6,2",
-        "LF:2",
-        "LH:2",
+        "LF:4",
+        "LH:4",
         "end_of_record",
     ]
 
@@ -281,10 +283,10 @@ def test_coverage_shows_shares_by_file(fusevm: Command, tmp_path: Path) -> None:
     path = str(handmade.build_info(tmp_path))
     assert fusevm("coverage", path, "-c", "0x").out.splitlines() == [
         "     lines  branches  functions  file",
-        "       2/2       1/2        2/2  Safe.sol",
+        "       4/4       1/2        2/2  Safe.sol",
     ]
     shares = json.loads(fusevm("coverage", path, "-c", "0x", "-c", "open", "--json").out)
-    assert shares == {"Safe.sol": {"lines": [2, 2], "branches": [2, 2], "functions": [2, 2]}}
+    assert shares == {"Safe.sol": {"lines": [4, 4], "branches": [2, 2], "functions": [2, 2]}}
     fusevm("coverage", path, "--lcov", str(tmp_path / "c.lcov"), "-c", "0x")
     assert "BRDA:6,0,1,0" in (tmp_path / "c.lcov").read_text()
 

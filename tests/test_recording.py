@@ -1,63 +1,23 @@
-"""Recordings: what is recorded of calls, the same on every tier."""
+"""What is recorded of calls: frames and their events, the same on every tier."""
 
 from __future__ import annotations
 
-import copy
-import pickle
-import weakref
-from collections.abc import Mapping
-
 import pytest
 
-from fusevm import EVM, BadValue, EngineLimit, HaltReason, Hooks, Status, TimeLimit
+from fusevm import HaltReason, Status
 from fusevm.chain.addresses import create_address
 from fusevm.chain.authorization import DELEGATION_PREFIX
 from fusevm.evm.assembly import assemble
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.limits import CALL_DEPTH_LIMIT, MAX_NONCE
-from fusevm.tracing.recording import (
-    Frame,
-    FrameKind,
-    Keccak,
-    LogEvent,
-    Recording,
-    Refusal,
-    StorageRead,
-    StorageWrite,
-)
+from fusevm.tracing.recording import Event, Frame, FrameKind, Keccak, LogEvent, Refusal, StorageRead, StorageWrite
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, machine, push, store_initcode
-
-TIERS = ("reference", "native", "native-unfused", "auto", "regions", "lockstep")
-IDENTITY = (4).to_bytes(20, "big")
+from recordedcalls import IDENTITY, TIERS, only, recorded
 
 
 @pytest.fixture(params=TIERS)
 def tier(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-def recorded(
-    tier: str,
-    program: str,
-    others: Mapping[bytes, str | bytes] | None = None,
-    *,
-    gas: int = 1_000_000,
-    value: int = 0,
-    data: bytes = b"",
-    fork: str = "osaka",
-    spent: bool = False,
-    **wanted: bool,
-) -> Recording:
-    evm = machine({HERE: program, **(others or {})}, fork)
-    evm.tier = tier
-    with evm.record(gas=spent, **wanted) as recording:
-        evm.call(HERE, data, caller=CALLER, gas=gas, value=value)
-    return recording
-
-
-def only(recording: Recording) -> Frame:
-    (frame,) = recording.frames
-    return frame
 
 
 # -- frames -----------------------------------------------------------------------------------------------------------
@@ -151,6 +111,14 @@ def test_what_could_be_paid_in_a_block_before_the_gas_ran_out_is_recorded(tier: 
         StorageRead(OTHER, 1, 0),
     ]
     assert inner.failure is HaltReason.OUT_OF_GAS
+
+
+def test_what_could_be_paid_in_compiled_code_before_the_gas_ran_out_is_recorded(tier: str) -> None:
+    """A region pays for blocks, and for memory, before they need it."""
+    logs = "PUSH0 PUSH0 PUSH0 PUSH1 3 PUSH1 62 LOG3 PUSH0 PUSH1 96 MSTORE PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 GAS STOP"
+    for gas in range(1_500, 1_600, 3):
+        found = recorded(tier, call(OTHER, gas=f"PUSH2 {gas}"), {OTHER: logs})
+        assert found.frames == recorded("reference", call(OTHER, gas=f"PUSH2 {gas}"), {OTHER: logs}).frames
 
 
 def test_a_precompile_and_an_account_without_code_are_frames_without_events(tier: str) -> None:
@@ -287,6 +255,22 @@ def test_events_stand_in_the_order_in_which_they_happened(tier: str) -> None:
     ]
 
 
+WIDTHS = (0, 1, 2**64, 2**128 - 1, 2**128, 2**129 - 1, 2**200, 2**256 - 1)
+
+
+@pytest.mark.parametrize("one", WIDTHS)
+def test_keys_and_values_of_any_width_are_recorded(tier: str, one: int) -> None:
+    program, expected = "", list[Event]()
+    kept: dict[str, dict[int, int]] = {"S": {}, "T": {}}
+    for key, value in ((5, one), (one, 7), (5, one), (9, 3), (one, one), (5, 2**128), (5, one)):
+        for kind, slots in kept.items():
+            program += f"{push(value)} {push(key)} {kind}STORE {push(key)} {kind}LOAD POP {push(5)} {kind}LOAD POP "
+            previous, slots[key] = slots.get(key, 0), value
+            expected.append(StorageWrite(HERE, key, value, previous, kind == "T"))
+            expected += [StorageRead(HERE, each, slots[each], kind == "T") for each in (key, 5)]
+    assert only(recorded(tier, program, storage=True)).events == expected
+
+
 def test_logs_of_a_frame_that_failed_are_kept(tier: str) -> None:
     program = call(OTHER) + "PUSH1 2 PUSH0 PUSH0 LOG1"
     frame = only(recorded(tier, program, {OTHER: "PUSH1 1 PUSH0 PUSH0 LOG1 PUSH0 PUSH0 REVERT"}))
@@ -304,228 +288,3 @@ def test_only_what_is_asked_for_is_recorded(tier: str) -> None:
     assert kinds == [Keccak, Frame]
     nothing = recorded(tier, program, calls=False)
     assert (nothing.frames, nothing.coverage, nothing.gas) == ([], {}, {})
-
-
-# -- coverage and gas -------------------------------------------------------------------------------------------------
-
-BRANCHING = "PUSH0 CALLDATALOAD PUSH1 @yes JUMPI PUSH1 1 POP STOP yes: JUMPDEST PUSH1 2 POP"
-
-
-def test_coverage_has_how_often_instructions_ran_and_branches_went_each_way(tier: str) -> None:
-    evm = machine({HERE: BRANCHING})
-    evm.tier = tier
-    with evm.record(coverage=True) as recording:
-        for word in (0, 1, 5):
-            evm.call(HERE, word.to_bytes(32, "big"))
-    ((key, covered),) = recording.coverage.items()
-    assert key == keccak256(evm.get_code(HERE))
-    assert covered.hits == {0: 3, 1: 3, 2: 3, 4: 3, 5: 1, 7: 1, 8: 1, 9: 2, 10: 2, 12: 2, 13: 2}
-    assert (covered.taken, covered.passed) == ({4: 2}, {4: 1})
-
-
-def test_a_branch_to_the_next_instruction_is_told_apart_from_one_not_taken(tier: str) -> None:
-    evm = machine({HERE: "PUSH0 CALLDATALOAD PUSH1 @next JUMPI next: JUMPDEST STOP"})
-    evm.tier = tier
-    with evm.record(coverage=True, calls=False) as recording:
-        for word in (0, 1, 1):
-            evm.call(HERE, word.to_bytes(32, "big"))
-    (covered,) = recording.coverage.values()
-    assert (covered.taken, covered.passed, covered.hits[5]) == ({4: 2}, {4: 1}, 3)
-
-
-def test_instructions_after_a_halt_are_not_covered(tier: str) -> None:
-    recording = recorded(tier, "PUSH1 1 PUSH1 2 SLOAD MLOAD POP ADD ADD ADD PUSH0 PUSH0", coverage=True)
-    (covered,) = recording.coverage.values()
-    assert covered.executed == {0, 2, 4, 5, 6, 7}
-
-
-def test_gas_by_instruction_adds_up_to_the_gas_used(tier: str) -> None:
-    init = deployer(b"\x00\x01")
-    program = (
-        "PUSH1 1 PUSH0 SSTORE PUSH1 200 MLOAD POP"
-        + call(OTHER, gas="PUSH2 5000")
-        + call(IDENTITY)
-        + call(NOBODY, value=1)
-        + store_initcode(init)
-        + f" PUSH1 {len(init)} PUSH0 PUSH0 CREATE"
-        + call(OTHER, gas="PUSH1 50")
-    )
-    recording = recorded(tier, program, {OTHER: "PUSH1 3 SLOAD PUSH0 MSTORE"}, gas=500_000, value=1, spent=True)
-    assert sum(sum(each.values()) for each in recording.gas.values()) == only(recording).gas_used
-
-
-def test_gas_of_an_instruction_is_its_own(tier: str) -> None:
-    recording = recorded(tier, "PUSH1 1 PUSH0 SSTORE PUSH1 200 MLOAD", spent=True, gas=50_000)
-    (spent,) = recording.gas.values()
-    assert spent == {0: 3, 2: 2, 3: 22_100, 4: 3, 6: 3 + 24, 7: 0}
-
-
-def test_a_call_is_charged_without_what_the_callee_used(tier: str) -> None:
-    recording = recorded(tier, call(OTHER), {OTHER: "PUSH1 1 PUSH0 SSTORE"}, spent=True, gas=500_000)
-    spent = recording.gas[keccak256(assemble(call(OTHER)))]
-    assert spent[max(spent) - 1] == 2_600
-
-
-# -- the machine around it --------------------------------------------------------------------------------------------
-
-
-def test_calls_deployments_simulations_and_transactions_are_recorded_in_order(tier: str) -> None:
-    evm = machine({HERE: "PUSH1 1 PUSH0 SSTORE"})
-    evm.tier = tier
-    with evm.record() as recording:
-        evm.call(HERE)
-        made = evm.deploy(deployer(b"\x00"), caller=CALLER).address
-        evm.simulate(HERE)
-        evm.transact(CALLER, HERE, gas=100_000)
-    assert [frame.kind.value for frame in recording.frames] == ["CALL", "CREATE", "CALL", "CALL"]
-    assert recording.frames[1].created == made
-    assert recording.frames[3].gas == 79_000
-    evm.call(HERE)
-    assert len(recording.frames) == 4
-
-
-def test_a_recording_can_be_read_while_it_fills(tier: str) -> None:
-    evm = machine({HERE: BRANCHING})
-    evm.tier = tier
-    with evm.record(coverage=True) as recording:
-        for count in range(1, 4):
-            evm.call(HERE)
-            assert len(recording.frames) == count
-            (covered,) = recording.coverage.values()
-            assert covered.hits[0] == count
-
-
-def test_hooks_are_told_while_a_call_is_recorded(tier: str) -> None:
-    seen: list[str] = []
-    evm = machine({HERE: "PUSH1 1 PUSH0 SSTORE"}, hooks=Hooks(on_opcode=lambda step: seen.append(step.name)))
-    evm.tier = tier
-    with evm.record(storage=True) as recording:
-        evm.call(HERE)
-    assert seen == ["PUSH1", "PUSH0", "SSTORE", "STOP"]
-    assert only(recording).events == [StorageWrite(HERE, 0, 1, 0)]
-
-
-def test_results_are_the_same_with_a_recording(tier: str) -> None:
-    program = "PUSH1 1 PUSH0 SSTORE PUSH1 7 PUSH0 PUSH0 LOG1" + call(OTHER) + "PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
-    plain, watched = (machine({HERE: program, OTHER: "PUSH0 SLOAD"}) for _ in range(2))
-    plain.tier = watched.tier = tier
-    with watched.record(storage=True, coverage=True, gas=True):
-        for _ in range(3):
-            assert watched.call(HERE, gas=100_000) == plain.call(HERE, gas=100_000)
-    assert watched.call(HERE, gas=100_000) == plain.call(HERE, gas=100_000)
-    assert watched.state_root == plain.state_root
-
-
-def test_two_machines_can_be_recorded_in_turns(tier: str) -> None:
-    one, other = machine({HERE: "PUSH0 SLOAD"}), machine({HERE: BRANCHING})
-    one.tier = other.tier = tier
-    with one.record(storage=True) as first, other.record(coverage=True) as second:
-        for _ in range(2):
-            one.call(HERE)
-            other.call(HERE)
-    assert [frame.events for frame in first.frames] == [[StorageRead(HERE, 0, 0)]] * 2
-    assert [frame.events for frame in second.frames] == [[], []]
-    (covered,) = second.coverage.values()
-    assert covered.hits[0] == 2
-    assert first.coverage == {}
-
-
-def test_a_machine_is_recorded_by_one_at_a_time() -> None:
-    evm = EVM()
-    with evm.record(), pytest.raises(BadValue, match="being recorded already"), evm.record():
-        pass
-    with evm.record():
-        pass
-
-
-def test_events_need_the_frames_they_belong_to() -> None:
-    with pytest.raises(BadValue, match="storage: needs calls=True"), EVM().record(calls=False, storage=True):
-        pass
-
-
-def test_a_copy_of_a_machine_is_not_recorded(tier: str) -> None:
-    evm = machine({HERE: "PUSH0"})
-    evm.tier = tier
-    with evm.record() as recording:
-        copy.copy(evm).call(HERE)
-        pickle.loads(pickle.dumps(evm)).call(HERE)
-    assert recording.frames == []
-
-
-def test_a_recording_prints_as_a_tree() -> None:
-    program = call(OTHER, gas="PUSH2 9999") + "PUSH1 7 PUSH0 PUSH0 LOG1" + call(NOBODY)
-    recording = recorded("reference", program, {OTHER: "PUSH0 SLOAD PUSH0 PUSH0 REVERT"}, storage=True)
-    assert str(recording).splitlines() == [
-        f"CALL 0x{HERE.hex()} () → () [8104 gas]",
-        f"├─ CALL 0x{OTHER.hex()} () → reverted [2106 gas]",
-        "│  └─ SLOAD 0x0 = 0x0",
-        "├─ LOG1 (0x7) ()",
-        f"└─ CALL 0x{NOBODY.hex()} () → () [0 gas]",
-    ]
-
-
-# -- limits -----------------------------------------------------------------------------------------------------------
-
-
-def test_deep_recordings_can_be_compared_and_shown(tier: str) -> None:
-    one, other = (recorded(tier, call(HERE, kind="DELEGATECALL"), gas=10**12) for _ in range(2))
-    assert one.frames == other.frames
-    assert len(str(one).splitlines()) == CALL_DEPTH_LIMIT + 2
-    assert "1 events" in repr(only(one))
-
-
-def test_a_call_that_native_tables_cannot_hold_is_recorded_on_the_reference_tier(tier: str) -> None:
-    program = "PUSH0 SLOAD POP" + call(OTHER) + "PUSH1 1 PUSH4 40000000 MSTORE PUSH0 PUSH0 LOG0"
-    wanted = {"storage": True, "coverage": True, "spent": True}
-    found = recorded(tier, program, {OTHER: "PUSH1 3"}, gas=10**10, **wanted)
-    expected = recorded("reference", program, {OTHER: "PUSH1 3"}, gas=10**10, **wanted)
-    assert only(found).ok
-    assert found.frames == expected.frames
-    assert (found.coverage, found.gas) == (expected.coverage, expected.gas)
-
-
-def test_more_than_the_buffer_holds_is_recorded(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = "PUSH2 600 loop: JUMPDEST PUSH3 20000 PUSH0 PUSH0 LOG1 PUSH3 20000 PUSH0 KECCAK256 POP "
-    program += call(IDENTITY) + "POP PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI"
-    frame = only(recorded(tier, program, gas=300_000_000, keccak=True))
-    assert frame.ok
-    assert [type(event) for event in frame.events] == [LogEvent, Keccak, Frame] * 600
-    assert isinstance(frame.events[1], Keccak)
-    assert frame.events[1].data == bytes(20_000)
-
-
-def test_a_recording_that_grows_without_bound_ends_the_call(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fusevm.tracing.recording.MOST", 1 << 23)
-    program = "PUSH1 1 PUSH3 1000000 MSTORE loop: JUMPDEST PUSH0 PUSH0 PUSH3 1000000 PUSH0 PUSH0 PUSH1 99 GAS CALL POP "
-    evm = machine({HERE: program + "PUSH1 @loop JUMP"})
-    evm.tier = tier
-    with evm.record() as recording:
-        with pytest.raises(EngineLimit, match="recording: more than 8 MiB of events in one call; record less of it"):
-            evm.call(HERE)
-        evm.call(NOBODY)
-    assert [frame.address for frame in recording.frames] == [NOBODY]
-
-
-def test_a_call_that_runs_out_of_time_leaves_no_frame(tier: str) -> None:
-    evm = machine({HERE: "loop: JUMPDEST PUSH1 @loop JUMP"})
-    evm.tier, evm.timeout = tier, 0.05
-    with evm.record() as recording:
-        with pytest.raises(TimeLimit):
-            evm.call(HERE, gas=10**15)
-        evm.timeout = None
-        evm.call(NOBODY)
-    assert [frame.address for frame in recording.frames] == [NOBODY]
-
-
-def test_a_recording_can_be_pickled_and_copied(tier: str) -> None:
-    recording = recorded(tier, "PUSH1 1 PUSH0 SSTORE" + call(OTHER), storage=True, coverage=True, spent=True)
-    for twin in (pickle.loads(pickle.dumps(recording)), copy.deepcopy(recording)):
-        assert twin.frames == recording.frames
-        assert (twin.coverage, twin.gas, twin.codes) == (recording.coverage, recording.gas, recording.codes)
-
-
-def test_a_recording_is_not_held_by_whoever_recorded(tier: str) -> None:
-    recording = recorded(tier, "PUSH1 1 PUSH0 SSTORE" + call(OTHER), coverage=True)
-    gone = weakref.ref(recording)
-    del recording
-    assert gone() is None

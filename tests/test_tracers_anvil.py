@@ -352,3 +352,20 @@ def test_vyper(twins: Twins, vyper: Compiled) -> None:
     twins.send(purse, call("move(address,uint256)", OTHER, 4000))
     twins.send(purse, call("move(address,uint256)", 0, 4))
     twins.ask(purse, call("sum(uint256)", 20))
+
+
+def test_every_opcode_has_the_name_and_the_price_that_anvil_gives_it(twins: Twins) -> None:
+    """On a stack of zeros. Creations apart (see `as_geth_steps`), and what is not yet in Osaka."""
+    compared = 0
+    for byte in range(256):
+        code = bytes([0x5F] * 17 + [byte])
+        twins.node.ask("anvil_setCode", OTHER, "0x" + code.hex())
+        twins.evm.set_code(OTHER, code)
+        ours = twins.evm.trace_call(OTHER, gas=100_000)["structLogs"][17]
+        asked = {"to": OTHER, "gas": hex(100_000)}
+        theirs = twins.node.ask("debug_traceCall", asked, "latest", {})["structLogs"][17]
+        if ours["op"].startswith("opcode") or ours["op"].startswith("CREATE"):
+            continue
+        assert (ours["op"], ours["gasCost"]) == (theirs["op"], theirs["gasCost"])
+        compared += 1
+    assert compared == 148

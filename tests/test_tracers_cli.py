@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import handmade
 from commands import Command, fusevm_command  # noqa: F401
 from fusevm.evm.assembly import assemble
 from fusevm.evm.source_map import Mapped, compressed
@@ -27,6 +28,13 @@ def test_a_tracer_is_asked_by_its_name(fusevm: Command) -> None:
     ran = fusevm("trace", code("PUSH1 7 PUSH1 0 SSTORE"), "--tracer", "callTracer", "--gas", "100000")
     form = json.loads(ran.out)
     assert (ran.code, form["type"], form["gas"], form["gasUsed"]) == (0, "CALL", hex(100_000), hex(22_106))
+
+
+def test_a_tree_of_a_thousand_calls_is_printed(fusevm: Command) -> None:
+    calls_itself = code(f"PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 PUSH20 0x{'c0de' * 10} GAS CALL")
+    ran = fusevm("trace", calls_itself, "--tracer", "callTracer", "--gas", str(10**12))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.count('"CALL"') == 1_026
 
 
 def test_a_tracers_options_are_json(fusevm: Command) -> None:
@@ -115,6 +123,18 @@ def test_a_failure_shows_its_stack_trace_where_artifacts_are_given(
         "    at Safe.open (Safe.sol:2)\n"
     )
     assert "at Safe" not in fusevm(command, program).out
+
+
+def test_an_artifact_that_is_run_is_its_own_source(fusevm: Command, tmp_path: Path) -> None:
+    path = handmade.build_info(tmp_path)
+    ran = fusevm("run", str(path), "--sig", "open")
+    assert ran.code == 1
+    assert "\n    at Safe.close (Safe.sol:6)\n" in ran.out
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps({"abi": handmade.ABI, "bytecode": "0x" + handmade.INIT.hex()}))
+    ran = fusevm("run", str(bare), "--sig", "open")
+    assert (ran.code, ran.err) == (1, "")
+    assert "    at " not in ran.out
 
 
 def test_a_file_that_is_not_an_artifact_is_told_in_one_line(fusevm: Command, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from fusevm.values import (
     BytesLike,
     Number,
     Word,
+    to_access_list,
     to_address,
     to_bytes,
     to_flag,
@@ -99,6 +100,38 @@ class EVM(Batches):
             fork = LATEST if step is None else step.fork
         return cls(fork, tier, block=source.block(), state=State(source=source), timeout=timeout)
 
+    def prefetch(self, access_list: AccessListLike) -> None:
+        """Loads accounts and slots of a forked state in one go; on a state without a source there is nothing to load.
+
+        >>> evm = EVM()
+        >>> evm.prefetch([("0x" + "c0" * 20, [0, 1])])
+        """
+        listed = to_access_list(access_list)
+        places = [(address, key) for address, keys in listed for key in keys]
+        self._state.prefetch([address for address, _ in listed], places)
+
+    def prefetch_call(
+        self, to: AddressLike, data: BytesLike = b"", *, value: Number = 0, caller: AddressLike = ZERO_ADDRESS
+    ) -> None:
+        """Loads what a call will touch, as the node itself foretells it (eth_createAccessList): two round trips in all.
+
+        >>> EVM().prefetch_call("0x" + "c0" * 20)  # nothing to load
+        """
+        target, sender, source = to_address(to, "to"), to_address(caller, "caller"), self._state.source
+        foretell = getattr(source, "access_list", None)
+        if foretell is None:
+            return
+        payload, amount = to_bytes(data), to_number(value, "value")
+        listed = foretell(
+            {
+                "from": "0x" + sender.hex(),
+                "to": "0x" + target.hex(),
+                "data": "0x" + payload.hex(),
+                "value": hex(amount),
+            }
+        )
+        self.prefetch([(sender, ()), (target, ()), *listed])
+
     # -- running
 
     def call(
@@ -115,11 +148,12 @@ class EVM(Batches):
         access_list: AccessListLike | None = None,
         blob_hashes: Iterable[Word] | None = None,
         code: BytesLike | None = None,
+        charge_access_list: bool = False,
     ) -> Result:
         """A message call: no intrinsic cost, no nonce, no fee; what it changes is kept if it succeeds.
 
-        `gas_used` is what the code itself used. What `access_list` names is warm from the start, and not charged.
-        With `code`, that runs in the place of the account's own.
+        `gas_used` is what the code itself used. What `access_list` names is warm from the start, and not charged
+        unless `charge_access_list` is set. With `code`, that runs in the place of the account's own.
 
         >>> evm = EVM()
         >>> evm.call(0xC0, code="60025f5260205ff3").output[-1]  # returns 2
@@ -132,7 +166,8 @@ class EVM(Batches):
             static = to_flag(static, "static")
         more = NO_MORE
         if access_list is not None or blob_hashes is not None or code is not None:
-            more = read_more(access_list, blob_hashes, code)
+            charged_by = self._rules if to_flag(charge_access_list, "charge_access_list") else None
+            more = read_more(access_list, blob_hashes, code, charged_by)
         elif value is ZERO and gas_price is ZERO and origin is None:
             result = self._call_directly(sender, target, payload, gas, static, True)
             if result is not None:
@@ -167,7 +202,7 @@ class EVM(Batches):
         target = created_at(self._state, sender, payload, salt, address)
         more = NO_MORE
         if access_list is not None or blob_hashes is not None:
-            more = read_more(access_list, blob_hashes, None)
+            more = read_more(access_list, blob_hashes)
         return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True, more=more)
 
     def simulate(
@@ -313,35 +348,69 @@ class EVM(Batches):
     # -- the state
 
     def get_code(self, address: AddressLike) -> bytes:
-        """The code of an account; empty where there is none."""
+        """An account's code; empty where it has none.
+
+        >>> EVM().get_code(0xC0)
+        b''
+        """
         return self._state.account(to_address(address)).code
 
     def set_code(self, address: AddressLike, code: BytesLike) -> None:
-        """Gives an account this code, as if it had been deployed."""
+        """Gives an account code.
+
+        >>> evm = EVM()
+        >>> evm.set_code(0xC0, "0x00")
+        """
         self._state.set_code(to_address(address), to_bytes(code, "code"))
 
     def get_balance(self, address: AddressLike) -> int:
-        """In wei."""
+        """In wei.
+
+        >>> EVM().get_balance(0xA1)
+        0
+        """
         return self._state.account(to_address(address)).balance
 
     def set_balance(self, address: AddressLike, balance: Number) -> None:
-        """In wei; nobody else's changes."""
+        """In wei.
+
+        >>> evm = EVM()
+        >>> evm.set_balance(0xA1, 10**18)
+        """
         self._state.set_balance(to_address(address), to_number(balance, "balance"))
 
     def get_nonce(self, address: AddressLike) -> int:
-        """How many transactions an account has sent, or contracts it has created."""
+        """How many transactions an account has sent, or contracts it has created.
+
+        >>> EVM().get_nonce(0xA1)
+        0
+        """
         return self._state.account(to_address(address)).nonce
 
     def set_nonce(self, address: AddressLike, nonce: Number) -> None:
-        """What the account's next transaction must have."""
+        """At most 2^64 - 1.
+
+        >>> evm = EVM()
+        >>> evm.set_nonce(0xA1, 7)
+        """
         self._state.set_nonce(to_address(address), to_number(nonce, "nonce", bits=NONCE_BITS))
 
     def get_storage(self, address: AddressLike, key: Word) -> int:
-        """The word in a slot; zero where nothing was written."""
+        """The word in a slot; zero where nothing was stored.
+
+        >>> EVM().get_storage(0xC0, 1)
+        0
+        """
         return self._state.storage(to_address(address), to_word(key, "key"))
 
     def set_storage(self, address: AddressLike, key: Word, value: Word) -> None:
-        """Writes a slot."""
+        """Writes a slot, as outside of any transaction.
+
+        >>> evm = EVM()
+        >>> evm.set_storage(0xC0, "0x1", 7)
+        >>> evm.get_storage(0xC0, 1)
+        7
+        """
         self._state.set_storage(to_address(address), to_word(key, "key"), to_word(value, "value"))
 
     def dump_state(self, form: str = "alloc") -> dict[str, Any]:
@@ -375,7 +444,13 @@ class EVM(Batches):
 
     @property
     def state_root(self) -> bytes:
-        """What a block header would commit to. It is kept up to date: after a change it costs what the change does."""
+        """What a block header would commit to. It is kept up to date: after a change it costs what the change does.
+
+        Of a forked state: `PartialState`.
+
+        >>> EVM().state_root.hex()[:8]
+        '56e81f17'
+        """
         return self._state.root()
 
     def proof(self, address: AddressLike, slots: Iterable[Word] = ()) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from fusevm.chain.assembly import Assembly
 from fusevm.chain.authorization import CURVE_ORDER, address_of_key
 from fusevm.chain.building import following, sealed
+from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.diffs import Diff, diff_since
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.execution import environment_of, run_block
@@ -58,6 +59,9 @@ class _Node:
     requests: tuple[bytes, ...] | None
 
 
+Bookmark: TypeAlias = _Node
+
+
 class Chain:
     """Blocks from a genesis on, and the state after any of them.
 
@@ -75,8 +79,14 @@ class Chain:
     0
     """
 
-    def __init__(self, genesis: Genesis, *, tier: str = "auto", hooks: Hooks | None = None) -> None:
+    def __init__(
+        self, genesis: Genesis, *, tier: str = "auto", hooks: Hooks | None = None, checks: Checks = ALL_CHECKS
+    ) -> None:
+        """With other `checks` than all, blocks that are built may also have any base fee and gas limit."""
         self.genesis = genesis
+        self.checks = checks
+        self.tier = tier
+        self.deadline: float | None = None  # on time.monotonic's clock, of whatever runs; then TimeLimit is raised
         self.schedule: Schedule = genesis.schedule
         self.pending: list[SignedTransaction] = []
         self._state = genesis.state.copy()
@@ -226,6 +236,7 @@ class Chain:
         beacon_root: Word = ZERO_HASH,
         withdrawals: Sequence[Withdrawal] = (),
         ommers: Sequence[Header] = (),
+        base_fee: Number | None = None,
     ) -> SealedBlock:
         """A new head, from these transactions, each of which must be valid, or from the pending ones.
 
@@ -241,6 +252,7 @@ class Chain:
                 "extra_data": extra_data,
                 "prev_randao": prev_randao,
                 "beacon_root": beacon_root,
+                "base_fee": base_fee,
             }
             block, assembly, left = self._assemble(transactions, fields, withdrawals, ommers)
             keep(self._add(block, parent, assembly, mark))
@@ -254,13 +266,21 @@ class Chain:
         coinbase: AddressLike = bytes(20),
         timestamp: Number | None = None,
         prev_randao: Word = ZERO_HASH,
+        gas_limit: Number | None = None,
+        base_fee: Number | None = None,
     ) -> Iterator[tuple[SealedBlock, tuple[BlockReceipt, ...]]]:
         """The block that `build` would make of the pending transactions now; the state is the one after it.
 
         All of it is undone at the end of the `with` block.
         """
         with self._scratch():
-            fields = {"coinbase": coinbase, "timestamp": timestamp, "prev_randao": prev_randao}
+            fields = {
+                "coinbase": coinbase,
+                "timestamp": timestamp,
+                "prev_randao": prev_randao,
+                "gas_limit": gas_limit,
+                "base_fee": base_fee,
+            }
             block, assembly, _ = self._assemble(None, fields, (), ())
             yield block, tuple(assembly.receipts)
 
@@ -300,6 +320,41 @@ class Chain:
             self._move(self._head, target)
             keep(target)
 
+    # -- by hand: what a development chain does
+
+    @contextmanager
+    def edited(self) -> Iterator[State]:
+        """The state after the head, to be changed: the changes count as the head's own, and go when it goes."""
+        head = self._head
+        with self._scratch() as keep:
+            mark = self._state.mark()
+            yield self._state
+            node = replace(head, diff=head.diff.followed_by(diff_since(self._state, mark)))
+            self._nodes[head.block.hash] = node
+            keep(node)
+
+    def bookmark(self) -> Bookmark:
+        """Where the chain stands, with what was edited, for `return_to`."""
+        return self._head
+
+    def return_to(self, bookmark: Bookmark) -> None:
+        """Goes back to a block of the canonical chain, as it was; the blocks after it are forgotten."""
+        target = self._nodes.get(bookmark.block.hash)
+        place = bookmark.block.number - self.genesis.block.number
+        if target is None or place >= len(self._canonical) or self._canonical[place] != bookmark.block.hash:
+            raise BadValue(f"block {bookmark.block.number}: not of the chain any more; it was gone back further")
+        gone = self._canonical[place + 1 :]
+        with self._scratch() as keep:
+            self._move(self._head, target)
+            if target is not bookmark:
+                target.diff.undo(self._state)
+                bookmark.diff.apply(self._state)
+            self._nodes[bookmark.block.hash] = bookmark
+            keep(bookmark)
+        del self._canonical[place + 1 :]
+        for block_hash in gone:
+            del self._nodes[block_hash]
+
     def upcoming(
         self,
         coinbase: AddressLike = bytes(20),
@@ -309,6 +364,7 @@ class Chain:
         prev_randao: Word = ZERO_HASH,
         beacon_root: Word = ZERO_HASH,
         ommers: Sequence[Header] = (),
+        base_fee: Number | None = None,
     ) -> tuple[Header, Step]:
         """The header of a block after the head, as far as it is known before the block has run; and its upgrade."""
         parent = self._head
@@ -325,7 +381,10 @@ class Chain:
         step = self._step(header, parent)
         limit = None if gas_limit is None else to_number(gas_limit, "gas_limit", bits=64)
         root = to_hash(beacon_root, "beacon_root")
-        return replace(header, **following(parent.block.header, header, step, limit, root)), step
+        fields = following(parent.block.header, header, step, limit, root)
+        if base_fee is not None and step.fork >= Fork.LONDON:
+            fields["base_fee"] = to_number(base_fee, "base_fee")
+        return replace(header, **fields), step
 
     def environment_after(self, header: Header) -> Block:
         """A block that is not of the chain yet, as calls in it see it; its parent must be known."""
@@ -346,17 +405,21 @@ class Chain:
         given = tuple(withdrawals) if step.fork >= Fork.SHANGHAI else None
         if withdrawals and given is None:
             raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
-        assembly = Assembly(self._state, self.environment_after(header), step, self.schedule, self.execute)
+        environment = self.environment_after(header)
+        assembly = Assembly(self._state, environment, step, self.schedule, self.execute, self.checks)
         assembly.begin(header.parent_hash, header.parent_beacon_root)
         left = self._fill(assembly, transactions)
         assembly.end(given, reward_of(step.fork), [(each.number, each.coinbase) for each in ommers])
         block = sealed(assembly, header, tuple(ommers), given)
-        check_block(block, parent.block.header, step, self.schedule)
+        if self.checks is ALL_CHECKS:
+            check_block(block, parent.block.header, step, self.schedule)
         self._check_ommers(block, step)
         return block, assembly, left
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         """Runs a message on the chain's tier."""
+        if self.deadline is not None:
+            context.deadline = self.deadline
         return self._executor(message, state, context, self._hooks)
 
     def _node(self, which: Which) -> _Node:

@@ -6,25 +6,30 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fusevm.blockchain import Chain, Which
 from fusevm.chain.authorization import address_of_key
+from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.genesis import Genesis, genesis_on
 from fusevm.chain.header import Header
-from fusevm.chain.outcome import Status
 from fusevm.chain.predeploys import add_system_contracts
-from fusevm.chain.processing import Receipt, process, process_unchecked
+from fusevm.chain.processing import process
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.receipts import BlockReceipt
+from fusevm.chain.result import Result
 from fusevm.chain.schedule import Schedule, Step, always
 from fusevm.chain.sealed import SealedBlock, Withdrawal
 from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
-from fusevm.chain.transaction import Transaction, floor_gas, intrinsic_gas_of, validate
+from fusevm.chain.transaction import Transaction, validate
 from fusevm.evm.forks import Fork, rules_of
+from fusevm.machine.estimate import least_gas
 from fusevm.values import AddressLike, BadValue, to_address
 
+# As in eth_call: of these only what cannot be paid for matters.
+CALL_CHECKS = Checks(nonce=False, base_fee=False, gas_cap=False, eoa=False)
 PENDING = "pending"
 DEV_GAS_LIMIT = 30_000_000
 DEV_CHAIN_ID = 1337
@@ -106,15 +111,18 @@ class DevChain:
         keys: Iterable[bytes] | None = None,
         tier: str = "auto",
         clock: Clock | None = None,
+        checks: Checks = ALL_CHECKS,
     ) -> None:
         secret = dev_keys() if keys is None else list(keys)
         self.keys = {address_of_key(key): key for key in secret}
-        self.chain = Chain(dev_genesis("osaka", self.keys) if genesis is None else genesis, tier=tier)
+        self.chain = Chain(dev_genesis("osaka", self.keys) if genesis is None else genesis, tier=tier, checks=checks)
         self.clock: Clock = clock or (lambda timestamp: timestamp + 1)
         self.coinbase = bytes(20)
         self.next_timestamp: int | None = None  # of the next block alone
+        self.next_base_fee: int | None = None  # likewise
+        self.gas_limit: int | None = None  # of all blocks from the next on; the head's unless it is set
         self._places: dict[bytes, list[bytes]] = {}  # transactions: the blocks they are in, canonical or not
-        self._randao = secrets.token_bytes(32)
+        self.next_randao = secrets.token_bytes(32)
 
     @property
     def accounts(self) -> list[bytes]:
@@ -141,20 +149,30 @@ class DevChain:
 
     def upcoming(self) -> tuple[Header, Step]:
         """The header of the next block before any transaction, and its upgrade."""
-        return self.chain.upcoming(self.coinbase, self.pending_timestamp, prev_randao=self._randao)
+        return self.chain.upcoming(**self._next_fields())
+
+    def _next_fields(self) -> dict[str, Any]:
+        return {
+            "coinbase": self.coinbase,
+            "timestamp": self.pending_timestamp,
+            "prev_randao": self.next_randao,
+            "gas_limit": self.gas_limit,
+            "base_fee": self.next_base_fee,
+        }
 
     @contextmanager
     def pending_block(self) -> Iterator[tuple[SealedBlock, tuple[BlockReceipt, ...]]]:
         """The next block as it would be now; while the `with` block lasts, the state is the one after it."""
-        with self.chain.trial(
-            coinbase=self.coinbase, timestamp=self.pending_timestamp, prev_randao=self._randao
-        ) as found:
+        with self.chain.trial(**self._next_fields()) as found:
             yield found
 
     def next_nonce(self, sender: bytes) -> int:
         """The sender's nonce after the head and what is pending."""
-        nonces = [each.nonce for each in self.chain.pending if each.sender == sender]
-        return max([self.chain.state.account(sender).nonce - 1, *nonces]) + 1
+        waiting = {each.nonce for each in self.chain.pending if each.sender == sender}
+        nonce = self.chain.state.account(sender).nonce
+        while nonce in waiting:
+            nonce += 1
+        return nonce
 
     # -- transactions
 
@@ -167,19 +185,23 @@ class DevChain:
             tx = replace(tx, nonce=self.next_nonce(tx.sender))
         return sign(tx, key, self.chain_id)
 
-    def check(self, signed: SignedTransaction) -> None:
-        """Raises Rejected where it could not be in the next block, as far as that can be told without running it."""
+    def check(self, signed: SignedTransaction, *, gaps: bool = False) -> None:
+        """Raises Rejected where it could not be in the next block, as far as that can be told without running it.
+
+        With `gaps`, it may also be one for later, or replace one that is pending: any nonce that is not used will do.
+        """
         header, step = self.upcoming()
         rules, state = rules_of(step.fork), self.chain.state
         signed.check_signature(self.chain_id, rules)
         tx = signed.transaction()
-        expected = self.next_nonce(tx.sender)
-        if signed.nonce != expected:
+        expected = state.account(tx.sender).nonce if gaps else self.next_nonce(tx.sender)
+        if signed.nonce < expected or (signed.nonce > expected and not gaps):
             low = signed.nonce < expected
             reason = RejectReason.NONCE_MISMATCH_TOO_LOW if low else RejectReason.NONCE_MISMATCH_TOO_HIGH
             raise Rejected(reason, f"{signed.nonce}, the account's is {expected}")
         environment = _with_blobs(self.chain.environment_after(header), step)
-        validate(replace(tx, nonce=state.account(tx.sender).nonce), state, environment, rules)
+        at_once = replace(tx, nonce=state.account(tx.sender).nonce)
+        validate(at_once, state, environment, rules, checks=self.chain.checks)
 
     def send(self, signed: SignedTransaction) -> bytes:
         """Keeps a transaction for the next block; its hash. Raises Rejected where it cannot be in it."""
@@ -188,31 +210,35 @@ class DevChain:
 
     def mine(self, *, coinbase: AddressLike | None = None, withdrawals: tuple[Withdrawal, ...] = ()) -> SealedBlock:
         """A block of what is pending."""
-        block = self.chain.build(
-            coinbase=self.coinbase if coinbase is None else to_address(coinbase, "coinbase"),
-            timestamp=self.pending_timestamp,
-            prev_randao=self._randao,
-            withdrawals=withdrawals,
-        )
-        self.next_timestamp = None
-        self._randao = secrets.token_bytes(32)
+        fields = self._next_fields()
+        if coinbase is not None:
+            fields["coinbase"] = to_address(coinbase, "coinbase")
+        block = self.chain.build(**fields, withdrawals=withdrawals)
+        self.next_timestamp = self.next_base_fee = None
+        self.next_randao = secrets.token_bytes(32)
         for signed in block.transactions:
             self._places.setdefault(signed.hash, []).append(block.hash)
         return block
 
     def find(self, transaction_hash: bytes) -> Mined | None:
         """A transaction of the canonical chain; else a pending one; None where there is none."""
-        for block_hash in self._places.get(transaction_hash, ()):
-            block = self.chain.block(block_hash)
-            if self.is_canonical(block):
-                for index, signed in enumerate(block.transactions):
-                    if signed.hash == transaction_hash:
-                        return Mined(signed, block, index, self.chain.receipts(block_hash))
+        mined = self.find_mined(transaction_hash)
+        if mined is not None:
+            return mined
         if any(each.hash == transaction_hash for each in self.chain.pending):
             with self.pending_block() as (block, receipts):
                 for index, signed in enumerate(block.transactions):
                     if signed.hash == transaction_hash:
                         return Mined(signed, block, index, receipts, pending=True)
+        return None
+
+    def find_mined(self, transaction_hash: bytes) -> Mined | None:
+        """A transaction of the canonical chain."""
+        for block_hash in self._places.get(transaction_hash, ()):
+            if self.chain.knows(block_hash) and self.is_canonical(block := self.chain.block(block_hash)):
+                for index, signed in enumerate(block.transactions):
+                    if signed.hash == transaction_hash:
+                        return Mined(signed, block, index, self.chain.receipts(block_hash))
         return None
 
     def is_canonical(self, block: SealedBlock) -> bool:
@@ -229,84 +255,51 @@ class DevChain:
                 yield self.chain.state, _with_blobs(environment, step := self.chain.step_after(block.header)), step
         elif self.chain.block(which).hash == self.head.hash:
             step = self.chain.step_of(self.head.hash)
-            with self._undone() as state:
+            state = self.chain.state
+            with _undone(state):
                 yield state, _with_blobs(self.chain.environment(self.head.hash), step), step
         else:
             with self.chain.at(which) as state:
                 step = self.chain.step_of(which)
                 yield state, _with_blobs(self.chain.environment(which), step), step
 
-    @contextmanager
-    def _undone(self) -> Iterator[State]:
-        state = self.chain.state
-        opened, mark = state.open_marks, state.mark()
-        state.open_mark(mark)
-        try:
-            yield state
-        finally:
-            state.close_mark(mark, keep=opened)
-
-    def call(self, tx: Transaction, which: Which, *, checked: bool = False) -> Receipt:
-        """Runs a transaction after a block and forgets what it did. Raises Rejected where it may not run.
-
-        Unless it is to be checked in full, nonce, gas cap and fees below the base fee do not matter, as in eth_call.
-        """
+    def call(self, tx: Transaction, which: Which, checks: Checks = CALL_CHECKS) -> Result:
+        """Runs a transaction after a block and forgets what it did. Raises Rejected where it may not run."""
         with self.at(which) as (state, block, step):
-            if checked:
-                return process(tx, state, block, step.fork, self.chain.execute)
-            return self._run_freely(tx, state, block, step)
+            return self._run(tx, state, block, step, checks)
 
-    def estimate_gas(self, tx: Transaction, which: Which) -> tuple[int, Receipt]:
-        """The least gas limit with which a transaction succeeds after a block, and how it ran with the most.
+    def estimate_gas(self, tx: Transaction, which: Which, *, error_ratio: float = 0.0) -> int:
+        """The least gas limit with which a transaction succeeds after a block, up to its own.
 
-        Where it does not even succeed with the most it may have, the limit is that, and the receipt says why.
+        Raises EstimateFailed, with the result, where it does not even succeed with the most it may have.
         """
         with self.at(which) as (state, block, step):
             rules = rules_of(step.fork)
             most = min(tx.gas_limit, block.gas_limit, rules.tx_gas_cap)
 
-            def run(limit: int) -> Receipt:
-                return self._attempt(replace(tx, gas_limit=limit), state, block, step)
+            def attempt(limit: int) -> Result:
+                with _undone(state):
+                    return self._run(replace(tx, gas_limit=limit), state, block, step, CALL_CHECKS)
 
-            first = run(most)
-            if first.outcome.status is not Status.SUCCESS:
-                return most, first
-            needed = max(intrinsic_gas_of(tx, rules), floor_gas(rules, tx.data))
-            low, high = max(needed, first.gas_used) - 1, most
-            likely = min(most, (first.gas_used + first.gas_refunded) * 64 // 63 + 2_300)
-            if low < likely < high and run(likely).outcome.status is Status.SUCCESS:
-                high = likely
-            while high - low > 1:
-                middle = (low + high) // 2
-                if run(middle).outcome.status is Status.SUCCESS:
-                    high = middle
-                else:
-                    low = middle
-            return high, first
+            return least_gas(attempt, rules, most, error_ratio)
 
-    def _attempt(self, tx: Transaction, state: State, block: Block, step: Step) -> Receipt:
-        opened, mark = state.open_marks, state.mark()
-        state.open_mark(mark)
-        try:
-            return self._run_freely(tx, state, block, step)
-        finally:
-            state.close_mark(mark, keep=opened)
-
-    def _run_freely(self, tx: Transaction, state: State, block: Block, step: Step) -> Receipt:
-        rules = rules_of(step.fork)
-        needed = max(intrinsic_gas_of(tx, rules), floor_gas(rules, tx.data))
-        if tx.gas_limit < needed:
-            raise Rejected(RejectReason.INTRINSIC_GAS_TOO_LOW, f"{tx.gas_limit} of {needed}")
-        if tx.fee_cap() == 0:  # as geth: a call without a price is not held against the base fee
-            block.base_fee = 0
+    def _run(self, tx: Transaction, state: State, block: Block, step: Step, checks: Checks) -> Result:
+        if tx.fee_cap() == 0 and not checks.base_fee:
+            block.base_fee = 0  # as geth: a call without a price is in a block without one
         elif tx.fee_cap() < block.base_fee:
             detail = f"{tx.fee_cap()} is under {block.base_fee}"
             raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS, detail)
-        most = tx.gas_limit * tx.fee_cap() + tx.value + tx.blob_gas * tx.max_blob_fee
-        balance = state.account(tx.sender).balance
-        if balance < most:
-            raise Rejected(RejectReason.INSUFFICIENT_ACCOUNT_FUNDS, f"{balance} of {most} wei")
-        return process_unchecked(tx, state, block, step.fork, self.chain.execute)
+        done = process(tx, state, block, step.fork, self.chain.execute, checks=checks)
+        outcome = done.outcome
+        return Result(
+            outcome.status,
+            outcome.output,
+            done.gas_used,
+            done.gas_refunded,
+            done.logs,
+            outcome.created,
+            outcome.failure,
+        )
 
     # -- going back
 
@@ -317,7 +310,17 @@ class DevChain:
         """Goes back to a snapshot; the blocks since then are no longer of the canonical chain."""
         self.chain.set_head(snapshot.head)
         self.chain.pending = list(snapshot.pending)
-        self._randao = secrets.token_bytes(32)
+        self.next_randao = secrets.token_bytes(32)
+
+
+@contextmanager
+def _undone(state: State) -> Iterator[None]:
+    opened, mark = state.open_marks, state.mark()
+    state.open_mark(mark)
+    try:
+        yield
+    finally:
+        state.close_mark(mark, keep=opened)
 
 
 def _with_blobs(block: Block, step: Step) -> Block:

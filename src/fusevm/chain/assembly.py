@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.dao import apply_dao_fork
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import Executor, Status
@@ -27,8 +28,17 @@ from fusevm.evm.gas import BLOB_GAS
 class Assembly:
     """Runs a block on a state, piece by piece. What it has done is undone by whoever holds a mark of the state."""
 
-    def __init__(self, state: State, block: Block, step: Step, schedule: Schedule, execute: Executor) -> None:
+    def __init__(
+        self,
+        state: State,
+        block: Block,
+        step: Step,
+        schedule: Schedule,
+        execute: Executor,
+        checks: Checks = ALL_CHECKS,
+    ) -> None:
         self.state = state
+        self.checks = checks
         self.block = block
         self.step = step
         self.rules = rules_of(step.fork)
@@ -60,7 +70,7 @@ class Assembly:
         """Runs a transaction. Raises Rejected, with nothing done, if it may not run here."""
         signed.check_signature(self.block.chain_id, self.rules)
         tx = signed.transaction()
-        done = process(tx, self.state, self.block, self.step.fork, self._execute, self.room)
+        done = process(tx, self.state, self.block, self.step.fork, self._execute, self.room, self.checks)
         self.gas_used += done.gas_used
         self.blobs += len(tx.blob_hashes or ())
         receipt = BlockReceipt(

@@ -8,7 +8,7 @@ from typing import Any
 from fusevm.chain.assembly import Assembly
 from fusevm.chain.difficulty import difficulty_after
 from fusevm.chain.fees import ELASTICITY, base_fee_after, excess_blob_gas_after
-from fusevm.chain.header import NO_OMMERS, Header
+from fusevm.chain.header import NO_OMMERS, ZERO_HASH, Header
 from fusevm.chain.schedule import Step
 from fusevm.chain.sealed import SealedBlock, Withdrawal, transactions_root, withdrawals_root
 from fusevm.evm.forks import Fork
@@ -35,10 +35,10 @@ def following(parent: Header, header: Header, step: Step, gas_limit: int | None,
 def sealed(
     assembly: Assembly, header: Header, ommers: tuple[Header, ...], withdrawals: tuple[Withdrawal, ...] | None
 ) -> SealedBlock:
-    """The block that was made, with all that its header commits to."""
+    """The block that was made, with all that its header commits to. A state that is not all known has no root: zero."""
     transactions = tuple(assembly.transactions)
     fields: dict[str, Any] = {
-        "state_root": assembly.state.root(),
+        "state_root": ZERO_HASH if assembly.state.source is not None else assembly.state.root(),
         "transactions_root": transactions_root(transactions),
         "receipts_root": assembly.receipts_root,
         "bloom": assembly.bloom,

@@ -42,7 +42,11 @@ class Diff(NamedTuple):
         self._set(state, forward=True)
 
     def undo(self, state: State) -> None:
-        self._set(state, forward=False)
+        Diff(self.fields[::-1], self.slots[::-1], self.presence[::-1])._set(state, forward=False)
+
+    def followed_by(self, later: Diff) -> Diff:
+        """Both as one; where they change the same thing, the later one has the last word."""
+        return Diff(self.fields + later.fields, self.slots + later.slots, self.presence + later.presence)
 
     def _set(self, state: State, *, forward: bool) -> None:
         state.remake()

@@ -24,7 +24,7 @@ _DUMP_FIELDS = ("root", "codeHash", "address", "key")  # of accounts in geth's d
 
 def read_state(dump: Dump) -> State:
     """From a document, its JSON text or bytes, anvil's compressed form (bytes, or hex text), or the path of a file."""
-    return state_from_document(_document(dump))
+    return state_from_document(document_of(dump))
 
 
 def state_from_document(document: Mapping[str, Any]) -> State:
@@ -98,7 +98,8 @@ def compressed(document: Mapping[str, Any]) -> bytes:
     return gzip.compress(json.dumps(document).encode(), mtime=0)
 
 
-def _document(dump: Dump) -> Any:
+def document_of(dump: Dump) -> Any:
+    """The JSON of a dump, whatever form it has."""
     if isinstance(dump, Mapping):
         return dump
     if isinstance(dump, PathLike):

@@ -165,7 +165,7 @@ class Context:
     precompiles: Mapping[bytes, Precompile] = None  # type: ignore[assignment]  # likewise
     always_warm: Container[bytes] = None  # type: ignore[assignment]  # the precompiles unless others are given
     carries: bool = False  # whether the transaction goes on after the message that runs
-    opcodes: Mapping[int, Any] = field(default_factory=dict)  # a user's own, which the reference tier runs
+    opcodes: Mapping[int, Any] | None = None  # a user's own, which the reference tier runs
 
     def __post_init__(self) -> None:
         if self.rules is None:

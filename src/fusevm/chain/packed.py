@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
-from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.environment import Block
 from fusevm.values import (
     AddressLike,
     BadValue,
@@ -24,7 +24,6 @@ from fusevm.values import (
 )
 
 GAS_BITS = 64
-WINDOW = 1 << 16  # calls that are packed at once: what they take does not grow with the number of calls
 Slots = tuple[tuple[bytes, int, int], ...]  # address, key, value
 
 
@@ -47,6 +46,7 @@ class Call:
     block: Mapping[str, Any] = field(default_factory=dict)
 
 
+_BLOCK_FIELDS = [each.name for each in fields(Block) if each.init]
 _NAMES = frozenset(each.name for each in fields(Call))
 CallLike = BytesLike | tuple[AddressLike, BytesLike] | Mapping[str, Any] | Call
 
@@ -99,6 +99,17 @@ class Packed:
     def data_of(self, number: int) -> bytes:
         return self.data[self.starts[number] : self.starts[number + 1]]
 
+    def part(self, first: int, last: int) -> Packed:
+        """The calls from one number to before another."""
+        return Packed(
+            self.data[self.starts[first] : self.starts[last]],
+            self.sizes if isinstance(self.sizes, int) else self.sizes[first:last],
+            self.kinds,
+            None if self.kind_of is None else self.kind_of[first:last],
+            {number - first: each for number, each in self.special.items() if first <= number < last},
+            last - first,
+        )
+
     def kind(self, number: int) -> Kind:
         return self.kinds[0 if self.kind_of is None else self.kind_of[number]]
 
@@ -122,28 +133,38 @@ class Common(NamedTuple):
 
 
 NOTHING_SPECIAL = Special()
-DEFAULTS = Common(None, ZERO_ADDRESS, 0, 0)
 
 
-def windows(calls: Iterable[CallLike] | memoryview, common: Common) -> Iterator[Packed]:
-    """The calls, packed so many at a time; they may be a matrix of bytes, a row for the data of each."""
-    matrix = _matrix(calls)
-    if matrix is not None:
-        yield from _matrix_windows(matrix, common)
-        return
-    first = 0
-    if isinstance(calls, Packed):
-        yield calls
-        return
-    if isinstance(calls, str | bytes | bytearray | Mapping | Call):
-        raise BadValue(f"calls: expected a list of calls, got one {type(calls).__name__}")
-    try:
-        rest = iter(calls)
-    except TypeError:
-        raise BadValue(f"calls: expected a list of calls, got {type(calls).__name__}") from None
-    while taken := list(islice(rest, WINDOW)):
-        yield packed(taken, common, first)
-        first += len(taken)
+class Pieces:
+    """Calls that are packed as many at a time as are asked for; they may be a matrix of bytes, data row by row."""
+
+    def __init__(self, calls: Iterable[CallLike] | Packed, common: Common) -> None:
+        self._common = common
+        self._matrix = _matrix(calls)
+        self.taken = 0  # calls
+        self._rest: Iterator[CallLike] = iter(())
+        self._packed: Packed | None = None
+        if isinstance(calls, Packed):
+            self._packed = calls
+        elif isinstance(calls, str | bytes | bytearray | Mapping | Call):
+            raise BadValue(f"calls: expected a list of calls, got one {type(calls).__name__}")
+        elif self._matrix is None:
+            try:
+                self._rest = iter(calls)
+            except TypeError:
+                raise BadValue(f"calls: expected a list of calls, got {type(calls).__name__}") from None
+
+    def take(self, count: int) -> Packed | None:
+        """The next calls, so many at most; None where there are no more."""
+        first = self.taken
+        if self._packed is not None:
+            found = self._packed.part(first, min(first + count, self._packed.count))
+        elif self._matrix is not None:
+            found = _rows(self._matrix, first, count, self._common)
+        else:
+            found = packed(list(islice(self._rest, count)), self._common, first)
+        self.taken += found.count
+        return found if found.count else None
 
 
 def packed(calls: list[Any], common: Common, first: int = 0) -> Packed:
@@ -226,12 +247,11 @@ def _slots(storage: Mapping[AddressLike, Mapping[Word, Word]]) -> Slots:
 
 
 def _block_fields(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    from fusevm.chain.environment import Block
-
-    known = [each.name for each in fields(Block) if each.init]
+    if not given:
+        return ()
     for name in given:
-        if name not in known:
-            raise BadValue(f"block: {shown(name)} is not a field; known: {', '.join(known)}")
+        if name not in _BLOCK_FIELDS:
+            raise BadValue(f"block: {shown(name)} is not a field; known: {', '.join(_BLOCK_FIELDS)}")
     trial = Block()
     for name, value in given.items():
         setattr(trial, name, value)  # checks it
@@ -251,12 +271,10 @@ def _matrix(calls: Any) -> memoryview | None:
     return view
 
 
-def _matrix_windows(matrix: memoryview, common: Common) -> Iterator[Packed]:
+def _rows(matrix: memoryview, first: int, count: int, common: Common) -> Packed:
     assert matrix.shape is not None
     rows, size = matrix.shape
-    kind = Kind(_target(common.to), common.caller, common.gas)
-    special = Special(common.value) if common.value else None
-    for first in range(0, rows, WINDOW):
-        count = min(WINDOW, rows - first)
-        data = matrix[first : first + count].tobytes()
-        yield Packed(data, size, [kind], None, dict.fromkeys(range(count), special) if special else {}, count)
+    data = matrix[first : first + count].tobytes()
+    kind, count = Kind(_target(common.to), common.caller, common.gas), max(0, min(count, rows - first))
+    special = dict.fromkeys(range(count), Special(common.value)) if common.value else {}
+    return Packed(data, size, [kind], None, special, count)

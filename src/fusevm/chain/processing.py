@@ -50,15 +50,6 @@ def process(
     return process_in(context, tx, state, execute, room, checks)
 
 
-def process_unchecked(tx: Transaction, state: State, block: Block, fork: Fork, execute: Executor) -> Receipt:
-    """As `process`, whatever `validate` would say: for calls in the form of a transaction, which nobody has signed.
-
-    The sender must have what it pays, the price must not be below the base fee, and the gas limit must cover the
-    intrinsic gas.
-    """
-    return process_valid(_context(tx, block, fork, ALL_CHECKS), tx, state, execute)
-
-
 def _context(tx: Transaction, block: Block, fork: Fork, checks: Checks) -> Context:
     price = tx.effective_gas_price(block.base_fee)
     rules = rules_of(fork) if checks is ALL_CHECKS else rules_with(rules_of(fork), checks)

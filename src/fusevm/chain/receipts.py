@@ -44,14 +44,20 @@ def _log_item(log: Log) -> Item:
 
 
 def bloom_of(logs: Sequence[Log]) -> bytes:
-    """2,048 bits; each address and topic sets three, chosen by its hash (Yellow Paper, 4.3.1)."""
+    """2,048 bits; each address and topic sets three."""
     bits = 0
     for log in logs:
         for entry in (log.address, *(topic.to_bytes(32, "big") for topic in log.topics)):
-            digest = keccak256(entry)
-            for at in (0, 2, 4):
-                bits |= 1 << (int.from_bytes(digest[at : at + 2], "big") & 0x7FF)
+            bits |= bloom_bits(entry)
     return bits.to_bytes(BLOOM_SIZE, "big")
+
+
+def bloom_bits(entry: bytes) -> int:
+    """The three bits of an address or a topic."""
+    bits, digest = 0, keccak256(entry)
+    for at in (0, 2, 4):
+        bits |= 1 << (int.from_bytes(digest[at : at + 2], "big") & 0x7FF)
+    return bits
 
 
 def union_of(blooms: Sequence[bytes]) -> bytes:

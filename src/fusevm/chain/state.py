@@ -243,10 +243,10 @@ class State(TransactionScope):
             return self.copy()
         now = self.version, self.mark()
         if self._shared is None or self._shared[1] != now:
-            self._shared = accounts, now
             self._forgotten += len(self.journal)
             self.journal = []
             self._accounts = LayeredAccounts(accounts)
+            self._shared = accounts, now  # last: from here on nobody may change them
         twin = State()
         twin._accounts = LayeredAccounts(self._shared[0])
         twin._roots = self._roots.copy()

@@ -110,6 +110,7 @@ class Prepared:
     gas: int = GAS
     function: Function | None = None
     abi: Abi | None = None
+    artifact: Path | None = None  # which the ABI is from
 
     def run(self, hooks: Hooks | None = None) -> Result:
         self.evm.hooks = hooks
@@ -172,7 +173,7 @@ def _with_artifact(request: Request, document: dict[str, Any]) -> Prepared:
     output = document.get("output")  # of a build info: what the compiler wrote
     artifact = Artifact.read(output if isinstance(output, dict) else document, request.contract)
     prepared = _prepared(request, _machine(request), CODE_ADDRESS)
-    prepared.abi = artifact.abi
+    prepared.abi, prepared.artifact = artifact.abi, Path(request.target)
     if request.to is not None and not request.start.is_empty:  # it is there already
         return prepared
     name = artifact.name.rpartition(":")[2] or Path(request.target).stem

@@ -38,6 +38,7 @@ COMMANDS = {
     "trace": Command("trace", "trace", "Run"),
     "profile": Command("profile", "profile", "Run"),
     "coverage": Command("coverage", "coverage", "Run"),
+    "sweep": Command("sweep", "sweep", "Run"),
     "t8n": Command("t8n", "t8n_command", "Run"),
     "yul": Command("yul", "app", "Compile"),
     "optimize": Command("optimize", "optimize_command", "Compile"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import typer
@@ -12,12 +13,20 @@ from fusevm.cli.execution import Prepared
 
 
 def show_stack_trace(prepared: Prepared, result: Result, artifacts: Sequence[Path] | None) -> None:
-    """Runs what has failed once more, to see which functions were running."""
-    if result.ok or not artifacts:
+    """Runs what has failed once more, to see which functions were running.
+
+    An artifact that is run is itself looked at, where it has source maps.
+    """
+    if result.ok or not (artifacts or prepared.artifact):
         return
-    from fusevm.tracing.sources.artifacts import read_sources
+    from fusevm.tracing.sources.artifacts import BadArtifact, read_sources
     from fusevm.tracing.stack_trace import stack_trace
 
+    sources = read_sources(artifacts or ())
+    if prepared.artifact is not None:
+        with suppress(BadArtifact):
+            sources.add(read_sources([prepared.artifact]))
     with prepared.evm.snapshot():
-        found = stack_trace(prepared.evm, prepared.message, read_sources(artifacts))
-    typer.echo(f"\n{found}")
+        found = stack_trace(prepared.evm, prepared.message, sources)
+    if artifacts or (found is not None and any(line.place for line in found.lines)):
+        typer.echo(f"\n{found}")

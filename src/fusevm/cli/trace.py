@@ -16,6 +16,7 @@ from fusevm.cli.execution import Prepared, Request, prepare, takes_request
 from fusevm.cli.inputs import BadInput, parse_json
 from fusevm.cli.run import show
 from fusevm.cli.stack_trace import show_stack_trace
+from fusevm.lab.peers.work import deep_recursion
 from fusevm.reference.hooks import Hooks, Step
 from fusevm.reference.tracer import eip3155_summary, tracing_hooks
 from fusevm.tracing.requests import Request as Traced
@@ -104,8 +105,17 @@ def _tracer_says(run: _Runner, name: str, config: str | None) -> Result:
         results.append(run())
         return results[0]
 
-    typer.echo(json.dumps(tracer.run(evm, evm.state, traced, once), indent=2))
+    typer.echo(_text(tracer.run(evm, evm.state, traced, once)))
     return results[0]
+
+
+def _text(form: dict[str, Any]) -> str:
+    """Indented; a tree of a thousand calls is one line, since that is too deep to indent."""
+    try:
+        return json.dumps(form, indent=2)
+    except RecursionError:
+        with deep_recursion():
+            return json.dumps(form)
 
 
 def _line(step: Step) -> str:

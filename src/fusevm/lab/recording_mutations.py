@@ -11,34 +11,34 @@ import sys
 
 from fusevm.lab.mutations import Mutation, main
 
-TESTS = ("test_recording.py",)
+TESTS = ("test_recording.py", "test_recording_counts.py", "test_recording_machine.py")
 CAMPAIGN = ("fusevm.lab.recordings", "--shrink", "0", "--stop", "1")
 
 NOTES, NOTED, CODEC = "native/runtime/notes.py", "native/runtime/noted.py", "native/host/note_codec.py"
+CALLS, STORED = "native/runtime/noted_calls.py", "native/runtime/noted_storage.py"
 RECORDER, HALTING, COUNTING = "native/host/recorder.py", "native/host/halting.py", "native/host/counting.py"
 EXACT, BUILD, EMIT = "native/host/exact.py", "schedule/build.py", "native/emit/control.py"
 
 MUTATIONS = (
     # what native code notes
-    Mutation(NOTED, "        note.caller = frame.caller\n        note.value = frame.value", "        note.value = frame.value"),
-    Mutation(NOTED, "    if kind == STATICCALL:\n        note.static = 1", "    if kind == STATICCALL:\n        note.static = frame.static"),
-    Mutation(NOTED, "    given += stipend\n", ""),
-    Mutation(NOTED, "        stipend = engine.call_stipend\n", "        stipend = 0\n"),
-    Mutation(NOTED, "    if frame.depth >= CALL_DEPTH_LIMIT:\n        reason = REASON_DEPTH", "    if frame.depth > CALL_DEPTH_LIMIT:\n        reason = REASON_DEPTH"),
-    Mutation(NOTED, "if account.address != IDENTITY and engine.answer_gas != 0:", "if engine.answer_gas == 0:"),
-    Mutation(NOTED, "    elif maker.nonce != nonce:", "    elif maker.nonce == nonce:"),
-    Mutation(NOTED, "        address = counted_address(frame.address, nonce)\n", "        address = counted_address(frame.address, maker.nonce)\n"),
-    Mutation(NOTED, "    if reason == REASON_COLLISION:\n        left = 0", "    if reason == NO_REASON:\n        left = 0"),
-    Mutation(NOTED, "    balance = own.balance\n    status = self_destruct(frame, gas, top, kind, ip)", "    status = self_destruct(frame, gas, top, kind, ip)\n    balance = own.balance"),
+    Mutation(CALLS, "        note.caller = frame.caller\n        note.value = frame.value", "        note.value = frame.value"),
+    Mutation(CALLS, "    if kind == STATICCALL:\n        note.static = 1", "    if kind == STATICCALL:\n        note.static = frame.static"),
+    Mutation(CALLS, "    given += stipend\n", ""),
+    Mutation(CALLS, "        stipend = engine.call_stipend\n", "        stipend = 0\n"),
+    Mutation(CALLS, "    if frame.depth >= CALL_DEPTH_LIMIT:\n        reason = REASON_DEPTH", "    if frame.depth > CALL_DEPTH_LIMIT:\n        reason = REASON_DEPTH"),
+    Mutation(CALLS, "if account.address != IDENTITY and engine.answer_gas != 0:", "if engine.answer_gas == 0:"),
+    Mutation(CALLS, "    elif maker.nonce != nonce:", "    elif maker.nonce == nonce:"),
+    Mutation(CALLS, "        address = counted_address(frame.address, nonce)\n", "        address = counted_address(frame.address, maker.nonce)\n"),
+    Mutation(CALLS, "    if reason == REASON_COLLISION:\n        left = 0", "    if reason == NO_REASON:\n        left = 0"),
+    Mutation(CALLS, "    balance = own.balance\n    status = self_destruct(frame, gas, top, kind, ip)", "    status = self_destruct(frame, gas, top, kind, ip)\n    balance = own.balance"),
     Mutation(NOTED, "        elif deposit_cost(engine, size) > before:", "        elif deposit_cost(engine, size) > left:"),
-    Mutation(NOTED, "    if engine.journal_count == mark:\n        return value", "    if engine.journal_count == mark:\n        return u256(0)"),
+    Mutation(STORED, "    if engine.journal_count == mark:\n        return value", "    if engine.journal_count == mark:\n        return u256(0)"),
     Mutation(NOTED, "            if status == REVERT and note_undone(engine, frame.log_mark) == 0:", "            if False and note_undone(engine, frame.log_mark) == 0:"),
     Mutation(NOTED, "        if (status == REVERT or engine.log_size <= FEW_LOGS) and note_undone(engine, 0) == 0:", "        if status == REVERT and note_undone(engine, 0) == 0:"),
     Mutation(NOTED, "    engine.noted_key = u256(0)\n    engine.older_key = u256(0)\n", ""),
-    Mutation(NOTES, "            engine.older_key = last\n", ""),
+    Mutation(CODEC, "self._key, self._older = self._older, self._key", "self._key = self._older"),
     Mutation(NOTES, "    if (value >> 128) == 0:", "    if (value >> 136) == 0:"),
     Mutation(NOTES, "    if ((value | previous) >> 128) == 0:", "    if (value >> 128) == 0:"),
-    Mutation(NOTES, "    engine.noted_logs = mark\n", ""),
     Mutation(NOTES, "        store(own.place, 0, load(u64, own.place) - left)\n", ""),
     Mutation(NOTES, "load(u64, caller.place) - (own.given - left))", "load(u64, caller.place) - own.given)"),
     Mutation(EMIT, '    noted_name("REVERT"): lambda handler: _end_with_output(handler, Status.REVERT, noted=True),', '    noted_name("REVERT"): lambda handler: _end_with_output(handler, Status.REVERT),'),
@@ -53,7 +53,7 @@ MUTATIONS = (
     Mutation(RECORDER, "            kind, pc = before.kind, before.pc\n", "            pc = before.pc\n"),
     Mutation(RECORDER, "        if message.depth and before is not None:", "        if before is not None:"),
     # frames that halt
-    Mutation(HALTING, "view.gas += section.gas - _gas_before(of, section.pc, first.pc)", "view.gas += section.gas"),
+    Mutation(HALTING, "section.gas - _gas_before(of, section.pc, first.pc)", "section.gas"),
     Mutation(HALTING, "view.load_limit = max(view.memory_size - 31, 0)", "pass"),
     Mutation(HALTING, "if (view.sp - view.sp % STACK_ALIGN) + WORD * op.pops > view.sp:", "if (view.sp - view.sp % STACK_ALIGN) + WORD * op.pops >= view.sp:"),
     Mutation(HALTING, "short = view.gas + view.reserve < price", "short = view.gas + view.reserve <= price"),

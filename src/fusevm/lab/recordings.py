@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from fusevm.api import EVM
@@ -214,6 +215,7 @@ class Plan:
     tiers: tuple[str, ...] = TIERS
     shrink: int = 400  # attempts to make a program smaller
     stop: int = 0  # after so many differences, if any
+    seconds: float = 0.0  # after so long, if that is set
 
 
 def judge(seed: str, plan: Plan, tally: Tally) -> None:
@@ -247,11 +249,13 @@ def campaign(programs: int, seed: int, plan: Plan | None = None, *, jobs: int = 
     seeds = [f"{seed}.{number}" for number in range(programs)]
     plan = plan or Plan()
     chunks = [(seeds[at : at + _CHUNK], plan) for at in range(0, programs, _CHUNK)]
-    total = Tally()
+    total, started = Tally(), perf_counter()
     with multiprocessing.get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
         for tally in map(_run_chunk, chunks) if pool is None else pool.imap_unordered(_run_chunk, chunks):
             total.add(tally)
             if plan.stop and len(total.failures) >= plan.stop:
+                break
+            if plan.seconds and perf_counter() - started > plan.seconds:
                 break
     return total
 
@@ -266,6 +270,7 @@ def main() -> int:
     parser.add_argument("--fixtures", type=Path, help="folder with real code (FUSEVM_FIXTURES)")
     parser.add_argument("--shrink", type=int, default=400, help="attempts to make a program smaller; 0: none")
     parser.add_argument("--stop", type=int, default=0, help="end after so many differences")
+    parser.add_argument("--seconds", type=float, default=0.0, help="end after so long")
     parser.add_argument("-j", "--jobs", type=int, default=1)
     options = parser.parse_args()
     fixtures = options.fixtures or Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
@@ -275,6 +280,7 @@ def main() -> int:
         tuple(options.tier or TIERS),
         options.shrink,
         options.stop,
+        options.seconds,
     )
     if options.only:
         total = Tally()

@@ -44,6 +44,8 @@ class Batch(Sequence[Result]):
         self._logs = bytearray()
         self._odd: dict[int, Result] = {}
         self.errors: dict[int, CallFailed] = {}  # calls that ended in an exception, where those are kept
+        self._later: list[Batch] = []  # what comes after, not joined yet
+        self._count = 0
 
     def room_for(self, count: int) -> Outcomes:
         """For the outcomes of so many calls after these; `add` takes them when they are written."""
@@ -51,16 +53,23 @@ class Batch(Sequence[Result]):
 
     def add(self, found: Outcomes) -> None:
         first = len(self)
+        self._count += found.done
         self._records += found.records[: found.done * RECORD.size]
         self._note(first, found.odd, found.errors)
 
-    def __iadd__(self, other: Batch) -> Batch:
-        first = len(self)
-        self._records += _shifted(other._records, len(self._outputs), len(self._logs))
-        self._outputs += other._outputs
-        self._logs += other._logs
-        self._note(first, other._odd, other.errors)
-        return self
+    def _append(self, other: Batch) -> None:
+        """With the results of `other` after these; joined when somebody looks."""
+        other._join()
+        self._note(len(self), other._odd, other.errors)
+        self._later.append(other)
+        self._count += other._count
+
+    def _join(self) -> None:
+        later, self._later = self._later, []
+        for other in later:
+            self._records += _shifted(other._records, len(self._outputs), len(self._logs))
+            self._outputs += other._outputs
+            self._logs += other._logs
 
     def _note(self, first: int, odd: dict[int, Result], errors: dict[int, CallFailed]) -> None:
         for number, result in odd.items():
@@ -69,17 +78,26 @@ class Batch(Sequence[Result]):
             self.errors[first + number] = CallFailed(first + number, failed.error)
 
     @staticmethod
+    def failed(error: str) -> Batch:
+        """One call that ended in an exception."""
+        batch = Batch()
+        found = batch.room_for(1)
+        found.add_error(CallFailed(0, error))
+        batch.add(found)
+        return batch
+
+    @staticmethod
     def joined(parts: Iterable[Batch]) -> Batch:
         """One after another."""
         whole = Batch()
         for part in parts:
-            whole += part
+            whole._append(part)
         return whole
 
     # -- results
 
     def __len__(self) -> int:
-        return len(self._records) // RECORD.size
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> Result: ...
@@ -96,6 +114,7 @@ class Batch(Sequence[Result]):
         found = self._odd.get(number)
         if found is not None:
             return found
+        self._join()
         status, used, refunded, end, log_end = RECORD.unpack_from(self._records, number * RECORD.size)
         start, log_start = self._ends(number - 1)
         logs = self._decoded(log_start, log_end)
@@ -113,6 +132,10 @@ class Batch(Sequence[Result]):
         }:
             return False
         return all(self[number] == other[number] for number in range(len(self)) if number not in self.errors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._join()
+        return vars(self)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -155,8 +178,9 @@ class Batch(Sequence[Result]):
 
     @property
     def outputs(self) -> list[bytes]:
+        ends = self._numbers()[OUTPUT_END::COLUMNS]
         raw = bytes(self._outputs)
-        return [raw[start:end] for start, end in pairwise((0, *self._numbers()[OUTPUT_END::COLUMNS]))]
+        return [raw[start:end] for start, end in pairwise((0, *ends))]
 
     @property
     def logs(self) -> list[Sequence[Log]]:
@@ -182,12 +206,14 @@ class Batch(Sequence[Result]):
         return found if numpy is None else numpy.frombuffer(found)
 
     def _numbers(self) -> array[int]:
+        self._join()
         return array("Q", bytes(self._records))
 
     def _column(self, which: int) -> Any:
         numpy = _numpy()
         if numpy is None:
             return self._numbers()[which::COLUMNS]
+        self._join()
         return numpy.frombuffer(self._records, "<u8").reshape(-1, COLUMNS)[:, which].copy()
 
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import CallFailed, Outcomes
-from fusevm.chain.packed import NOTHING_SPECIAL, CallLike, Common, Packed, windows
+from fusevm.chain.packed import NOTHING_SPECIAL, CallLike, Common, Packed, Pieces
 from fusevm.chain.result import Result
 from fusevm.machine.batch import Batch
 from fusevm.machine.messages import DEFAULT_GAS
@@ -17,6 +17,7 @@ from fusevm.machine.tracing import Tracing
 from fusevm.tiers import many_calls_for
 from fusevm.values import AddressLike, BadValue, Number
 
+WINDOW = 1 << 16  # calls that are packed at once: what they take does not grow with the number of calls
 ERRORS = ("raise", "keep")
 NativeLoop = Callable[[], Executor | None]
 
@@ -26,7 +27,7 @@ class Batches(Tracing):
 
     def simulate_many(
         self,
-        calls: Iterable[CallLike],
+        calls: Iterable[CallLike] | Packed,
         to: AddressLike | None = None,
         *,
         value: Number = 0,
@@ -47,7 +48,7 @@ class Batches(Tracing):
 
     def call_many(
         self,
-        calls: Iterable[CallLike],
+        calls: Iterable[CallLike] | Packed,
         to: AddressLike | None = None,
         *,
         value: Number = 0,
@@ -61,11 +62,12 @@ class Batches(Tracing):
         """
         return self._run_many(calls, Common.read(to, caller, value, gas), keep=True, errors=errors)
 
-    def _run_many(self, calls: Iterable[CallLike], common: Common, *, keep: bool, errors: str) -> Batch:
+    def _run_many(self, calls: Iterable[CallLike] | Packed, common: Common, *, keep: bool, errors: str) -> Batch:
         if errors not in ERRORS:
             raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {errors!r}")
         batch = Batch()
-        for packed in windows(calls, common):
+        pieces = Pieces(calls, common)
+        while (packed := pieces.take(WINDOW)) is not None:
             found = batch.room_for(packed.count)
             _Window(self, packed, found, keep, errors, len(batch)).run()
             batch.add(found)

@@ -14,6 +14,8 @@ from fusevm.chain.processing import clear_away, lend, run_top, top_message, warm
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
+from fusevm.evm.forks import Rules
+from fusevm.evm.gas import access_list_cost
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.limits import MAX_NONCE
 from fusevm.machine.checkpoints import Checkpoints
@@ -46,16 +48,25 @@ class More(NamedTuple):
     access_list: AccessList = ()
     blob_hashes: tuple[bytes, ...] = ()
     code: bytes | None = None
+    cost: int = 0  # of the access list, where it is to be charged
 
 
 NO_MORE = More()
 
 
-def read_more(access_list: AccessListLike | None, blob_hashes: Iterable[Word] | None, code: BytesLike | None) -> More:
+def read_more(
+    access_list: AccessListLike | None,
+    blob_hashes: Iterable[Word] | None,
+    code: BytesLike | None = None,
+    charged_by: Rules | None = None,
+) -> More:
+    listed = () if access_list is None else to_access_list(access_list)
+    keys = sum(len(each) for _, each in listed)
     return More(
-        () if access_list is None else to_access_list(access_list),
+        listed,
         () if blob_hashes is None else to_hashes(blob_hashes, "blob_hashes"),
         None if code is None else to_bytes(code, "code"),
+        0 if charged_by is None else access_list_cost(charged_by, len(listed), keys),
     )
 
 
@@ -162,6 +173,8 @@ class Messages(Checkpoints):
         if context.gas_price != gas_price or context.origin != origin or context.block is not self._block:
             context = self._context = self._new_context(origin, gas_price)
         if more is not NO_MORE:
+            if more.cost > gas:
+                raise BadValue(f"gas: {gas} does not pay for the access list, which costs {more.cost}")
             if more.blob_hashes:
                 context = self._new_context(origin, gas_price, more.blob_hashes)
             state.prefetch((address,), [(where, key) for where, keys in more.access_list for key in keys])
@@ -172,13 +185,11 @@ class Messages(Checkpoints):
             if rules.access_sets:
                 warm_up(state, context, caller, address)
                 warm_listed(state, more.access_list)
-            owned = state.account(caller).balance if value and not self._checks.balance else value
-            if owned < value:
-                lend(state, caller, value)
+            owned = self._lent(caller, value) if value else 0
             if creates:
                 state.set_nonce(caller, state.account(caller).nonce + 1)
             message = top_message(caller, address, data, value, creates, state, rules)
-            message.gas, message.static = gas, static
+            message.gas, message.static = gas - more.cost, static
             if more.code is not None:
                 message.code, message.runs_precompile = more.code, False
             run = resume or self._run
@@ -195,6 +206,13 @@ class Messages(Checkpoints):
             state.abandon()
             raise
         return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
+
+    def _lent(self, caller: bytes, value: int) -> int:
+        """The caller's balance before it was given what it lacks, where nobody checks that it can pay."""
+        owned = self._state.account(caller).balance
+        if owned < value:
+            lend(self._state, caller, value)
+        return owned
 
     def _check_value(self, caller: bytes, to: bytes, value: int) -> None:
         balance = self._state.account(caller).balance

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from fusevm.chain.environment import ZERO_ADDRESS, Context, Message
-from fusevm.chain.outcome import Outcome
+from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.processing import clear_away, run_top, top_message, warm_listed, warm_up
 from fusevm.chain.result import Result
 from fusevm.chain.state import Log, State
@@ -44,7 +44,17 @@ class OpenTransaction:
 
     @property
     def gas_refunded(self) -> int:
-        """What the messages would be paid back: a share of the gas used at most."""
+        """What the messages would be paid back: a share of the gas used at most.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> evm.set_storage(0xC0, 0, 1)
+        >>> evm.set_code(0xC0, "5f5f55")  # clears storage[0]
+        >>> with evm.transaction() as tx:
+        ...     _ = tx.call(0xC0)
+        >>> tx.gas_used, tx.gas_refunded
+        (5004, 1000)
+        """
         return max(0, min(self.refund, self.gas_used // self._context.rules.refund_quotient))
 
     def call(
@@ -60,6 +70,13 @@ class OpenTransaction:
         """A message call; the sender makes it unless another `caller` is given.
 
         What it changes is kept if it succeeds. The result's `gas_refunded` is what the refund counter has grown by.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> evm.set_code(0xC0, "5f54")  # reads storage[0]
+        >>> with evm.transaction() as tx:
+        ...     tx.call(0xC0).gas_used, tx.call(0xC0).gas_used
+        (2102, 102)
         """
         target, by = to_address(to, "to"), self._caller(caller)
         return self._run(by, target, to_bytes(data), value, gas, to_flag(static, "static"), creates=False)
@@ -74,7 +91,14 @@ class OpenTransaction:
         salt: Word | None = None,
         address: AddressLike | None = None,
     ) -> Result:
-        """As `EVM.deploy`, in this transaction."""
+        """As `EVM.deploy`, in this transaction.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> with evm.transaction() as tx:
+        ...     tx.deploy("60015ff3", salt=7).ok
+        True
+        """
         by, payload = self._caller(caller), to_bytes(initcode, "initcode")
         target = created_at(self._state, by, payload, salt, address)
         return self._run(by, target, payload, value, gas, False, creates=True)
@@ -145,27 +169,36 @@ class Scopes(Messages):
         context.carries = True
         state = self._state
         scope: OpenTransaction = OpenTransaction(self, state, context)
-        if self._running.setdefault(0, scope) is not scope:
-            raise WrongThread(BUSY)
         opened = state.open_marks
+        kept = False  # whether it has succeeded
+
+        def end() -> None:
+            scope.is_open = False
+            if self._running.get(0) is not scope:
+                return  # it never began, or all of this is done
+            if kept:
+                state.keep_since(keep=opened)
+                state.forget_transaction()
+            elif state.open_marks > opened:
+                state.close_mark(state.began, keep=opened)
+            state.warm_addresses = set()
+            self._release(scope)
+
         try:
-            state.begin_transaction()
-            began = state.began
-            state.open_mark(began)
             try:
+                if self._running.setdefault(0, scope) is not scope:
+                    raise WrongThread(BUSY)
+                state.begin_transaction()
+                state.open_mark(state.began)
                 warm_up(state, context, origin, origin)
                 warm_listed(state, listed)
                 yield scope
                 clear_away(state, context.rules)
-                state.keep_since(keep=opened)
-                state.forget_transaction()
-            except BaseException:
-                state.close_mark(began, keep=opened)
-                raise
+                kept = True
+            finally:
+                end()
         finally:
-            scope.is_open = False
-            state.warm_addresses = set()
-            self._release(scope)
+            end()  # once more: Ctrl-C may have come in the middle of the first
 
     def _run_in(
         self,
@@ -181,15 +214,20 @@ class Scopes(Messages):
         """One message of an open transaction."""
         state, rules = self._state, context.rules
         context.block = self._block
+        owned = 0
         if value:
             self._check_value(caller, address, value)
+            owned = self._lent(caller, value)
         if rules.access_sets:
             state.warm_address(address)
         if creates:
             state.set_nonce(caller, state.account(caller).nonce + 1)
         message = top_message(caller, address, data, value, creates, state, rules)
         message.gas, message.static = gas, static
-        return run_top(message, state, context, self._run_scoped)
+        outcome = run_top(message, state, context, self._run_scoped)
+        if owned < value and outcome.status is not Status.SUCCESS:
+            state.set_balance(caller, owned)  # what was lent has not been spent
+        return outcome
 
     def _run_scoped(self, message: Message, state: State, context: Context) -> Outcome:
         timeout = self._timeout

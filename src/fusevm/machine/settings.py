@@ -81,7 +81,14 @@ class Settings:
 
     @property
     def fork(self) -> Fork:
-        """The rules that hold; may be assigned by name."""
+        """Whose rules hold; assigned by name or as a `Fork`.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM("cancun")
+        >>> evm.fork = "osaka"
+        >>> evm.fork
+        <Fork.OSAKA: ...>
+        """
         return self._fork
 
     @fork.setter
@@ -94,7 +101,12 @@ class Settings:
 
     @property
     def rules(self) -> Rules:
-        """The fork's, without those that `checks` switches off."""
+        """The fork's, without those that `checks` switches off.
+
+        >>> from fusevm import EVM
+        >>> EVM("london").rules.refund_quotient
+        5
+        """
         return self._rules
 
     @property
@@ -116,7 +128,12 @@ class Settings:
 
     @property
     def tier(self) -> str:
-        """How calls are run: `auto`, `native`, `reference`, …"""
+        """What runs calls, by name: see `fusevm.tiers.TIERS`. All tiers answer alike.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM(tier="reference")
+        >>> evm.tier = "native"
+        """
         return self._tier
 
     @tier.setter
@@ -198,7 +215,12 @@ class Settings:
 
     @property
     def block(self) -> Block:
-        """The block that calls and transactions run in."""
+        """The block that calls run in. Its fields can be assigned too.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> evm.block.timestamp = 1_700_000_000
+        """
         return self._block
 
     @block.setter
@@ -207,7 +229,14 @@ class Settings:
 
     @property
     def state(self) -> State:
-        """The accounts."""
+        """The accounts, and where they come from (`State(source=…)`).
+
+        >>> from fusevm import EVM, State
+        >>> evm = EVM()
+        >>> evm.state = State()
+        >>> evm.state.size
+        0
+        """
         return self._state
 
     @state.setter
@@ -216,7 +245,14 @@ class Settings:
 
     @property
     def hooks(self) -> Hooks | None:
-        """Who is told of what calls do, if anyone."""
+        """Functions that are told what a call does. With hooks, calls run on the reference tier.
+
+        >>> from fusevm import EVM, Hooks
+        >>> evm, seen = EVM(), []
+        >>> evm.hooks = Hooks(on_opcode=lambda step: seen.append(step.name))
+        >>> evm.call(0xC0, code="5f00").ok, seen
+        (True, ['PUSH0', 'STOP'])
+        """
         hooks: Hooks | None = self._hooks
         return hooks
 
@@ -226,7 +262,14 @@ class Settings:
 
     @property
     def timeout(self) -> float | None:
-        """Seconds a call or transaction may take; past them it ends in TimeLimit."""
+        """Seconds a call or transaction may take; past them it ends in TimeLimit.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM(timeout=0.05)
+        >>> evm.call(0xC0, code="5b5f56", gas=10**12)
+        Traceback (most recent call last):
+        fusevm.chain.outcome.TimeLimit: the time limit is reached
+        """
         return self._timeout
 
     @timeout.setter
@@ -239,6 +282,10 @@ class Settings:
         """Bytes of EVM memory that all frames of a call may have together; more ends it in `EngineLimit`.
 
         The default, 1 GiB, is more than 1,000,000,000 gas can buy.
+
+        >>> from fusevm import EVM
+        >>> evm = EVM()
+        >>> evm.memory_limit = 1 << 26
         """
         return self._memory_limit
 
@@ -248,11 +295,10 @@ class Settings:
         self._context = self._new_context(ZERO_ADDRESS, 0)
 
     def _new_context(self, origin: bytes, gas_price: int, blob_hashes: tuple[bytes, ...] = ()) -> Context:
-        context = Context(self._fork, self._block, origin, gas_price, blob_hashes, rules=self._rules)
-        context.memory_limit = self._memory_limit
-        context.precompiles, context.always_warm = self._precompiles, self._always_warm
-        context.opcodes = self._opcodes
-        return context
+        return Context(
+            self._fork, self._block, origin, gas_price, blob_hashes, None, 0, self._memory_limit, 0,
+            self._rules, self._precompiles, self._always_warm, False, self._opcodes,
+        )  # fmt: skip
 
     # -- pickled and copied: as it was made, on a state of its own
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.machine.messages import DEFAULT_GAS
-from fusevm.machine.overrides import Overriding
+from fusevm.machine.overrides import Overrides, Overriding
 from fusevm.values import AccessListLike, AddressLike, BytesLike, Number
 
 if TYPE_CHECKING:
@@ -31,13 +31,16 @@ class Tracing(Overriding):
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
         access_list: AccessListLike | None = None,
+        overrides: Overrides | None = None,
+        block_overrides: Mapping[str, Any] | None = None,
         tracer: str | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """What geth's debug_traceCall answers; nothing is kept.
 
         As there, the call is a transaction that nobody has signed: intrinsic gas is counted. Without `to` it creates.
-        Tracers are `callTracer`, `prestateTracer`, `4byteTracer` and `noopTracer`; without a name, struct logs.
+        Tracers are `callTracer`, `prestateTracer`, `4byteTracer` and `noopTracer`; without a name, struct logs. The
+        overrides are those of `simulate`.
 
         >>> from fusevm import EVM
         >>> evm = EVM()
@@ -48,9 +51,10 @@ class Tracing(Overriding):
         """
         from fusevm.tracing.tracers import call_block, call_transaction, traced, tracer_named
 
-        tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
-        block = call_block(tx, self.block)
-        return traced(self, tx, tracer_named(tracer, config), lambda tx: self._process(tx, unchecked_in=block))
+        with self.overridden(overrides, block_overrides):
+            tx = call_transaction(self, to, data, value, caller, gas, gas_price, access_list)
+            block = call_block(tx, self.block)
+            return traced(self, tx, tracer_named(tracer, config), lambda tx: self._process(tx, unchecked_in=block))
 
     def trace_transaction(
         self,

@@ -57,6 +57,12 @@ class Transactions(Scopes):
         """A whole transaction: validated, paid for, its nonce counted. Raises `Rejected` if it is invalid.
 
         Without a fee it pays the block's base fee; without `gas` it may use all that a transaction of this fork may.
+
+        >>> from fusevm import EVM
+        >>> evm, alice = EVM(), "0x" + "a1" * 20
+        >>> evm.set_balance(alice, 10**18)
+        >>> evm.transact(alice, "0x" + "b0" * 20, value=5, gas_price=1).gas_used, evm.get_nonce(alice)
+        (21000, 1)
         """
         tx = self.read_transaction(
             sender, to, data, value=value, gas=gas, nonce=nonce, gas_price=gas_price, max_fee=max_fee,
@@ -138,16 +144,16 @@ class Transactions(Scopes):
             try:
                 if self._running.setdefault(0, ticket) is not ticket:
                     raise WrongThread(BUSY)
-                if self._state.source is not None:
+                state, block = self._state, self._block
+                if state.source is not None:
                     self._prefetch(tx)
-                block = self._block if unchecked_in is None else unchecked_in
-                price = tx.effective_gas_price(block.base_fee)
-                context = self._new_context(tx.sender, price, tx.blob_hashes or ())
+                block = block if unchecked_in is None else unchecked_in
+                context = self._new_context(tx.sender, tx.effective_gas_price(block.base_fee), tx.blob_hashes or ())
                 context.block = block
                 if unchecked_in is None:
-                    receipt = process_in(context, tx, self._state, self._run, None, checks or self._checks)
+                    receipt = process_in(context, tx, state, self._run, None, checks or self._checks)
                 else:
-                    receipt = process_valid(context, tx, self._state, self._run)
+                    receipt = process_valid(context, tx, state, self._run, self._checks)
             finally:
                 self._release(ticket)
         finally:

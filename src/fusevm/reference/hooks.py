@@ -172,24 +172,29 @@ def _observed(byte: int, entry: Entry, hooks: Hooks) -> Instruction:
     def run(frame: Frame) -> Frame | None:
         if not frame.message.code:
             return instruction(frame)  # nothing runs, so nothing is told
-        step = _step(frame, byte, name, with_memory)
-        stack, address, mark = frame.stack, frame.message.address, frame.state.mark()
+        message, state, stack = frame.message, frame.state, frame.stack
+        own = message.address
+        pc, before, held, size = frame.pc - 1, tuple(stack), frame.gas, len(frame.memory)
+        depth, returndata, refund, mark = message.depth + 1, frame.returndata, state.refund, state.mark()
+        memory = bytes(frame.memory) if with_memory else None
         cost = 0
         try:
-            if gas > frame.gas or not needs <= len(stack) <= room:
+            if gas > held or not needs <= len(before) <= room:
                 refuse(frame, gas, needs)
-            frame.gas -= gas
+            frame.gas = held - gas
             if calls:
-                cost = gas + price_of(frame, step.stack, step.memory_size, instruction, calls=True).gas
+                cost = gas + price_of(frame, before, size, instruction, calls=True).gas
             event = instruction(frame)
         except ExceptionalHalt as halt:
-            frame.state.revert(mark)
+            state.revert(mark)
+            step = Step(pc, byte, name, held, 0, size, before, depth, refund, returndata, own, None, memory)
             on_opcode(_failed(frame, step, entry, halt, calls))
             raise
-        on_opcode(step._replace(gas_cost=cost or step.gas - frame.gas, refund=frame.state.refund))
+        cost = cost or held - frame.gas
+        on_opcode(Step(pc, byte, name, held, cost, size, before, depth, state.refund, returndata, own, None, memory))
         if on_storage is not None:
-            value = stack[-1] if loads else step.stack[-2]
-            on_storage(StorageAccess(name, address, step.stack[-1], value))
+            value = stack[-1] if loads else before[-2]
+            on_storage(StorageAccess(name, own, before[-1], value))
         return event
 
     return run
@@ -212,21 +217,3 @@ def _arranges(byte: int) -> bool:
 
 def _ignore(step: Step) -> None:
     pass
-
-
-def _step(frame: Frame, byte: int, name: str, with_memory: bool) -> Step:
-    return Step(
-        pc=frame.pc - 1,
-        op=byte,
-        name=name,
-        gas=frame.gas,
-        gas_cost=0,
-        memory_size=len(frame.memory),
-        stack=tuple(frame.stack),
-        depth=frame.message.depth + 1,
-        refund=frame.state.refund,
-        returndata=frame.returndata,
-        address=frame.message.address,
-        error=None,
-        memory=bytes(frame.memory) if with_memory else None,
-    )

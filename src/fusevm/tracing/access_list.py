@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.precompiles import precompiles_of
-from fusevm.reference.hooks import Hooks
 from fusevm.tracing.errors import REVERTED, error_text
-from fusevm.tracing.requests import Json, hooked, undone
-from fusevm.tracing.touched import TouchWatcher
+from fusevm.tracing.requests import Json
+from fusevm.tracing.touched import Touched, touching
 from fusevm.tracing.tracers import World, target_of
 from fusevm.values import AccessList
 
@@ -23,12 +23,11 @@ def create_access_list(world: World, tx: Transaction, run: Callable[[Transaction
 
     A run may use less with a list than without, and more: the list is made again until it does not change.
     """
-    listed = _merged(tx.access_list or (), TouchWatcher(), world, tx)
+    listed = _merged(tx.access_list or (), Touched(), world, tx)
     for _ in range(MOST_RUNS):
-        watcher = TouchWatcher()
-        with undone(world.state), hooked(world, Hooks(watcher=watcher)):
-            result = run(replace(tx, access_list=listed))
-        used = _merged(listed, watcher, world, tx)
+        with touching(world, world.state, partial(run, replace(tx, access_list=listed))) as (result, found):
+            pass
+        used = _merged(listed, found, world, tx)
         if used == listed:
             break
         listed = used
@@ -44,16 +43,16 @@ def create_access_list(world: World, tx: Transaction, run: Callable[[Transaction
     return form
 
 
-def _merged(before: AccessList, watcher: TouchWatcher, world: World, tx: Transaction) -> AccessList:
+def _merged(before: AccessList, touched: Touched, world: World, tx: Transaction) -> AccessList:
     """What was listed and what was used. Accounts that are warm anyway are listed for their slots alone."""
     warm = {tx.sender, target_of(tx, world.state), *precompiles_of(world.fork)}
     found: dict[bytes, dict[int, None]] = {}
     for address, keys in before:
         if keys or address not in warm:
             found[address] = dict.fromkeys(keys)
-    for address in watcher.accounts:
+    for address in touched.accounts:
         if address not in warm:
             found.setdefault(address, {})
-    for address, key in watcher.slots:
+    for address, key in touched.slots:
         found.setdefault(address, {})[key] = None
     return tuple((address, tuple(sorted(keys))) for address, keys in sorted(found.items()))

@@ -11,8 +11,7 @@ from fusevm.chain.state import State
 from fusevm.evm.halts import HaltReason
 from fusevm.tracing.errors import REVERTED, error_text, revert_text
 from fusevm.tracing.recording import Frame, FrameKind, LogEvent, Wanted
-from fusevm.tracing.requests import Json, Machine, Request, Run, flag, undone
-from fusevm.tracing.session import recording_on
+from fusevm.tracing.requests import Json, Machine, Request, Run, flag, recorded, undone
 
 OPTIONS = ("onlyTopCall", "withLog")
 
@@ -26,7 +25,7 @@ class CallTracer(NamedTuple):
         return cls(*(flag(config, name) for name in OPTIONS))
 
     def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
-        with undone(state), recording_on(machine, Wanted(calls=True, logs=self.logs)) as recording:
+        with undone(state), recorded(machine, Wanted(calls=True, logs=self.logs)) as recording:
             result = run()
             top = recording.frames[0] if recording.frames else _unbegun(request, result)
             texts = _ErrorTexts(state)

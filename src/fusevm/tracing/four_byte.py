@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from fusevm.chain.state import State
 from fusevm.evm.precompiles import precompiles_of
 from fusevm.tracing.recording import FrameKind, Wanted
-from fusevm.tracing.requests import Json, Machine, Request, Run, undone
-from fusevm.tracing.session import recording_on
+from fusevm.tracing.requests import Json, Machine, Request, Run, hooked, recorded, undone
 
 _CALLS = (FrameKind.CALL, FrameKind.CALLCODE, FrameKind.DELEGATECALL, FrameKind.STATICCALL)
 
@@ -22,7 +21,7 @@ class FourByteTracer(NamedTuple):
 
     def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
         """By selector and size of the arguments. Creations and calls of precompiles have no selector."""
-        with undone(state), recording_on(machine, Wanted(calls=True, logs=False)) as recording:
+        with undone(state), recorded(machine, Wanted(calls=True, logs=False)) as recording:
             run()
             precompiles = precompiles_of(request.fork)
             counts = Counter(
@@ -41,6 +40,6 @@ class NoopTracer(NamedTuple):
         return cls()
 
     def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
-        with undone(state):
+        with undone(state), hooked(machine, None):
             run()
         return {}

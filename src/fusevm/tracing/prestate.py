@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from fusevm.chain.state import EMPTY_CODE_HASH, State, delegate_in
 from fusevm.evm.forks import rules_of
-from fusevm.reference.hooks import Hooks
-from fusevm.tracing.requests import Json, Machine, Request, Run, flag, hooked, undone
-from fusevm.tracing.touched import TouchWatcher
+from fusevm.tracing.requests import Json, Machine, Request, Run, flag
+from fusevm.tracing.touched import Touched, touching
 
 OPTIONS = ("diffMode", "disableCode", "disableStorage", "includeEmpty")
 
@@ -45,15 +44,12 @@ class PrestateTracer(NamedTuple):
         return cls(diff, not disable_code, not disable_storage, include_empty)
 
     def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
-        watcher = TouchWatcher()
-        for address in _known_before(state, request):
-            watcher.accounts[address] = None
-        with undone(state):
-            with hooked(machine, Hooks(watcher=watcher)):
-                run()
+        known = _known_before(state, request)
+        with touching(machine, state, run) as (_, found):
+            found.accounts |= dict.fromkeys(known)
             destroyed = set(state.destroyed)
-            after = _read(state, watcher)
-        before = _read(state, watcher)
+            after = _read(state, found)
+        before = _read(state, found)
         if not self.diff:
             return self._form(before)
         return self._difference(before, after, destroyed)
@@ -114,14 +110,14 @@ def _known_before(state: State, request: Request) -> list[bytes]:
     return found if delegate is None else [*found, delegate]
 
 
-def _read(state: State, watcher: TouchWatcher) -> Accounts:
+def _read(state: State, touched: Touched) -> Accounts:
     """What is there now, of all that was touched."""
     found = {}
-    for address in {**watcher.accounts, **watcher.created, **dict.fromkeys(address for address, _ in watcher.slots)}:
+    for address in {**touched.accounts, **touched.created, **dict.fromkeys(address for address, _ in touched.slots)}:
         account = state.account(address)
         code_hash = account.code_hash() if account.code else EMPTY_CODE_HASH
         found[address] = _Account(account.balance, account.nonce, account.code, code_hash)
-    for address, key in watcher.slots:
+    for address, key in touched.slots:
         found[address].storage[key] = state.storage(address, key)
     return found
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from fusevm.chain.assembly import Assembly
+from fusevm.chain.checks import Checks
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.processing import process
@@ -31,6 +32,9 @@ class Blocks(Protocol):
     def schedule(self) -> Schedule: ...
 
     @property
+    def checks(self) -> Checks: ...
+
+    @property
     def head(self) -> SealedBlock: ...
 
     def block(self, which: int | bytes | str) -> SealedBlock: ...
@@ -51,7 +55,7 @@ class Replay:
         self._state = state
         self._executor = executor
         environment, step = chain.environment(block.hash), chain.step_of(block.hash)
-        self._assembly = Assembly(state, environment, step, chain.schedule, self.execute)
+        self._assembly = Assembly(state, environment, step, chain.schedule, self.execute, chain.checks)
         self._assembly.begin(block.header.parent_hash, block.header.parent_beacon_root)
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
@@ -69,7 +73,7 @@ class Replay:
         request = Request.of(tx, target_of(tx, state), block, fork, first_log=logs)
 
         def run() -> Result:
-            return process(tx, state, block, fork, self.execute, assembly.room).result
+            return process(tx, state, block, fork, self.execute, assembly.room, assembly.checks).result
 
         return tracer.run(self, state, request, run)
 

@@ -13,7 +13,8 @@ from fusevm.chain.state import State
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.forks import Fork
 from fusevm.reference.hooks import Hooks
-from fusevm.tracing.session import Recorded, Session
+from fusevm.tracing.recording import Recording, Wanted
+from fusevm.tracing.session import Recorded, Session, recording_on
 from fusevm.values import BadValue
 
 Json = dict[str, Any]
@@ -73,7 +74,7 @@ def undone(state: State) -> Iterator[None]:
 
 
 @contextmanager
-def hooked(machine: Machine, hooks: Hooks) -> Iterator[None]:
+def hooked(machine: Machine, hooks: Hooks | None) -> Iterator[None]:
     """These hooks, in place of those that the machine has."""
     if machine.session is not None:
         raise BadValue("trace: this EVM is being recorded; leave the `with` block of `record` first")
@@ -83,6 +84,13 @@ def hooked(machine: Machine, hooks: Hooks) -> Iterator[None]:
         yield
     finally:
         machine.hooks = before
+
+
+@contextmanager
+def recorded(machine: Machine, wanted: Wanted) -> Iterator[Recording]:
+    """A recording, without the hooks that the machine has: what is traced does not happen."""
+    with hooked(machine, None), recording_on(machine, wanted) as recording:
+        yield recording
 
 
 def flag(config: Mapping[str, Any], name: str) -> bool:

@@ -70,7 +70,7 @@ class _Logs:
         wanted = self._wanted
         line: Json = {
             "pc": step.pc,
-            "op": step.name if not step.name.startswith("0x") else f"opcode {step.op:#x} not defined",
+            "op": _name(step),
             "gas": step.gas,
             "gasCost": step.gas_cost,
             "depth": step.depth,
@@ -101,6 +101,13 @@ class _Logs:
         slots = self._slots.setdefault(step.address, {})
         slots[f"0x{key:064x}"] = f"0x{value:064x}"
         return dict(sorted(slots.items()))
+
+
+def _name(step: Step) -> str:
+    """geth's, which has kept the name of before the merge."""
+    if step.name.startswith("0x"):
+        return f"opcode {step.op:#x} not defined"
+    return "DIFFICULTY" if step.name == "PREVRANDAO" else step.name
 
 
 def _error(text: str) -> str | None:

@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any, NamedTuple, Protocol
 
 from fusevm.chain.addresses import create_address
+from fusevm.chain.checks import Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
@@ -71,6 +72,9 @@ class World(Machine, Protocol):
     @property
     def fork(self) -> Fork: ...
 
+    @property
+    def checks(self) -> Checks: ...
+
 
 def traced(world: World, tx: Transaction, tracer: Tracer, run: Callable[[Transaction], Result]) -> Json:
     """What a tracer says of a transaction, which is undone."""
@@ -109,7 +113,7 @@ def call_transaction(
     if tx.gas_limit < needed:
         raise BadValue(f"gas: {tx.gas_limit} is under the intrinsic gas, {needed}")
     most, balance = tx.gas_limit * tx.fee_cap() + tx.value, world.state.account(tx.sender).balance
-    if balance < most:
+    if balance < most and world.checks.balance:
         raise BadValue(f"value: caller 0x{tx.sender.hex()} has {balance} wei, not {most}")
     return tx
 

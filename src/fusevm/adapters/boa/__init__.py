@@ -13,7 +13,7 @@ from typing import Any
 import boa
 from fusevm.adapters.boa.environment import FusevmEnv
 
-__all__ = ["FusevmEnv", "enable"]
+__all__ = ["FusevmEnv", "enable", "fork"]
 
 
 def enable(**settings: Any) -> Any:
@@ -22,3 +22,10 @@ def enable(**settings: Any) -> Any:
     `settings` are those of `FusevmEnv`.
     """
     return boa.set_env(FusevmEnv(**settings))
+
+
+def fork(url: str, block_identifier: int | str = "safe", **settings: Any) -> Any:
+    """As `boa.fork`: a new fusevm environment on a node's state."""
+    forked = FusevmEnv()
+    forked.fork(url=url, block_identifier=block_identifier, deprecated=False, **settings)
+    return boa.set_env(forked)

@@ -105,6 +105,9 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
     def _reset_access_counters(self) -> None:
         """Nothing: every call begins cold."""
 
+    def try_prefetch_state(self, message: Any) -> None:
+        """Nothing: what a forked state needs is asked for as it is needed."""
+
     # -- snapshots
 
     def record(self) -> int:

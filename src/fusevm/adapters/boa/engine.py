@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from boa.rpc import RPC, EthereumRPC
 from boa.util.abi import Address
 from boa.util.eip1167 import extract_eip1167_address, is_eip1167_contract
 from boa.vm import py_evm
@@ -19,10 +20,12 @@ from fusevm.adapters.boa.history import History
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import EngineLimit, Outcome, Status
 from fusevm.chain.processing import run_top, warm_up
+from fusevm.chain.sources.node import NodeSource
 from fusevm.chain.state import State, delegate_in
 from fusevm.evm.forks import fork_named, rules_of
 from fusevm.evm.gas import words_of
 from fusevm.tiers import executor_for
+from fusevm.values import to_hash, to_number
 
 BREAKPOINT = 0xA6  # boa's: natively an invalid opcode, so that the call runs again on py-evm
 CONSOLE = CONSOLE_ADDRESS.lstrip(b"\x00")  # as code has it
@@ -34,22 +37,42 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
     def __init__(
         self, env: Any, fast_mode_enabled: bool = False, fork_try_prefetch_state: bool = False, tier: str = "auto"
     ) -> None:
-        self.state = State()
-        self.history = History(self.state)
+        self._use(State())
         self._execute = executor_for(tier)
         self._forked = False
         self._depth = 0  # of runs on py-evm: a precompile may call contracts
-        self._printing = False  # whether any code may call the console
         self._block: Block | None = None
         self._block_key: tuple[Any, ...] = ()
         self._patched: dict[str, Any] = {}  # what boa has set of the block
         self._context: Context
         super().__init__(env, False, fork_try_prefetch_state)
 
+    def _use(self, state: State) -> None:
+        self.state = state
+        self.history = History(state)
+        self._printing = False  # whether any code may call the console
+
     def _init_vm(self, account_db_class: Any = AccountDB) -> None:
         self._forked = account_db_class is not AccountDB
         super()._init_vm(account_db_class if self._forked else accounts_on(self.state))
         self.fork = fork_named(self.vm.fork)
+
+    def fork_rpc(self, rpc: RPC, block_identifier: Any, debug: bool, **settings: Any) -> None:
+        """A node's state, asked for as it is needed. Where the node is known by its URL, calls run natively."""
+        if type(rpc) is not EthereumRPC:
+            super().fork_rpc(rpc, block_identifier, debug, **settings)
+            return
+        source = NodeSource.at(rpc.identifier, block_identifier, cache=settings.get("cache_dir", True) or False)
+        self._use(State(source=source))
+        self._init_vm()
+        self.patch.timestamp = to_number(source.header["timestamp"], "timestamp")
+        self.patch.block_number = source.number
+        self.patch.chain_id = source.chain_id
+        self.patch.prev_hashes = [to_hash(source.header["parentHash"], "parentHash"), *[bytes(32)] * 254]
+
+    @property
+    def is_forked(self) -> bool:
+        return self._forked or self.state.source is not None
 
     def enable_fast_mode(self, flag: bool = True) -> None:
         """Nothing to do: it runs natively."""

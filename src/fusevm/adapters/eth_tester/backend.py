@@ -29,6 +29,7 @@ from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.transaction import Transaction
 from fusevm.devchain import PENDING, DevChain, Mined
 from fusevm.evm.forks import Fork, rules_of
+from fusevm.machine.estimate import EstimateFailed
 from fusevm.values import BadValue, to_address
 
 LATEST = ("latest", "safe", "finalized")
@@ -240,7 +241,7 @@ class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
                 raise Rejected(RejectReason.NONCE_MISMATCH_TOO_LOW)
             done = self.dev.call(tx, which)
         check_success(done)
-        return done.outcome.output
+        return done.output
 
     def estimate_gas(self, transaction: Mapping[str, Any], block_number: Any = "latest") -> int:
         if block_number == PENDING:
@@ -250,9 +251,11 @@ class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
         free = replace(tx, gas_price=None if tx.gas_price is None else 0, max_fee=None if tx.max_fee is None else 0)
         free.max_priority_fee = None if tx.max_fee is None else 0
         with translated(tx, self.chain.state):
-            limit, done = self.dev.estimate_gas(free, self._which(block_number))
-        check_success(done)
-        return limit
+            try:
+                return self.dev.estimate_gas(free, self._which(block_number))
+            except EstimateFailed as error:
+                check_success(error.result)
+                raise
 
     # -- parts
 

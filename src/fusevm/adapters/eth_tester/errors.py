@@ -11,9 +11,8 @@ from eth_tester.exceptions import TransactionFailed
 from eth_utils import ValidationError
 
 from fusevm.chain.outcome import Status
-from fusevm.chain.processing import Receipt
 from fusevm.chain.reasons import Rejected, RejectReason
-from fusevm.chain.result import error_text
+from fusevm.chain.result import Result, error_text
 from fusevm.chain.state import State
 from fusevm.chain.transaction import Transaction
 
@@ -73,13 +72,12 @@ def _funds_text(tx: Transaction, balance: int) -> str:
     return f"Sender does not have enough balance to cover transaction value and gas  (has {balance}, needs {needed})"
 
 
-def check_success(done: Receipt) -> None:
+def check_success(result: Result) -> None:
     """Raises TransactionFailed where a call did not succeed: with the reason, else with the data it reverted with."""
-    outcome = done.outcome
-    if outcome.status is Status.SUCCESS:
+    if result.ok:
         return
-    text: Any = str(outcome.failure)
-    if outcome.status is Status.REVERT:
-        reason = error_text(outcome.output)
-        text = str(outcome.output) if reason is None else reason
+    text: Any = str(result.failure)
+    if result.status is Status.REVERT:
+        reason = error_text(result.output)
+        text = str(result.output) if reason is None else reason
     raise TransactionFailed(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import ipaddress
 import json
 import os
 import threading
@@ -60,6 +61,7 @@ class JsonRpc:
         if parts.username:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
+        self._proxy = _proxy_of(parts.scheme, parts.hostname)
         self._unconnected()
 
     def _unconnected(self) -> None:
@@ -135,9 +137,10 @@ class JsonRpc:
         if self._process != os.getpid():  # a connection of the process that this one was forked from
             self._connection, self._process = None, os.getpid()
         if self._connection is None:
-            kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-            self._connection = kind(self.host, self._port, timeout=self.timeout)
-        self._connection.request("POST", self._path, body, self._headers)
+            self._connection = self._connected()
+        # A proxy for HTTP is told the whole address; one for HTTPS passes on what it cannot read.
+        target = self._path if self._secure or self._proxy is None else self.name + self._path
+        self._connection.request("POST", target, body, self._headers)
         response = self._connection.getresponse()
         content = response.read()
         if response.status in _BUSY_STATUS:
@@ -147,6 +150,16 @@ class JsonRpc:
         except ValueError:
             raise NodeError(f"{self.name}: HTTP {response.status}, and the answer is not JSON") from None
 
+    def _connected(self) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        if self._proxy is None:
+            return kind(self.host, self._port, timeout=self.timeout)
+        proxy = urlsplit(self._proxy)
+        connection = kind(proxy.hostname or "", proxy.port, timeout=self.timeout)
+        if self._secure:
+            connection.set_tunnel(self.host, self._port or 443)
+        return connection
+
     def _close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -155,3 +168,19 @@ class JsonRpc:
 
 def _seconds(text: str | None) -> float:
     return float(text) if text is not None and text.isdigit() else 0.0
+
+
+def _proxy_of(scheme: str, host: str) -> str | None:
+    """The one that the environment names for such addresses; never for a node on this machine."""
+    from urllib.request import getproxies, proxy_bypass
+
+    found = getproxies().get(scheme)
+    return None if found is None or is_local(host) or proxy_bypass(host) else found
+
+
+def is_local(host: str) -> bool:
+    """Whether it is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -34,7 +34,7 @@ class LayeredSlots(LazySlots):
         self.below = {}
 
     def __bool__(self) -> bool:
-        return bool(dict.__len__(self)) or any(key not in self.zeros for key in self.below)
+        return bool(dict.__len__(self)) or _has_others(self.below, self.zeros)
 
     def __iter__(self) -> Iterator[int]:
         self.fill()
@@ -61,6 +61,13 @@ class LayeredSlots(LazySlots):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (self.copy(),)
+
+
+def _has_others(slots: dict[int, int], zeros: set[int]) -> bool:
+    """Whether a slot beside these is not zero; without filling a layer up."""
+    if any(key not in zeros for key in dict.keys(slots)):
+        return True
+    return isinstance(slots, LayeredSlots) and _has_others(slots.below, zeros | slots.zeros)
 
 
 class LayeredAccounts(LazyAccounts):

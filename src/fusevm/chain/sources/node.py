@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from fusevm.chain.environment import Block
 from fusevm.chain.networks import NETWORKS
 from fusevm.chain.schedule import Step
 from fusevm.chain.sources.disk import Disk
-from fusevm.chain.sources.json_rpc import JsonRpc, NodeError, Question
+from fusevm.chain.sources.json_rpc import JsonRpc, NodeError, Question, is_local
 from fusevm.chain.sources.source import Facts, Place, SourceError
 from fusevm.folders import cache_folder
 from fusevm.values import BadValue, shown, to_address, to_bytes, to_hash, to_number, to_word
@@ -83,8 +82,8 @@ class NodeSource:
         return [found[place] for place in places]
 
     def block_hash(self, number: int) -> bytes:
-        if number == self.number:
-            return self.hash
+        if number >= self.number:  # what the chain has built since is not this state's future
+            return self.hash if number == self.number else bytes(32)
         found = None if self.disk is None else self.disk.block_hash(number)
         if found is None:
             header = self.rpc.ask("eth_getBlockByNumber", hex(number), False)
@@ -185,11 +184,4 @@ def _block_question(block: str | int | bytes) -> tuple[str, str]:
 def _folder(cache: bool | str | os.PathLike[str], host: str) -> Path | None:
     if not isinstance(cache, bool):
         return Path(cache)
-    return None if not cache or _is_local(host) else cache_folder() / "forks"
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return None if not cache or is_local(host) else cache_folder() / "forks"

@@ -1,8 +1,8 @@
 """pyrevm's `EVM`: calls, deployments, accounts and snapshots on a `fusevm.EVM`.
 
-Two things differ. A call is a transaction of its own: what it has warmed is cold for the next, and transient storage
-ends with it, while pyrevm goes on with one transaction for ever. And whatever was done since a snapshot is undone by
-`revert`, while pyrevm keeps balances and storage that were set from outside.
+As in pyrevm, all calls are of one transaction that never ends: what was touched stays warm, also by reading it from
+outside, transient storage stays until it is reset, and what has destroyed itself is still there. One thing differs:
+`revert` undoes all that was done since the snapshot, while pyrevm keeps balances and storage set from outside.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from copy import copy
 from typing import Any
 
 from fusevm import api
-from fusevm.chain.environment import Block, Context
+from fusevm.chain.addresses import create_address
+from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome, Status
-from fusevm.chain.processing import clear_away, process_unchecked, run_top, top_message, warm_up
+from fusevm.chain.processing import run_top, top_message, warm_listed
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Transaction
 from fusevm.compat.pyrevm.arguments import address_of, bytes_of, checksummed, number_of, optional_number
@@ -44,6 +45,13 @@ def _hash_of(number: int) -> bytes:
     return keccak256(str(number).encode())
 
 
+def _block_named(text: str | None) -> str | int:
+    """A number, a hash or a tag."""
+    if text is None:
+        return "latest"
+    return int(text) if text.isdigit() else text.lower()
+
+
 class EVM:
     """An EVM as pyrevm has it."""
 
@@ -58,15 +66,17 @@ class EVM:
         *,
         tier: str = "auto",
     ) -> None:
-        if fork_url is not None or fork_block is not None:
-            raise NotImplementedError("fork_url: forks of a live chain are not there yet; insert the accounts")
         self._env = Env() if env is None else env
         self._gas_limit = number_of(gas_limit, "gas_limit", 64)
         self._spec = spec_id
         self._fork = SPECS.get(spec_id.lower()) or fork_named(spec_id.lower())
-        self._engine = api.EVM(self._fork, tier)
+        if fork_url is None:
+            self._engine = api.EVM(self._fork, tier)
+        else:
+            self._engine = api.EVM.fork_from(fork_url, _block_named(fork_block), fork=self._fork, tier=tier)
         self._execute = executor_for(tier)
         self._tell_block()
+        self._engine.state.begin_transaction()
         self._open: list[tuple[JournalCheckpoint, int]] = []  # with the engine's checkpoints
         self._logged = 0
         self._result: ExecutionResult | None = None
@@ -119,9 +129,12 @@ class EVM:
         """Runs a call and keeps what it changes: no nonce, no fee. Raises RuntimeError where it fails."""
         tx = self._transaction(caller, to, calldata, value, gas, gas_price)
         intrinsic = self._check(tx)
-        result = self._run(tx, tx.gas_limit - intrinsic, is_static)
-        self._done(result, intrinsic + result.gas_used - (result.gas_refunded if result.ok else 0))
-        return result.output
+        rules, state = self._engine.rules, self._engine.state
+        target = address_of(to, "to")
+        message = top_message(tx.sender, target, tx.data, tx.value, False, state, rules)
+        message.gas, message.static = tx.gas_limit - intrinsic, is_static
+        result = self._run(tx, message)
+        return self._done(result)
 
     def deploy(
         self,
@@ -135,21 +148,18 @@ class EVM:
     ) -> str:
         """Creates a contract, in a whole transaction: the nonce is counted and the fee is paid."""
         tx = self._transaction(deployer, None, code, value, gas, gas_price)
-        self._check(tx)
-        done = process_unchecked(tx, self._engine.state, self._engine.block, self._fork, self._executor())
-        outcome = done.outcome
-        result = Result(
-            outcome.status,
-            outcome.output,
-            done.gas_used,
-            done.gas_refunded,
-            done.logs,
-            outcome.created,
-            outcome.failure,
-        )
-        self._done(result, done.gas_used)
-        assert result.address is not None
-        return "0x" + result.address.hex()
+        intrinsic, state, price = self._check(tx), self._engine.state, tx.gas_price or 0
+        account = state.account(tx.sender)
+        address = create_address(tx.sender, account.nonce)
+        state.set_balance(tx.sender, account.balance - tx.gas_limit * price)
+        state.set_nonce(tx.sender, account.nonce + 1)
+        message = Message(tx.sender, address, tx.data, value=tx.value, gas=tx.gas_limit - intrinsic)
+        message.creates, message.code_address = True, address
+        result = self._run(tx, message)
+        state.add_balance(tx.sender, (tx.gas_limit - result.gas_used) * price)
+        state.add_balance(self._engine.block.coinbase, result.gas_used * price)
+        self._done(result)
+        return "0x" + address.hex()
 
     def _transaction(
         self, sender: str, to: str | None, data: Any, value: int | None, gas: int | None, gas_price: int | None
@@ -181,34 +191,34 @@ class EVM:
         self._env = Env(env.cfg, block, ran)
         return needed
 
-    def _run(self, tx: Transaction, gas: int, static: bool) -> Result:
-        assert tx.to is not None
-        engine = self._engine
-        if not (self.tracing or tx.access_list or tx.blob_hashes or (tx.value and tx.to == tx.sender)):
-            return engine.call(
-                tx.to, tx.data, value=tx.value, caller=tx.sender, gas=gas, gas_price=tx.gas_price or 0, static=static
-            )
-        state, rules = engine.state, engine.rules
-        context = Context(self._fork, engine.block, tx.sender, tx.gas_price or 0, tx.blob_hashes or ())
-        state.begin_transaction()
+    def _run(self, tx: Transaction, message: Message) -> Result:
+        """One more message of the transaction. `gas_used` has the intrinsic cost in it and the refund taken off."""
+        state, rules, block = self._engine.state, self._engine.rules, self._engine.block
+        context = Context(self._fork, block, tx.sender, tx.gas_price or 0, tx.blob_hashes or ())
+        context.carries = True
+        state.settle()
+        mark, refund, logged = state.mark(), state.refund, len(state.logs)
+        if rules.access_sets:
+            state.always_warm = context.always_warm
+            for address in (tx.sender, message.address, *((block.coinbase,) if rules.warm_coinbase else ())):
+                state.warm_address(address)
+            warm_listed(state, tx.access_list or ())
         try:
-            if rules.access_sets:
-                warm_up(state, context, tx.sender, tx.to)
-                for address, keys in tx.access_list or ():
-                    state.warm_address(address)
-                    for key in keys:
-                        state.warm_slot(address, key)
-            message = top_message(tx.sender, tx.to, tx.data, tx.value, False, state, rules)
-            message.gas, message.static = gas, static
             outcome = run_top(message, state, context, self._executor())
-            used = gas - outcome.gas_left
-            refund = min(state.refund, (tx.gas_limit - outcome.gas_left) // rules.refund_quotient)
-            logs = state.logs_so_far()
-            clear_away(state, rules)
         except BaseException:
-            state.abandon()
+            if state.ledger is not None:
+                state.ledger.end(state)
+            state.revert(mark)
             raise
-        return Result(outcome.status, outcome.output, used, refund, logs, None, outcome.failure)
+        spent = tx.gas_limit - outcome.gas_left
+        refunded, logs = 0, []
+        if outcome.status is Status.SUCCESS:
+            refunded = max(0, min(state.refund - refund, spent // rules.refund_quotient))
+            logs = list(state.logs_so_far())[logged:]
+        if not self._open:
+            state.refund, state.logs = 0, []
+            state.keep_since(keep=0)  # nobody can go back: the journal is not needed
+        return Result(outcome.status, outcome.output, spent - refunded, refunded, logs, None, outcome.failure)
 
     def _executor(self) -> Any:
         hooks = tracing_hooks(lambda line: sys.stdout.write(line)) if self.tracing else None
@@ -218,7 +228,8 @@ class EVM:
 
         return execute
 
-    def _done(self, result: Result, gas_used: int) -> None:
+    def _done(self, result: Result) -> bytes:
+        gas_used = result.gas_used
         self._result = told = execution_result(result, gas_used)
         self._logged += len(result.logs) if result.ok else 0
         if self.tracing:
@@ -232,6 +243,7 @@ class EVM:
             print(json.dumps(line))
         if result.status is not Status.SUCCESS:
             raise CallFailed(failure_text(told, result.output), result.output, gas_used)
+        return result.output
 
     @property
     def tracing(self) -> bool:
@@ -248,25 +260,35 @@ class EVM:
         return self._result
 
     def reset_transient_storage(self) -> None:
-        """Nothing is left of it: it ends with each call."""
+        state = self._engine.state
+        for address, key in list(state.transient):
+            state.set_transient(address, key, 0)
 
     # -- accounts
 
     def basic(self, address: str) -> AccountInfo:
-        account = self._engine.state.account(address_of(address, "address"))
-        return _info(account)
+        return _info(self._engine.state.account(self._warmed(address)))
 
     def get_code(self, address: str) -> bytes | None:
-        return self._engine.state.account(address_of(address, "address")).code or None
+        return self._engine.state.account(self._warmed(address)).code or None
 
     def get_balance(self, address: str) -> int:
-        return self._engine.state.account(address_of(address, "address")).balance
+        return self._engine.state.account(self._warmed(address)).balance
 
     def set_balance(self, address: str, balance: int) -> None:
-        self._engine.state.set_balance(address_of(address, "address"), number_of(balance, "balance"))
+        amount = number_of(balance, "balance")
+        self._engine.state.set_balance(self._warmed(address), amount)
 
     def storage(self, address: str, index: int) -> int:
-        return self._engine.state.storage(address_of(address, "address"), number_of(index, "index"))
+        where, key = self._warmed(address), number_of(index, "index")
+        self._engine.state.warm_slot(where, key)
+        return self._engine.state.storage(where, key)
+
+    def _warmed(self, address: str) -> bytes:
+        """Looking at an account loads it, and what is loaded is warm."""
+        where = address_of(address, "address")
+        self._engine.state.warm_address(where)
+        return where
 
     def insert_account_info(self, address: str, info: AccountInfo) -> None:
         """Balance, nonce and code; the storage stays."""
@@ -276,10 +298,14 @@ class EVM:
         state.set_code(where, info.code or b"")
 
     def insert_account_storage(self, address: str, index: int, value: int) -> int:
-        """The value that the slot had."""
-        where, key = address_of(address, "address"), number_of(index, "index")
-        before = self._engine.state.storage(where, key)
-        self._engine.state.set_storage(where, key, number_of(value, "value"))
+        """The value that the slot had. It is warm from then on if the account was; the account is in any case."""
+        state, new, where = self._engine.state, number_of(value, "value"), address_of(address, "address")
+        before = state.storage(where, number_of(index, "index"))
+        if state.is_warm(where):
+            state.warm_slot(where, index)
+        state.warm_address(where)
+        state.write_slot(where, index, new, keep_original=False)
+        state.remake()
         return before
 
     @property

@@ -10,7 +10,7 @@ from fusevm.native.emit.llvm_words import V
 from fusevm.native.emit.state import I8, I64, I256, Handler, Opcode, noted_name
 from fusevm.native.lang import PTR
 from fusevm.native.layout import WORD
-from fusevm.native.runtime import memory, noted, storage
+from fusevm.native.runtime import memory, noted_storage, storage
 
 
 def _memory_pointer(handler: Handler, offset: V, size: int) -> ir.Value:
@@ -86,11 +86,11 @@ MEMORY: dict[str, Opcode] = {
     "SSTORE": lambda handler: handler.acting(storage.storage_store, 2),
     "TLOAD": lambda handler: handler.answering(storage.transient_load, handler.pop().value),
     "TSTORE": lambda handler: handler.acting(storage.transient_store, 2),
-    noted_name("KECCAK256"): lambda handler: keccak256(handler, noted.hash_memory_noted),
-    noted_name("SLOAD"): lambda handler: handler.answering(noted.storage_load_noted, handler.pop().value),
-    noted_name("SSTORE"): lambda handler: handler.acting(noted.storage_store_noted, 2),
-    noted_name("TLOAD"): lambda handler: handler.answering(noted.transient_load_noted, handler.pop().value),
-    noted_name("TSTORE"): lambda handler: handler.acting(noted.transient_store_noted, 2),
+    noted_name("KECCAK256"): lambda handler: keccak256(handler, noted_storage.hash_memory_noted),
+    noted_name("SLOAD"): lambda handler: handler.answering(noted_storage.storage_load_noted, handler.pop().value),
+    noted_name("SSTORE"): lambda handler: handler.acting(noted_storage.storage_store_noted, 2),
+    noted_name("TLOAD"): lambda handler: handler.answering(noted_storage.transient_load_noted, handler.pop().value),
+    noted_name("TSTORE"): lambda handler: handler.acting(noted_storage.transient_store_noted, 2),
     "CALLDATACOPY": calldatacopy,
     "CODECOPY": codecopy,
     "RETURNDATACOPY": lambda handler: handler.acting(memory.copy_returned, 3),

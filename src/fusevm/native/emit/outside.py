@@ -10,7 +10,7 @@ from llvmlite import ir
 from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.native.emit.state import I64, I256, Handler, Opcode, noted_name
 from fusevm.native.layout import Status
-from fusevm.native.runtime import calls, creations, destruction, frames, noted, outside
+from fusevm.native.runtime import calls, creations, destruction, frames, noted_calls, outside
 
 
 def _python(handler: Handler, status: int) -> None:
@@ -76,16 +76,20 @@ OUTSIDE: dict[str, Opcode] = {
     "CREATE": lambda handler: _call_out(handler, creations.begin_creation, 0),
     "CREATE2": lambda handler: _call_out(handler, creations.begin_creation, 1),
     "SELFDESTRUCT": lambda handler: _call_out(handler, destruction.self_destruct, 0, Status.STOP),
-    noted_name("CALL"): lambda handler: _call_out(handler, noted.begin_call_noted, calls.CALL, noted=True),
-    noted_name("CALLCODE"): lambda handler: _call_out(handler, noted.begin_call_noted, calls.CALLCODE, noted=True),
-    noted_name("DELEGATECALL"): lambda handler: _call_out(
-        handler, noted.begin_call_noted, calls.DELEGATECALL, noted=True
+    noted_name("CALL"): lambda handler: _call_out(handler, noted_calls.begin_call_noted, calls.CALL, noted=True),
+    noted_name("CALLCODE"): lambda handler: _call_out(
+        handler, noted_calls.begin_call_noted, calls.CALLCODE, noted=True
     ),
-    noted_name("STATICCALL"): lambda handler: _call_out(handler, noted.begin_call_noted, calls.STATICCALL, noted=True),
-    noted_name("CREATE"): lambda handler: _call_out(handler, noted.begin_creation_noted, 0, noted=True),
-    noted_name("CREATE2"): lambda handler: _call_out(handler, noted.begin_creation_noted, 1, noted=True),
+    noted_name("DELEGATECALL"): lambda handler: _call_out(
+        handler, noted_calls.begin_call_noted, calls.DELEGATECALL, noted=True
+    ),
+    noted_name("STATICCALL"): lambda handler: _call_out(
+        handler, noted_calls.begin_call_noted, calls.STATICCALL, noted=True
+    ),
+    noted_name("CREATE"): lambda handler: _call_out(handler, noted_calls.begin_creation_noted, 0, noted=True),
+    noted_name("CREATE2"): lambda handler: _call_out(handler, noted_calls.begin_creation_noted, 1, noted=True),
     noted_name("SELFDESTRUCT"): lambda handler: _call_out(
-        handler, noted.self_destruct_noted, 0, Status.STOP, noted=True
+        handler, noted_calls.self_destruct_noted, 0, Status.STOP, noted=True
     ),
     **{op.name: partial(_log, topics=op.pops - 2) for op in OPCODES_TABLE if op.is_log},
 }

@@ -363,6 +363,7 @@ class Codes:
         if not self._init_codes:
             return
         self._tables.init_codes.clear()
+        self.generation += 1
         self._init_codes = {code: each for code, each in self._init_codes.items() if each.jumps_base in running}
         self._init_size = sum(each.size + ENTRY for each in self._init_codes.values())
         if self._init_size > INIT_MOST:

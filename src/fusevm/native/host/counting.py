@@ -18,8 +18,8 @@ from fusevm.native.host.tables import NativeLimit
 from fusevm.reference.instructions import table_of
 from fusevm.tracing.recording import Recording
 
-SIZE = 1 << 27  # bytes
-CROWDED = SIZE // 2
+SIZE = 1 << 24  # bytes: two million cells
+CROWDED = SIZE // 4
 JUMPI = BY_NAME["JUMPI"].byte
 SECTION, PASSED, EXACT, METER = range(4)
 MASK = (1 << 64) - 1

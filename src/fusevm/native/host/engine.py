@@ -141,14 +141,18 @@ class NativeEngine:
             if outcome.status is not _SUCCESS:
                 state.revert(mark)
             return outcome
-        except NativeLimit:
+        except NativeLimit as limit:
             self.reruns += 1
             self.codes.untidy = True
             state.undo_to_length(entries)
             if self.recorder is None:
                 return execute_reference(message, state, context)
-            self.recorder.leave()
-            return execute_reference(message, state, context, self.recorder.hooks)
+            return self._record_elsewhere(limit, message, state, context)
+
+    def _record_elsewhere(self, limit: NativeLimit, message: Message, state: State, context: Context) -> Outcome:
+        from fusevm.native.host.recorded import record_elsewhere
+
+        return record_elsewhere(self, limit, message, state, context)
 
     def execute_surely(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
         """As `execute`. Where the place of a failure could not be told, an engine that fuses no loops can tell."""

@@ -52,10 +52,9 @@ class ExactCode:
         self._used = 0
         self._places.clear()
 
-    def make_room(self) -> None:
-        """Only between calls."""
-        if self._used > CROWDED:
-            self.forget()
+    @property
+    def is_crowded(self) -> bool:
+        return self._used > CROWDED
 
     def place(self, code: bytes, fork: Fork, pc: int, handlers: Handlers, tally: Cells, meter: Cells) -> int:
         """Where the code from an instruction to the end of its block is."""

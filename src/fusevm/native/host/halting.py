@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fusevm.chain.outcome import Status
 from fusevm.evm.bytecode import instructions
@@ -21,6 +21,7 @@ from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.notes import METER_SIZE, Meter
 from fusevm.reference.instructions import table_of
 from fusevm.schedule.build import Schedule, Unit
+from fusevm.schedule.sections import Section
 
 if TYPE_CHECKING:
     from fusevm.native.host.engine import NativeEngine
@@ -53,6 +54,21 @@ def _nowhere(_code: bytes, _pc: int) -> int:
     return 0
 
 
+class FailedInRegion(NativeLimit):
+    """A region pays for its blocks, and for memory, before they need it: only a run without regions can tell what
+    happened before it failed."""
+
+
+class _Lead(NamedTuple):
+    """From a place in a schedule to exact code."""
+
+    ip: int
+    gas: int  # that the section has charged from there on
+    of: Of
+    section: Section
+    pc: int
+
+
 class Halting:
     """Of one engine."""
 
@@ -62,6 +78,8 @@ class Halting:
         self._counting = counting
         self._note = note
         self.exact = ExactCode()
+        self._leads: dict[tuple[int, int, bool], _Lead] = {}  # by code, ip, and whether a section was too dear
+        self._generation = -1  # of schedules, for which they are good
         self.meters = 0  # where they are; 0 where gas is not measured
 
     def goes_on(self, status: int) -> bool:
@@ -72,18 +90,35 @@ class Halting:
             return False
         if view.ip in self.exact:
             return self._halted(depth, view, status)
-        code = ctypes.string_at(view.code, view.code_size)
         if not view.ip:
-            return False  # in a region, which has failed at this very instruction
-        schedule, unit = self._place(code, view, 0 if status == Native.REFILL else 1)
-        if unit is None:
-            return False
-        of = code, self._engine.codes.fork
-        if unit.sequence == ("BADJUMP",):
-            self._jumped_nowhere(of, depth, view, unit)
-            return False
-        self._lead(of, depth, view, unit, schedule)
+            raise FailedInRegion(f"a region at depth {depth}")
+        codes = self._engine.codes
+        if self._generation != codes.generation:
+            self._leads.clear()
+            self._generation = codes.generation
+        key = view.code, view.ip, status == Native.REFILL
+        lead = self._leads.get(key)
+        if lead is None:
+            of = ctypes.string_at(view.code, view.code_size), codes.fork
+            schedule, unit = self._place(of[0], view, 0 if status == Native.REFILL else 1)
+            if unit is None:
+                return False
+            if unit.sequence == ("BADJUMP",):
+                self._jumped_nowhere(of, depth, view, unit)
+                return False
+            lead = self._leads[key] = self._led_from(of, unit, schedule)
+        self._follow(lead, depth, view)
         return True
+
+    def forget(self) -> None:
+        """Only between calls: other schedules are in use from now on."""
+        self._leads.clear()
+        self.exact.forget()
+
+    def make_room(self) -> None:
+        """Only between calls."""
+        if self.exact.is_crowded:
+            self.forget()
 
     def _place(self, code: bytes, view: NativeFrame, behind: int) -> tuple[Schedule, Unit | None]:
         codes = self._engine.codes
@@ -95,25 +130,29 @@ class Halting:
         index = unit_index(units, at)
         return schedule, units[index] if index < len(units) and units[index].at == at else None
 
-    def _lead(self, of: Of, depth: int, view: NativeFrame, unit: Unit, schedule: Schedule) -> None:
-        """The frame is as the unit found it; it goes on in exact code."""
-        marks = self._engine.codes.marks
-        first = unit.tokens[0]
+    def _led_from(self, of: Of, unit: Unit, schedule: Schedule) -> _Lead:
+        marks, first = self._engine.codes.marks, unit.tokens[0]
         section = section_of(unit, schedule)
-        if self.meters and (meter := self._meter(depth)).place:
-            self._counting.subtract(meter.place, view.gas + view.reserve)
-            meter.place = 0
-        if first.name not in HEADERS:
-            view.gas += section.gas - _gas_before(of, section.pc, first.pc)
-        view.load_limit = max(view.memory_size - 31, 0)
+        gas = 0 if first.name in HEADERS else section.gas - _gas_before(of, section.pc, first.pc)
         tally: Cells = _nowhere
         metered: Cells = _nowhere
         if marks is not None:
             counts = marks(of[1])
             assert isinstance(counts, ScheduleMarks)
             tally, metered = counts.exact, counts.meter
-            self._counting.stopped(of, section.pc, section.steps, first.pc)
-        view.ip = self.exact.place(*of, first.pc, self._engine.codes.handlers, tally, metered)
+        ip = self.exact.place(*of, first.pc, self._engine.codes.handlers, tally, metered)
+        return _Lead(ip, gas, of, section, first.pc)
+
+    def _follow(self, lead: _Lead, depth: int, view: NativeFrame) -> None:
+        """The frame is as the unit found it; it goes on in exact code."""
+        if self.meters and (meter := self._meter(depth)).place:
+            self._counting.subtract(meter.place, view.gas + view.reserve)
+            meter.place = 0
+        if self._engine.codes.marks is not None:
+            self._counting.stopped(lead.of, lead.section.pc, lead.section.steps, lead.pc)
+        view.gas += lead.gas
+        view.load_limit = max(view.memory_size - 31, 0)
+        view.ip = lead.ip
 
     def _jumped_nowhere(self, of: Of, depth: int, view: NativeFrame, unit: Unit) -> None:
         if self._engine.codes.marks is None:

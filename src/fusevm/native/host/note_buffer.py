@@ -25,6 +25,7 @@ class NoteBuffer:
         self._logs = b""  # of the call that has ended
         self._began: int | None = None  # where the notes of the running call begin, if it has filled the buffer
         self.has_more = False  # whether `finish` has anything to do
+        self.keeps = True  # whether anybody wants the notes
 
     def start(self) -> None:
         """A call begins; native code says so itself where it makes the first frame."""
@@ -62,6 +63,9 @@ class NoteBuffer:
 
     def make_room(self) -> None:
         """The buffer is full."""
+        if not self.keeps:
+            self._tables.shared.note_size = self._tables.shared.note_start = 0
+            return
         if self._began is None:
             self._began, self.has_more = self._moved + self._tables.shared.note_start, True
         self._move()

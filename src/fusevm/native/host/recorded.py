@@ -8,9 +8,11 @@ from fusevm.chain.state import State
 from fusevm.native.emit.build import library
 from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine, engines
-from fusevm.native.host.tables import NativeUnavailable
+from fusevm.native.host.halting import FailedInRegion
+from fusevm.native.host.tables import NativeLimit, NativeUnavailable
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.interpreter import execute as execute_reference
+from fusevm.tracing.recording import Recording
 from fusevm.tracing.watching import RecordingWatcher
 
 
@@ -38,9 +40,28 @@ def execute_watched(kind: str, message: Message, state: State, context: Context,
         engine = recording_engine(kind)
     except NativeUnavailable:  # there is no address space for one more
         return execute_reference(message, state, context, hooks)
+    return _recorded(engine, message, state, context, hooks, watcher.recording)
+
+
+def record_elsewhere(
+    engine: NativeEngine, limit: NativeLimit, message: Message, state: State, context: Context
+) -> Outcome:
+    """A recorded message from the start, which this engine could not run to its end."""
     recorder = engine.recorder
     assert recorder is not None
-    recorder.start(hooks, watcher.recording, message.gas)
+    hooks, recording = recorder.hooks, recorder.recording
+    recorder.leave()
+    if isinstance(limit, FailedInRegion) and hooks is not None and recording is not None:
+        return _recorded(recording_engine("fused"), message, state, context, hooks, recording)
+    return execute_reference(message, state, context, hooks)
+
+
+def _recorded(
+    engine: NativeEngine, message: Message, state: State, context: Context, hooks: Hooks, recording: Recording
+) -> Outcome:
+    recorder = engine.recorder
+    assert recorder is not None
+    recorder.start(hooks, recording, message.gas)
     try:
         outcome = engine.execute_surely(message, state, context)
     except BaseException:

@@ -91,17 +91,19 @@ class Recorder:
 
     def _switch(self, recording: Recording) -> None:
         self.flush()
-        self.recording = recording
+        recording.flush()  # another engine may have recorded what came before
+        self.recording, self.buffer.keeps = recording, recording.wanted.calls
         if recording.wanted != self._wanted:
             self._want(recording.wanted)
         if recording not in self._known:
             self._known.add(recording)
             recording.on_reading(partial(self._flush_for, recording))
-        self._halting.exact.make_room()
+        self._halting.make_room()
 
     def finish(self) -> None:
         """A call has ended: its notes are the recording's."""
         self.buffer.finish()
+        self._alone = False
 
     def drop(self) -> None:
         """The call never was."""
@@ -132,7 +134,7 @@ class Recorder:
         """Other schedules from now on."""
         self._wanted = wanted
         engine, shared = self._engine, self._tables.shared
-        self._halting.exact.forget()
+        self._halting.forget()
         self._counting.forget()
         shared.wants_logs = wanted.logs
         shared.meters = self._meters.address if wanted.gas else 0

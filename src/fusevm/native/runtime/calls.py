@@ -174,7 +174,7 @@ def start_of(operands: ptr) -> u64:
     return clamp(load(u256, operands))
 
 
-@native
+@inlined
 def must_ask(frame: NativeFrame, gas: u64, account: Account, runner: Account, value: u256, kind: u64) -> u64:
     """Whether Python must do the call: it creates or touches an account, or runs what native code cannot."""
     if (kind == CALL or kind == STATICCALL) and (account.flags & ACCOUNT_TRACELESS) == 0:  # noqa: SIM109
@@ -197,7 +197,7 @@ def must_ask(frame: NativeFrame, gas: u64, account: Account, runner: Account, va
     return u64(account.balance + value < value)
 
 
-@native
+@inlined
 def pay_call(frame: NativeFrame, gas: u64, args: ptr, account: Account, runner: Account, value: u256, kind: u64) -> u64:
     """What a call costs beside its static gas and the gas it hands on."""
     engine = Engine(frame.engine)

@@ -8,7 +8,22 @@ from __future__ import annotations
 
 from fusevm.evm.gas import creation_cost, deposit_cost, most_given
 from fusevm.evm.limits import CALL_DEPTH_LIMIT, MAX_NONCE
-from fusevm.native.lang import bswap, call_pointer, clz, copy, load, local, native, ptr, slt, store, u8, u64, u256
+from fusevm.native.lang import (
+    bswap,
+    call_pointer,
+    clz,
+    copy,
+    inlined,
+    load,
+    local,
+    native,
+    ptr,
+    slt,
+    store,
+    u8,
+    u64,
+    u256,
+)
 from fusevm.native.layout import (
     ACCOUNT_ALIVE,
     ACCOUNT_BLANK,
@@ -218,7 +233,7 @@ def find_init_code(engine: Engine, code: ptr, size: u64) -> ptr:
     return init
 
 
-@native
+@inlined
 def end_creation(engine: Engine, child: NativeFrame, status: u64) -> u64:
     """Keeps a new contract's code, or undoes it all; the parent goes on. Above RETURNDATA: it cannot be done."""
     parent = NativeFrame(child - FRAME_SIZE)
@@ -251,7 +266,7 @@ def end_creation(engine: Engine, child: NativeFrame, status: u64) -> u64:
     return status
 
 
-@native
+@inlined
 def deposit(engine: Engine, child: NativeFrame, code: ptr, size: u64) -> u64:
     """The code is paid for and kept: STOP where that is done, else why not."""
     if size == 0:

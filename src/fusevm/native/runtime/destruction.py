@@ -6,7 +6,7 @@ Python does it where an account is created before EIP-161, an empty one is touch
 from __future__ import annotations
 
 from fusevm.evm.gas import selfdestruct_cost
-from fusevm.native.lang import load, native, ptr, slt, u64, u256
+from fusevm.native.lang import inlined, load, ptr, slt, u64, u256
 from fusevm.native.layout import (
     ACCOUNT_CREATED,
     ACCOUNT_DESTROYED,
@@ -33,7 +33,7 @@ from fusevm.native.runtime.outside import (
 from fusevm.native.runtime.storage import account_entry, journal_full, mark_dirty
 
 
-@native
+@inlined
 def self_destruct(frame: NativeFrame, gas: u64, top: ptr, _kind: u64, _ip: ptr) -> u64:
     """DONE where the frame ends, its gas written; or why not."""
     engine = Engine(frame.engine)

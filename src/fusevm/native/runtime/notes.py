@@ -36,6 +36,17 @@ NOWHERE = (1 << 64) - 1  # a pc that there is not
 STOP, RETURN, REVERT = Status.STOP, Status.RETURN, Status.REVERT
 SUCCEEDED, REVERTED, HALTED = range(3)
 METER_SIZE = 16
+(
+    NO_REASON,
+    REASON_OUT_OF_GAS,
+    REASON_PRECOMPILE,
+    REASON_EF,
+    REASON_TOO_LARGE,
+    REASON_COLLISION,
+    REASON_DEPTH,
+    REASON_BALANCE,
+    REASON_NONCE,
+) = range(9)  # Python's list goes on with others
 
 
 class Begun(Struct):

@@ -44,6 +44,7 @@ class _Ran(NamedTuple):
 
     compiled: CompiledCode
     counts: list[CodeCoverage]
+    creates: bool  # whether it is init code
 
     def hits(self, pc: int) -> int:
         return sum(each.hits.get(pc, 0) for each in self.counts)
@@ -59,7 +60,7 @@ def file_coverage(counted: Iterable[CodeCoverage], sources: Sources) -> list[Fil
         for pc, place in ran.compiled.map.places.items():
             path, function, hits = place.file.path, place.function, ran.hits(pc)
             file = found.setdefault(path, FileCoverage(place.file))
-            if is_line(place, function):
+            if is_line(place, function, ran.creates):
                 _raise(lines, (path, place.line), hits)
                 if _is_decision(ran.compiled, pc, place):
                     _count_branch(file, ran, pc, place)
@@ -72,6 +73,9 @@ def file_coverage(counted: Iterable[CodeCoverage], sources: Sources) -> list[Fil
             _add(found[path].lines, line, hits)
         for (path, function), (_, hits) in firsts.items():
             _add(found[path].functions, function, entries.get((path, function), -hits))
+    for file in found.values():
+        for function, hits in file.functions.items():
+            _raise(file.lines, file.file.line_at(function.start), hits)
     return [found[path] for path in sorted(found)]
 
 
@@ -83,7 +87,7 @@ def _ran(counted: Iterable[CodeCoverage], sources: Sources) -> Iterator[_Ran]:
             by_map.setdefault(id(known.map), []).append(each)
     for contract in sources:
         for compiled in (contract.creation, contract.runtime):
-            yield _Ran(compiled, by_map.get(id(compiled.map), []))
+            yield _Ran(compiled, by_map.get(id(compiled.map), []), compiled is contract.creation)
 
 
 Key = TypeVar("Key")
@@ -97,14 +101,15 @@ def _add(counts: dict[Key, int], key: Key, hits: int) -> None:
     counts[key] = counts.get(key, 0) + hits
 
 
-def is_line(place: Place, function: Function | None) -> bool:
-    """Whether a place is code of its line: in a function's body, or the initial value of a variable.
+def is_line(place: Place, function: Function | None, creates: bool = False) -> bool:
+    """Whether a place is code of its line: in a function's body, or in init code the initial value of a variable.
 
-    Code that enters a function, checks its arguments or chooses it is made from the function or contract as a whole.
+    Code that enters a function, checks its arguments or chooses it is made from the function or contract as a whole,
+    and the function that reads a public variable from the variable.
     """
     if function is not None:
         return place.start > function.body
-    return not _DEFINITION.match(place.text[:60]) and place.last_line - place.line < 3
+    return creates and not _DEFINITION.match(place.text[:60]) and place.last_line - place.line < 3
 
 
 def _is_decision(compiled: CompiledCode, pc: int, place: Place) -> bool:

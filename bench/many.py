@@ -1,0 +1,215 @@
+"""Many calls of a token: a loop in Python, the native loop, pyrevm, processes, threads, Dask; sending a state; memory.
+
+python bench/many.py [--calls N] [--loop N] [--workers N] [--skip NAME]…
+
+On one core the processor time of this process counts, which other work on the machine does not change much. Pools are
+measured by the clock. pyrevm and Dask are measured where they are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fusevm import EVM
+from fusevm.batch import Pool, Processes, Threads
+from fusevm.batch.tables import open_table
+from fusevm.codegen.yul import compile_object
+from fusevm.yul.optimise import optimize
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_object
+
+TOKEN, ALICE = b"\xc0" * 20, b"\xa1" * 20
+HOLDERS = [bytes([1]) * 16 + number.to_bytes(4, "big") for number in range(1_000)]
+SOURCE = """
+object "Token" {
+    code { datacopy(0, dataoffset("run"), datasize("run")) return(0, datasize("run")) }
+    object "run" {
+        code {
+            if callvalue() { revert(0, 0) }
+            switch shr(224, calldataload(0))
+            case 0x70a08231 /* balanceOf(address) */ { word(sload(slot(calldataload(4)))) }
+            case 0xa9059cbb /* transfer(address,uint256) */ {
+                let to := calldataload(4)
+                let amount := calldataload(36)
+                let from_slot := slot(caller())
+                let balance_from := sload(from_slot)
+                if lt(balance_from, amount) { revert(0, 0) }
+                sstore(from_slot, sub(balance_from, amount))
+                let to_slot := slot(to)
+                sstore(to_slot, add(sload(to_slot), amount))
+                mstore(0, amount)
+                log3(0, 32, 0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef, caller(), to)
+                word(1)
+            }
+            default { revert(0, 0) }
+            function word(value) { mstore(0, value) return(0, 32) }
+            function slot(who) -> place { mstore(0, who) mstore(32, 0) place := keccak256(0, 64) }
+        }
+    }
+}
+"""
+
+
+def machine(tier: str = "auto") -> EVM:
+    dialect = dialect_for("osaka")
+    creation = compile_object(optimize(parse_object(SOURCE, dialect), dialect), dialect).code
+    evm = EVM(tier=tier)
+    evm.set_code(TOKEN, evm.simulate(None, creation).output)
+    for holder in (ALICE, *HOLDERS):
+        evm.set_storage(TOKEN, slot_of(holder), 10**24)
+    return evm
+
+
+def slot_of(holder: bytes) -> int:
+    from fusevm.evm.keccak import keccak256
+
+    return int.from_bytes(keccak256(holder.rjust(32, b"\0") + bytes(32)), "big")
+
+
+def balance_of(number: int) -> bytes:
+    return bytes.fromhex("70a08231") + HOLDERS[number % len(HOLDERS)].rjust(32, b"\0")
+
+
+def transfer(number: int) -> bytes:
+    to = HOLDERS[number % len(HOLDERS)].rjust(32, b"\0")
+    return bytes.fromhex("a9059cbb") + to + (number + 1).to_bytes(32, "big")
+
+
+KINDS: dict[str, Callable[[int], bytes]] = {"balanceOf": balance_of, "transfer": transfer}
+
+
+def timed(run: Callable[[], object]) -> tuple[float, float]:
+    """Seconds by the clock, and of processor time of this process and of children that have ended."""
+    started, spent = time.perf_counter(), sum(os.times()[:4])
+    run()
+    return time.perf_counter() - started, sum(os.times()[:4]) - spent
+
+
+def show(what: str, calls: int, clock: float, spent: float) -> None:
+    print(f"{what:44} {calls / spent:12,.0f} {calls / clock:12,.0f}", flush=True)
+
+
+def one_core(kind: str, datas: list[bytes], loop: int) -> None:
+    evm = machine()
+    warm = datas[: loop // 10]
+    evm.simulate_many(datas, to=TOKEN, caller=ALICE)
+    simulate = evm.simulate
+    for _ in range(3):
+        [simulate(TOKEN, data, caller=ALICE) for data in warm]
+    show(
+        f"{kind}, a loop over evm.simulate",
+        loop,
+        *timed(lambda: [simulate(TOKEN, data, caller=ALICE) for data in datas[:loop]]),
+    )
+    show(f"{kind}, simulate_many", len(datas), *timed(lambda: evm.simulate_many(datas, to=TOKEN, caller=ALICE)))
+    show(f"{kind}, call_many", len(datas), *timed(lambda: evm.call_many(datas, to=TOKEN, caller=ALICE)))
+
+
+def with_pyrevm(kind: str, datas: list[bytes]) -> None:
+    try:
+        import pyrevm
+    except ImportError:
+        print("pyrevm is not installed")
+        return
+    ours = machine()
+    peer: Any = pyrevm.EVM()
+    code = ours.get_code(TOKEN)
+    peer.insert_account_info("0x" + TOKEN.hex(), pyrevm.AccountInfo(code=code))
+    for holder in (ALICE, *HOLDERS):
+        peer.insert_account_storage("0x" + TOKEN.hex(), slot_of(holder), 10**24)
+    caller, to = "0x" + ALICE.hex(), "0x" + TOKEN.hex()
+
+    def run() -> None:
+        for data in datas:
+            peer.message_call(caller=caller, to=to, calldata=data, is_static=False)
+
+    show(f"{kind}, a loop over pyrevm's message_call", len(datas), *timed(run))
+
+
+def in_pool(name: str, make: Callable[[EVM], Pool], datas: list[bytes]) -> float:
+    """Seconds by the clock, workers started before."""
+    evm = machine()
+    expected = evm.simulate_many(datas[:1000], to=TOKEN, caller=ALICE)
+    with make(evm) as pool:
+        pool.simulate_many(datas, to=TOKEN, caller=ALICE)
+        clock, spent = timed(lambda: pool.simulate_many(datas, to=TOKEN, caller=ALICE))
+        assert pool.simulate_many(datas[:1000], to=TOKEN, caller=ALICE) == expected
+    print(f"{name:44} {'':12} {len(datas) / clock:12,.0f}   this process: {spent / len(datas) * 1e6:.2f} µs per call")
+    return clock
+
+
+def with_pools(datas: list[bytes], workers: int) -> None:
+    in_pool("transfer, one process", lambda evm: Processes(evm, 1), datas)
+    in_pool(f"transfer, {workers} processes", lambda evm: Processes(evm, workers), datas)
+    in_pool("transfer, one thread", lambda evm: Threads(evm, 1), datas)
+    in_pool(f"transfer, {workers} threads", lambda evm: Threads(evm, workers), datas)
+    try:
+        from fusevm.batch import Cluster
+
+        in_pool(f"transfer, Dask, {workers} workers", lambda evm: Cluster(evm, n_workers=workers), datas)
+    except ImportError as error:
+        print(error)
+
+
+def sending() -> None:
+    """A state of 100,000 slots to a worker."""
+    evm = machine()
+    for number in range(100_000):
+        evm.set_storage(TOKEN, number << 200, number + 1)
+    clock, spent = timed(lambda: pickle.loads(pickle.dumps(evm, pickle.HIGHEST_PROTOCOL)))
+    print(f"{'a state of 100,000 slots, pickled and back':44} {spent:.3f} s of processor, {clock:.3f} s by the clock")
+
+
+def memory(calls: int) -> None:
+    """How much more memory the second half of a long stream to a file takes."""
+
+    def datas() -> Iterator[bytes]:
+        for number in range(calls):
+            yield balance_of(number)
+
+    path = Path(tempfile.gettempdir()) / f"fusevm-many-{os.getpid()}.csv"
+    peaks, done = [], 0
+    with Threads(machine(), 1) as pool, open_table(path) as table:
+        for batch in pool.stream(datas(), to=TOKEN, caller=ALICE):
+            table.add({"status": batch.status.tolist(), "gas_used": batch.gas_used.tolist(), "word": batch.words()})
+            done += len(batch)
+            if done >= calls // 2:
+                peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    size = path.stat().st_size
+    path.unlink()
+    print(
+        f"{calls:,} calls to a file of {size >> 20} MiB: {peaks[0] >> 10} MiB at half, {peaks[-1] >> 10} MiB at the end"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--loop", type=int, default=100_000, help="calls of the loops in Python")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--skip", action="append", default=[], choices=["loops", "pools", "state", "memory"])
+    options = parser.parse_args()
+    print(f"{'calls per second':44} {'processor':>12} {'clock':>12}")
+    if "loops" not in options.skip:
+        for kind, make in KINDS.items():
+            datas = [make(number) for number in range(options.calls)]
+            one_core(kind, datas, options.loop)
+            with_pyrevm(kind, datas[: options.loop])
+    if "pools" not in options.skip:
+        with_pools([transfer(number) for number in range(options.calls)], options.workers)
+    if "state" not in options.skip:
+        sending()
+    if "memory" not in options.skip:
+        memory(options.calls)
+
+
+if __name__ == "__main__":
+    main()

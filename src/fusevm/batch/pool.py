@@ -1,0 +1,190 @@
+"""What every pool of workers does with many calls: pieces of a sensible size, in order, done again if one is lost."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from fusevm.api import DEFAULT_GAS, EVM
+from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.packed import CallLike, Common, Packed, Pieces
+from fusevm.machine.batch import Batch
+from fusevm.machine.batches import ERRORS
+from fusevm.values import AddressLike, BadValue, Number
+
+FIRST, MOST = 1 << 8, 1 << 16  # calls in a piece
+LONG_ENOUGH = 0.2  # seconds that a piece should take: the work of sending it is little beside that
+AHEAD = 4  # pieces per worker that may wait for one before them
+TRIES = 2  # for a piece before it is split to find the call that ends its workers
+PARTS = 16  # that it is then split into
+
+Progress = Callable[[int], None]
+
+
+class WorkerLost(RuntimeError):
+    """A worker ended in the middle of its work."""
+
+
+@dataclass
+class Piece:
+    """Calls that one worker does at once."""
+
+    first: int  # number of the first call
+    calls: Packed
+    tries: int = 0
+
+    def parts(self) -> Iterator[Piece]:
+        """To be tried again: as a whole, or in parts, once it has been tried often enough."""
+        if self.tries < TRIES:
+            yield self
+            return
+        size = -(-self.calls.count // PARTS)
+        for first in range(0, self.calls.count, size):
+            last = min(first + size, self.calls.count)
+            yield Piece(self.first + first, self.calls.part(first, last), TRIES - 1)
+
+
+@dataclass
+class Done:
+    """A piece that is over: what it brought and how long it took, or why its worker was lost."""
+
+    piece: Piece
+    batch: Batch | None
+    seconds: float = 0.0
+    lost: str = ""
+
+
+def run_piece(evm: EVM, calls: Packed) -> Batch:
+    return evm.simulate_many(calls, errors="keep")
+
+
+class Pool(ABC):
+    """Workers that each have a copy of one machine. A `with` block ends them."""
+
+    def __init__(self) -> None:
+        self._size = FIRST
+
+    @property
+    @abstractmethod
+    def workers(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def submit(self, piece: Piece) -> None:
+        """Gives a piece to a worker; there are never more pieces under way than `room`."""
+
+    @abstractmethod
+    def wait(self) -> list[Done]:
+        """Waits until at least one piece is over."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends all workers, and what they are doing."""
+
+    @property
+    def room(self) -> int:
+        """Pieces that may be under way at once."""
+        return self.workers
+
+    def cancel(self) -> None:
+        """Whoever wanted the pieces under way does not want them any more."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def simulate_many(
+        self,
+        calls: Iterable[CallLike],
+        to: AddressLike | None = None,
+        *,
+        value: Number = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: Number = DEFAULT_GAS,
+        errors: str = "raise",
+        progress: Progress | None = None,
+    ) -> Batch:
+        """As `EVM.simulate_many`, the calls shared among the workers. `progress` is told how many are done."""
+        given = {"value": value, "caller": caller, "gas": gas}
+        return Batch.joined(self.stream(calls, to, errors=errors, progress=progress, **given))  # type: ignore[arg-type]
+
+    def stream(
+        self,
+        calls: Iterable[CallLike],
+        to: AddressLike | None = None,
+        *,
+        value: Number = 0,
+        caller: AddressLike = ZERO_ADDRESS,
+        gas: Number = DEFAULT_GAS,
+        errors: str = "raise",
+        progress: Progress | None = None,
+    ) -> Iterator[Batch]:
+        """As `simulate_many`, piece by piece in the calls' order: only what is under way is in memory."""
+        if errors not in ERRORS:
+            raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {errors!r}")
+        return self._stream(Pieces(calls, Common.read(to, caller, value, gas)), errors, progress)
+
+    def _stream(self, pieces: Pieces, errors: str, progress: Progress | None) -> Iterator[Batch]:
+        again: deque[Piece] = deque()
+        ready: dict[int, Batch] = {}  # by the number of their first call
+        under_way = done = following = 0
+        try:
+            while True:
+                while under_way < self.room and (piece := self._next(pieces, again, under_way, len(ready))) is not None:
+                    piece.tries += 1
+                    under_way += 1
+                    self.submit(piece)
+                    if piece.tries > 1:
+                        break  # alone, so that nothing else is blamed if its worker is lost again
+                if not under_way:
+                    return
+                for each in self.wait():
+                    under_way -= 1
+                    batch = self._taken(each, again)
+                    if batch is not None:
+                        ready[each.piece.first] = batch
+                        done += len(batch)
+                        if progress is not None:
+                            progress(done)
+                while (batch := ready.pop(following, None)) is not None:
+                    if batch.errors and errors == "raise":
+                        number, failed = min(batch.errors.items())
+                        raise type(failed)(following + number, failed.error)
+                    following += len(batch)
+                    yield batch
+        finally:
+            if under_way:
+                self.cancel()
+
+    def _next(self, pieces: Pieces, again: deque[Piece], under_way: int, waiting: int) -> Piece | None:
+        if again:
+            return None if under_way else again.popleft()
+        if waiting > AHEAD * self.workers:
+            return None
+        first = pieces.taken
+        calls = pieces.take(self._size)
+        return None if calls is None else Piece(first, calls)
+
+    def _taken(self, done: Done, again: deque[Piece]) -> Batch | None:
+        piece = done.piece
+        if done.batch is not None:
+            self._adapt(piece.calls.count, done.seconds)
+            return done.batch
+        if piece.calls.count == 1 and piece.tries >= TRIES:
+            return Batch.failed(f"its worker was lost, more than once ({done.lost})")
+        again.extendleft(reversed(list(piece.parts())))
+        return None
+
+    def _adapt(self, calls: int, seconds: float) -> None:
+        """Pieces grow or shrink until they take about as long as they should."""
+        wanted = calls * LONG_ENOUGH / max(seconds, 1e-6)
+        self._size = int(min(max(wanted, self._size / 4, 1), self._size * 4, MOST))

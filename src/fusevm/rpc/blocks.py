@@ -1,0 +1,118 @@
+"""Blocks by number and hash, and how many transactions and uncles they have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fusevm.chain.sealed import SealedBlock
+from fusevm.devchain import PENDING, Mined
+from fusevm.rpc.errors import RpcError
+from fusevm.rpc.forms import block_form, receipt_form
+from fusevm.rpc.values import which_block
+from fusevm.values import to_hash
+
+if TYPE_CHECKING:
+    from fusevm.rpc.session import Session
+
+
+def block_number(session: Session) -> str:
+    return hex(session.dev.head.number)
+
+
+def by_number(session: Session, tag: Any, full: Any = False) -> Any:
+    which = _which(session, tag)
+    if which is None:
+        return None
+    if (upstream := session.upstream_for(which)) is not None:
+        return upstream.ask("eth_getBlockByNumber", hex(which), bool(full))
+    if which == PENDING:
+        with session.dev.pending_block() as (block, receipts):
+            return block_form(block, receipts, full=bool(full), pending=True)
+    return _form(session, session.dev.chain.block(which), bool(full))
+
+
+def by_hash(session: Session, block_hash: Any, full: Any = False) -> Any:
+    found = to_hash(block_hash, "block hash")
+    if session.dev.chain.knows(found):
+        return _form(session, session.dev.chain.block(found), bool(full))
+    if session.upstream is not None:
+        return session.upstream.ask("eth_getBlockByHash", block_hash, bool(full))
+    return None
+
+
+def _form(session: Session, block: SealedBlock, full: bool) -> Any:
+    return block_form(block, session.dev.chain.receipts(block.hash), full=full)
+
+
+def _which(session: Session, tag: Any) -> Any:
+    """As `which_block`; None for a block that is not there."""
+    try:
+        return which_block(session, tag)
+    except RpcError as error:
+        if "BlockOutOfRange" in error.message:
+            return None
+        raise
+
+
+def count_by_number(session: Session, tag: Any) -> Any:
+    form = by_number(session, tag)
+    return None if form is None else hex(len(form["transactions"]))
+
+
+def count_by_hash(session: Session, block_hash: Any) -> Any:
+    form = by_hash(session, block_hash)
+    return None if form is None else hex(len(form["transactions"]))
+
+
+def uncles_by_number(session: Session, tag: Any) -> Any:
+    form = by_number(session, tag)
+    return None if form is None else hex(len(form["uncles"]))
+
+
+def uncles_by_hash(session: Session, block_hash: Any) -> Any:
+    form = by_hash(session, block_hash)
+    return None if form is None else hex(len(form["uncles"]))
+
+
+def no_uncle(session: Session, block: Any, index: Any) -> None:
+    """Blocks of this chain have none."""
+
+
+def receipts(session: Session, tag: Any) -> Any:
+    which = _which(session, tag)
+    if which is None:
+        return None
+    if (upstream := session.upstream_for(which)) is not None:
+        return upstream.ask("eth_getBlockReceipts", hex(which))
+    block = session.dev.head if which == PENDING else session.dev.chain.block(which)
+    found = session.dev.chain.receipts(block.hash)
+    fee = blob_fee(session, block)
+    return [
+        receipt_form(Mined(signed, block, index, found), fee) for index, signed in enumerate(block.transactions)
+    ]  # fmt: skip
+
+
+def blob_fee(session: Session, block: SealedBlock) -> int:
+    """The price of blob gas in a block."""
+    from fusevm.evm.forks import rules_of
+
+    step = session.dev.chain.step_of(block.hash)
+    if step.blobs is None:
+        return 0
+    environment = session.dev.chain.environment(block.hash)
+    environment.blob_base_fee_fraction = step.blobs.fraction
+    return environment.blob_base_fee(rules_of(step.fork))
+
+
+METHODS = {
+    "eth_blockNumber": block_number,
+    "eth_getBlockByNumber": by_number,
+    "eth_getBlockByHash": by_hash,
+    "eth_getBlockTransactionCountByNumber": count_by_number,
+    "eth_getBlockTransactionCountByHash": count_by_hash,
+    "eth_getUncleCountByBlockNumber": uncles_by_number,
+    "eth_getUncleCountByBlockHash": uncles_by_hash,
+    "eth_getUncleByBlockNumberAndIndex": no_uncle,
+    "eth_getUncleByBlockHashAndIndex": no_uncle,
+    "eth_getBlockReceipts": receipts,
+}

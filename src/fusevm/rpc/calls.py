@@ -1,0 +1,123 @@
+"""Calls that change nothing: eth_call, estimates and access lists, at any block, under overrides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from fusevm.api import EVM
+from fusevm.blockchain import Which
+from fusevm.chain.checks import Checks
+from fusevm.chain.outcome import TimeLimit
+from fusevm.chain.result import Result
+from fusevm.rpc.errors import failed, invalid
+from fusevm.rpc.requests import Fields, read_request
+from fusevm.rpc.values import data, which_block
+from fusevm.values import shown
+
+if TYPE_CHECKING:
+    from fusevm.rpc.session import Session
+
+CALL_CHECKS = Checks(nonce=False, base_fee=False, gas_cap=False, eoa=False)
+# Other nodes' names of what a block override changes
+_BLOCK_NAMES = {"coinbase": "feeRecipient", "random": "prevRandao", "baseFee": "baseFeePerGas", "timestamp": "time"}
+
+
+@contextmanager
+def machine(
+    session: Session, which: Which, overrides: Any = None, block_overrides: Any = None, deadline: float | None = None
+) -> Iterator[EVM]:
+    """A machine on the state after a block; what it does is undone."""
+    if deadline is None:
+        deadline = session.deadline()
+    left = None if deadline is None else deadline - time.monotonic()
+    if left is not None and left <= 0:
+        raise TimeLimit("the time limit is reached")
+    with session.dev.at(which) as (state, block, step):
+        tier = session.dev.chain.tier
+        evm = EVM(step.fork, tier, block=block, state=state, timeout=left, checks=CALL_CHECKS)
+        if overrides is None and block_overrides is None:
+            yield evm
+        else:
+            with evm.overridden(_object(overrides, "state overrides"), block_changes(block_overrides)):
+                yield evm
+
+
+def _object(value: Any, what: str) -> Mapping[str, Any] | None:
+    if value is not None and not isinstance(value, Mapping):
+        raise invalid(f"{what}: expected an object, got {shown(value)}")
+    return value
+
+
+def block_changes(value: Any) -> dict[str, Any] | None:
+    found = _object(value, "block overrides")
+    if found is None:
+        return None
+    return {_BLOCK_NAMES.get(name, name): each for name, each in found.items() if each is not None}
+
+
+def run_call(evm: EVM, fields: Fields) -> Result:
+    """A call in the form of a transaction that nobody has signed; where it pays nothing, there is no base fee."""
+    given = {name: each for name, each in fields.items() if name not in ("sender", "to", "data", "nonce")}
+    if not given.get("gas_price") and not given.get("max_fee"):
+        evm.block.base_fee = 0
+        given = {name: each for name, each in given.items() if name not in ("max_fee", "max_priority_fee")}
+        given["gas_price"] = 0
+    given["gas"] = min(given.get("gas", evm.block.gas_limit), evm.block.gas_limit)
+    return evm.transact(fields["sender"], fields["to"], fields["data"], **given)
+
+
+def call(session: Session, form: Any, tag: Any = None, overrides: Any = None, block_overrides: Any = None) -> str:
+    fields, which = read_request(form), which_block(session, tag)
+    if (upstream := session.upstream_for(which)) is not None:
+        return str(upstream.ask("eth_call", form, hex(which)))  # type: ignore[arg-type]
+    with machine(session, which, overrides, block_overrides) as evm:
+        result = run_call(evm, fields)
+    if not result.ok:
+        raise failed(result)
+    return data(result.output)
+
+
+def estimate_gas(
+    session: Session, form: Any, tag: Any = None, overrides: Any = None, block_overrides: Any = None
+) -> str:
+    fields, which = read_request(form), which_block(session, tag)
+    return hex(estimate(session, fields, which, overrides, block_overrides))
+
+
+def estimate(
+    session: Session, fields: Fields, which: Which = "pending", overrides: Any = None, block_overrides: Any = None
+) -> int:
+    """The least gas limit with which it succeeds. Raises EstimateFailed."""
+    skipped = ("sender", "to", "data", "nonce", "max_blob_fee")
+    given = {name: each for name, each in fields.items() if name not in skipped}
+    if "max_priority_fee" in given and "max_fee" not in given:
+        del given["max_priority_fee"]
+    if which == "pending" and not session.dev.chain.pending:
+        which = session.dev.head.number
+    with machine(session, which, overrides, block_overrides) as evm:
+        evm.checks = Checks(nonce=False, base_fee=False, eoa=False)
+        return evm.estimate_gas(fields["to"], fields["data"], caller=fields["sender"], **given)
+
+
+def create_access_list(session: Session, form: Any, tag: Any = None) -> Any:
+    fields, which = read_request(form), which_block(session, tag)
+    with machine(session, which) as evm:
+        return evm.create_access_list(fields["to"], fields["data"], **traced_fields(evm, fields))
+
+
+def traced_fields(evm: EVM, fields: Fields) -> Fields:
+    """What of a request `trace_call` and `create_access_list` take."""
+    given: Fields = {"caller": fields["sender"], "gas": fields.get("gas", evm.block.gas_limit)}
+    for name in ("value", "gas_price", "access_list"):
+        if name in fields:
+            given[name] = fields[name]
+    if "max_fee" in fields:
+        tip = fields.get("max_priority_fee", 0)
+        given["gas_price"] = min(evm.block.base_fee + tip, fields["max_fee"])
+    return given
+
+
+METHODS = {"eth_call": call, "eth_estimateGas": estimate_gas, "eth_createAccessList": create_access_list}

@@ -1,0 +1,94 @@
+"""Errors as JSON-RPC clients decode them: codes, texts and the data of a revert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fusevm.chain.outcome import EngineLimit, Status
+from fusevm.chain.reasons import InvalidBlock, Rejected, RejectReason
+from fusevm.chain.result import PANIC_SELECTOR, PANICS, ExecutionFailed, Result, error_text
+from fusevm.chain.sources.source import PartialState, SourceError
+from fusevm.values import BadValue
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+SERVER_ERROR = -32000
+TRANSACTION_REJECTED = -32003
+REVERTED = 3
+
+# The words that clients match: geth's.
+_REJECTED = {
+    RejectReason.NONCE_MISMATCH_TOO_LOW: "nonce too low",
+    RejectReason.NONCE_MISMATCH_TOO_HIGH: "nonce too high",
+    RejectReason.INSUFFICIENT_ACCOUNT_FUNDS: "Insufficient funds for gas * price + value",
+    RejectReason.INTRINSIC_GAS_TOO_LOW: "intrinsic gas too low",
+    RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST: "intrinsic gas too low: below the floor of its data",
+    RejectReason.GAS_ALLOWANCE_EXCEEDED: "exceeds block gas limit",
+    RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM: "transaction gas limit too high",
+    RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS: "max fee per gas less than block base fee",
+    RejectReason.PRIORITY_GREATER_THAN_MAX_FEE_PER_GAS: "max priority fee per gas higher than max fee per gas",
+    RejectReason.INVALID_CHAINID: "invalid chain id for signer",
+    RejectReason.INITCODE_SIZE_EXCEEDED: "max initcode size exceeded",
+    RejectReason.INSUFFICIENT_MAX_FEE_PER_BLOB_GAS: "max fee per blob gas less than block blob gas fee",
+    RejectReason.TYPE_NOT_SUPPORTED: "transaction type not supported",
+}
+
+
+class RpcError(Exception):
+    """What a client gets instead of a result."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code, self.message, self.data = code, message, data
+
+    def __str__(self) -> str:
+        return self.message
+
+    def as_json(self) -> dict[str, Any]:
+        form: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            form["data"] = self.data
+        return form
+
+
+def invalid(message: str) -> RpcError:
+    return RpcError(INVALID_PARAMS, message)
+
+
+def failed(result: Result) -> RpcError:
+    """Why a call did not succeed."""
+    if result.status is Status.REVERT:
+        return RpcError(REVERTED, revert_message(result.output), "0x" + result.output.hex())
+    reason = "failed" if result.failure is None else result.failure.reason.value
+    return RpcError(SERVER_ERROR, f"execution halted: {reason}")
+
+
+def revert_message(output: bytes) -> str:
+    text = error_text(output)
+    if text is None and output[:4] == PANIC_SELECTOR and len(output) == 36:
+        code = int.from_bytes(output[4:], "big")
+        text = f"panic: {PANICS.get(code, 'unknown')} (0x{code:02x})"
+    return "execution reverted" if text is None else f"execution reverted: {text}"
+
+
+def rejected(error: Rejected) -> RpcError:
+    words = _REJECTED.get(error.reason, error.reason.value)
+    return RpcError(TRANSACTION_REJECTED, f"{words} ({error.detail})" if error.detail else words)
+
+
+def translated(error: Exception) -> RpcError:
+    """The error that a client gets for one of ours."""
+    if isinstance(error, RpcError):
+        return error
+    if isinstance(error, Rejected):
+        return rejected(error)
+    if isinstance(error, ExecutionFailed):
+        return failed(error.result)
+    if isinstance(error, BadValue):
+        return invalid(str(error))
+    if isinstance(error, EngineLimit | SourceError | PartialState | InvalidBlock):
+        return RpcError(SERVER_ERROR, str(error))
+    return RpcError(INTERNAL_ERROR, f"{type(error).__name__}: {error}")

@@ -1,0 +1,62 @@
+"""The table of all methods."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from fusevm.rpc import (
+    accounts,
+    blocks,
+    calls,
+    debug,
+    editing,
+    fees,
+    logs,
+    mining,
+    network,
+    parity,
+    pool,
+    simulate,
+    state,
+    transactions,
+)
+
+MOST_PARAMETERS = 16
+
+
+class Method(NamedTuple):
+    """A function of the session and of the request's parameters, and how many there may be."""
+
+    function: Callable[..., Any]
+    least: int
+    most: int
+
+
+def _method(function: Callable[..., Any]) -> Method:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return Method(function, 0, MOST_PARAMETERS)
+    return Method(function, sum(each.default is each.empty for each in parameters), len(parameters))
+
+
+_PARTS = (
+    network,
+    accounts,
+    blocks,
+    transactions,
+    pool,
+    state,
+    calls,
+    simulate,
+    fees,
+    logs,
+    debug,
+    parity,
+    editing,
+    mining,
+)
+METHODS: Mapping[str, Method] = {
+    name: _method(function) for part in _PARTS for name, function in sorted(part.METHODS.items())
+}

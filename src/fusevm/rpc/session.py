@@ -1,0 +1,152 @@
+"""A development chain as JSON-RPC clients see it: the chain, and what a node keeps beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fusevm.blockchain import Bookmark
+from fusevm.chain.sealed import SealedBlock
+from fusevm.chain.signed import SignedTransaction
+from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
+from fusevm.rpc.filters import Filters
+from fusevm.rpc.start import Config, Upstream, start
+
+CALL_SECONDS = 30.0  # that one request may run code for
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What evm_revert goes back to."""
+
+    bookmark: Bookmark
+    pending: tuple[SignedTransaction, ...]
+    time_offset: int
+    next_timestamp: int | None
+    next_base_fee: int | None
+
+
+class Session:
+    """What requests are answered from. One thread at a time: requests never interleave.
+
+    >>> session = Session(Config(timestamp=1_700_000_000))
+    >>> first, second = session.request("eth_accounts")[:2]
+    >>> sent = session.request("eth_sendTransaction", [{"from": first, "to": second, "value": "0x5"}])
+    >>> session.request("eth_getTransactionReceipt", [sent])["status"]
+    '0x1'
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        saved: Mapping[str, Any] | None = None,
+        call_seconds: float | None = CALL_SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.config = Config() if config is None else config
+        self.call_seconds = call_seconds
+        self.now = now
+        self.on_block: list[Callable[[SealedBlock], None]] = []
+        self.on_pending: list[Callable[[SignedTransaction], None]] = []
+        self.automine = True
+        self.interval: float | None = None  # seconds between blocks that nobody asked for
+        self.began = time.time()
+        self.begin(self.config, saved)
+
+    def begin(self, config: Config, saved: Mapping[str, Any] | None = None) -> None:
+        """A chain from its start; what was kept of the one before is gone."""
+        self.config = config
+        started = start(config, saved)
+        self.dev, self.upstream = started.dev, started.upstream
+        self.dev.clock = self.next_time
+        self.impersonated: set[bytes] = set()
+        self.impersonates_all = False
+        self.filters = Filters()
+        self.snapshots: dict[int, Snapshot] = {}
+        self.last_snapshot = 0
+        self.time_offset = 0  # seconds that the chain's clock is ahead of ours
+        self.block_interval: int | None = None  # seconds from block to block, in the place of the clock
+
+    # -- time
+
+    def next_time(self, last: int) -> int:
+        """The timestamp of a block after one of that time."""
+        if self.block_interval is not None:
+            return last + self.block_interval
+        return max(int(self.now()) + self.time_offset, last + 1)
+
+    def deadline(self) -> float | None:
+        return None if self.call_seconds is None else time.monotonic() + self.call_seconds
+
+    # -- requests
+
+    def request(self, method: str, params: Sequence[Any] = ()) -> Any:
+        """The result of a method, in JSON's types. Raises RpcError, whatever goes wrong."""
+        from fusevm.rpc.methods import METHODS
+
+        found = METHODS.get(method)
+        if found is None:
+            raise RpcError(METHOD_NOT_FOUND, f"the method {method} does not exist or is not available")
+        given = list(params)
+        if len(given) > found.most and all(each is None for each in given[found.most :]):
+            given = given[: found.most]
+        if not found.least <= len(given) <= found.most:
+            counts = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
+            raise invalid(f"{method}: expected {counts} parameters, got {len(given)}")
+        try:
+            return found.function(self, *given)
+        except Exception as error:
+            wanted = translated(error)
+            raise wanted from (None if wanted is error else error)
+
+    def upstream_for(self, number: Any) -> Upstream | None:
+        """Whom to ask about a block that was before the fork; None for one of ours."""
+        before = self.upstream is not None and isinstance(number, int) and number < self.upstream.number
+        return self.upstream if before else None
+
+    # -- blocks
+
+    def mine(self) -> SealedBlock:
+        """A block of what is pending; those who watch are told."""
+        block = self.dev.mine()
+        self.filters.add_block(block, self.dev.chain.receipts(block.hash))
+        for told in list(self.on_block):
+            told(block)
+        return block
+
+    def submit(self, signed: SignedTransaction) -> bytes:
+        """Keeps a transaction, and mines it where that is done at once; its hash. Raises Rejected, or RpcError."""
+        from fusevm.rpc.pool import add
+
+        ready = add(self, signed)
+        self.filters.add_pending(signed.hash)
+        for told in list(self.on_pending):
+            told(signed)
+        if self.automine and ready:
+            self.mine()
+        return signed.hash
+
+    # -- going back
+
+    def snapshot(self) -> int:
+        self.last_snapshot += 1
+        dev = self.dev
+        self.snapshots[self.last_snapshot] = Snapshot(
+            dev.chain.bookmark(), tuple(dev.chain.pending), self.time_offset, dev.next_timestamp, dev.next_base_fee
+        )
+        return self.last_snapshot
+
+    def revert(self, number: int) -> bool:
+        """Goes back to a snapshot, which is gone then, as are those after it. False where there is none."""
+        found = self.snapshots.get(number)
+        if found is None:
+            return False
+        self.dev.chain.return_to(found.bookmark)
+        self.dev.chain.pending = list(found.pending)
+        self.time_offset = found.time_offset
+        self.dev.next_timestamp, self.dev.next_base_fee = found.next_timestamp, found.next_base_fee
+        self.snapshots = {each: kept for each, kept in self.snapshots.items() if each < number}
+        return True

@@ -1,0 +1,182 @@
+"""Transactions: sent, signed or not; found again; and their receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fusevm.api import EVM
+from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
+from fusevm.chain.transaction import Transaction
+from fusevm.devchain import PENDING, Mined
+from fusevm.rpc.blocks import blob_fee
+from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
+from fusevm.rpc.forms import receipt_form, transaction_form
+from fusevm.rpc.requests import filled, read_request
+from fusevm.rpc.values import data, number_of, which_block
+from fusevm.values import to_bytes, to_hash
+
+if TYPE_CHECKING:
+    from fusevm.rpc.session import Session
+
+
+# -- sending
+
+
+def send_raw(session: Session, raw: Any) -> str:
+    return data(session.submit(decode_transaction(to_bytes(raw, "transaction"))))
+
+
+def send(session: Session, form: Any) -> str:
+    return data(session.submit(signed_request(session, form)))
+
+
+def send_raw_and_wait(session: Session, raw: Any) -> Any:
+    return _receipt_now(session, to_hash(send_raw(session, raw), "transaction"))
+
+
+def send_and_wait(session: Session, form: Any) -> Any:
+    return _receipt_now(session, to_hash(send(session, form), "transaction"))
+
+
+def _receipt_now(session: Session, found: bytes) -> Any:
+    mined = session.dev.find_mined(found)
+    if mined is None:
+        raise RpcError(SERVER_ERROR, f"transaction {data(found)} was added, but no block has it yet: ask for it later")
+    return receipt_form(mined, blob_fee(session, mined.block))
+
+
+def sign_transaction(session: Session, form: Any) -> Any:
+    return data(signed_request(session, form, impersonate=False).encoded)
+
+
+def fill(session: Session, form: Any) -> Any:
+    """What would be sent, unsigned."""
+    tx = request_of(session, form)
+    unsigned = _unsigned(tx, session.dev.chain_id)
+    return {"raw": data(unsigned.encoded), "tx": transaction_form(unsigned)}
+
+
+def request_of(session: Session, form: Any) -> Transaction:
+    fields = read_request(form)
+    if not isinstance(form, Mapping) or form.get("from") is None:
+        raise invalid("transaction: no 'from'")
+    if form.get("chainId") is not None and number_of(form["chainId"], "chainId") != session.dev.chain_id:
+        raise invalid(f"transaction: chainId {form['chainId']} is not that of this chain, {session.dev.chain_id}")
+    found = filled(session, fields, form)
+    sender, to, payload = found.pop("sender"), found.pop("to"), found.pop("data")
+    return EVM("osaka", "reference").read_transaction(sender, to, payload, **found)
+
+
+def signed_request(session: Session, form: Any, *, impersonate: bool = True) -> SignedTransaction:
+    """A request signed by its account's key; or, for an account that is impersonated, not signed at all."""
+    tx = request_of(session, form)
+    key = session.dev.keys.get(tx.sender)
+    if key is not None:
+        return sign(tx, key, session.dev.chain_id)
+    if impersonate and (session.impersonates_all or tx.sender in session.impersonated):
+        return _unsigned(tx, session.dev.chain_id)
+    raise RpcError(SERVER_ERROR, f"No Signer available: no key for {data(tx.sender)}; impersonate it first")
+
+
+def _unsigned(tx: Transaction, chain_id: int) -> SignedTransaction:
+    """A transaction of an account nobody has the key of. The address stands in its signature, so that transactions of
+    different accounts have different hashes."""
+    made = sign(tx, bytes(31) + b"\x01", chain_id)
+    made = replace(made, r=int.from_bytes(tx.sender, "big") or 1, s=1, y_parity=0)
+    made.__dict__["sender"] = tx.sender
+    return made
+
+
+# -- finding
+
+
+def by_hash(session: Session, transaction: Any) -> Any:
+    wanted = to_hash(transaction, "transaction hash")
+    mined = session.dev.find_mined(wanted)
+    if mined is not None:
+        return transaction_form(mined.signed, mined)
+    for signed in session.dev.chain.pending:
+        if signed.hash == wanted:
+            return transaction_form(signed)
+    if session.upstream is not None:
+        return session.upstream.ask("eth_getTransactionByHash", transaction)
+    return None
+
+
+def raw_by_hash(session: Session, transaction: Any) -> Any:
+    wanted = to_hash(transaction, "transaction hash")
+    mined = session.dev.find_mined(wanted)
+    listed = session.dev.chain.pending if mined is None else [mined.signed]
+    return next((data(each.encoded) for each in listed if each.hash == wanted), None)
+
+
+def _at(session: Session, tag: Any, index: Any) -> Mined | None:
+    which = which_block(session, tag)
+    if which == PENDING:
+        with session.dev.pending_block() as (block, receipts):
+            place = number_of(index, "index", 64)
+            signed = block.transactions[place] if place < len(block.transactions) else None
+            return None if signed is None else Mined(signed, block, place, receipts, pending=True)
+    block, place = session.dev.chain.block(which), number_of(index, "index", 64)
+    if place >= len(block.transactions):
+        return None
+    return Mined(block.transactions[place], block, place, session.dev.chain.receipts(block.hash))
+
+
+def by_place(session: Session, tag: Any, index: Any) -> Any:
+    mined = _at(session, tag, index)
+    return None if mined is None else transaction_form(mined.signed, mined)
+
+
+def raw_by_place(session: Session, tag: Any, index: Any) -> Any:
+    mined = _at(session, tag, index)
+    return None if mined is None else data(mined.signed.encoded)
+
+
+def by_sender_and_nonce(session: Session, sender: Any, nonce: Any) -> Any:
+    wanted, number = to_bytes(sender, "sender"), number_of(nonce, "nonce", 64)
+    for signed in session.dev.chain.pending:
+        if (signed.sender, signed.nonce) == (wanted, number):
+            return transaction_form(signed)
+    chain = session.dev.chain
+    for at in range(session.dev.head.number, chain.genesis.block.number, -1):
+        block = chain.block(at)
+        for index, signed in enumerate(block.transactions):
+            if signed.nonce == number and signed.sender == wanted:
+                return transaction_form(signed, Mined(signed, block, index, chain.receipts(block.hash)))
+    return None
+
+
+def receipt(session: Session, transaction: Any) -> Any:
+    mined = session.dev.find_mined(to_hash(transaction, "transaction hash"))
+    if mined is not None:
+        return receipt_form(mined, blob_fee(session, mined.block))
+    if session.upstream is not None:
+        return session.upstream.ask("eth_getTransactionReceipt", transaction)
+    return None
+
+
+def pending(session: Session) -> Any:
+    return [transaction_form(each) for each in session.dev.chain.pending]
+
+
+METHODS = {
+    "eth_sendRawTransaction": send_raw,
+    "eth_sendTransaction": send,
+    "eth_sendRawTransactionSync": send_raw_and_wait,
+    "eth_sendTransactionSync": send_and_wait,
+    "eth_sendUnsignedTransaction": send,
+    "eth_signTransaction": sign_transaction,
+    "eth_fillTransaction": fill,
+    "eth_getTransactionByHash": by_hash,
+    "eth_getRawTransactionByHash": raw_by_hash,
+    "eth_getTransactionByBlockNumberAndIndex": by_place,
+    "eth_getTransactionByBlockHashAndIndex": by_place,
+    "eth_getRawTransactionByBlockNumberAndIndex": raw_by_place,
+    "eth_getRawTransactionByBlockHashAndIndex": raw_by_place,
+    "eth_getTransactionBySenderAndNonce": by_sender_and_nonce,
+    "eth_getTransactionReceipt": receipt,
+    "eth_pendingTransactions": pending,
+}

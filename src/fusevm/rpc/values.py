@@ -1,0 +1,65 @@
+"""Parameters as clients write them, and values as clients read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from fusevm.blockchain import Which
+from fusevm.devchain import PENDING
+from fusevm.rpc.errors import invalid
+from fusevm.values import BadValue, shown, to_hash, to_number
+
+if TYPE_CHECKING:
+    from fusevm.rpc.session import Session
+
+NEWEST = ("latest", "safe", "finalized")
+TAGS = (*NEWEST, "earliest", PENDING)
+
+
+def data(value: bytes) -> str:
+    return "0x" + value.hex()
+
+
+def word(value: int) -> str:
+    return f"0x{value:064x}"
+
+
+def number_of(value: Any, what: str, bits: int = 256) -> int:
+    """A quantity; clients of anvil also write JSON numbers and decimal text."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 80:
+        value = int(value)
+    return to_number(value, what, bits)
+
+
+def which_block(session: Session, tag: Any) -> Which:
+    """A block by tag, number or hash (EIP-1898): its number where it is canonical. Raises where there is none."""
+    if isinstance(tag, Mapping):
+        if tag.get("blockHash") is not None:
+            return _by_hash(session, tag["blockHash"], bool(tag.get("requireCanonical")))
+        tag = tag.get("blockNumber")
+    if tag is None or tag in NEWEST:
+        return session.dev.head.number
+    if tag == PENDING:
+        return PENDING
+    if tag == "earliest":
+        return session.dev.chain.genesis.block.number if session.upstream is None else 0
+    if isinstance(tag, str) and len(tag) == 66:
+        return _by_hash(session, tag, False)
+    if isinstance(tag, str) and not tag.startswith("0x"):
+        raise invalid(f"block: {shown(tag)} is not a number, a hash or one of {', '.join(TAGS)}")
+    number = to_number(tag, "block", bits=64)
+    if number > session.dev.head.number:
+        raise invalid(f"BlockOutOfRangeError: block height is {session.dev.head.number} but requested was {number}")
+    return number
+
+
+def _by_hash(session: Session, text: Any, canonical: bool) -> bytes:
+    found = to_hash(text, "blockHash")
+    if not session.dev.chain.knows(found):
+        raise BadValue(f"blockHash: no block {data(found)}")
+    if canonical and not session.dev.is_canonical(session.dev.chain.block(found)):
+        raise BadValue(f"blockHash: block {data(found)} is not of the canonical chain")
+    return found

@@ -1,0 +1,82 @@
+"""A Dask cluster answers as one machine does. Needs the extra `batch`; without it these tests are skipped."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fusevm import Call
+from fusevm.batch import Cluster
+from fusevm.evm.forks import Fork
+from test_batch_pool import KILLABLE, Kills, KillsOnce, asking, zeros
+from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, one_by_one, word
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with (
+        pytest.importorskip("dask").config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.Client(n_workers=2, threads_per_worker=2, dashboard_address=None) as client,
+    ):
+        yield client
+
+
+def test_random_calls_answer_as_by_themselves(client: Any) -> None:
+    scene = Scene(1, Fork.OSAKA)
+    calls = scene.calls(700, special=0.2)
+    expected = one_by_one(scene.machine("reference"), calls, keep=False)
+    with Cluster(scene.machine("native"), client) as pool:
+        assert_same(as_list(pool.simulate_many(calls, errors="keep")), expected, calls)
+
+
+def test_a_call_that_fails_is_named_and_the_rest_is_done(client: Any) -> None:
+    calls: list[Any] = [word(n) for n in range(1_000)]
+    calls[777] = Call(data=word(1), value=5)
+    with Cluster(machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}"), client) as pool:
+        found = pool.simulate_many(calls, to=HERE, errors="keep")
+    assert list(found.errors) == [777]
+    assert [n for n in found.words() if n is not None] == [n for n in range(1_000) if n != 777]
+
+
+@KILLABLE
+def test_a_worker_killed_in_the_middle_changes_nothing(client: Any, tmp_path: Path) -> None:
+    calls = [word(n % 200) for n in range(2_000)]
+    expected = asking(zeros).simulate_many(calls, to=HERE)
+    with Cluster(asking(KillsOnce(150, tmp_path / "killed")), client) as pool:
+        assert pool.simulate_many(calls, to=HERE) == expected
+    assert (tmp_path / "killed").exists()
+
+
+@KILLABLE
+def test_a_worker_killed_from_outside_changes_nothing(client: Any) -> None:
+    with Cluster(asking(zeros), client) as pool:
+        pids = list(client.run(os.getpid).values())
+        stream = pool.stream((word(1) for _ in range(30_000)), to=HERE)
+        count = len(next(stream))
+        os.kill(pids[0], signal.SIGKILL)
+        assert count + sum(map(len, stream)) == 30_000
+
+
+@KILLABLE
+def test_a_call_that_ends_every_worker_is_named_and_the_rest_is_done(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fusevm.batch import pool as pools
+
+    monkeypatch.setattr(pools, "FIRST", 8)
+    with Cluster(asking(Kills(5)), client) as pool:
+        found = pool.simulate_many([word(n) for n in range(8)], to=HERE, errors="keep")
+    assert list(found.errors) == [5]
+    assert [n for n in found.words() if n is not None] == [n for n in range(8) if n != 5]
+
+
+def test_a_cluster_of_this_machine_is_made_where_none_is_given() -> None:
+    with Cluster(machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}"), n_workers=1) as pool:
+        assert pool.simulate_many([word(4)], to=HERE).words() == [4]
