@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types docs unit conformance wheel lock clean
+.PHONY: demo test lint types docs unit conformance wheel release lock clean
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -12,8 +12,8 @@ demo: $(READY)
 test: lint types docs unit
 
 lint: $(READY)
-	$(BIN)/ruff check src tests examples bench docs/generate.py
-	$(BIN)/ruff format --check src tests examples bench docs/generate.py
+	$(BIN)/ruff check src tests examples bench docs/generate.py .ci/release.py
+	$(BIN)/ruff format --check src tests examples bench docs/generate.py .ci/release.py
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/vulture
 
@@ -45,6 +45,10 @@ conformance: $(READY)
 wheel: $(READY)
 	$(BIN)/python -m fusevm.native.emit.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# sdist and wheel into dist/, checked by twine and tried in empty environments on every Python from 3.11 on that is here.
+release: $(READY)
+	$(BIN)/python .ci/release.py
 
 # Pins everything in use, for `make lock` after a change of dependencies.
 lock: $(READY)

@@ -24,7 +24,12 @@ import fusevm
 from fusevm.cli.main import COMMANDS, build_app
 
 ROOT = Path(__file__).resolve().parent.parent
-FROM_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+FROM_ROOT = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+}
 
 # What a user of the compiler's parts calls from Python, in the order of a program's way through them.
 MODULES = (
@@ -92,7 +97,7 @@ def from_root(name: str) -> str:
     """A page of the root, its links made relative to the folder of the docs."""
     text = (ROOT / name).read_text("utf-8")
     text = re.sub(r"\]\(docs/", "](", text)
-    return re.sub(r"\]\((CONTRIBUTING|CHANGELOG)\.md", lambda match: f"]({match[1].lower()}.md", text)
+    return re.sub(r"\]\((CONTRIBUTING|CHANGELOG|SECURITY)\.md", lambda match: f"]({match[1].lower()}.md", text)
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------

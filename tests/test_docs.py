@@ -19,7 +19,7 @@ from docnames import commands, faults
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md")]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md")]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 
 _FENCE = re.compile(r"^```(python|console)[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -215,7 +215,7 @@ def test_the_build_of_the_site_fails_at_a_broken_link(generate: ModuleType, tmp_
     recipe = re.search(r"^\t.*/mkdocs (build.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert recipe
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    for name in ("mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+    for name in ("mkdocs.yml", *generate.FROM_ROOT.values()):
         shutil.copy(ROOT / name, tmp_path)
     with (tmp_path / "docs" / "loops.md").open("a", encoding="utf-8") as page:
         page.write("\n[nothing](nothing.md)\n")
