@@ -9,6 +9,8 @@ import pytest
 
 from environments import FOREIGN, ROOT, environment, pytest_inside, run_inside
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 
 def test_contracts_traces_dumps_and_anchors_are_as_with_py_evm() -> None:
     counts = pytest_inside(environment("boa"), "check_boa.py", cwd=FOREIGN)

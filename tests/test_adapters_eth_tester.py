@@ -8,6 +8,8 @@ import pytest
 
 from environments import FOREIGN, environment, pytest_inside, sources
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 DIRECT_TESTS = 101
 # Asks py-evm's chain for its VM classes, which no other backend has.
 OF_PY_EVM = "test_custom_virtual_machines"

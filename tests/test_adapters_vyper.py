@@ -12,6 +12,8 @@ import pytest
 
 from environments import FOREIGN, environment, pytest_inside, sources
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 # What Vyper's own `test` extra asks for, as far as running needs it.
 NEEDED = (
     "vyper==0.4.3",

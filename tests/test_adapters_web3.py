@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from environments import FOREIGN, environment, pytest_inside
+
+pytestmark = pytest.mark.long  # real tools, installed for it
 
 
 def test_programs_for_eth_tester_run_on_the_provider_too() -> None:

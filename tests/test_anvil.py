@@ -6,6 +6,8 @@ import pytest
 
 from anvil import ACCOUNT, Anvil, RpcError
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 REVERTS = bytes.fromhex("602a5f5260205ffd")  # revert(0, 32) with 42 in memory
 
 

@@ -16,6 +16,8 @@ from fusevm.evm.forks import Fork
 from test_batch_pool import KILLABLE, Kills, KillsOnce, asking, zeros
 from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, one_by_one, word
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 distributed = pytest.importorskip("distributed")
 
 

@@ -16,6 +16,8 @@ from fusevm.chain.transaction import Transaction
 from fusevm.evm.keccak import keccak256
 from realcontracts import Compiled, encoded, tail
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 ALICE, BOB = ACCOUNT, bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")  # anvil's first two
 CAROL = b"\xca" * 20
 TIERS = ("reference", "native", "auto")

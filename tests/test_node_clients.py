@@ -16,6 +16,8 @@ from environments import FOREIGN, environment, run_inside
 from fusevm import yul
 from nodes import Node
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 CLIENTS = ("ethers@6", "viem@2.45.0", "@foundry-rs/cast@1")
 RUN_SECONDS = 120
 

@@ -16,6 +16,8 @@ from fusevm.tracing.sources.artifacts import read_sources
 from fusevm.tracing.sources.contracts import CompiledCode, Sources
 from tracedcontracts import Compiled, call, solidity_contracts, vyper_contracts, word  # noqa: F401
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 ME, OTHER = b"\xaa" * 20, b"\x0b" * 20
 TIERS = ("reference", "native", "auto")
 TRANSFERS = [

@@ -19,6 +19,8 @@ from fusevm.evm.forks import rules_of
 from fusevm.evm.keccak import keccak256
 from tracedcontracts import Compiled, call, solidity_contracts, vyper_contracts, word  # noqa: F401
 
+pytestmark = pytest.mark.long  # real tools, installed for it
+
 Json = dict[str, Any]
 OTHER = "0x" + "0b" * 20
 GAS = 15_000_000
