@@ -120,7 +120,7 @@ def impersonate_all(session: Session, wanted: Any) -> None:
 # -- whole states
 
 
-def dump_state(session: Session, history: Any = None) -> str:
+def dump_state(session: Session, _history: Any = None) -> str:
     from fusevm.chain.dumps import compressed
 
     return "0x" + compressed(dump(session)).hex()
