@@ -302,9 +302,10 @@ listed: list[bytes] = [log.address for log in result.logs]
 '''  # fmt: skip
 
 
-def test_mypy_strict_passes_on_a_users_script(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["script", "demo"])
+def test_mypy_strict_passes_on_a_users_script(tmp_path: Path, source: str) -> None:
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script.write_text(SCRIPT if source == "script" else (ROOT / "examples" / "demo.py").read_text("utf-8"))
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir"]
     cache, where = str(ROOT / ".mypy_cache"), {"MYPYPATH": str(ROOT / "src"), "PATH": ""}
     done = subprocess.run([*command, cache, str(script)], capture_output=True, text=True, cwd=tmp_path, env=where)
