@@ -91,6 +91,7 @@ def main(arguments: list[str]) -> None:
     rounds = 1 if "--quick" in arguments else 5
     sys.path.pop(0)  # this folder: `boa` means titanoboa
     import boa
+
     from fusevm.adapters.boa import FusevmEnv
 
     theirs, ours = measure(boa, boa.Env(), rounds), measure(boa, FusevmEnv(), rounds)

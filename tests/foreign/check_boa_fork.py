@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import boa
 import pytest
 from boa.environment import Env
 
-import boa
 from fusevm.adapters.boa import FusevmEnv, fork
 from fusevm.adapters.boa.computation import NativeComputation
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import boa
+
 from fusevm.adapters.boa.environment import FusevmEnv
 
 __all__ = ["FusevmEnv", "enable", "fork"]
