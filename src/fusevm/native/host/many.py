@@ -111,6 +111,7 @@ class ManyCalls:
     def run(self) -> Executor | None:
         """Runs calls from the first that is not done. Answers what goes on with one that has begun; or None: the next
         one is not for this path and has not begun, or there is none."""
+        self._given.clear()  # calls by themselves may have emptied the tables
         while self._found.done < self._calls.count:
             end = self._end_of_plain()
             if end == self._found.done:
