@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ET
 from itertools import islice
 from pathlib import Path
 
-
 from fusevm.evm.keccak import keccak256
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
