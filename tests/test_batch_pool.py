@@ -224,7 +224,7 @@ def test_parts_of_packed_calls_are_the_calls() -> None:
 
 
 def test_there_is_at_least_one_worker() -> None:
-    with pytest.raises(ValueError, match="processes: expected at least 1, got 0"):
+    with pytest.raises(BadValue, match="processes: expected at least 1, got 0"):
         Processes(EVM(), 0)
     with pytest.raises(BadValue, match="errors: expected"), Threads(EVM(), 1) as pool:
         pool.stream([], errors="ignore")

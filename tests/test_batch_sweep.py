@@ -11,7 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fusevm.batch.tables import open_table
+from fusevm.cli.inputs import BadInput
 from fusevm.cli.main import build_app
+from fusevm.cli.sweep_spec import read_sweep
 from fusevm.evm.assembly import assemble
 from fusevm.values import BadValue
 
@@ -84,6 +86,31 @@ def test_a_list_of_rows_may_say_data_value_and_block(tmp_path: Path) -> None:
     run(tmp_path, {"code": code, "data": "$d", "block": {"number": "$n"}, "rows": rows}, name="out.jsonl")
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [int(row["output"], 16) for row in found] == [12, 9]
+
+
+def test_a_csv_file_of_calls_is_a_sweep_by_itself(tmp_path: Path) -> None:
+    target, other = "0x" + "c0de" * 10, "0x" + "0d" * 20
+    (tmp_path / "calls.csv").write_text(f"to,data,gas,note\n{target},0x{'00' * 68},50000,a\n{other},0x,0x10,b\n")
+    arguments = ["sweep", str(tmp_path / "calls.csv"), "--code", "0x" + CODE.hex(), "-o", str(tmp_path / "out.csv")]
+    assert CliRunner().invoke(build_app(["sweep", "asm"]), arguments).exit_code == 0
+    rows = rows_of(tmp_path / "out.csv")
+    assert [(row["to"], row["note"], row["status"]) for row in rows] == [
+        (target, "a", "success"),
+        (other, "b", "success"),
+    ]
+    assert (rows[0]["output"], rows[1]["output"]) == ("0x" + "00" * 32, "0x")
+
+
+def test_a_csv_file_needs_code(tmp_path: Path) -> None:
+    (tmp_path / "calls.csv").write_text("data\n0x\n")
+    with pytest.raises(BadInput, match="a CSV file has calls alone; give --code"):
+        read_sweep(str(tmp_path / "calls.csv"))
+
+
+def test_the_target_can_be_a_parameter(tmp_path: Path) -> None:
+    rows = [{"who": "0x" + "c0de" * 10}, {"who": "0x" + "0d" * 20}]
+    run(tmp_path, {"code": SPEC["code"], "to": "$who", "data": "0x" + "00" * 68, "rows": rows})
+    assert [row["output"] for row in rows_of(tmp_path / "out.csv")] == ["0x" + "00" * 32, "0x"]
 
 
 def test_a_call_that_fails_is_a_row_with_its_error(tmp_path: Path) -> None:

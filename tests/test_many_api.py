@@ -159,8 +159,9 @@ def test_logs_that_do_not_fit_the_room_for_them_are_whole(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", NATIVE)
-def test_changes_that_do_not_fit_the_room_for_them_are_kept(tier: str) -> None:
+def test_changes_that_do_not_fit_the_room_for_them_are_kept(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call writes as many slots as its data says, from the slot on that is its second word."""
+    monkeypatch.setattr(machinery, "SLICE", 1 << 40)  # else a slice of gas ends before there are as many
     loop = "JUMPDEST DUP1 ISZERO PUSH2 @end JUMPI DUP1 PUSH1 32 CALLDATALOAD ADD PUSH1 1 SWAP1 SSTORE PUSH1 1 SWAP1 SUB"
     code = f"PUSH1 0 CALLDATALOAD again: {loop} PUSH2 @again JUMP end: JUMPDEST STOP"
     many_, single = machine(tier, here=code), machine(tier, here=code)
@@ -272,6 +273,23 @@ def test_ctrl_c_ends_a_batch_soon_and_the_machine_goes_on(keep: bool) -> None:
     before = evm.get_storage(HERE, 0)
     assert evm.call_many([b""] * 3, to=HERE).words() == [0, 0, 0]
     assert evm.get_storage(HERE, 0) == before + 3
+
+
+def test_a_batch_within_a_call_of_a_batch_on_another_tier_does_not_disturb_it() -> None:
+    outer = machine("native", here=f"PUSH1 0 CALLDATALOAD BLOCKHASH PUSH1 0 CALLDATALOAD ADD {RETURN_WORD}")
+    inner = machine("native-unfused", here=DOUBLE)
+    outer.simulate_many([b""], to=HERE)
+    inner.simulate_many([b""], to=HERE)
+    inside = []
+
+    def ask(number: int) -> bytes:
+        inside.append(inner.simulate_many([word(n) for n in range(300)], to=HERE).words())
+        return bytes(32)
+
+    outer.block.number, outer.block.hashes = 100, ask
+    calls = [word(200)] * 20 + [word(7)] + [word(300)] * 500
+    assert outer.simulate_many(calls, to=HERE).words() == [200] * 20 + [7] + [300] * 500
+    assert inside == [[2 * n for n in range(300)]]
 
 
 def test_a_machine_that_runs_already_says_so() -> None:

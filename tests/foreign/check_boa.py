@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import boa
 import pytest
 from boa.environment import Env
 from boa.vm.gas_meters import ProfilingGasMeter
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-import boa
 from fusevm.adapters.boa import FusevmEnv, enable
 from fusevm.adapters.boa.computation import NativeComputation
 from fusevm.adapters.boa.history import TraceLost

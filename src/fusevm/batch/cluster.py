@@ -13,6 +13,7 @@ from fusevm.batch.pool import TRIES, Done, Piece, Pool, run_piece
 from fusevm.chain.packed import Packed
 from fusevm.machine.batch import Batch
 
+RECOUNT = 1.0  # seconds: workers come and go
 PER_THREAD = 2  # pieces: one to do, one to begin with when it is done
 
 _machines = threading.local()  # of each thread of a worker: a copy of the machine that was sent
@@ -40,11 +41,14 @@ class Cluster(Pool):
             # A task, not scattered data: Dask does it again when all workers that had the machine are gone.
             self._evm = self._client.submit(pickle.loads, pickle.dumps(evm, pickle.HIGHEST_PROTOCOL), pure=False)
         self._under_way: dict[Any, Piece] = {}  # by future
+        self._threads, self._counted = 1, float("-inf")  # of all workers, and when they were counted
 
     @property
     def workers(self) -> int:
-        threads: dict[str, int] = self._client.nthreads()
-        return max(1, sum(threads.values()))
+        if time.monotonic() - self._counted > RECOUNT:  # it is asked of the scheduler
+            threads: dict[str, int] = self._client.nthreads()
+            self._threads, self._counted = max(1, sum(threads.values())), time.monotonic()
+        return self._threads
 
     @property
     def room(self) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 
 from fusevm.api import EVM
 from fusevm.batch.pool import Done, Piece, Pool, WorkerLost, run_piece
+from fusevm.values import BadValue
 
 LEAVE = 2.0  # seconds a worker has to end by itself
 
@@ -37,7 +38,7 @@ class Processes(Pool):
     def __init__(self, evm: EVM, processes: int | None = None) -> None:
         super().__init__()
         if processes is not None and processes < 1:
-            raise ValueError(f"processes: expected at least 1, got {processes}")
+            raise BadValue(f"processes: expected at least 1, got {processes}")
         methods = multiprocessing.get_all_start_methods()
         self._context: Any = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if "forkserver" in methods:

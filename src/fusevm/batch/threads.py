@@ -9,6 +9,7 @@ import time
 
 from fusevm.api import EVM
 from fusevm.batch.pool import Done, Piece, Pool, run_piece
+from fusevm.values import BadValue
 
 
 class Threads(Pool):
@@ -17,7 +18,7 @@ class Threads(Pool):
     def __init__(self, evm: EVM, threads: int | None = None) -> None:
         super().__init__()
         if threads is not None and threads < 1:
-            raise ValueError(f"threads: expected at least 1, got {threads}")
+            raise BadValue(f"threads: expected at least 1, got {threads}")
         self._tasks: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Done | BaseException] = queue.SimpleQueue()
         machines = [evm.copy() for _ in range(threads or os.cpu_count() or 1)]

@@ -26,15 +26,18 @@ STATUSES = (*(status.value for status in Status), "failed")
 
 
 def sweep(
-    spec: Annotated[str, typer.Argument(help="a .json file: code, a call with $parameters, a grid or rows of values")],
+    spec: Annotated[
+        str, typer.Argument(help="a .json file: code, a call with $parameters, a grid or rows; or a .csv file of calls")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="a .parquet, .csv or .jsonl file")],
+    code: Annotated[str | None, typer.Option(help="code or a .json state file, as for run (or the spec's)")] = None,
     jobs: Annotated[int, typer.Option("-j", min=1, help="processes")] = 1,
     dask: Annotated[str | None, typer.Option(help="address of a Dask scheduler to use instead")] = None,
     tier: Annotated[str | None, typer.Option(help="the tier to run on (default: the spec's, or auto)")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Call a contract with every combination of parameters, and write status, gas and output of each to a table."""
-    work = read_sweep(spec, tier)
+    work = read_sweep(spec, code, tier)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     counts = [0] * len(STATUSES)

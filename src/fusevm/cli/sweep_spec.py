@@ -1,7 +1,7 @@
 """What a sweep is, read from JSON or CSV: a machine, a call with parameters, and the rows of their values.
 
 `$name` stands for a parameter's value, in any field of the call. Rows are every combination of a `grid`, a list of
-`rows`, or the lines of a CSV file.
+`rows`, or the lines of a CSV file. A CSV file alone is calls line by line: its columns are the fields.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from fusevm import EVM, Call
 from fusevm.abi import Function
+from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.cli.abi import arguments_from
 from fusevm.cli.execution import Request, prepare
 from fusevm.cli.inputs import BadInput, parse_json
@@ -36,6 +37,7 @@ FIELDS = (
     "grid",
     "rows",
 )
+IN_CSV = ("to", "data", "caller", "value", "gas")  # columns of a CSV file of calls
 _STATIC = ("uint", "int", "address", "bool", "bytes")
 MOST_VALUES = 1 << 24  # of one parameter
 
@@ -55,6 +57,10 @@ class Sweep:
         self._folder = folder
         self._template = {name: document.get(name) for name in ("data", "value", "storage", "block", "caller", "gas")}
         self._args = list(document.get("args", []))
+        to = document.get("to")
+        if isinstance(to, str) and to.startswith("$"):
+            self._template["to"] = to
+            to = "0x" + ZERO_ADDRESS.hex() if str(document["code"]).endswith(".json") else None  # whoever it is
         self._grid = {
             name: _values(given, f"{source}: grid {name}") for name, given in document.get("grid", {}).items()
         }
@@ -67,7 +73,7 @@ class Sweep:
         self.function = None if sig is None else Function.parse(sig)
         prepared = prepare(
             Request(
-                self._code(str(document["code"])), to=document.get("to"), fork=document.get("fork"),
+                self._code(str(document["code"])), to=to, fork=document.get("fork"),
                 tier=tier or document.get("tier", "auto"),
             )
         )  # fmt: skip
@@ -79,7 +85,7 @@ class Sweep:
     def _code(self, text: str) -> str:
         """A file is looked for beside the spec."""
         beside = self._folder / text
-        return str(beside) if not text.startswith(("0x", "0X")) and beside.is_file() else text
+        return str(beside) if _is_file(beside) else text
 
     @property
     def count(self) -> int | None:
@@ -154,8 +160,15 @@ class _Filler:
         return self._row[name]
 
 
-def read_sweep(name: str, tier: str | None = None) -> Sweep:
+def read_sweep(name: str, code: str | None = None, tier: str | None = None) -> Sweep:
+    """A sweep by the name of its file; `code` is in the place of what the file says of it."""
     path = Path(name)
+    if path.suffix.lower() == ".csv":
+        if code is None:
+            raise BadInput(f"{name}: a CSV file has calls alone; give --code, or a .json file that names both")
+        columns = {field: f"${field}" for field in next(iter(_csv_rows(path)), {}) if field in IN_CSV}
+        document = {"code": str(Path(code).resolve()) if _is_file(Path(code)) else code, "rows": path.name, **columns}
+        return Sweep(document, name, path.parent, tier)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -165,7 +178,15 @@ def read_sweep(name: str, tier: str | None = None) -> Sweep:
     document = parse_json(text, name)
     if not isinstance(document, dict):
         raise BadInput(f"{name}: expected an object with 'code' and 'grid' or 'rows'")
-    return Sweep(document, name, path.parent, tier)
+    return Sweep(document if code is None else {**document, "code": code}, name, path.parent, tier)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; hex text is too long to be the name of one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _encoder(function: Function) -> Callable[[tuple[str, ...]], bytes]:

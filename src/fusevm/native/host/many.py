@@ -80,13 +80,14 @@ class RunningCall(Collection[bytes]):
         return len(self._warm())
 
 
-_rooms = threading.local()
+_rooms = threading.local()  # of each thread: one for each kind of engine, which runs one call at a time
 
 
-def _room() -> Room:
-    found: Room | None = getattr(_rooms, "room", None)
+def _room(kind: str) -> Room:
+    found: Room | None = getattr(_rooms, kind, None)
     if found is None:
-        found = _rooms.room = Room()
+        found = Room()
+        setattr(_rooms, kind, found)
     return found
 
 
@@ -111,6 +112,7 @@ class ManyCalls:
     def run(self) -> Executor | None:
         """Runs calls from the first that is not done. Answers what goes on with one that has begun; or None: the next
         one is not for this path and has not begun, or there is none."""
+        self._given.clear()  # calls by themselves may have emptied the tables
         while self._found.done < self._calls.count:
             end = self._end_of_plain()
             if end == self._found.done:
@@ -196,7 +198,7 @@ class ManyCalls:
                 codes.run_plainly(target.code)
         if state.leftovers:
             state.forget_transaction()
-        room, first = _room(), self._found.done
+        room, first = _room(self._kind), self._found.done
         self._fill(room.many, engine, end, fresh)
         engine.kept.state = None  # until the crossing has ended well
         world.initially_warm = RunningCall(engine.tables, world.coinbase)

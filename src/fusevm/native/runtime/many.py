@@ -74,7 +74,7 @@ def is_simple(engine: Engine, many: Many, kept: u64) -> u64:
 
     Accounts that an undone call moved are as they were. Python has not heard of it, so nobody needs to know.
     """
-    if engine.heavy != 0 or engine.wanted != 0:
+    if engine.heavy != 0 or engine.wanted != 0 or engine.change_count >= engine.change_limit:
         return 0
     if engine.dirty_count != 0:
         if kept != 0:
