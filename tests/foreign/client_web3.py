@@ -69,7 +69,7 @@ step("block", sorted(set(block) - {"totalDifficulty"}))
 step("transaction", sorted(block["transactions"][0]))
 step("receipt", sorted(receipt))
 step("storage", w3.eth.get_storage_at(address, 0).hex())
-step("code", w3.eth.get_code(address).hex() == code.removeprefix("0x")[-2 * len(w3.eth.get_code(address)):])
+step("code", w3.eth.get_code(address).hex() == code.removeprefix("0x")[-2 * len(w3.eth.get_code(address)) :])
 step("nonce", w3.eth.get_transaction_count(alice.address))
 snapshot = w3.provider.make_request("evm_snapshot", [])["result"]
 contract.functions.set(9).transact({"from": alice.address})
