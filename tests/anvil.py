@@ -75,6 +75,7 @@ class RpcError(Exception):
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error.get("message"))
+        self.code = error.get("code")
         self.data = error.get("data")
 
 

@@ -92,6 +92,18 @@ def receipts(session: Session, tag: Any) -> Any:
     ]  # fmt: skip
 
 
+def header_by_number(session: Session, tag: Any) -> Any:
+    form = by_number(session, tag)
+    if form is not None:
+        for name in ("transactions", "withdrawals"):
+            form.pop(name, None)
+    return form
+
+
+def genesis_time(session: Session) -> int:
+    return session.dev.chain.genesis.block.header.timestamp
+
+
 def blob_fee(session: Session, block: SealedBlock) -> int:
     """The price of blob gas in a block."""
     from fusevm.evm.forks import rules_of
@@ -115,4 +127,6 @@ METHODS = {
     "eth_getUncleByBlockNumberAndIndex": no_uncle,
     "eth_getUncleByBlockHashAndIndex": no_uncle,
     "eth_getBlockReceipts": receipts,
+    "erigon_getHeaderByNumber": header_by_number,
+    "anvil_getGenesisTime": genesis_time,
 }

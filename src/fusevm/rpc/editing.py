@@ -20,32 +20,28 @@ ALLOWANCE = keccak256(b"allowance(address,address)")[:4]
 MOST_GUESSES = 32  # places where a token's balances may be kept
 
 
-def set_balance(session: Session, address: Any, balance: Any) -> bool:
+def set_balance(session: Session, address: Any, balance: Any) -> None:
     where, wei = to_address(address, "address"), number_of(balance, "balance")
     with session.dev.chain.edited() as state:
         state.set_balance(where, wei)
-    return True
 
 
-def add_balance(session: Session, address: Any, amount: Any) -> bool:
+def add_balance(session: Session, address: Any, amount: Any) -> None:
     where, wei = to_address(address, "address"), number_of(amount, "amount")
     with session.dev.chain.edited() as state:
         state.set_balance(where, min(state.account(where).balance + wei, (1 << 256) - 1))
-    return True
 
 
-def set_nonce(session: Session, address: Any, nonce: Any) -> bool:
+def set_nonce(session: Session, address: Any, nonce: Any) -> None:
     where, number = to_address(address, "address"), number_of(nonce, "nonce", 64)
     with session.dev.chain.edited() as state:
         state.set_nonce(where, number)
-    return True
 
 
-def set_code(session: Session, address: Any, code: Any) -> bool:
+def set_code(session: Session, address: Any, code: Any) -> None:
     where, raw = to_address(address, "address"), to_bytes(code, "code")
     with session.dev.chain.edited() as state:
         state.set_code(where, raw)
-    return True
 
 
 def set_storage(session: Session, address: Any, key: Any, value: Any) -> bool:
@@ -101,14 +97,12 @@ def _answers(session: Session, token: bytes, asked: bytes, slot: int, value: int
 # -- impersonation
 
 
-def impersonate(session: Session, address: Any) -> bool:
+def impersonate(session: Session, address: Any) -> None:
     session.impersonated.add(to_address(address, "address"))
-    return True
 
 
-def stop_impersonating(session: Session, address: Any) -> bool:
+def stop_impersonating(session: Session, address: Any) -> None:
     session.impersonated.discard(to_address(address, "address"))
-    return True
 
 
 def impersonate_all(session: Session, wanted: Any) -> None:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fusevm.chain.signed import decode_transaction
 from fusevm.rpc.blocks import by_number
 from fusevm.rpc.errors import invalid
 from fusevm.rpc.network import CLIENT
-from fusevm.rpc.transactions import signed_request
+from fusevm.rpc.transactions import decoded, signed_request
 from fusevm.rpc.values import data, number_of
-from fusevm.values import shown, to_address, to_bytes, to_hash
+from fusevm.values import shown, to_address, to_hash
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
@@ -202,7 +201,7 @@ def reorg(session: Session, depth: Any, transactions: Any = None) -> None:
         for given, at in listed:
             if number_of(at, "block", 64) == place:
                 raw = isinstance(given, str)
-                signed = decode_transaction(to_bytes(given, "transaction")) if raw else signed_request(session, given)
+                signed = decoded(given) if raw else signed_request(session, given)
                 session.dev.check(signed, gaps=True)
                 session.dev.chain.submit(signed)
         session.mine()
@@ -252,7 +251,6 @@ def node_info(session: Session) -> Any:
             "forkBlockNumber": None if fork is None else fork.number,
             "forkRetryBackoff": None,
         },
-        "network": None,
     }
 
 

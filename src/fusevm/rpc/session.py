@@ -55,7 +55,6 @@ class Session:
         self.on_pending: list[Callable[[SignedTransaction], None]] = []
         self.automine = True
         self.interval: float | None = None  # seconds between blocks that nobody asked for
-        self.began = time.time()
         self.begin(self.config, saved)
 
     def begin(self, config: Config, saved: Mapping[str, Any] | None = None) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM
+from fusevm.chain.reasons import Rejected
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.transaction import Transaction
 from fusevm.devchain import PENDING, Mined
@@ -25,7 +26,15 @@ if TYPE_CHECKING:
 
 
 def send_raw(session: Session, raw: Any) -> str:
-    return data(session.submit(decode_transaction(to_bytes(raw, "transaction"))))
+    return data(session.submit(decoded(raw)))
+
+
+def decoded(raw: Any) -> SignedTransaction:
+    """Raises RpcError for what is not a transaction."""
+    try:
+        return decode_transaction(to_bytes(raw, "transaction"))
+    except Rejected as error:
+        raise invalid(f"failed to decode signed transaction: {error.reason.value} ({error.detail})") from None
 
 
 def send(session: Session, form: Any) -> str:
