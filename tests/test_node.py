@@ -16,6 +16,8 @@ from anvil import RpcError
 from environments import environment, run_inside
 from nodes import Node, refused
 
+pytestmark = pytest.mark.long  # a node needs an environment with aiohttp
+
 ALICE, BOB = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266", "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 STRANGER = "0x" + "99" * 20
 KEEPER = "36600c575f545f5260205ff35b5f355f555f355f52600760205fa160205ff3"  # as in test_rpc

@@ -27,6 +27,7 @@ def test_every_method_is_in_the_table() -> None:
     assert {name for name, _, ours in ROWS if ours == "yes"} == set(METHODS)
 
 
+@pytest.mark.long
 def test_the_table_says_what_anvil_has(anvil_binary: Path) -> None:
     with Anvil(anvil_binary) as node:
         batch = [{"jsonrpc": "2.0", "id": name, "method": name, "params": ["?"] * 5} for name, _, _ in ROWS]
