@@ -114,6 +114,7 @@ ALIKE: tuple[tuple[Any, ...], ...] = (
 )
 
 
+@pytest.mark.long
 def test_answers_and_errors_are_those_of_anvil(both: Both) -> None:
     differing = []
     for request in SAME:
@@ -123,6 +124,7 @@ def test_answers_and_errors_are_those_of_anvil(both: Both) -> None:
     assert not differing, differing
 
 
+@pytest.mark.long
 def test_answers_have_the_fields_that_anvils_have(both: Both) -> None:
     both.ask("anvil_setCode", BOB, "0x" + KEEPER)
     both.ask("eth_sendTransaction", {"from": ALICE, "to": BOB, "data": f"0x{5:064x}", "gas": "0x186a0"})
