@@ -413,6 +413,7 @@ def test_snapshots_nest_and_a_revert_drops_the_inner_ones() -> None:
 # -- forks ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", [None, "latest", "0"])
 def test_a_fork_of_a_node_answers_as_pyrevms_does(anvil: Any, block: str | None) -> None:
     where = "0x" + "f0" * 20

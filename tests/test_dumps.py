@@ -111,6 +111,7 @@ def test_a_form_that_is_not_known_is_refused() -> None:
         EVM().dump_state("erigon")
 
 
+@pytest.mark.long
 def test_dumps_go_to_anvil_and_come_from_it(anvil_binary: Path) -> None:
     with Anvil(anvil_binary) as node:
         made = node.deploy(assemble("PUSH1 7 PUSH1 1 SSTORE PUSH1 1 PUSH0 RETURN"))
