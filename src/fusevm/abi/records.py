@@ -14,6 +14,8 @@ from fusevm.chain.state import Log
 class Values(tuple[Any, ...]):
     """A tuple whose members can also be reached by name, as attribute or as item.
 
+    A name that tuples or this class have already (`index`, `count`, `names`, `title`) is an item alone.
+
     >>> pair = Values([1, True], ["amount", ""], "Deposit")
     >>> pair.amount, pair["amount"], pair[1]
     (1, 1, True)
@@ -62,6 +64,8 @@ class Values(tuple[Any, ...]):
 
 class DecodedLog(Values):
     """A log as the event that it is: its arguments, and the contract that wrote it.
+
+    An argument named `address` or `log` is an item alone: `event["address"]`.
 
     >>> from fusevm.abi import Event
     >>> paid = Event.parse("event Paid(uint256 amount)")
