@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fusevm import EVM, Batch, Call
-from fusevm.cli.abi import Signature
+from fusevm.abi import Function
 from fusevm.codegen.yul import compile_object
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.dialect import dialect_for
@@ -25,7 +25,7 @@ SOURCE = Path(__file__).with_name("pool.yul")
 RESERVES = 1_000 * 10**18, 3_000_000 * 10**6  # of an 18-decimal token and a 6-decimal one
 FEES = range(100)  # hundredths of a percent: 0 to 0.99 %
 SIZES = [round(10**15 * 10 ** (5.5 * step / 999)) for step in range(1_000)]  # from 0.001 to 316 tokens
-SWAP = Signature("swap(uint256)(uint256)")
+SWAP = Function.parse("swap(uint256)(uint256)")
 SHOWN = (0, 5, 30, 99)  # fees that get a curve
 
 
@@ -44,7 +44,7 @@ def pool() -> tuple[EVM, bytes]:
 
 
 def calls(address: bytes) -> Iterable[Call]:
-    datas = [SWAP.encode([str(size)]) for size in SIZES]
+    datas = [SWAP.encode(size) for size in SIZES]
     for fee in FEES:
         slots = {address: {2: fee}}
         for data in datas:

@@ -51,7 +51,7 @@ def test_vypers_tests_pass_on_fusevm(python: Path, part: str) -> None:
         pytest.skip("types are many; FUSEVM_WHOLE_CORPUS runs them")
     folder = sources(python, "vyper")
     paths = [each for each in (ALL if WHOLE else A_FEW)[part] if (folder / each).exists()]
-    marked = ("-m", "not fuzzing", "-o", "markers=fuzzing\nrequires_evm_version\nhevm\nvenom_xfail", "-W", "ignore")
+    marked = ("-m", "not fuzzing", "-o", "markers=fuzzing\nrequires_evm_version\nhevm\nvenom_xfail", "-W", "default")
     counts = pytest_inside(python, "-p", "vyper_on_fusevm", *marked, *paths, cwd=folder, paths=(FOREIGN, folder))
     assert set(counts) <= {"passed", "xfailed"}
     assert counts["passed"] >= 40

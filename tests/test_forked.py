@@ -166,7 +166,7 @@ def test_a_source_that_fails_leaves_the_state_as_it_was(tier: str) -> None:
 def test_the_root_of_a_partial_state_is_refused() -> None:
     evm, _ = forked()
     evm.get_balance(A)
-    with pytest.raises(PartialState, match=r"only 1 accounts of the test's source are loaded"):
+    with pytest.raises(PartialState, match=r"of the test's source only 1 are loaded"):
         _ = evm.state_root
 
 

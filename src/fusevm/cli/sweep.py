@@ -33,11 +33,12 @@ def sweep(
     code: Annotated[str | None, typer.Option(help="code or a .json state file, as for run (or the spec's)")] = None,
     jobs: Annotated[int, typer.Option("-j", min=1, help="processes")] = 1,
     dask: Annotated[str | None, typer.Option(help="address of a Dask scheduler to use instead")] = None,
+    fork: options.ForkName = None,
     tier: Annotated[str | None, typer.Option(help="the tier to run on (default: the spec's, or auto)")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Call a contract with every combination of parameters, and write status, gas and output of each to a table."""
-    work = read_sweep(spec, code, tier)
+    work = read_sweep(spec, code, tier, fork)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     counts = [0] * len(STATUSES)

@@ -160,14 +160,16 @@ class _Filler:
         return self._row[name]
 
 
-def read_sweep(name: str, code: str | None = None, tier: str | None = None) -> Sweep:
-    """A sweep by the name of its file; `code` is in the place of what the file says of it."""
+def read_sweep(name: str, code: str | None = None, tier: str | None = None, fork: str | None = None) -> Sweep:
+    """A sweep by the name of its file; `code`, `tier` and `fork` are in the place of what the file says of them."""
     path = Path(name)
     if path.suffix.lower() == ".csv":
         if code is None:
             raise BadInput(f"{name}: a CSV file has calls alone; give --code, or a .json file that names both")
         columns = {field: f"${field}" for field in next(iter(_csv_rows(path)), {}) if field in IN_CSV}
         document = {"code": str(Path(code).resolve()) if _is_file(Path(code)) else code, "rows": path.name, **columns}
+        if fork is not None:
+            document["fork"] = fork
         return Sweep(document, name, path.parent, tier)
     try:
         text = path.read_text(encoding="utf-8")
@@ -178,7 +180,8 @@ def read_sweep(name: str, code: str | None = None, tier: str | None = None) -> S
     document = parse_json(text, name)
     if not isinstance(document, dict):
         raise BadInput(f"{name}: expected an object with 'code' and 'grid' or 'rows'")
-    return Sweep(document if code is None else {**document, "code": code}, name, path.parent, tier)
+    given = {field: value for field, value in (("code", code), ("fork", fork)) if value is not None}
+    return Sweep({**document, **given}, name, path.parent, tier)
 
 
 def _is_file(path: Path) -> bool:

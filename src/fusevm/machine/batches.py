@@ -45,6 +45,12 @@ class Batches(Tracing):
 
         A call that ends in an exception ends all with `CallFailed`, which names its number; with `errors="keep"` the
         others are done, and `Batch.errors` has it.
+
+        >>> from fusevm import EVM
+        >>> evm, target = EVM(), "0x" + "c0" * 20
+        >>> evm.set_code(target, "0x5f3560010160005260206000f3")  # return data + 1
+        >>> evm.simulate_many([bytes(32), b"\\0" * 31 + b"\\5"], target).words()
+        [1, 6]
         """
         return self._run_many(calls, Common.read(to, caller, value, gas), keep=False, errors=errors)
 
@@ -61,6 +67,13 @@ class Batches(Tracing):
         """As `call` for one after another: what each changes is kept if it succeeds, and seen by the next.
 
         Calls are written as for `simulate_many`. Slots cannot be other for one call: `set_storage` sets them.
+
+        >>> from fusevm import EVM
+        >>> evm, counter = EVM(), "0x" + "c0" * 20
+        >>> evm.set_code(counter, "0x5f546001015f55")  # storage[0] += 1
+        >>> batch = evm.call_many([b""] * 3, counter)
+        >>> evm.get_storage(counter, 0)
+        3
         """
         return self._run_many(calls, Common.read(to, caller, value, gas), keep=True, errors=errors)
 

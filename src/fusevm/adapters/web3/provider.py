@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from typing import Any, Literal
 
+from web3 import Web3
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.providers.base import JSONBaseProvider
 
@@ -54,5 +56,6 @@ class AsyncFusevmProvider(AsyncJSONBaseProvider):  # type: ignore[misc]
 
 
 def _answer(session: Session, number: int, method: str, params: Any) -> Any:
-    asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
+    """Parameters are what would come over the wire: web3.py has tuples and bytes of its own types."""
+    asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": json.loads(Web3.to_json(list(params)))}
     return one(asked, session.request)
