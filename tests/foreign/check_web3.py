@@ -159,7 +159,7 @@ def test_refusals_are_errors_with_geths_words() -> None:
         ({"gas": 20_000}, "intrinsic gas too low"),
         ({"from": "0x" + "11" * 20}, "unknown account"),
     ):
-        with pytest.raises(Web3RPCError, match=words):
+        with pytest.raises(Web3RPCError, match=f"(?i){words}"):
             w3.eth.send_transaction({**request, **fields})
 
 

@@ -109,7 +109,12 @@ class Transactions(Scopes):
         max_blob_fee: Number = 0,
         authorizations: Iterable[Authorization | Mapping[str, Any]] | None = None,
     ) -> Transaction:
-        """The transaction that `transact` would run with these arguments."""
+        """The transaction that `transact` would run with these arguments.
+
+        >>> from fusevm import EVM
+        >>> EVM().read_transaction(0xA1, 0xB0, value=5, gas=21_000).gas_limit
+        21000
+        """
         if gas_price is not None and not (max_fee is None and max_priority_fee is None):
             raise BadValue("gas_price: give it or the fees of EIP-1559 (max_fee, max_priority_fee), not both")
         if max_priority_fee is not None and max_fee is None:
