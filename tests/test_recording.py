@@ -113,6 +113,15 @@ def test_what_could_be_paid_in_a_block_before_the_gas_ran_out_is_recorded(tier: 
     assert inner.failure is HaltReason.OUT_OF_GAS
 
 
+def test_a_long_block_that_fails_is_recorded_to_the_instruction_that_fails(tier: str) -> None:
+    program = (
+        "PUSH1 1 PUSH0 PUSH0 LOG1 " + "PUSH0 POP " * 300 + "PUSH1 2 PUSH0 PUSH0 LOG1 " + "PUSH0 POP " * 300 + "POP"
+    )
+    (inner,) = only(recorded(tier, call(OTHER), {OTHER: program})).calls
+    assert inner.events == [LogEvent(OTHER, (1,), b""), LogEvent(OTHER, (2,), b"")]
+    assert (inner.failure, inner.failed_at) == (HaltReason.STACK_UNDERFLOW, len(assemble(program)) - 1)
+
+
 def test_what_could_be_paid_in_compiled_code_before_the_gas_ran_out_is_recorded(tier: str) -> None:
     """A region pays for blocks, and for memory, before they need it."""
     logs = "PUSH0 PUSH0 PUSH0 PUSH1 3 PUSH1 62 LOG3 PUSH0 PUSH1 96 MSTORE PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 GAS STOP"

@@ -10,6 +10,7 @@ import pytest
 
 from fusevm import EVM, BadValue, EngineLimit, Hooks, TimeLimit
 from fusevm.evm.limits import CALL_DEPTH_LIMIT
+from fusevm.native.host.exact import PART
 from fusevm.native.host.recorded import recording_engine
 from fusevm.tracing.recording import Frame, Keccak, LogEvent, StorageRead, StorageWrite
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, machine
@@ -194,6 +195,18 @@ def test_notes_that_nobody_wants_are_not_kept() -> None:
     assert sum(map(len, batch.chunks)) < 1 << 22
     (covered,) = recording.coverage.values()
     assert covered.hits[10] == 9
+
+
+def test_a_frame_that_fails_at_once_has_little_prepared_for_it() -> None:
+    evm = machine({HERE: call(OTHER, gas="PUSH1 50"), OTHER: "PUSH0 POP " * 10_000 + "POP"})
+    evm.tier = "native"
+    recorder = recording_engine("fused").recorder
+    assert recorder is not None
+    before = recorder.written
+    with evm.record() as recording:
+        evm.call(HERE)
+    assert 0 < recorder.written <= before + PART
+    assert only(recording).calls[0].failed_at == 25
 
 
 def test_a_recording_that_grows_without_bound_ends_the_call(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:

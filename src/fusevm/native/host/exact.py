@@ -31,6 +31,7 @@ from fusevm.schedule.sections import (
 )
 
 SIZE = 1 << 26  # bytes
+PART = 64  # instructions that are written at once: a frame that fails has not paid for more
 CROWDED = SIZE // 2
 
 Cells = Callable[[bytes, int], int]  # of code and pc: where something is counted; 0 for nowhere
@@ -53,11 +54,16 @@ class ExactCode:
         self._places.clear()
 
     @property
+    def written(self) -> int:
+        """Instructions."""
+        return len(self._places)
+
+    @property
     def is_crowded(self) -> bool:
         return self._used > CROWDED
 
     def place(self, code: bytes, fork: Fork, pc: int, handlers: Handlers, tally: Cells, meter: Cells) -> int:
-        """Where the code from an instruction to the end of its block is."""
+        """Where the code from an instruction on is: to the end of its block, or to where more must be written."""
         found = self._places.get((code, fork, pc))
         if found is None:
             writer = _Writer(code, fork, handlers, tally, meter)
@@ -85,12 +91,16 @@ class _Writer:
         self.places: dict[int, int] = {}
 
     def write(self, pc: int, start: int, known: Callable[[int], int | None]) -> None:
-        code, first = self._code, pc
+        code, first, written = self._code, pc, 0
         while pc == first or pc >= len(code) or code[pc] != JUMPDEST or pc not in self._dests:
             before = known(pc)
             if before is not None:
                 self._put("JUMP@", before)
                 return
+            if written == PART:
+                self._put("PROBE", pc)  # Python writes on from there
+                return
+            written += 1
             self.places[pc] = start + 8 * len(self.words)
             self._put("AT", pc)
             if cell := self._tally(code, pc):

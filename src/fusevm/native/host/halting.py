@@ -86,6 +86,9 @@ class Halting:
         """Whether native code can go on: in exact code, or with the caller of a frame that has halted."""
         depth = self._tables.depth()
         view = self._tables.views[depth]
+        if status == Native.PROBE:  # exact code is not written further than this
+            view.ip = self._exact((ctypes.string_at(view.code, view.code_size), self._engine.codes.fork), view.pc)
+            return True
         if status not in HALTS or (status == Native.REFILL and view.reserve):
             return False
         if view.ip in self.exact:
@@ -131,17 +134,20 @@ class Halting:
         return schedule, units[index] if index < len(units) and units[index].at == at else None
 
     def _led_from(self, of: Of, unit: Unit, schedule: Schedule) -> _Lead:
-        marks, first = self._engine.codes.marks, unit.tokens[0]
-        section = section_of(unit, schedule)
+        first, section = unit.tokens[0], section_of(unit, schedule)
         gas = 0 if first.name in HEADERS else section.gas - _gas_before(of, section.pc, first.pc)
+        return _Lead(self._exact(of, first.pc), gas, of, section, first.pc)
+
+    def _exact(self, of: Of, pc: int) -> int:
+        """Exact code from an instruction on."""
+        marks = self._engine.codes.marks
         tally: Cells = _nowhere
         metered: Cells = _nowhere
         if marks is not None:
             counts = marks(of[1])
             assert isinstance(counts, ScheduleMarks)
             tally, metered = counts.exact, counts.meter
-        ip = self.exact.place(*of, first.pc, self._engine.codes.handlers, tally, metered)
-        return _Lead(ip, gas, of, section, first.pc)
+        return self.exact.place(*of, pc, self._engine.codes.handlers, tally, metered)
 
     def _follow(self, lead: _Lead, depth: int, view: NativeFrame) -> None:
         """The frame is as the unit found it; it goes on in exact code."""

@@ -147,6 +147,11 @@ class Recorder:
     def _marks(self, fork: Fork, gas: bool) -> ScheduleMarks:
         return ScheduleMarks(self._counting, fork, gas=gas)
 
+    @property
+    def written(self) -> int:
+        """Instructions of exact code."""
+        return self._halting.exact.written
+
     # -- what Python does
 
     def done(self, running: Running, name: str, instruction: Instruction) -> Running | None:
