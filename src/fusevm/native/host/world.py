@@ -45,8 +45,8 @@ class NativeWorld(NativeLedger):
 
     def forget(self) -> None:
         """No account has a number any more: native tables are, or will be, emptied."""
+        self.numbers = {}  # first, as in `number`
         self.addresses = []  # a new list: what the last call left pending may hold the old one
-        self.numbers = {}
 
     def prepare(self, state: State) -> None:
         """A call from outside is about to run natively."""
@@ -69,8 +69,9 @@ class NativeWorld(NativeLedger):
     def number(self, address: bytes) -> int:
         number = self.numbers.get(address)
         if number is None:
-            number = self.numbers[address] = len(self.addresses)
+            number = len(self.addresses)
             self.addresses.append(address)
+            self.numbers[address] = number  # last: Ctrl-C must not leave a number that no address has
         return number
 
     def is_blank(self, account: StateAccount) -> bool:
