@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -215,3 +216,36 @@ def test_real_signals_leave_the_state_as_before_or_as_after(tier: str) -> None:
     arguments = [sys.executable, "-c", BY_SIGNALS, tier, "osaka", str(SIGNALS)]
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, timeout=600)
     assert done.stdout.split() == [str(SIGNALS)], done.stderr
+
+
+class InterruptIn:
+    """Raises KeyboardInterrupt at one of the lines of a function."""
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name, self.left = name, line
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_name != self.name or not frame.f_code.co_filename.startswith(SOURCE):
+            return self if event == "call" else None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize("fork", ["osaka", "istanbul"])
+def test_an_interrupt_while_an_account_gets_its_number_leaves_none_without_an_address(fork: str) -> None:
+    """The tables of the call before are good, and stay so."""
+    wanted = machine("reference", fork).simulate(HERE, caller=SENDER)
+    for line in range(1, 7):
+        evm = machine("native", fork)
+        evm.simulate(COUNTER, caller=SENDER)
+        sys.settrace(InterruptIn("number", line))
+        try:
+            with suppress(KeyboardInterrupt):
+                evm.simulate(HERE, caller=SENDER)
+        finally:
+            sys.settrace(None)
+        evm.simulate(COUNTER, caller=SENDER)
+        assert evm.simulate(HERE, caller=SENDER) == wanted, f"line {line}"

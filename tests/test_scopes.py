@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fusevm import EVM, Hooks, Result, WrongThread
+from fusevm import EVM, Hooks, Result, State, WrongThread
 from fusevm.evm.assembly import assemble
 from fusevm.machine.scope import OpenTransaction
 
@@ -205,3 +205,14 @@ def test_random_messages_agree_with_the_reference_tier(tier: str) -> None:
 def seen(evm: EVM) -> Any:
     for address, account in evm.state.copy().items():
         yield address, (account.nonce, account.balance, account.code, dict(account.storage))
+
+
+def test_the_state_cannot_be_replaced_while_a_transaction_is_open() -> None:
+    evm = machine("auto", c=COUNTS)
+    before = evm.state
+    with evm.transaction(A) as tx:
+        evm.state = State()
+        with pytest.raises(RuntimeError, match="the state was replaced"):
+            tx.call(C)
+        evm.state = before
+        assert number(tx.call(C)) == 0

@@ -114,6 +114,8 @@ class OpenTransaction:
         if self.is_running:
             raise WrongThread(BUSY)
         state, context = self._state, self._context
+        if self._machine.state is not state:
+            raise RuntimeError("the state was replaced while this transaction was open; replace it afterwards")
         amount, given = to_number(value, "value"), to_number(gas, "gas", bits=GAS_BITS)
         if creates and state.account(caller).nonce >= MAX_NONCE:
             return out_of_nonces(caller)
@@ -190,6 +192,7 @@ class Scopes(Messages):
                     raise WrongThread(BUSY)
                 state.begin_transaction()
                 state.open_mark(state.began)
+                state.prefetch(places=[(address, key) for address, keys in listed for key in keys])
                 warm_up(state, context, origin, origin)
                 warm_listed(state, listed)
                 yield scope

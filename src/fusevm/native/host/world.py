@@ -45,8 +45,8 @@ class NativeWorld(NativeLedger):
 
     def forget(self) -> None:
         """No account has a number any more: native tables are, or will be, emptied."""
+        self.numbers = {}  # first, as in `number`
         self.addresses = []  # a new list: what the last call left pending may hold the old one
-        self.numbers = {}
 
     def prepare(self, state: State) -> None:
         """A call from outside is about to run natively; `busy` tells once it does."""
