@@ -53,7 +53,7 @@ OTHER_MODULE = """
 def test_a_module_does_not_see_anothers_setup(evm, evm_module):
     assert evm.get_storage("0x" + "c0" * 20, 0) == 0
 """
-PLUGIN = ("-p", "no:fusevm", "-p", "fusevm.adapters.pytest_plugin", "-p", "no:cacheprovider")
+PLUGIN = ("-p", "fusevm.adapters.pytest_plugin", "-p", "no:cacheprovider")
 
 
 @pytest.fixture
@@ -64,6 +64,13 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def test_what_tests_do_to_the_fixtures_is_undone(suite: pytest.Pytester) -> None:
     suite.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=7)
+
+
+def test_a_conftest_can_load_it(suite: pytest.Pytester) -> None:
+    suite.makeconftest('pytest_plugins = ["fusevm.adapters.pytest_plugin"]')
+    done = suite.runpytest_subprocess("-p", "no:cacheprovider", "--fusevm-gas-report")
+    done.assert_outcomes(passed=7)
+    done.stdout.re_match_lines([r"=+ gas =+"])
 
 
 def test_the_gas_report_names_contracts_and_functions(suite: pytest.Pytester) -> None:

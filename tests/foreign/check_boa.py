@@ -261,6 +261,48 @@ def test_a_deployment_can_be_traced_and_costs_the_same() -> None:
     assert done.traced.output == done.output == boa.env.get_code(token.address)
 
 
+SPENDS = """
+interface Token:
+    def transfer(to: address, amount: uint256) -> bool: nonpayable
+
+steps: public(HashMap[uint256, uint256])
+last: public(uint256)
+
+@external
+def run(token: address):
+    for i: uint256 in range(3):
+        self.steps[i] += 1
+    data: Bytes[68] = abi_encode(self, empty(uint256), method_id=method_id("transfer(address,uint256)"))
+    success: bool = raw_call(token, data, revert_on_failure=False)
+    for i: uint256 in range(3):
+        self.steps[i] += 1
+    self.last = 7
+    assert success, "the token refused"
+"""
+
+
+def test_looking_at_storage_in_the_middle_of_a_failing_call_changes_nothing_of_it() -> None:
+    """A frame that fails makes boa dump storage, so that calls before it are traced while another runs."""
+
+    def failing(traced_before: bool) -> Any:
+        with boa.set_env(FusevmEnv()):
+            boa.env.set_random_seed(7)
+            boa.env.eoa = boa.env.generate_address()
+            token = boa.loads(TOKEN, 1000)
+            contract = boa.loads(SPENDS)
+            for place in range(3):
+                token.transfer(boa.env.generate_address(), place + 1)
+            if traced_before:
+                assert boa.env.sha3_trace
+            with pytest.raises(boa.BoaError) as raised:
+                contract.run(token)
+            return str(raised.value), token._storage.balanceOf.get(), contract.steps(0)
+
+    first, second = failing(False), failing(True)
+    assert first == second
+    assert "the token refused" in first[0]
+
+
 def test_what_an_anchor_has_undone_cannot_be_traced() -> None:
     token = boa.loads(TOKEN, 1000)
     with boa.env.anchor():
@@ -268,6 +310,47 @@ def test_what_an_anchor_has_undone_cannot_be_traced() -> None:
         done = token._computation
     with pytest.raises(TraceLost):
         _ = done.call_trace
+
+
+def test_a_call_before_an_anchor_can_be_traced_after_it() -> None:
+    token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+    token.balanceOf(boa.env.eoa)  # changes nothing, so that the anchor begins where this call did
+    before = token._computation
+    with boa.env.anchor():
+        token.transfer(other, 1)
+    assert "=> 1000" in str(before.call_trace)
+    assert token.balanceOf(other) == 0
+
+
+DESTROYS = """
+interface Victim:
+    def kill() -> uint256: nonpayable
+
+@external
+def kill() -> uint256:
+    selfdestruct(msg.sender)
+
+@external
+def kill_other(victim: address) -> uint256:
+    raw_call(victim, method_id("kill()"))
+    return 7
+"""
+
+
+def test_only_a_call_that_ends_in_selfdestruct_returns_nothing() -> None:
+    def session() -> Any:
+        one, other = boa.loads(DESTROYS), boa.loads(DESTROYS)
+        return one.kill_other(other), one.kill()
+
+    assert same(session) == (7, None)
+
+
+def test_a_contract_made_by_another_prints_too(capsys: pytest.CaptureFixture[str]) -> None:
+    blueprint = boa.loads_partial("@external\ndef greet():\n    print('made')\n").deploy_as_blueprint()
+    maker = boa.loads("@external\ndef make(b: address) -> address:\n    return create_from_blueprint(b)\n")
+    made = boa.loads_partial("@external\ndef greet():\n    print('made')\n").at(maker.make(blueprint.address))
+    made.greet()
+    assert "made" in capsys.readouterr().err
 
 
 def test_anchors_undo_state_and_time() -> None:

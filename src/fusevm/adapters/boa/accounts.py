@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -16,6 +17,7 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
     """A subclass names the state: py-evm makes the object itself."""
 
     state: State
+    on_code: Callable[[bytes], None]  # told of the code of contracts
 
     def __init__(self, db: Any = None, state_root: bytes = NO_ROOT) -> None:
         self._ids = count(-1, -1)  # py-evm counts its own upwards, and keeps both in one place
@@ -72,6 +74,7 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
         return self.state.account(address).code
 
     def set_code(self, address: bytes, code: bytes) -> None:
+        type(self).on_code(bytes(code))
         self.state.set_code(address, bytes(code))
 
     def get_code_hash(self, address: bytes) -> bytes:
@@ -135,5 +138,5 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
         raise NotImplementedError("persist: the state lives in memory; use env.anchor() to go back")
 
 
-def accounts_on(state: State) -> type[StateAccounts]:
-    return type("StateAccountsOfEnv", (StateAccounts,), {"state": state})
+def accounts_on(state: State, on_code: Callable[[bytes], None]) -> type[StateAccounts]:
+    return type("StateAccountsOfEnv", (StateAccounts,), {"state": state, "on_code": staticmethod(on_code)})

@@ -23,11 +23,8 @@ class NativeComputation:
     _error = None
     _gas_meter_class = GasMeter
 
-    def __init__(
-        self, output: bytes, gas_used: int, gas_left: int, refund: int, logs: Sequence[Log], destroyed: Sequence[bytes]
-    ) -> None:
+    def __init__(self, output: bytes, gas_used: int, gas_left: int, refund: int, logs: Sequence[Log]) -> None:
         self.output = output
-        self.beneficiaries = list(destroyed)
         self._gas_used = gas_used
         self._gas_left = gas_left
         self._refund = refund
@@ -60,6 +57,14 @@ class NativeComputation:
 
     def raise_if_error(self) -> None:
         pass
+
+    @property
+    def beneficiaries(self) -> list[bytes]:
+        """Of a call that ended in SELFDESTRUCT, which returns nothing. boa asks where a function should return."""
+        if self.output:
+            return []
+        found: list[bytes] = self.traced.beneficiaries
+        return found
 
     @property
     def traced(self) -> Any:

@@ -54,7 +54,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
 
     def _init_vm(self, account_db_class: Any = AccountDB) -> None:
         self._forked = account_db_class is not AccountDB
-        super()._init_vm(account_db_class if self._forked else accounts_on(self.state))
+        super()._init_vm(account_db_class if self._forked else accounts_on(self.state, self._watch_console))
         self.fork = fork_named(self.vm.fork)
 
     def fork_rpc(self, rpc: RPC, block_identifier: Any, debug: bool, **settings: Any) -> None:
@@ -81,14 +81,13 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
     def is_state_dirty(self) -> bool:
         return super().is_state_dirty if self._forked else self.state.version > 0
 
-    def revert(self, snapshot_id: Any) -> None:
-        super().revert(snapshot_id)
-        if not self._forked:
-            self.history.reverted()
+    def snapshot(self) -> Any:
+        return super().snapshot(), self.history.noted
 
-    def set_code(self, address: Address, code: bytes) -> None:
-        self._watch_console(code)
-        super().set_code(address, code)
+    def revert(self, snapshot_id: Any) -> None:
+        state, noted = snapshot_id
+        super().revert(state)
+        self.history.reverted(noted)
 
     # -- running
 
@@ -159,9 +158,8 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
         if message.creates:
             output = state.account(message.address).code
             self._watch_console(output)
-        destroyed = list(state.destroyed)
         used = paid + message.gas - outcome.gas_left
-        done = NativeComputation(output, used, outcome.gas_left, state.refund, state.logs_so_far(), destroyed)
+        done = NativeComputation(output, used, outcome.gas_left, state.refund, state.logs_so_far())
         patched, warm = self._patched, (message.caller, message.address)
         call = self.history.note(mark, lambda: self._traced(again, patched, warm))
         return done.can_be_traced(self.history, call)
@@ -181,10 +179,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
         self._surroundings()
         self._begin(sender.canonical_address, target.canonical_address)
         with self._inside():
-            done = run()
-        for address in self.state.created:
-            self._watch_console(self.state.account(address).code)
-        return done
+            return run()
 
     def _traced(self, run: Callable[[], Any], patched: dict[str, Any], warm: tuple[bytes, bytes]) -> Any:
         """Once more, on py-evm, in the block of that time; nothing of it is kept."""

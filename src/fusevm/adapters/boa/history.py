@@ -25,6 +25,7 @@ class TraceLost(RuntimeError):
 class NativeCall:
     """A call that ran natively, and how to run it again."""
 
+    serial: int
     mark: int  # of the state as it began
     again: Callable[[], Any]
     lost: bool = False
@@ -37,6 +38,7 @@ class History:
     def __init__(self, state: State) -> None:
         self.state = state
         self.calls: list[NativeCall] = []  # not traced yet, the oldest first
+        self.noted = 0  # how many there have been
         self._going_back = False
         self._begin()
 
@@ -45,7 +47,8 @@ class History:
         self.state.open_mark(self._base)
 
     def note(self, mark: int, again: Callable[[], Any]) -> NativeCall:
-        call = NativeCall(mark, again)
+        self.noted += 1
+        call = NativeCall(self.noted, mark, again)
         self.calls.append(call)
         if len(self.state.journal) > MOST_ENTRIES and self.state.open_marks == 1:
             self.forget()
@@ -59,10 +62,9 @@ class History:
         self.state.keep_since(keep=0)
         self._begin()
 
-    def reverted(self) -> None:
-        """The state went back: calls since then never were."""
-        now = self.state.mark()
-        while self.calls and self.calls[-1].mark >= now:
+    def reverted(self, noted: int) -> None:
+        """The state went back to where it was after so many calls: those since then never were."""
+        while self.calls and self.calls[-1].serial > noted:
             self.calls.pop().lost = True
 
     def trace(self, call: NativeCall) -> Any:
@@ -72,7 +74,7 @@ class History:
                 raise TraceLost(
                     "call: what was before it is not known any more; look at its trace before env.anchor() ends"
                 )
-            self._go_back_for([each for each in self.calls if each.mark <= call.mark])
+            self._go_back_for([each for each in self.calls if each.serial <= call.serial])
         return call.traced
 
     def trace_all(self) -> None:
