@@ -15,6 +15,8 @@ SUITE = """
 import pytest
 from fusevm.chain.transaction import Transaction
 
+pytestmark = pytest.mark.long  # pytest in pytest
+
 TOKEN = "0x" + "c0" * 20
 COUNTS = "5f54600101805f555f5260205ff3"  # storage[0] += 1, and returns it
 

@@ -172,7 +172,7 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
     assert line > LINES
 
 
-SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "600"))
+SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "300"))
 BY_SIGNALS = """
 import random, signal, sys
 sys.path.insert(0, "tests")

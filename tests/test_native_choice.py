@@ -284,6 +284,16 @@ def test_new_code_that_is_long_costs_one_run_in_vain(chosen: Choice) -> None:
     assert before[1] < chosen.undone <= before[1] + 2
 
 
+def test_runs_that_need_no_look_are_part_of_the_pause() -> None:
+    choice, trial = Choice(), Trial(is_new=False)
+    trial.native = 1e-6
+    trial.stay_native()
+    pause = trial.pause
+    assert choice.begins_natively(trial)
+    assert (trial.pause, trial.free) == (pause - 1, pause - 1)
+    assert trial.is_natives_turn
+
+
 def test_code_trained_by_one_input_and_heavy_by_another_runs_natively(chosen: Choice) -> None:
     program = f"CALLDATASIZE PUSH1 @long JUMPI INVALID long: JUMPDEST {EFFECTS} {LOOP.format(times=50_000)}"
     evm, judge = machine(program), machine(program, "reference")

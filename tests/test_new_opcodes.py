@@ -32,6 +32,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_in_the_imagined_fork(name: str, outcomes: str) -> None:
     found = re.findall(rf"::{name}(?:\[.*\])? (PASSED|FAILED|ERROR)", outcomes)

@@ -167,6 +167,7 @@ def _reachable(sequence: tuple[str, ...]) -> bool:
     return not any(one in PUSHES and other.startswith("JUMPI@") for one, other in pairwise(sequence))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(6))
 def test_each_fusion_alone_agrees_with_the_reference_with_gas_enough_and_without(part: int) -> None:
     rng = random.Random(part)

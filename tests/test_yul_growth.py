@@ -120,6 +120,7 @@ def test_every_step_takes_what_the_parser_takes(family: str) -> None:
             step.run(StepContext.for_block(dialect, block), block)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["check", "format", "compile", "optimize", "run"])
 @pytest.mark.parametrize("family", ["blocks nested", "expression nested", "calls nested", "functions nested"])
 def test_no_command_runs_out_of_recursion(fusevm: Command, tmp_path: Path, family: str, command: str) -> None:

@@ -54,7 +54,7 @@ class Trial:
         self.started = 0.0  # when a native run that is timed began; 0 if it is not
         self.steps = NEW_STEPS if is_new else 0  # for the next run on the reference tier; 0: it is native
         self.native = self.reference = _NEVER  # seconds
-        self.free = 0  # native runs that need not be looked at: their heat is noted already
+        self.free = 0  # of these, runs that need not be looked at: their heat is noted already
         self._runs = 0  # natively, timed
         self._spent = 0.0  # seconds on the reference tier before the first native run
         self._tries = 0  # on the reference tier, that were slower
@@ -150,9 +150,9 @@ class Choice:
     def begins_natively(self, trial: Trial) -> bool:
         """Whether it is this call's turn to run natively. If so it is timed from now on, or the next ones are free."""
         if trial.pause:
-            runs = min(trial.pause, max(1, int(LOOK_AT_HEAT / trial.native)))
-            trial.pause -= runs
-            trial.free, trial.started = runs - 1, 0.0
+            trial.free = min(trial.pause, max(1, int(LOOK_AT_HEAT / trial.native))) - 1
+            trial.pause -= 1
+            trial.started = 0.0
             return True
         if not trial.is_natives_turn:
             return False
