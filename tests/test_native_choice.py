@@ -14,7 +14,7 @@ from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.native.host import choice, failures
-from fusevm.native.host.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, TRIED, Choice
+from fusevm.native.host.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, TRIED, Choice, Trial
 from fusevm.native.host.engine import engine
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.reference import brief
