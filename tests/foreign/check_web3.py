@@ -150,14 +150,14 @@ def test_requests_can_be_batched() -> None:
     assert (block["number"], balance) == (0, 10**22)
 
 
-def test_refusals_are_errors_with_geths_words() -> None:
+def test_refusals_are_errors_with_anvils_words() -> None:
     w3 = Web3(FusevmProvider())
     sender, to = w3.eth.accounts[:2]
     request = {"from": sender, "to": to, "gas": 21_000, "value": 1}
     for fields, words in (
         ({"value": 10**30}, "insufficient funds"),
         ({"gas": 20_000}, "intrinsic gas too low"),
-        ({"from": "0x" + "11" * 20}, "unknown account"),
+        ({"from": "0x" + "11" * 20}, "no signer available"),
     ):
         with pytest.raises(Web3RPCError, match=f"(?i){words}"):
             w3.eth.send_transaction({**request, **fields})
