@@ -113,7 +113,7 @@ def test_a_wrong_field_of_the_block_is_one_line(fusevm: Command, field: str, mes
 
 def test_constructor_options_need_an_artifact(fusevm: Command) -> None:
     assert "need an artifact" in fusevm("run", "0x00", "--constructor", "1").err
-    assert "there is no code" in fusevm("run", "").err
+    assert "code is empty" in fusevm("run", "").err
 
 
 # -- paths and limits -------------------------------------------------------------------------------------------------

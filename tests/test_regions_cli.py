@@ -91,7 +91,7 @@ def test_a_state_file_is_called_as_run_calls_it(fusevm: Command, tmp_path: Path)
         ((LOOP, "--ir", "--asm"), "give one of --ir, --llvm, --asm and --json"),
         (("0xzz",), "code is not hex"),
         (("nowhere.json",), "no such file: nowhere.json"),
-        (("0x",), "there is no code"),
+        (("0x",), "code is empty"),
     ],
 )
 def test_wrong_input_is_one_line(arguments: tuple[str, ...], problem: str, fusevm: Command) -> None:

@@ -58,7 +58,7 @@ def requests_hash(requests: Sequence[bytes]) -> bytes:
 
 
 def _call(state: State, block: Block, fork: Fork, execute: Executor, address: bytes, data: bytes) -> Outcome | None:
-    """A call whose gas nobody pays for; None where there is no code. Nothing is warm as it begins."""
+    """A call whose gas nobody pays for; None if the account has no code. Nothing is warm when it begins."""
     code = state.account(address).code
     if not code:
         return None

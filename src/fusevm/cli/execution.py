@@ -156,7 +156,7 @@ def prepare(request: Request) -> Prepared:
 
 def _with_code(request: Request, code: bytes) -> Prepared:
     if not code:
-        raise BadInput("there is no code: give hex digits, a file, or - for standard input")
+        raise BadInput("code is empty: give hex digits, a file, or - for standard input")
     if request.contract is not None or request.constructor is not None:
         raise BadInput(
             "--contract and --constructor need an artifact; constructor arguments follow init code as they are"

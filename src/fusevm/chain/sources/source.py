@@ -26,7 +26,7 @@ class Source(Protocol):
     name: str  # for messages
 
     def accounts(self, addresses: Sequence[bytes]) -> Sequence[Facts | None]:
-        """One answer for each address; None where there is no account."""
+        """One answer per address; None for an account that does not exist."""
 
     def slots(self, places: Sequence[Place]) -> Sequence[int]:
         """One word for each place; zero where nothing was stored."""

@@ -332,7 +332,7 @@ class NativeEngine:
                 recorder.end(frame, ran=entered, failed=failed)
             self.world.learn()
             if frame.error is not None and not failed and not frames:  # its code cannot be kept
-                unit = self.halts.place(frame, self.tables.views[0], 1)
+                _, unit = self.halts.place(frame.message.code, self.tables.views[0], 1)
                 frame.pc = unit.tokens[-1].pc + 1 if unit else 0
             self.tables.shared.epoch += 1
             if not frames:

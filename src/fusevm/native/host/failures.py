@@ -13,7 +13,7 @@ from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.world import NativeWorld
 from fusevm.native.layout import NativeFrame, Status
 from fusevm.reference.frame import Frame
-from fusevm.schedule.build import Unit
+from fusevm.schedule.build import Schedule, Unit
 
 REASONS = {
     Status.OUT_OF_GAS: HaltReason.OUT_OF_GAS,
@@ -46,16 +46,15 @@ class Halts:
             return self.explained(frame, view, 1, ExceptionalHalt(REASONS[status]))
         return NativeLimit(f"over one of the native engine's limits: {self._tables.caps}")
 
-    def explained(self, frame: Frame, view: NativeFrame, behind: int, halt: ExceptionalHalt) -> ExceptionalHalt:
+    def explained(self, frame: Frame, view: NativeFrame, words_before: int, halt: ExceptionalHalt) -> ExceptionalHalt:
         """The halt of a call's first frame, with reason and place; of others only recordings show them."""
         if frame.message.depth and not self.everywhere:
             return halt
         if not view.ip:
             return self._replayed(frame, lambda state: diagnose_region(frame, view, halt, state))
-        unit = self.place(frame, view, behind)
+        schedule, unit = self.place(frame.message.code, view, words_before)
         if unit is None:
             return halt
-        schedule = self._codes.schedule_with(frame.message.code, view.jumps)
         if schedule.copies and unit.at >= schedule.copies:  # in a fused loop, or at a jump to nowhere
             self.unsure = True  # gas may have been taken in bulk: only a run without that can tell where it ended
             return halt
@@ -74,12 +73,12 @@ class Halts:
             state.revert(mark)
             state.ledger = ledger
 
-    def place(self, frame: Frame, view: NativeFrame, behind: int) -> Unit | None:
-        """What stands in the schedule where a frame came back, or so many words before."""
-        at = (view.ip - view.schedule) // 8 - behind
-        schedule = self._codes.schedule_with(frame.message.code, view.jumps)
+    def place(self, code: bytes, view: NativeFrame, words_before: int) -> tuple[Schedule, Unit | None]:
+        """The schedule of a frame that came back, and what stands so many words before the place where it did."""
+        at = (view.ip - view.schedule) // 8 - words_before
+        schedule = self._codes.schedule_with(code, view.jumps)
         if schedule.twin and at >= schedule.twin:
             at -= schedule.twin
         units = self._codes.units(schedule, at)
         index = unit_index(units, at)
-        return units[index] if index < len(units) and units[index].at == at else None
+        return schedule, units[index] if index < len(units) and units[index].at == at else None

@@ -12,7 +12,7 @@ from fusevm.evm.halts import HaltReason
 from fusevm.evm.opcodes import BY_NAME, opcodes_of
 from fusevm.native.host import note_codec
 from fusevm.native.host.counting import JUMPI, Counting, Of, ScheduleMarks
-from fusevm.native.host.diagnosis import section_of, unit_index
+from fusevm.native.host.diagnosis import section_of
 from fusevm.native.host.exact import Cells, ExactCode
 from fusevm.native.host.tables import NativeLimit
 from fusevm.native.host.views import view_at
@@ -103,7 +103,7 @@ class Halting:
         lead = self._leads.get(key)
         if lead is None:
             of = ctypes.string_at(view.code, view.code_size), codes.fork
-            schedule, unit = self._place(of[0], view, 0 if status == Native.REFILL else 1)
+            schedule, unit = self._engine.halts.place(of[0], view, 0 if status == Native.REFILL else 1)
             if unit is None:
                 return False
             if unit.sequence == ("BADJUMP",):
@@ -122,16 +122,6 @@ class Halting:
         """Only between calls."""
         if self.exact.is_crowded:
             self.forget()
-
-    def _place(self, code: bytes, view: NativeFrame, behind: int) -> tuple[Schedule, Unit | None]:
-        codes = self._engine.codes
-        at = (view.ip - view.schedule) // 8 - behind
-        schedule = codes.schedule_with(code, view.jumps)
-        if schedule.twin and at >= schedule.twin:
-            at -= schedule.twin
-        units = codes.units(schedule, at)
-        index = unit_index(units, at)
-        return schedule, units[index] if index < len(units) and units[index].at == at else None
 
     def _led_from(self, of: Of, unit: Unit, schedule: Schedule) -> _Lead:
         first, section = unit.tokens[0], section_of(unit, schedule)
@@ -225,9 +215,9 @@ class Halting:
 
 def _gas_before(of: Of, start: int, pc: int) -> int:
     """What the instructions of a section before one of them cost."""
-    behind = 0
+    gas = 0
     for each in instructions(*of, start):
         if each.pc >= pc:
             break
-        behind += each.op.gas_at(of[1]) if each.op else 0
-    return behind
+        gas += each.op.gas_at(of[1]) if each.op else 0
+    return gas
