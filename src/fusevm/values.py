@@ -61,8 +61,8 @@ def to_bytes(value: BytesLike, what: str = "data") -> bytes:
 
 def to_address(value: AddressLike, what: str = "address") -> bytes:
     """20 bytes, hex text of them, or a number below 2^160."""
-    if type(value) is bytes and len(value) == ADDRESS_SIZE:
-        return value
+    if isinstance(value, bytes) and len(value) == ADDRESS_SIZE:
+        return value if type(value) is bytes else bytes(value)  # an `Address`, as deployments answer
     if isinstance(value, bytes | bytearray | memoryview | str):
         return _sized(value, ADDRESS_SIZE, what)
     number = _index(value)
