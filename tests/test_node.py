@@ -135,6 +135,16 @@ def test_a_corrupt_state_file_is_refused_in_one_line(python: Path, tmp_path: Pat
     assert file.read_text() == content
 
 
+def test_a_state_file_that_cannot_be_written_is_one_line_and_the_node_goes_on(python: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    with Node(python, "--state", str(folder / "state.json"), "--state-interval", "0.1") as node:
+        time.sleep(0.5)
+        assert node.ask("eth_chainId") == "0x7a69"
+        assert node.stop() == 0
+        assert "not written" in node.errors
+        assert "Traceback" not in node.errors
+
+
 def test_a_port_that_is_taken_is_one_line(python: Path, node: Node) -> None:
     printed = refused(python, "--port", node.url.rpartition(":")[2])
     assert "cannot listen" in printed

@@ -53,10 +53,10 @@ def run(options: Options, say: Callable[[str], None], warn: Callable[[str], None
     if options.host not in LOOPBACK:
         warn(f"fusevm: {options.host} is not this machine alone: whoever reaches it can spend from all accounts")
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(options, session, (lambda text: None) if options.silent else say))
+        asyncio.run(_serve(options, session, (lambda text: None) if options.silent else say, warn))
 
 
-async def _serve(options: Options, session: Session, say: Callable[[str], None]) -> None:
+async def _serve(options: Options, session: Session, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -71,7 +71,7 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None])
         say(banner(session.config, session, options.host, port))
         tasks: list[asyncio.Task[Any]] = [asyncio.create_task(server.mine_at_intervals())]
         if file is not None:
-            tasks.append(asyncio.create_task(_save_at_intervals(server, file, options.state_seconds)))
+            tasks.append(asyncio.create_task(_save_at_intervals(server, file, options.state_seconds, warn)))
         tasks.append(asyncio.create_task(stopped.wait(), name="stop"))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -83,7 +83,7 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None])
             await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         if file is not None:
-            await server.lanes.on_chain(file.save)
+            await _save(server, file, warn)
         await server.close()
         await runner.cleanup()
 
@@ -98,10 +98,18 @@ async def _listen(runner: web.AppRunner, options: Options) -> int:
     return int(runner.addresses[0][1])
 
 
-async def _save_at_intervals(server: Server, file: StateFile, seconds: float) -> None:
+async def _save_at_intervals(server: Server, file: StateFile, seconds: float, warn: Callable[[str], None]) -> None:
     while True:
         await asyncio.sleep(seconds)
+        await _save(server, file, warn)
+
+
+async def _save(server: Server, file: StateFile, warn: Callable[[str], None]) -> None:
+    """A file that cannot be written is one line; the node goes on, and tries again."""
+    try:
         await server.lanes.on_chain(file.save)
+    except OSError as error:
+        warn(f"fusevm: --state {file.path}: not written: {error.strerror or error}; make room, or give another file")
 
 
 def banner(config: Config, session: Session, host: str, port: int) -> str:
