@@ -1,4 +1,4 @@
-"""The status page in a real browser: blocks, decoded calls and events, live; and nothing of a contract becomes markup."""
+"""The status page in a real browser: blocks live, calls and events by name, no markup from a contract."""
 
 from __future__ import annotations
 
