@@ -17,11 +17,12 @@ from fusevm.rpc.session import Session
 
 Found = TypeVar("Found")
 
-# Short ones, which are most: where nobody else is at work, they run at once, without a change of threads.
+# Short ones, which are most: where nobody else is at work, they run at once, without a change of threads. Transactions are
+# not among them, since only their gas limits how long they run.
 AT_ONCE = frozenset({
     "eth_blockNumber", "eth_call", "eth_chainId", "eth_estimateGas", "eth_gasPrice", "eth_getBalance",
     "eth_getBlockByHash", "eth_getBlockByNumber", "eth_getCode", "eth_getStorageAt", "eth_getTransactionByHash",
-    "eth_getTransactionCount", "eth_getTransactionReceipt", "eth_sendRawTransaction", "net_version",
+    "eth_getTransactionCount", "eth_getTransactionReceipt", "net_version",
 })  # fmt: skip
 QUICK_SECONDS = 0.1  # that a call may keep the chain's own thread busy
 SLOW_THREADS = 4
@@ -42,7 +43,8 @@ class Lanes:
         self.session = session
         self._writer = ThreadPoolExecutor(1, "fusevm-chain")
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "fusevm-call")
-        self._chain = threading.Lock()  # whoever has it may touch the chain
+        self._chain = threading.Lock()  # its holder may touch the chain
+        self._waiting = 0  # requests for the chain's thread that are not answered yet: nobody overtakes them
 
     async def on_chain(self, function: Callable[..., Found], *arguments: Any) -> Found:
         """Runs a function where nothing else touches the chain."""
@@ -70,8 +72,6 @@ class Lanes:
                 self._waiting -= 1
         except TooSlow as slow:
             return await loop.run_in_executor(self._slow, _answered, asked, slow.twin.request)
-
-    _waiting = 0  # requests for the chain's thread that are not answered yet: nobody overtakes them
 
     def _ask(self, method: str, params: Sequence[Any]) -> Any:
         session = self.session
