@@ -17,8 +17,8 @@ from fusevm.rpc.session import Session
 
 Found = TypeVar("Found")
 
-# Short ones, which are most: where nobody else is at work, they run at once, without a change of threads. Transactions are
-# not among them, since only their gas limits how long they run.
+# Short ones, which are most: where nobody else is at work, they run at once, without a change of threads.
+# Transactions are not among them, since only their gas limits how long they run.
 AT_ONCE = frozenset({
     "eth_blockNumber", "eth_call", "eth_chainId", "eth_estimateGas", "eth_gasPrice", "eth_getBalance",
     "eth_getBlockByHash", "eth_getBlockByNumber", "eth_getCode", "eth_getStorageAt", "eth_getTransactionByHash",
