@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from environments import environment
+from environments import FOREIGN, environment, run_inside
 from nodes import Node
+
+pytestmark = pytest.mark.long  # real tools, installed for it
 
 ALICE, BOB = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266", "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 TOKEN = "0x" + "c0" * 20
-SECONDS = 60
 # Reverts with Error("<img src=x onerror=alert(1)>"), 28 bytes.
 MARKUP = b"<img src=x onerror=alert(1)>"
 HOSTILE = (
@@ -40,12 +40,28 @@ def browser() -> str:
     return found
 
 
-def start(browser: str, url: str, folder: Path) -> subprocess.Popen[str]:
-    """Prints the page as it is after some seconds."""
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--timeout=8000"]
-    return subprocess.Popen(
-        [*command, "--dump-dom", url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )  # fmt: skip
+class Browser:
+    """A page that is open until the `with` block ends."""
+
+    def __init__(self, program: str, url: str, folder: Path) -> None:
+        command = [program, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}"]
+        self._process = subprocess.Popen(
+            [*command, "--remote-debugging-port=0", url], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )  # fmt: skip
+        assert self._process.stderr is not None
+        line = next(each for each in self._process.stderr if each.startswith("DevTools listening on"))
+        self._port = line.partition("127.0.0.1:")[2].partition("/")[0]
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def shown(self, python: Path, text: str) -> str:
+        """The page, once it contains a text."""
+        return run_inside(python, str(FOREIGN / "page_dom.py"), self._port, text, cwd=FOREIGN)
 
 
 def test_the_page_shows_blocks_as_they_come_and_no_markup_of_contracts(
@@ -55,13 +71,13 @@ def test_the_page_shows_blocks_as_they_come_and_no_markup_of_contracts(
         transfer = "0xa9059cbb" + BOB[2:].rjust(64, "0") + f"{5:064x}"
         node.ask("anvil_setCode", TOKEN, "0x00")
         node.ask("eth_sendTransaction", {"from": ALICE, "to": TOKEN, "data": transfer})
-        opened = start(browser, node.url, tmp_path)
-        time.sleep(4)
-        node.ask("anvil_setCode", TOKEN, "0x" + HOSTILE)
-        node.ask("eth_sendTransaction", {"from": ALICE, "to": TOKEN, "gas": "0x186a0"})
-        printed, _ = opened.communicate(timeout=SECONDS)
-    assert "Block 1 " in printed
-    assert "transfer(" in printed
-    assert "Block 2 " in printed, "the block that came after the page was opened"
-    assert "&lt;img src=x" in printed
-    assert "<img" not in printed
+        with Browser(browser, node.url, tmp_path) as opened:
+            first = opened.shown(python, "Block 1 ")
+            assert "Block 1 " in first
+            assert "transfer(" in first
+            node.ask("anvil_setCode", TOKEN, "0x" + HOSTILE)
+            node.ask("eth_sendTransaction", {"from": ALICE, "to": TOKEN, "gas": "0x186a0"})
+            later = opened.shown(python, "Block 2 ")
+    assert "Block 2 " in later, "the block that came after the page was opened"
+    assert "&lt;img src=x" in later
+    assert "<img" not in later
