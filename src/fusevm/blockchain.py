@@ -89,6 +89,7 @@ class Chain:
         self.deadline: float | None = None  # on time.monotonic's clock, of whatever runs; then TimeLimit is raised
         self.schedule: Schedule = genesis.schedule
         self.pending: list[SignedTransaction] = []
+        self.on_change: Callable[[Diff], None] | None = None  # told of what was done to the state for good
         self._state = genesis.state.copy()
         self._executor = executor_for(tier)
         self._hooks = hooks
@@ -492,6 +493,8 @@ class Chain:
         finally:
             if reached:
                 self._set_head(reached[-1])
+                if self.on_change is not None:
+                    self.on_change(diff_since(state, mark))
                 state.keep_since(keep=opened)
             else:
                 state.close_mark(mark, keep=opened)

@@ -7,11 +7,12 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from fusevm.chain.outcome import TimeLimit
 from fusevm.rpc.dispatch import Ask, Passed, one
-from fusevm.rpc.errors import RpcError
+from fusevm.rpc.errors import SERVER_ERROR, RpcError
 from fusevm.rpc.pinned import CALLS, pinned
 from fusevm.rpc.session import Session
 
@@ -45,6 +46,7 @@ class Lanes:
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "fusevm-call")
         self._chain = threading.Lock()  # its holder may touch the chain
         self._waiting = 0  # requests for the chain's thread that are not answered yet: nobody overtakes them
+        self.keep: Callable[[], None] | None = None  # writes what has changed; raises OSError
 
     async def on_chain(self, function: Callable[..., Found], *arguments: Any) -> Found:
         """Runs a function where nothing else touches the chain."""
@@ -67,11 +69,30 @@ class Lanes:
                     self._chain.release()
             self._waiting += 1
             try:
-                return await self.on_chain(_answered, asked, self._ask)
+                return await self.on_chain(_answered, asked, self._kept)
             finally:
                 self._waiting -= 1
         except TooSlow as slow:
             return await loop.run_in_executor(self._slow, _answered, asked, slow.twin.request)
+
+    def _kept(self, method: str, params: Sequence[Any]) -> Any:
+        """As `_ask`; what has changed is written before anybody is told."""
+        try:
+            found = self._ask(method, params)
+        except Exception:
+            with suppress(OSError):
+                self._keep()
+            raise
+        try:
+            self._keep()
+        except OSError as error:
+            text = f"{method}: done, but --state is not written and would not know it: {error.strerror or error}"
+            raise RpcError(SERVER_ERROR, f"{text}; make room, or give another file") from None
+        return found
+
+    def _keep(self) -> None:
+        if self.keep is not None:
+            self.keep()
 
     def _ask(self, method: str, params: Sequence[Any]) -> Any:
         session = self.session
