@@ -89,8 +89,10 @@ class Chain:
         self.deadline: float | None = None  # on time.monotonic's clock, of whatever runs; then TimeLimit is raised
         self.schedule: Schedule = genesis.schedule
         self.pending: list[SignedTransaction] = []
+        self.known_contracts: Mapping[bytes, bytes] | None = None  # see `Assembly`
         self.on_change: Callable[[Diff], None] | None = None  # told of what was done to the state for good
         self._state = genesis.state.copy()
+        self._state.all_journalled = True
         self._executor = executor_for(tier)
         self._hooks = hooks
         first = _Node(genesis.block, genesis.block.header.difficulty, Diff([], [], []), (), None)
@@ -407,7 +409,9 @@ class Chain:
         if withdrawals and given is None:
             raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
         environment = self.environment_after(header)
-        assembly = Assembly(self._state, environment, step, self.schedule, self.execute, self.checks)
+        assembly = Assembly(
+            self._state, environment, step, self.schedule, self.execute, self.checks, self.known_contracts
+        )
         assembly.begin(header.parent_hash, header.parent_beacon_root)
         left = self._fill(assembly, transactions)
         assembly.end(given, reward_of(step.fork), [(each.number, each.coinbase) for each in ommers])
