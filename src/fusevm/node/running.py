@@ -67,7 +67,8 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None],
     runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=STOP_SECONDS)
     await runner.setup()
     try:
-        port = await _listen(runner, options)
+        listening = await _listen(runner, server, options)
+        port = int(listening.sockets[0].getsockname()[1])
         say(banner(session.config, session, options.host, port))
         tasks: list[asyncio.Task[Any]] = [asyncio.create_task(server.mine_at_intervals())]
         if file is not None and options.state_seconds:
@@ -78,6 +79,7 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None],
             for each in done:
                 each.result()
         finally:
+            listening.close()
             for each in tasks:
                 each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -88,14 +90,16 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None],
         await runner.cleanup()
 
 
-async def _listen(runner: web.AppRunner, options: Options) -> int:
-    site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
+async def _listen(runner: web.AppRunner, server: Server, options: Options) -> asyncio.Server:
+    other = runner.server
+    assert other is not None
     try:
-        await site.start()
+        return await asyncio.get_running_loop().create_server(
+            lambda: server.protocol(other), options.host, options.port, reuse_address=True
+        )
     except OSError as error:
         where = f"{options.host}:{options.port}"
         raise BadValue(f"--port {options.port}: cannot listen on {where}: {error.strerror or error}") from None
-    return int(runner.addresses[0][1])
 
 
 async def _sync_at_intervals(file: StateFile, seconds: float) -> None:

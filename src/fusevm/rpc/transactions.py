@@ -21,12 +21,29 @@ from fusevm.values import to_bytes, to_hash
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
+BRIEF_GAS = 1_000_000  # some milliseconds, whatever is done with it
+
 
 # -- sending
 
 
 def send_raw(session: Session, raw: Any) -> str:
-    return data(session.submit(decoded(raw)))
+    return data(session.submit(_decoded_once(session, raw)))
+
+
+def is_brief(session: Session, raw: Any) -> bool:
+    """Whether sending this takes little time: it is only kept, or no block of it alone takes long."""
+    if not session.automine:
+        return True
+    return not session.dev.chain.pending and _decoded_once(session, raw).gas_limit <= BRIEF_GAS
+
+
+def _decoded_once(session: Session, raw: Any) -> SignedTransaction:
+    """As `decoded`, for whoever asks twice."""
+    last = session.last_decoded
+    if last is None or last[0] is not raw:
+        last = session.last_decoded = raw, decoded(raw)
+    return last[1]
 
 
 def decoded(raw: Any) -> SignedTransaction:
