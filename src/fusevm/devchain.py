@@ -123,7 +123,8 @@ class DevChain:
         self.next_timestamp: int | None = None  # of the next block alone
         self.next_base_fee: int | None = None  # likewise
         self.gas_limit: int | None = None  # of all blocks from the next on; the head's unless it is set
-        self._places: dict[bytes, list[bytes]] = {}  # transactions: the blocks they are in, canonical or not
+        # transactions: the blocks they are in, canonical or not; mostly one
+        self._places: dict[bytes, bytes | tuple[bytes, ...]] = {}
         self.next_randao = secrets.token_bytes(32)
         self._any_nonce = replace(checks, nonce=False)
         self.waiting = Waiting()  # of what is pending
@@ -226,7 +227,8 @@ class DevChain:
         self.next_timestamp = self.next_base_fee = None
         self.next_randao = secrets.token_bytes(32)
         for signed in block.transactions:
-            self._places.setdefault(signed.hash, []).append(block.hash)
+            others = self._blocks_of(signed.hash)
+            self._places[signed.hash] = (*others, block.hash) if others else block.hash
         return block
 
     def find(self, transaction_hash: bytes) -> Mined | None:
@@ -243,15 +245,19 @@ class DevChain:
 
     def find_mined(self, transaction_hash: bytes) -> Mined | None:
         """A transaction of the canonical chain."""
-        for block_hash in self._places.get(transaction_hash, ()):
+        for block_hash in self._blocks_of(transaction_hash):
             if self.chain.knows(block_hash) and self.is_canonical(block := self.chain.block(block_hash)):
                 for index, signed in enumerate(block.transactions):
                     if signed.hash == transaction_hash:
                         return Mined(signed, block, index, self.chain.receipts(block_hash))
         return None
 
+    def _blocks_of(self, transaction_hash: bytes) -> tuple[bytes, ...]:
+        found = self._places.get(transaction_hash, ())
+        return (found,) if isinstance(found, bytes) else found
+
     def is_canonical(self, block: SealedBlock) -> bool:
-        return block.number <= self.head.number and self.chain.block(block.number).hash == block.hash
+        return block.number <= self.head.number and self.chain.header(block.number).hash == block.hash
 
     # -- reading and calling at a block
 
@@ -262,7 +268,7 @@ class DevChain:
             with self.pending_block() as (block, _):
                 environment = self.chain.environment_after(block.header)
                 yield self.chain.state, _with_blobs(environment, step := self.chain.step_after(block.header)), step
-        elif self.chain.block(which).hash == self.head.hash:
+        elif self.chain.header(which).hash == self.head.hash:
             state = self.chain.state
             with _undone(state), self._head_surroundings() as (block, step):
                 yield state, block, step

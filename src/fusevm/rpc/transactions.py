@@ -168,10 +168,12 @@ def by_sender_and_nonce(session: Session, sender: Any, nonce: Any) -> Any:
             return transaction_form(signed)
     chain = session.dev.chain
     for at in range(session.dev.head.number, chain.genesis.block.number, -1):
-        block = chain.block(at)
-        for index, signed in enumerate(block.transactions):
-            if signed.nonce == number and signed.sender == wanted:
-                return transaction_form(signed, Mined(signed, block, index, chain.receipts(block.hash)))
+        places = [index for index, each in enumerate(chain.senders(at)) if each == wanted]
+        for index in places:
+            block = chain.block(at)
+            if block.transactions[index].nonce == number:
+                mined = Mined(block.transactions[index], block, index, chain.receipts(block.hash))
+                return transaction_form(mined.signed, mined)
     return None
 
 
