@@ -12,7 +12,7 @@ from fusevm.version import __version__
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-CLIENT = f"fusevm/v{__version__}"
+CLIENT = f"anvil-compatible/fusevm/v{__version__}"  # Hardhat's helpers ask whether it begins with "anvil"
 
 
 def version(session: Session) -> str:
