@@ -11,6 +11,7 @@ from fusevm.chain.reasons import Rejected
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.transaction import Transaction
 from fusevm.devchain import PENDING, Mined
+from fusevm.rpc.blobs import unwrapped
 from fusevm.rpc.blocks import blob_fee
 from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
 from fusevm.rpc.forms import receipt_form, transaction_form
@@ -42,7 +43,9 @@ def _decoded_once(session: Session, raw: Any) -> SignedTransaction:
     """As `decoded`, for whoever asks twice."""
     last = session.last_decoded
     if last is None or last[0] is not raw:
-        last = session.last_decoded = raw, decoded(raw)
+        plain, blobs = unwrapped(to_bytes(raw, "transaction"))
+        session.blobs.add(blobs)
+        last = session.last_decoded = raw, decoded(plain)
     return last[1]
 
 
