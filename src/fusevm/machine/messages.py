@@ -80,7 +80,8 @@ class Messages(Checkpoints):
         direct, state, context = self._direct, self._state, self._context
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
-        if (session := self.session) is not None:
+        if self.session is not None:
+            session = self.session
             direct = session.direct if session.way is self._recorded else session.direct_with(self._recorded)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
