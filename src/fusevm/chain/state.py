@@ -7,6 +7,7 @@ from typing import Any
 
 from fusevm.chain.accounts import ABSENT, DELEGATION_PREFIX, EMPTY_CODE_HASH, Account, delegate_in, put_slot
 from fusevm.chain.logs import Log, logs_hash
+from fusevm.chain.patricia import Trie
 from fusevm.chain.roots import Roots, proof_of
 from fusevm.chain.scope import TransactionScope
 from fusevm.chain.sources.layer import DEEPEST, LayeredAccounts
@@ -47,6 +48,7 @@ class State(TransactionScope):
         self._shared: tuple[dict[bytes, Account], tuple[int, int]] | None = None
         # for whoever keeps copies of accounts from one call to the next
         self.moved: list[bytes] = []  # accounts whose balance, nonce or code changed, or that were created
+        self.all_journalled = False  # whether nobody changes accounts but by what the journal can undo
         self.handed_out = False  # whether `accounts` was: then nobody can tell what changes
 
     # -- accounts
@@ -66,6 +68,13 @@ class State(TransactionScope):
         self.pending = None
         self.handed_out = True
         self._accounts = accounts
+
+    @property
+    def journalled(self) -> dict[bytes, Account]:
+        """As `accounts`, for whoever writes to the journal what undoes each change, and calls `remake`."""
+        if self.pending is not None:
+            self.settle()
+        return self._accounts
 
     def account(self, address: bytes) -> Account:
         """The account to read from; a blank one where there is none."""
@@ -274,7 +283,20 @@ class State(TransactionScope):
         """
         self.settle()
         self._refuse_partial("state root: the root")
-        return self._roots.trie(self._accounts).root
+        return self._trie().root
+
+    def _trie(self) -> Trie:
+        """Of all accounts. Where the journal has all that was done since the last time, it costs what that was."""
+        roots, now = self._roots, self._forgotten + len(self.journal)
+        since = roots.position
+        entries = None
+        trusted = self.all_journalled and not self.handed_out
+        if trusted and since is not None and self._forgotten <= since <= self.lowest:
+            entries = self.journal[since - self._forgotten :]
+        roots.position = None  # until it is done
+        trie = roots.trie(self._accounts, entries)
+        roots.position = self.lowest = now
+        return trie
 
     def proof(self, address: bytes, slots: Iterable[int] = ()) -> dict[str, Any]:
         """That an account and its slots are what they are, or are not there: the fields of eth_getProof (EIP-1186).
@@ -286,7 +308,7 @@ class State(TransactionScope):
         """
         self.settle()
         self._refuse_partial("proof: a proof")
-        return proof_of(self._roots.trie(self._accounts), address, self.account(address), list(slots))
+        return proof_of(self._trie(), address, self.account(address), list(slots))
 
     def _refuse_partial(self, what: str) -> None:
         if self.source is not None:
