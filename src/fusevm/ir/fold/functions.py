@@ -17,6 +17,7 @@ from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold import stores
 from fusevm.ir.fold.engine import Folder, fuel_for
 from fusevm.ir.fold.facts import BITS, KnownState
+from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, SWITCH, Arc, End, Function, GraphBlock, Unit
@@ -632,8 +633,10 @@ def _fails(block: GraphBlock) -> bool:
     return block.end.op in ("REVERT", "INVALID", NEVER)
 
 
-def fold_unit(unit: Unit) -> Stats:
+def fold_unit(unit: Unit, recorder: Recorder | None = None) -> Stats:
     """Folds every function, in place of the old one; what was done."""
+    if recorder is not None:
+        recorder.number(unit)
     effects, stats = summaries(unit), Stats()
     keeps_growth = any(value.op == "MSIZE" for each in unit.functions.values() for value in each.instructions())
     for name, function in list(unit.functions.items()):

@@ -1,0 +1,78 @@
+"""Functions in SSA form as lines, each with the opcodes that it became and the source lines it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fusevm.evm.assembler import Source
+from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.explanation.document import CODE, LABEL, Line
+from fusevm.ir import function_text
+from fusevm.ir.fold.program import fold_program
+from fusevm.ir.fold.recorder import Recorder, number_of
+from fusevm.ir.functions import Unit
+from fusevm.ir.ordering import schedule
+from fusevm.ir.text import block_text
+
+LinesOf = Callable[[Source], tuple[int, ...]]
+
+
+class Watching(Recorder):
+    """A recorder that keeps the text of the unit as it was once folded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[function_text.Line] = []
+
+    def start(self) -> None:
+        super().start()
+        self.lines = []
+
+    def finish(self, unit: Unit) -> None:
+        super().finish(unit)
+        self.lines = [
+            line for function in unit.functions.values() for line in function_text.function_lines(function, unit)
+        ]
+
+
+def opcodes_by_number(sources: Mapping[int, Source]) -> dict[int, list[int]]:
+    """The opcodes made for every numbered instruction."""
+    found: dict[int, list[int]] = {}
+    for pc, source in sources.items():
+        number = number_of(source)
+        if number is not None:
+            found.setdefault(number, []).append(pc)
+    return found
+
+
+def ir_lines(watching: Watching, sources: Mapping[int, Source], lines_of: LinesOf) -> list[Line]:
+    """`lines_of` gives the source lines of a place."""
+    became = opcodes_by_number(sources)
+    found: list[Line] = []
+    for line in watching.lines:
+        number = number_of(line.where)
+        if number is None:
+            src = lines_of(line.where) if line.where is not None else ()
+            found.append(Line(line.text, src, (), LABEL))
+            continue
+        src, pcs = lines_of(watching.place(number)), tuple(sorted(became.get(number, ())))
+        found.append(Line(line.text, src, pcs, CODE, None, number))
+    return found
+
+
+def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]]) -> list[Line]:
+    """Dependency blocks as lines: values know the opcode they come from."""
+    program, _ = fold_program(code, fork)
+    found: list[Line] = []
+    for block in program.blocks.values():
+        order = schedule(block, program.unseen)
+        head, *texts = block_text(block, order).rstrip("\n").split("\n")
+        found.append(Line(head, (), (block.start,) if block.start in lines_at else (), LABEL))
+        values = [None] * (len(texts) - len(order.steps) - 1 - len(block.terminator.edges)) + [
+            step.value for step in order.steps
+        ]
+        for text, value in zip(texts, [*values, *[None] * (len(texts) - len(values))], strict=True):
+            pcs = (value.number,) if value is not None and value.op in BY_NAME and value.number in lines_at else ()
+            found.append(Line(text, lines_at.get(pcs[0], ()) if pcs else (), pcs))
+    return found

@@ -1,0 +1,33 @@
+"""Offsets in a text, in bytes as compilers count them, to the numbers of its lines."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+
+
+class Lines:
+    """The lines of a text. Numbers begin with 1."""
+
+    def __init__(self, text: str) -> None:
+        self.texts = text.split("\n")
+        self._starts = [0]
+        for line in self.texts[:-1]:
+            self._starts.append(self._starts[-1] + len(line.encode()) + 1)
+
+    def at(self, offset: int) -> int:
+        """The line an offset lies in."""
+        return bisect_right(self._starts, offset)
+
+    def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
+        """The lines of the offsets that are known, in order."""
+        return tuple(sorted({self.at(offset) for offset in offsets if offset >= 0}))
+
+
+def opcodes_by_line(lines_at: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:
+    """The other way round: the opcodes that come from each line."""
+    found: dict[int, list[int]] = {}
+    for pc, lines in sorted(lines_at.items()):
+        for line in lines:
+            found.setdefault(line, []).append(pc)
+    return found
