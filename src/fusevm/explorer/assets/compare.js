@@ -1,0 +1,81 @@
+// Two versions side by side: what got cheaper, block by block.
+
+import { button, change, el, empty, hexOf, number } from "./dom.js";
+import { on, state } from "./store.js";
+import { Rows } from "./rows.js";
+import { compareVersions, pin } from "./actions.js";
+import { selectBlock, selectSource } from "./select.js";
+import { toggle } from "./layout.js";
+
+function versionName(doc) {
+  if (!doc) return "";
+  const steps = doc.sequence === null || doc.sequence === undefined ? "" : doc.sequence.replace(/[\s:]/g, "") ? ` · ${doc.sequence.length > 24 ? `${doc.sequence.slice(0, 24)}…` : doc.sequence}` : " · no steps";
+  return `${doc.name} · ${number(doc.runs)} runs${steps}`;
+}
+
+function delta(pair) {
+  if (!pair || pair[0] === null || pair[1] === null) return el("span", { class: "change", text: "" });
+  const kind = pair[1] < pair[0] ? "better" : pair[1] > pair[0] ? "worse" : "same";
+  return el("span", { class: `change ${kind}`, text: pair[0] === pair[1] ? "=" : `${pair[1] < pair[0] ? "−" : "+"}${number(Math.abs(pair[1] - pair[0]))}` });
+}
+
+function pair(values) {
+  if (!values) return el("span", { class: "pair" });
+  const plain = (value) => (value === null || value === undefined ? "–" : number(value));
+  return el("span", { class: "pair" }, el("span", { class: "dim", text: plain(values[0]) }), " → ", el("span", { text: plain(values[1]) }));
+}
+
+export class ComparePane {
+  constructor() {
+    this.rows = new Rows({ label: "Blocks of both versions", draw: (index) => this.line(index), pick: (index) => this.picked(index) });
+    this.head = el("div", { class: "compare-head" });
+    this.body = el("div", { class: "compare-pane" });
+    this.controls = [
+      button("Pin this version", () => this.pinned(null), { class: "small", title: "Keep this version; then change steps, runs or the source" }),
+      button("Against the source as written", () => this.pinned({ steps: ":" }), { class: "small", title: "Compare with the same contract without optimiser steps" }),
+    ];
+    on("compare document live", () => this.show());
+    this.show();
+  }
+
+  async pinned(values) {
+    await pin(values);
+    toggle("a:bytecode", true);
+  }
+
+  show() {
+    for (const control of this.controls) control.hidden = !state.live;
+    const { comparison } = state;
+    if (!comparison) {
+      const again = state.pinned && state.live ? [button("Compare", () => compareVersions(), { class: "primary" })] : [];
+      this.body.replaceChildren(empty("Nothing to compare yet", "Pin this version, then change a step, the runs or the source. Or compare with the source as written.", ...again));
+      return;
+    }
+    const { totals } = comparison;
+    const total = (name, values) => (values ? el("div", { class: "figure" }, el("span", { class: "dim", text: name }), el("s", { text: number(values[0]) }), el("b", { text: number(values[1]) }), el("span", { class: `change ${values[1] < values[0] ? "better" : values[1] > values[0] ? "worse" : ""}`, text: change(values[0], values[1]) })) : null);
+    this.head.replaceChildren(
+      el("div", { class: "versions" }, el("span", { class: "dim", text: "pinned " }), el("b", { text: versionName(state.pinned) }), el("span", { class: "dim", text: "  shown " }), el("b", { text: versionName(state.doc) })),
+      total("bytes", totals.bytes), total("gas, static", totals.gas), total("gas of the runs", totals.run),
+    );
+    const columns = el("div", { class: "line compare-line head" }, ...["block", "bytes", "", "gas, static", "", "gas of the runs", ""].map((text) => el("span", { text })));
+    this.body.replaceChildren(this.head, columns, this.rows.element);
+    this.rows.set(comparison.blocks.length);
+  }
+
+  picked(index) {
+    const block = state.comparison.blocks[index];
+    const found = block.b !== null && state.links.blocks.get(block.b);
+    if (found) selectBlock(found, "compare");
+    else if (block.src && block.src.length) selectSource(block.src, "compare");
+  }
+
+  line(index) {
+    const { a, b, label, bytes, gas, run } = state.comparison.blocks[index];
+    const place = (pc) => (pc === null || pc === undefined ? "–" : hexOf(pc));
+    return el(
+      "div", { class: "line compare-line" },
+      el("span", {}, el("code", { class: "dim", text: place(a) }), " → ", el("code", { text: place(b) }), el("span", { class: "dim", text: label ? `  ${label}` : "" })),
+      pair(bytes), delta(bytes), pair(gas), delta(gas), pair(run), delta(run),
+    );
+  }
+}
