@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fusevm.explanation import Explanation, explain
+from fusevm.explanation import Explanation, compare, explain
 from fusevm.explorer.settings import Settings, settings_from
 from fusevm.values import BadValue
 
@@ -86,10 +86,7 @@ class Bench:
             raise BadValue("compare: no version is pinned; pin one first")
         for each in (pinned, settings):
             self._run(each, calls, progress)
-        from fusevm.explanation import compare
-
-        result: dict[str, Any] = compare(self._explained(pinned, progress), self._explained(settings, progress))
-        return result
+        return compare(self._explained(pinned, progress), self._explained(settings, progress))
 
 
 def _explain(settings: Settings, progress: Progress) -> Explanation:
@@ -104,24 +101,19 @@ def _explain(settings: Settings, progress: Progress) -> Explanation:
         runs=settings.runs,
         steps=settings.steps,
         object=settings.object,
-        **({"machine": True} if settings.machine else {}),
+        machine=settings.machine,
     )
 
 
 def _called(explanation: Explanation, call: dict[str, Any]) -> dict[str, Any]:
-    value = _whole(call["value"] or "0")
-    caller = call["caller"] or None
-    if call["signature"]:
-        run = explanation.run(call["signature"], call["arguments"], value=value, caller=caller)
-    else:
-        digits = call["data"].strip().removeprefix("0x")
+    asked: str | bytes = call["signature"]
+    if not asked:
         try:
-            data = bytes.fromhex(digits)
+            asked = bytes.fromhex(call["data"].strip().removeprefix("0x"))
         except ValueError:
             raise BadValue("calldata: not hex; give an even number of digits") from None
-        run = explanation.run(data=data, value=value, caller=caller)
-    found: dict[str, Any] = run.to_json() if hasattr(run, "to_json") else run
-    return found
+    caller = {"caller": call["caller"]} if call["caller"] else {}
+    return explanation.run(asked, call["arguments"], value=_whole(call["value"] or "0"), **caller).as_data()
 
 
 def _whole(text: str) -> int:

@@ -30,7 +30,7 @@ export function selectBlock(block, from = "graph") {
   const pcs = [];
   const src = new Set(block.src || []);
   for (const [pc, lines] of state.links.sourceOfPc) {
-    if (pc < block.id || pc > block.end) continue;
+    if (pc < block.id || pc > block.end || state.links.blockAt(pc) !== block) continue;
     pcs.push(pc);
     for (const line of lines) src.add(line);
   }
