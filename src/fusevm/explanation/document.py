@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -88,5 +89,6 @@ class Made:
     sequence: str | None = None
     steps: list[Any] = field(default_factory=list)
     folds: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    creation: bytes = b""  # code that deploys it, where there is any
+    creation: Callable[[], bytes] = bytes  # makes the code that deploys it; nothing where there is none
+    is_creation: bool = False  # the code is itself creation code
     size: int = -1  # of the instructions, without the data after them; -1: not known

@@ -1,14 +1,25 @@
-"""`fusevm.explain`: what became of a contract, from source to bytecode."""
+"""`fusevm.explain`: what became of a contract, from source to bytecode, and what its calls do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
+from fusevm.abi.interface import Abi
 from fusevm.evm.forks import LATEST, Fork, fork_named
 from fusevm.explanation.bytecode import explain_assembly, explain_bytecode
 from fusevm.explanation.document import VERSION, Made, Pane
+from fusevm.explanation.graph import Graph, graph_of
 from fusevm.explanation.inputs import BadSource, Source, read
+from fusevm.explanation.interface import functions_in, interface_of
+from fusevm.explanation.places import functions_of_lines
+from fusevm.explanation.runs import CALLER, GAS, Run, Runner, Subject, calldata
+from fusevm.explanation.schedule import schedule_pane
+from fusevm.explanation.steps import Step
+from fusevm.explanation.trace import MOST_STEPS
 from fusevm.explanation.yul import explain_yul
+from fusevm.values import AddressLike, BytesLike, Number
 from fusevm.yul.sequence import Names
 from fusevm.yul.syntax.dialect import dialect_for
 
@@ -25,28 +36,89 @@ class Explanation:
     0x0004  STOP
     """
 
-    def __init__(self, source: Source, made: Made, fork: Fork, runs: int) -> None:
+    def __init__(self, source: Source, made: Made, fork: Fork, runs: int, abi: Any) -> None:
         self.name, self.language = source.name, source.language
         self.fork, self.runs = fork, runs
-        self.code = made.code
-        self.panes: list[Pane] = made.panes
+        self.code: bytes = made.code
         self.notes: list[str] = made.notes
-        self.steps = made.steps
+        self.steps: list[Step] = made.steps
+        self.abi: Abi = interface_of(abi, source.artifact, source.text, made.code, fork)
         self._source, self._made = source, made
 
-    def pane(self, id: str) -> Pane:  # noqa: A002 (the name of the key)
-        """One of the panes: source, yul, ir, bytecode, schedule or machine.
+    @cached_property
+    def panes(self) -> list[Pane]:
+        """From the source to the schedule, in the order in which one became the other."""
+        return [*self._made.panes, schedule_pane(self.code, self.fork, self._made.lines_at)]
 
-        Raises BadSource where there is none.
-        """
+    @cached_property
+    def graph(self) -> Graph:
+        """The control flow of the final code, laid out."""
+        return graph_of(self.code, self.fork, self._made.lines_at, self._made.functions_at)
+
+    @cached_property
+    def functions(self) -> list[dict[str, Any]]:
+        """What can be called."""
+        return functions_in(self.abi, self.code, self.fork)
+
+    def pane(self, id: str) -> Pane:  # noqa: A002 (the name of the key)
+        """One of the panes: source, yul, ir, bytecode, schedule or machine. Raises BadSource where there is none."""
         for each in self.panes:
             if each.id == id:
                 return each
         raise BadSource(f"there is no pane {id!r}; there are {', '.join(each.id for each in self.panes)}")
 
+    # -- runs
+
+    @cached_property
+    def _runner(self) -> Runner:
+        source = self._made.panes[0]
+        texts = [line.text for line in source.lines]
+        if self.language in ("bytecode", "assembly"):
+            named = {
+                line: function["name"]
+                for function in self.graph.functions
+                for block in self.graph.blocks
+                if block.function == function["name"]
+                for line in block.src
+            }
+        else:
+            named = functions_of_lines(self._source.text, self.language)
+        made = self._made
+        creation = self._source.creation or made.creation()
+        return Runner(Subject(self.code, self.fork, self.abi, made.lines_at, texts, named, creation, made.is_creation))
+
+    def run(
+        self,
+        call: str | BytesLike | None = None,
+        arguments: Sequence[Any] = (),
+        *,
+        value: Number = 0,
+        caller: AddressLike = CALLER,
+        gas: Number = GAS,
+        most_steps: int = MOST_STEPS,
+    ) -> Run:
+        """Calls the contract: by the name or signature of a function with its arguments, or with calldata as it is.
+
+        State is kept from one run to the next, `reset` begins again. The trace has the first `most_steps` steps; heat
+        and gas count all.
+
+        >>> from fusevm import explain
+        >>> explanation = explain("0x5f54600101805f555f5260205ff3")  # counts its calls
+        >>> [int(explanation.run().output, 16) for _ in range(3)]
+        [1, 2, 3]
+        """
+        data, function = calldata(self.abi, call, arguments)
+        return self._runner.run(data, function, value, caller, gas, most_steps)
+
+    def reset(self) -> None:
+        """The state before the first run."""
+        self._runner.reset()
+
+    # -- data
+
     def to_json(self) -> dict[str, Any]:
         """Everything as plain data, as docs/explain.md lists it."""
-        made = self._made
+        made, graph = self._made, self.graph
         return {
             "version": VERSION,
             "name": self.name,
@@ -59,8 +131,11 @@ class Explanation:
             "totals": made.totals.as_data(),
             "panes": [pane.as_data() for pane in self.panes],
             "steps": [step.as_data() for step in self.steps],
-            "folds": made.folds,
-            "notes": self.notes,
+            "folds": {str(number): chain for number, chain in made.folds.items()},
+            "graph": graph.as_data(),
+            "dependencies": {},
+            "functions": self.functions,
+            "notes": [*self.notes, *graph.notes],
         }
 
 
@@ -75,12 +150,14 @@ def explain(
     steps: str | Names | None = None,
     object: str | None = None,  # noqa: A002 (Yul's word)
     optimised: bool | None = None,
+    abi: Any = None,
 ) -> Explanation:
     """What became of a contract: of Yul, assembly, hex, bytes, an artifact, or a file of any of these.
 
     `steps` are the Yul optimiser's, as `fusevm yul optimize --steps` takes them; `object` says which object of a Yul
     program is shown (default: what is deployed). `optimised` says whether bytecode is optimised (default: where it is
-    short enough to be quick). Raises BadSource, a ValueError, in one line.
+    short enough to be quick). `abi` is an ABI or a list of signatures, for runs. Raises BadSource, a ValueError, in one
+    line.
 
     >>> explanation = explain("0x6001600201600301" + "5f5260205ff3")
     >>> print(explanation.pane("bytecode").lines[0].text)
@@ -96,4 +173,4 @@ def explain(
         made = explain_bytecode(given.code, chosen, runs, optimised)
     else:
         raise BadSource(f"{given.language} is not explained yet")
-    return Explanation(given, made, chosen, runs)
+    return Explanation(given, made, chosen, runs, abi)

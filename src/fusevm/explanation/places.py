@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
+from fusevm.tracing.sources.functions import functions_of
+
 
 class Lines:
     """The lines of a text. Numbers begin with 1."""
@@ -30,4 +32,14 @@ def opcodes_by_line(lines_at: Mapping[int, Iterable[int]]) -> dict[int, list[int
     for pc, lines in sorted(lines_at.items()):
         for line in lines:
             found.setdefault(line, []).append(pc)
+    return found
+
+
+def functions_of_lines(text: str, language: str) -> dict[int, str]:
+    """The function that each line stands in, by the text alone; lines outside of all have none."""
+    lines = Lines(text)
+    found: dict[int, str] = {}
+    for function in functions_of("source.vy" if language == "vyper" else "source.sol", text.encode()):
+        for number in range(lines.at(function.start), lines.at(max(function.end - 1, function.start)) + 1):
+            found[number] = function.name  # one inside another comes after it
     return found

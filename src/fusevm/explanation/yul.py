@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from fusevm.codegen.yul import CompiledObject, compile_object
 from fusevm.evm.bytecode import instructions
@@ -52,6 +53,10 @@ def explain_yul(text: str, dialect: Dialect, runs: int, steps: str | Names | Non
     made.lines_at, made.functions_at = lines_at, functions
     made.sequence = steps if isinstance(steps, str) else f"{DEFAULT_SEQUENCE}:{DEFAULT_CLEANUP}"
     made.steps = watcher.steps
+    outermost = next(iter(objects))
+    made.is_creation = chosen == outermost and len(objects) > 1
+    if chosen != outermost:
+        made.creation = partial(_creation_code, optimised, dialect, runs)
     if watcher.left_out:
         made.notes.append(f"steps: {watcher.left_out:,} more are not shown")
     if not watching.lines:
@@ -59,6 +64,13 @@ def explain_yul(text: str, dialect: Dialect, runs: int, steps: str | Names | Non
             "IR: not made, because the values do not fit on the stack: the code was translated as it stands"
         )
     return made
+
+
+def _creation_code(obj: Object, dialect: Dialect, runs: int) -> bytes:
+    try:
+        return compile_object(obj, dialect, runs=runs).code
+    except YulError:
+        return b""
 
 
 def source_lines(lines: Lines, lines_at: dict[int, tuple[int, ...]]) -> list[Line]:
