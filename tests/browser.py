@@ -133,7 +133,7 @@ class Browser:
         end = time.monotonic() + seconds
         while True:
             with contextlib.suppress(PageError):  # of a page that is not there yet
-                found = self.js(expression)
+                found = self.js(f"((found) => found instanceof Node || found)({expression})")
                 if found:
                     return found
             if time.monotonic() > end:

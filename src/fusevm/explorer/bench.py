@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fusevm.explanation import Explanation, compare, explain
+from fusevm.explanation import Explanation, explain
 from fusevm.explorer.settings import Settings, settings_from
 from fusevm.values import BadValue
 
@@ -86,6 +86,7 @@ class Bench:
             raise BadValue("compare: no version is pinned; pin one first")
         for each in (pinned, settings):
             self._run(each, calls, progress)
+        from fusevm.explanation import compare
         return compare(self._explained(pinned, progress), self._explained(settings, progress))
 
 
@@ -101,7 +102,6 @@ def _explain(settings: Settings, progress: Progress) -> Explanation:
         runs=settings.runs,
         steps=settings.steps,
         object=settings.object,
-        machine=settings.machine,
     )
 
 

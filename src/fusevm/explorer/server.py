@@ -33,7 +33,8 @@ class Server:
         self.seconds = seconds
         self.token = token or secrets.token_urlsafe(24)
         self.pages: set[Page] = set()
-        self.app = web.Application(client_max_size=1 << 16, middlewares=[web.middleware(self._guarded)])
+        guard = web.middleware(lambda request, handler: self._guarded(request, handler))
+        self.app = web.Application(client_max_size=1 << 16, middlewares=[guard])
         self.app.add_routes(
             [
                 web.get("/{token}/", self._page),

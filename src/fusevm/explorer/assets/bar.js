@@ -30,7 +30,7 @@ function figure(label, pair, note) {
 export function makeBar() {
   const name = button("", () => openDialog(), { class: "name", title: "Open or paste another contract", "aria-haspopup": "dialog" });
   const object = el("select", { "aria-label": "Object", on: { change: () => withSettings({ object: object.value }) } });
-  const fork = el("select", { "aria-label": "Fork", on: { change: () => withSettings({ fork: fork.value }) } });
+  const fork = el("select", { "aria-label": "Fork", class: "fork", on: { change: () => withSettings({ fork: fork.value }) } });
   const runs = el("input", {
     type: "number", min: 0, step: 1, "aria-label": "Expected runs", class: "runs",
     on: { change: () => runs.validity.valid && runs.value !== "" && withSettings({ runs: Number(runs.value) }) },
@@ -95,7 +95,7 @@ export function makeViews() {
   const views = el("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
   const chips = el("div", { class: "chips", role: "group", "aria-label": "Panes" });
   const search = el("input", {
-    type: "search", id: "search", placeholder: "Search all panes  /", "aria-label": "Search in all panes", maxlength: 200,
+    type: "search", id: "search", placeholder: "Search  /", "aria-label": "Search in all panes", maxlength: 200,
     on: {
       input: () => set("search", { search: search.value }),
       keydown: (event) => {

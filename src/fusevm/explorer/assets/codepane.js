@@ -9,6 +9,8 @@ import { Editor } from "./editor.js";
 
 const STRIPES = 8;
 const OFFSET = /^\s*(0x[0-9a-fA-F]+)\s+/; // which bytecode begins with: it stands in the gutter
+const CHARACTER = 7.23; // pixels, about: of the font at its size
+const MARGINS = 80; // pixels of a line before its text
 const NUMBERED = new Set(["source", "yul"]);
 
 export class CodePane {
@@ -106,9 +108,28 @@ export class CodePane {
 
   // The first lit line comes into view, unless one is there already.
   show(lines) {
-    if (lines.some((line) => this.rows.isInView(line))) return;
-    if (this.editable) this.editor.reveal(lines[0]);
-    else this.rows.reveal(lines[0], true);
+    const seen = lines.find((line) => this.rows.isInView(line));
+    const line = seen === undefined ? lines[0] : seen;
+    if (seen === undefined && this.editable) this.editor.reveal(line);
+    else if (seen === undefined) this.rows.reveal(line, true);
+    this.showStart(line);
+  }
+
+  shown() {
+    this.rows.schedule();
+    if (this.lit.size) requestAnimationFrame(() => this.show([...this.lit].sort((a, b) => a - b)));
+  }
+
+  // A narrow pane moves sideways, so that a deeply indented line can be read.
+  showStart(line) {
+    const text = this.text(line) || "";
+    const scroller = this.editable ? this.editor.field : this.rows.element;
+    const room = scroller.clientWidth - (this.editable ? 0 : MARGINS);
+    const indent = text.length - text.trimStart().length;
+    const start = Math.max(0, indent - 4) * CHARACTER;
+    const end = text.trimEnd().length * CHARACTER;
+    if (end - scroller.scrollLeft > room || indent * CHARACTER < scroller.scrollLeft) scroller.scrollLeft = end <= room ? 0 : start;
+    if (this.editable) this.editor.follow();
   }
 
   hovered() {

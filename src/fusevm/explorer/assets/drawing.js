@@ -2,8 +2,8 @@
 
 import { clipped } from "./dom.js";
 
-const LINE = 16;
-const FONT = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace";
+const LINE = 14; // pixels, as the layout counts them
+const FONT = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace";
 
 export function palette(node) {
   const style = getComputedStyle(node);
@@ -11,7 +11,7 @@ export function palette(node) {
   return {
     panel: value("--panel"), text: value("--fg"), dim: value("--dim"), line: value("--line-strong"), hot: value("--hot"), chosen: value("--accent"),
     lit: value("--lit-line"), jump: value("--edge-jump"), true: value("--edge-true"), false: value("--edge-false"), fall: value("--edge-fall"),
-    back: value("--edge-back"), group: value("--dim"),
+    back: value("--edge-back"), hues: [0, 1, 2, 5, 6, 3].map((at) => value(`--s${at}`)),
   };
 }
 
@@ -27,19 +27,18 @@ export function boxAround(items) {
   return { x: left, y: top, w: right - left, h: bottom - top };
 }
 
-export function drawGroup(context, { x, y, w, h }, colour, scale, name, colours) {
-  const room = 10;
-  context.strokeStyle = colour;
-  context.lineWidth = 1 / Math.max(scale, 0.3);
-  context.setLineDash([5, 4]);
-  context.globalAlpha = 0.55;
-  context.strokeRect(x - room, y - room, w + 2 * room, h + 2 * room);
-  context.setLineDash([]);
+// Functions and loops: a field of one colour around all their blocks, those of loops within those of functions.
+export function drawGroup(context, { name, members, first }, room, colour, strength, colours, scale) {
+  context.fillStyle = colour;
+  context.globalAlpha = strength;
+  context.beginPath();
+  for (const { x, y, w, h } of members) context.roundRect(x - room, y - room, w + 2 * room, h + 2 * room, room);
+  context.fill();
   context.globalAlpha = 1;
-  if (!name || scale < 0.25) return;
-  context.font = `600 ${FONT}`;
+  if (!name || !first || scale < 0.38) return;
+  context.font = `italic ${FONT}`;
   context.fillStyle = colours.dim;
-  context.fillText(clipped(name, 40), x - room, y - room - 4);
+  context.fillText(clipped(name, 40), first.x, first.y - 5);
 }
 
 export function drawEdge(context, { points, kind }, colours, scale, isLit) {
@@ -81,11 +80,11 @@ export function drawBlock(context, block, share, colours, scale, mark) {
   context.save();
   context.clip();
   context.font = FONT;
-  const most = Math.floor((h - 8) / LINE);
+  const most = Math.round((h - 16) / LINE);
   block.lines.slice(0, most).forEach((text, at) => {
     context.fillStyle = at || !mark ? colours.text : colours.chosen;
     const last = at === most - 1 && block.lines.length > most;
-    context.fillText(last ? `… ${block.lines.length - most + 1} more` : clipped(text, 60), x + 8, y + 17 + at * LINE);
+    context.fillText(last ? `… ${block.lines.length - most + 1} more` : clipped(text, 60), x + 8, y + 19 + at * LINE);
   });
   context.restore();
 }

@@ -89,7 +89,8 @@ export class FlamePane {
     );
     const open = () => {
       this.zoomTo(path);
-      if (node.src && node.src.length) selectSource(node.src, "flame");
+      const line = /^(\d+): /.exec(node.name);
+      if (line) selectSource([Number(line[1])], "flame");
     };
     group.addEventListener("click", open);
     group.addEventListener("keydown", (event) => event.key === "Enter" && open());

@@ -7,6 +7,7 @@ import { boxAround, drawBlock, drawEdge, drawGroup, palette } from "./drawing.js
 
 const CLOSEST = 2.5;
 const MARGIN = 30;
+const READABLE = 0.7;
 
 export class GraphPane {
   constructor() {
@@ -63,9 +64,12 @@ export class GraphPane {
     this.count.textContent = `${number(this.blocks.length)} blocks`;
     this.byId = new Map(this.blocks.map((block) => [block.id, block]));
     this.edges = (graph ? graph.edges : []).map((edge) => ({ ...edge, box: boxAround(edge.points.map(([x, y]) => ({ x, y, w: 0, h: 0 }))) }));
-    const group = (blocks) => boxAround(blocks.map((id) => this.byId.get(id)).filter(Boolean));
-    this.functions = (graph ? graph.functions : []).filter((each) => each.blocks.length > 1 && each.name).map((each) => ({ name: each.name, box: group(each.blocks) }));
-    this.loops = (graph ? graph.loops : []).map((each) => ({ box: group(each.blocks) }));
+    const group = ({ blocks, name, entry, header }) => {
+      const members = blocks.map((id) => this.byId.get(id)).filter(Boolean);
+      return { name, members, first: this.byId.get(entry === undefined ? header : entry), box: boxAround(members) };
+    };
+    this.functions = (graph ? graph.functions : []).map(group).filter((each) => each.members.length);
+    this.loops = (graph ? graph.loops : []).map(group).filter((each) => each.members.length);
     this.bounds = boxAround(this.blocks) || { x: 0, y: 0, w: 1, h: 1 };
     this.view = null;
     this.recolour();
@@ -92,8 +96,16 @@ export class GraphPane {
     this.canvas.width = width * ratio;
     this.canvas.height = height * ratio;
     this.ratio = ratio;
-    if (!this.view) this.fit();
+    if (!this.view) this.begin();
     this.schedule();
+  }
+
+  // All of it where it can be read so, else its entry.
+  begin() {
+    this.fit();
+    const entry = this.blocks[0];
+    if (!this.view || this.view.scale >= READABLE || !entry) return;
+    this.view = { scale: READABLE, x: this.body.clientWidth / 2 - (entry.x + entry.w / 2) * READABLE, y: MARGIN - entry.y * READABLE };
   }
 
   shown() {
@@ -207,8 +219,8 @@ export class GraphPane {
     context.setTransform(view.scale * this.ratio, 0, 0, view.scale * this.ratio, view.x * this.ratio, view.y * this.ratio);
     const world = { x: -view.x / view.scale, y: -view.y / view.scale, w: width / view.scale, h: height / view.scale };
     const seen = ({ x, y, w, h }) => x <= world.x + world.w && x + w >= world.x && y <= world.y + world.h && y + h >= world.y;
-    for (const each of this.functions) if (each.box && seen(each.box)) drawGroup(context, each.box, colours.group, view.scale, each.name, colours);
-    for (const each of this.loops) if (each.box && seen(each.box)) drawGroup(context, each.box, colours.back, view.scale, null, colours);
+    this.functions.forEach((each, at) => seen(each.box) && drawGroup(context, each, 16, colours.hues[at % colours.hues.length], 0.13, colours, view.scale));
+    for (const each of this.loops) if (seen(each.box)) drawGroup(context, each, 8, colours.back, 0.2, colours, view.scale);
     for (const edge of this.edges) {
       const isLit = state.block !== null && (edge.from === state.block || edge.to === state.block);
       if (seen(edge.box)) drawEdge(context, edge, colours, view.scale, isLit);

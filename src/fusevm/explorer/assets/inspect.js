@@ -73,7 +73,7 @@ export class InspectPane {
     if (run && pcs.length) {
       const gas = pcs.reduce((sum, pc) => sum + ((run.heat[pc] || [0, 0])[1]), 0);
       const count = Math.max(...pcs.map((pc) => (run.heat[pc] || [0, 0])[0]));
-      list.append(...fact("this run", `${number(gas)} gas, ${number(count)} times`));
+      list.append(...fact("this run", count ? `${number(gas)} gas, ${count === 1 ? "once" : `${number(count)} times`}` : "not reached"));
     }
     return list;
   }

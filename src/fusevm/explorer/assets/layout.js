@@ -12,7 +12,7 @@ const PANES = [
   { id: "bytecode", title: "Bytecode", row: 0 },
   { id: "schedule", title: "Schedule", row: 0 },
   { id: "machine", title: "Machine", row: 0 },
-  { id: "graph", title: "Graph", row: 0, weight: 2 },
+  { id: "graph", title: "Graph", row: 0, weight: 2.6 },
   { id: "steps", title: "Steps", row: 1, weight: 2.6 },
   { id: "inspect", title: "Inspect", row: 1 },
   { id: "deps", title: "Depends", row: 1 },
@@ -25,7 +25,7 @@ const TOOLS = new Set(PANES.filter((pane) => pane.row === 1 || pane.id === "grap
 
 export const VIEWS = [
   { id: "optimise", title: "Optimise", panes: "source,yul,ir,bytecode/steps,inspect", share: 0.56 },
-  { id: "graph", title: "Graph", panes: "source,bytecode,graph/inspect,deps", share: 0.66 },
+  { id: "graph", title: "Graph", panes: "source,bytecode,graph/inspect,deps", share: 0.7 },
   { id: "run", title: "Run", panes: "source,bytecode,schedule/run,trace,flame", share: 0.48 },
   { id: "compare", title: "Compare", panes: "source,a:bytecode,bytecode/compare,inspect", share: 0.52 },
 ];

@@ -13,7 +13,7 @@ import { RunPane } from "./runs.js";
 import { TracePane } from "./trace.js";
 import { FlamePane } from "./flame.js";
 import { ComparePane } from "./compare.js";
-import { isShown, openView, register } from "./layout.js";
+import { isShown, openView, paneAt, register } from "./layout.js";
 import { makeBar, makeViews } from "./bar.js";
 import { applyPanes, applyView, keepFragment } from "./fragment.js";
 import { listenForKeys } from "./keys.js";
@@ -39,6 +39,7 @@ function showStatus() {
     box.className = text ? kind : "";
     if (kind === "info" && text) clearing = setTimeout(() => say(""), 4000);
   };
+  box.addEventListener("click", () => say(""));
   on("error", () => say(state.error ? (state.error.line ? `line ${state.error.line}: ` : "") + state.error.message : "", "wrong"));
   on("said", () => say(state.said, "info"));
   on("live", () => (state.live ? say("") : say("Not connected: fusevm explore has ended, or this machine was asleep. Trying again …", "wrong")));
@@ -102,6 +103,9 @@ function fromServer() {
     document.documentElement.dataset.ready = "live";
   });
 }
+
+// For the console, and for tests: what the page shows, and its panes.
+window.fusevm = { state, paneAt };
 
 begin();
 const content = document.getElementById("content");

@@ -50,7 +50,7 @@ export class TracePane {
     this.rows = new Rows({ label: "Trace", draw: (index) => this.line(index), pick: (index) => stepTo(index) });
     this.slider = el("input", { type: "range", min: 0, "aria-label": "Step of the trace", on: { input: () => stepTo(Number(this.slider.value)) } });
     const control = (text, by, label, key) => button(text, () => moveTrace(by), { class: "icon", "aria-label": label, title: `${label} (${key})` });
-    this.tools = el("div", { class: "trace-tools" }, control("⏮", -Infinity, "First step", "<"), control("◀", -1, "One step back", ","), control("▶", 1, "One step on", "."), control("⏭", Infinity, "Last step", ">"), this.slider);
+    this.tools = el("div", { class: "trace-tools" }, control("«", -Infinity, "First step", "<"), control("‹", -1, "One step back", ","), control("›", 1, "One step on", "."), control("»", Infinity, "Last step", ">"), this.slider);
     this.stack = el("div", { class: "words" });
     this.memory = el("div", { class: "words" });
     this.storage = el("div", { class: "words" });
