@@ -8,6 +8,7 @@ from fusevm.evm.assembly import AssemblyError, assemble, items_of
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.forks import Fork
 from fusevm.explanation.document import Line, Made, Pane, Totals
+from fusevm.explanation.folds import folds_of
 from fusevm.explanation.inputs import BadSource
 from fusevm.explanation.irlines import Watching, block_ir_lines, ir_lines
 from fusevm.explanation.listing import listed, source_listing, static_gas
@@ -79,7 +80,8 @@ def _explained(
     note = _OPTIMISED if new is not code else _AS_IT_IS
     panes.append(Pane("bytecode", "Bytecode", note, listed(new, fork, new_lines_at, {})))
     totals = Totals(len(code), len(new), static_gas(code, fork), static_gas(new, fork))
-    return Made(language, new, panes, totals, lines_at=new_lines_at, notes=notes)
+    folds = folds_of(watching, ir) if new is not code else {}
+    return Made(language, new, panes, totals, lines_at=new_lines_at, notes=notes, folds=folds)
 
 
 def _old_pcs(source: assembler.Source, watching: Watching) -> tuple[int, ...]:

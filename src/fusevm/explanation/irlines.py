@@ -8,6 +8,7 @@ from fusevm.evm.assembler import Source
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.explanation.document import CODE, LABEL, Line
+from fusevm.explanation.folds import with_removed
 from fusevm.ir import function_text
 from fusevm.ir.fold.program import fold_program
 from fusevm.ir.fold.recorder import Recorder, number_of
@@ -58,7 +59,7 @@ def ir_lines(watching: Watching, sources: Mapping[int, Source], lines_of: LinesO
             continue
         src, pcs = lines_of(watching.place(number)), tuple(sorted(became.get(number, ())))
         found.append(Line(line.text, src, pcs, CODE, None, number))
-    return found
+    return with_removed(watching, found, lines_of)
 
 
 def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]]) -> list[Line]:

@@ -38,7 +38,7 @@ class Run:
     >>> from fusevm import explain
     >>> run = explain("{ mstore(0, add(calldataload(0), 1)) return(0, 32) }").run(bytes(31) + b"\\x29")
     >>> run.status, int(run.output, 16), run.gas_used
-    ('success', 42, 27)
+    ('success', 42, 24)
     """
 
     call: dict[str, Any]

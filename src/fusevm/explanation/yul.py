@@ -8,6 +8,7 @@ from functools import partial
 from fusevm.codegen.yul import CompiledObject, compile_object
 from fusevm.evm.bytecode import instructions
 from fusevm.explanation.document import Line, Made, Pane, Totals
+from fusevm.explanation.folds import folds_of
 from fusevm.explanation.inputs import BadSource
 from fusevm.explanation.irlines import Watching, ir_lines
 from fusevm.explanation.listing import listed, static_gas
@@ -42,17 +43,19 @@ def explain_yul(text: str, dialect: Dialect, runs: int, steps: str | Names | Non
         Pane("source", "Source", "The text as it was given.", source_lines(lines, lines_at)),
         Pane("yul", "Optimised Yul", "What the optimiser's steps made of it.", numbering.lines(lines, sources)),
     ]
+    folds = {}
     if watching.lines:
         note = "Functions in SSA form, folded and inlined: what the code generator writes down."
         place = lambda where: lines.of([numbering.start(where)])  # noqa: E731
         panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, place)))
+        folds = folds_of(watching, panes[-1].lines)
     note = "The code as it is deployed and run."
     panes.append(Pane("bytecode", "Bytecode", note, listed(compiled.code, fork, lines_at, functions, size)))
     made = Made("yul", compiled.code, panes, _totals(objects[chosen], compiled, dialect, size))
     made.objects, made.chosen, made.size = list(objects), chosen, size
     made.lines_at, made.functions_at = lines_at, functions
     made.sequence = steps if isinstance(steps, str) else f"{DEFAULT_SEQUENCE}:{DEFAULT_CLEANUP}"
-    made.steps = watcher.steps
+    made.steps, made.folds = watcher.steps, folds
     outermost = next(iter(objects))
     made.is_creation = chosen == outermost and len(objects) > 1
     if chosen != outermost:

@@ -112,8 +112,10 @@ class FunctionFolder(Folder):
         reached: frozenset[int] = frozenset(),
         mode: Mode = Mode.OPTIMISATION,
         stages: Stage = EVERYTHING,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__(unit.fork, mode, stages, keeps_growth=keeps_growth)
+        self.recorder = recorder
         self.unit, self.function, self.effects = unit, function, effects
         self.order = function.blocks()
         graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
@@ -330,6 +332,10 @@ class FunctionFolder(Folder):
 
     def again(self, value: Value) -> Value | None:
         args = tuple([self.new(arg) for arg in value.args])
+        if self.recorder is not None:
+            for old, new in zip(value.args, args, strict=True):
+                if new.op == CONST != old.op:
+                    self.recorder.absorbed(value.where, old.where)
         if value.op not in _OWN:
             return self.emit(value.op, args, value.number)
         if value.op == "SYMBOL":
@@ -421,6 +427,8 @@ class FunctionFolder(Folder):
             known = self.by_knowledge(op, args)
             if known is None:
                 break
+            if self.recorder is not None:
+                self.recorder.changed(self.where, "known", op, args, known)
             if isinstance(known, Value):
                 return known
             op, args = known
@@ -640,16 +648,18 @@ def fold_unit(unit: Unit, recorder: Recorder | None = None) -> Stats:
     effects, stats = summaries(unit), Stats()
     keeps_growth = any(value.op == "MSIZE" for each in unit.functions.values() for value in each.instructions())
     for name, function in list(unit.functions.items()):
-        unit.functions[name], found = _folded(unit, function, effects, keeps_growth)
+        unit.functions[name], found = _folded(unit, function, effects, keeps_growth, recorder)
         stats.add(found)
     return stats
 
 
-def _folded(unit: Unit, function: Function, effects: dict[str, Summary], keeps_growth: bool) -> tuple[Function, Stats]:
+def _folded(
+    unit: Unit, function: Function, effects: dict[str, Summary], keeps_growth: bool, recorder: Recorder | None
+) -> tuple[Function, Stats]:
     """A loop with two entries may be entered at a block that was thought unreachable: then once more, knowing that."""
     reached: frozenset[int] = frozenset()
     while True:
-        folder = FunctionFolder(unit, function, effects, keeps_growth, reached)
+        folder = FunctionFolder(unit, function, effects, keeps_growth, reached, recorder=recorder)
         try:
             return folder.run(), folder.stats
         except ReachedLate as late:

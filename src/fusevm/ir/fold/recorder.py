@@ -13,32 +13,35 @@ from typing import NamedTuple
 
 from fusevm.evm.assembler import Source
 from fusevm.ir.functions import End, Unit
-from fusevm.ir.values import Value
+from fusevm.ir.values import CONST, PHI, Value
 from fusevm.rules.pattern import Rule
 
-MOST_EVENTS = 40  # of one value; what comes after is counted, not kept
-PLACE = 2  # numbers in a place: what the recorder adds comes after them
+MOST_EVENTS = 24  # of one instruction in one round
+MOST_REMOVED = 4_000  # instructions of a unit
+PLACE = 2  # numbers of a place that are kept beside the recorder's
 NOWHERE = (-1, -1)
+SHOWN_DEPTH = 3  # operands of operands
+SHOWN_SIZE = 160  # characters
+
+Result = Value | tuple[str, tuple[Value, ...]] | None
 
 
 class Event(NamedTuple):
-    """A change: a rule, or the reason why there is none; the instruction before, and what stands for it."""
+    """A change: why, the instruction before and what stands for it, as text; the rule, if it was one."""
 
-    reason: str
-    op: str
-    args: tuple[Value, ...]
-    result: Value | tuple[str, tuple[Value, ...]] | None
+    why: str
+    before: str
+    after: str
     rule: Rule | None = None
 
 
 class Removed(NamedTuple):
-    """An instruction with an effect or a price that is not there any more, after what it stood, and why."""
+    """An instruction with an effect or a price that is not there any more: its number, text, and why."""
 
-    reason: str
-    op: str
-    args: tuple[Value, ...]
     number: int
-    after: int  # the number of what was made before it, -1 at the beginning of a block
+    text: str
+    why: str
+    after: int  # the number of the instruction before it; -1: it was the first of its block
 
 
 @dataclass(slots=True)
@@ -48,26 +51,30 @@ class Numbered:
     where: Source  # the place as it was before numbers
     parent: int = -1  # the number in the round before
     events: list[Event] = field(default_factory=list)
-    lost: int = 0  # events past the limit
 
 
-@dataclass(slots=True)
+class Tag(int):
+    """A number of the recorder, which is told apart from the numbers that places are made of."""
+
+
+def number_of(where: Source | None) -> int | None:
+    return where[-1] if where and isinstance(where[-1], Tag) else None
+
+
 class Recorder:
-    numbered: list[Numbered] = field(default_factory=list)
-    removed: list[Removed] = field(default_factory=list)
-    unit: Unit | None = None  # as it was numbered last
+    def __init__(self) -> None:
+        self.numbered: list[Numbered] = []
+        self.removed: list[Removed] = []
 
-    # -- what units are made of -----------------------------------------------------------------------------------
+    # -- units --------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """A new unit: what is known of others is forgotten."""
         self.numbered.clear()
         self.removed.clear()
-        self.unit = None
 
     def number(self, unit: Unit) -> None:
         """Gives a number of its own to every instruction and end."""
-        self.unit = unit
         seen: set[int] = set()
         for thing in _things(unit):
             if id(thing) not in seen:
@@ -79,35 +86,85 @@ class Recorder:
         self.number(unit)
 
     def _fresh(self, where: Source | None) -> Source:
-        number = number_of(where)
-        place = NOWHERE if where is None else where
-        if number is not None and number < len(self.numbered) and self.unit is not None:
-            self.numbered.append(Numbered(self.numbered[number].where, number))
-        else:
+        before = number_of(where)
+        place = where or NOWHERE
+        if before is None:
             self.numbered.append(Numbered(place))
+        else:
+            self.numbered.append(Numbered(self.numbered[before].where, before))
         return (*place[:PLACE], Tag(len(self.numbered) - 1))
 
-    # -- what is asked afterwards -----------------------------------------------------------------------------------
+    # -- what the engine tells ----------------------------------------------------------------------------------------
+
+    def changed(
+        self, where: Source | None, why: str, op: str, args: tuple[Value, ...], result: Result, rule: Rule | None = None
+    ) -> None:
+        """An instruction became something else, for this place; if that stands elsewhere already, for that as well."""
+        event = Event(why, shown(op, args), _shown_result(result), rule)
+        numbers = {number_of(where), number_of(result.where) if isinstance(result, Value) else None}
+        for number in numbers - {None}:
+            self._add(number, [event])  # type: ignore[arg-type]
+
+    def absorbed(self, where: Source | None, operand: Source | None) -> None:
+        """An operand became a literal: what made it is part of the history of who uses it."""
+        into, source = number_of(where), number_of(operand)
+        if into is not None and source is not None and into != source:
+            self._add(into, self.numbered[source].events)
+
+    def dropped(
+        self, where: Source | None, why: str, op: str, args: tuple[Value, ...], before: Value | None
+    ) -> None:
+        """A store that is not made, or a load that is not needed; `before` is what the block did last."""
+        number = number_of(where)
+        after = number_of(before.where) if before is not None else None
+        if number is not None and len(self.removed) < MOST_REMOVED:
+            self.removed.append(Removed(number, shown(op, args), why, -1 if after is None else after))
+
+    def _add(self, number: int, events: list[Event]) -> None:
+        known = self.numbered[number].events
+        known += [event for event in events if event not in known][: MOST_EVENTS - len(known)]
+
+    # -- what is asked afterwards -------------------------------------------------------------------------------------
+
+    def lineage(self, number: int) -> Iterator[int]:
+        """The number and those it had in the rounds before, the newest first."""
+        while number >= 0:
+            yield number
+            number = self.numbered[number].parent
 
     def history(self, number: int) -> list[Event]:
         """What led to it, the oldest first."""
-        found: list[list[Event]] = []
-        while number >= 0:
-            found.append(self.numbered[number].events)
-            number = self.numbered[number].parent
-        return [event for events in reversed(found) for event in events]
+        rounds = [self.numbered[each].events for each in self.lineage(number)]
+        return [event for events in reversed(rounds) for event in events]
 
     def place(self, number: int) -> Source:
         """The place in the source."""
         return self.numbered[number].where
 
 
-class Tag(int):
-    """A number of the recorder, which is told apart from the numbers that places are made of."""
+def shown(op: str, args: tuple[Value, ...], depth: int = SHOWN_DEPTH) -> str:
+    """An instruction with what it is computed from, as Yul writes it."""
+    inner = ", ".join(_operand(arg, depth - 1) for arg in args)
+    text = f"{op.lower()}({inner})"
+    return text if len(text) <= SHOWN_SIZE else f"{text[: SHOWN_SIZE - 1]}…"
 
 
-def number_of(where: Source | None) -> int | None:
-    return where[-1] if where is not None and where and isinstance(where[-1], Tag) else None
+def _operand(value: Value, depth: int) -> str:
+    if value.op == CONST:
+        return hex(value.number) if value.number > 9 else str(value.number)
+    if value.op == PHI or (depth <= 0 and value.args):
+        return f"${value.id}"
+    return shown(value.op, value.args, depth)
+
+
+def _shown_result(result: Result) -> str:
+    if result is None:
+        return "nothing"
+    return shown_value(result) if isinstance(result, Value) else shown(*result)
+
+
+def shown_value(value: Value) -> str:
+    return _operand(value, SHOWN_DEPTH)
 
 
 def _things(unit: Unit) -> Iterator[Value | End]:
