@@ -39,6 +39,7 @@ async def _serve(settings: Settings, port: int, opens: bool, say: Callable[[str]
             await site.start()
         except OSError as error:
             raise BadValue(f"--port {port}: cannot listen on {HOST}:{port}: {error.strerror or error}") from None
+        server.prepare()
         url = f"http://{HOST}:{runner.addresses[0][1]}/{server.token}/"
         say(f"Exploring at {url}")
         if opens:

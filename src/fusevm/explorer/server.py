@@ -16,13 +16,14 @@ from fusevm.explorer.bench import failure
 from fusevm.explorer.bundle import POLICY, TYPES, asset
 from fusevm.explorer.session import Session
 from fusevm.explorer.settings import FORKS, MOST_SOURCE, Settings
-from fusevm.explorer.workers import Cancelled
+from fusevm.explorer.workers import Cancelled, Worker
 from fusevm.values import BadValue
 
 MOST_MESSAGE = 4 * MOST_SOURCE  # bytes
 MOST_PAGES = 8  # open at a time: each has a worker process
 MOST_WAITING = 20  # questions of a page
 JOB_SECONDS = 60.0
+SPARE_SECONDS = 5.0  # after a page was opened, when the worker of the next one is started
 
 
 class Server:
@@ -33,6 +34,8 @@ class Server:
         self.seconds = seconds
         self.token = token or secrets.token_urlsafe(24)
         self.pages: set[Page] = set()
+        self._spare: Worker | None = None
+        self._later: asyncio.TimerHandle | None = None
         guard = web.middleware(lambda request, handler: self._guarded(request, handler))
         self.app = web.Application(client_max_size=1 << 16, middlewares=[guard])
         self.app.add_routes(
@@ -42,6 +45,12 @@ class Server:
                 web.get("/{token}/{name}", self._asset),
             ]
         )
+
+    def prepare(self) -> None:
+        """A worker for the next page explains what that page will ask for first, while the browser is still opening."""
+        if self._spare is None:
+            self._spare = Worker(self.seconds)
+            self._spare.prepare(Session(self.settings, self._spare).job("explain"))
 
     async def _guarded(self, request: web.Request, handler: Any) -> web.StreamResponse:
         """No page of another site reads or asks anything: not by guessing, not by a name that leads here."""
@@ -65,8 +74,12 @@ class Server:
             return web.Response(status=403, text="a page of another site\n")
         if len(self.pages) >= MOST_PAGES:
             return web.Response(status=503, text=f"{MOST_PAGES} pages are open; close one\n")
-        page = Page(Session(self.settings, self.seconds))
+        worker, self._spare = self._spare or Worker(self.seconds), None
+        page = Page(Session(self.settings, worker))
         self.pages.add(page)
+        if self._later is not None:
+            self._later.cancel()
+        self._later = asyncio.get_running_loop().call_later(SPARE_SECONDS, self.prepare)
         try:
             await page.serve(request)
         finally:
@@ -74,6 +87,10 @@ class Server:
         return page.socket
 
     async def close(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+        if self._spare is not None:
+            await self._spare.stop()
         for page in list(self.pages):
             await page.socket.close(code=WSCloseCode.GOING_AWAY)
 
@@ -143,8 +160,6 @@ class Page:
             self.session.worker.cancel()
 
     async def _answer_all(self) -> None:
-        with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):  # the first job says what is wrong
-            await self.session.worker.start()
         while True:
             asked = await self._waiting.get()
             self._current = asked

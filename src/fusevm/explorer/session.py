@@ -18,11 +18,11 @@ MOST_DATA = 200_000  # characters of a call's data or of one argument
 class Session:
     """Every job carries all that it rests on, so that a fresh worker can take it up."""
 
-    def __init__(self, settings: Settings, seconds: float) -> None:
+    def __init__(self, settings: Settings, worker: Worker) -> None:
         self.settings = settings
         self.pinned: Settings | None = None
         self.calls: list[dict[str, Any]] = []
-        self.worker = Worker(seconds)
+        self.worker = worker
 
     async def answer(self, asked: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
         """`{"result": …}` or `{"error": …}` as JSON. Raises BadValue for what is not understood."""
@@ -52,14 +52,16 @@ class Session:
         raise BadValue(f"{kind!r:.40} is not something the explorer does")
 
     async def _work(self, kind: str, progress: Callable[[str], Any], **more: Any) -> bytes:
-        job = {
+        return await self.worker.do(self.job(kind, **more), progress)
+
+    def job(self, kind: str, **more: Any) -> dict[str, Any]:
+        return {
             "do": kind,
             "settings": self.settings.to_json(),
             "pinned": None if self.pinned is None else self.pinned.to_json(),
             "calls": self.calls,
             **more,
         }
-        return await self.worker.do(job, progress)
 
     async def _run(self, asked: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
         call = call_from(asked.get("call"))

@@ -26,6 +26,7 @@ class Worker:
         self.seconds = seconds
         self._process: Process | None = None
         self._cancelled = False
+        self._preparing: asyncio.Task[bytes] | None = None
 
     async def _started(self) -> Process:
         if self._process is None or self._process.returncode is not None:
@@ -36,13 +37,22 @@ class Worker:
             await asyncio.wait_for(receive(_reader(self._process)), START_SECONDS)
         return self._process
 
-    async def start(self) -> None:
-        """Ahead of the first job: importing takes longer than most jobs."""
-        await self._started()
+    def prepare(self, job: dict[str, Any]) -> None:
+        """Starts the process, and does a job whose answer nobody waits for: what it made is there for the next one."""
+        self._preparing = asyncio.create_task(self._do(job, lambda text: None))
+        self._preparing.add_done_callback(lambda task: task.cancelled() or task.exception())  # the next job tells of it
 
     async def do(self, job: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
         """`{"result": …}` or `{"error": …}`. Raises Cancelled; TimeoutError after the worker is killed."""
         self._cancelled = False
+        if self._preparing is not None:
+            await asyncio.wait([self._preparing])
+            self._preparing = None
+            if self._cancelled:
+                raise Cancelled
+        return await self._do(job, progress)
+
+    async def _do(self, job: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
         process = await self._started()
         assert process.stdin is not None
         try:
@@ -69,6 +79,8 @@ class Worker:
             self._process.kill()
 
     async def stop(self) -> None:
+        if self._preparing is not None and self._preparing is not asyncio.current_task():
+            self._preparing.cancel()
         process, self._process = self._process, None
         if process is not None:
             if process.returncode is None:

@@ -85,7 +85,7 @@ export class InspectPane {
       const chain = line.value === undefined ? [] : (state.doc.folds || {})[line.value] || [];
       const gone = line.kind === "removed";
       if ((!chain.length && !gone) || left <= 0) continue;
-      parts.push(el("h3", {}, el("code", { text: clipped(line.text.trim(), 120), class: gone ? "gone" : "" })));
+      if (state.selection.pane !== "ir") parts.push(el("h3", {}, el("code", { text: clipped(line.text.trim(), 120), class: gone ? "gone" : "" })));
       if (gone && line.why) parts.push(el("p", { class: "reason", text: line.why }));
       parts.push(el("ol", { class: "folds" }, ...chain.slice(0, left).map(fold)));
       left -= chain.length;
