@@ -78,6 +78,8 @@ def generate(
         program = stack_code(unit, runs, spills, exact=exact, run=run)
         if spills.used <= reserved:
             improve(program, runs)
+            if recorder is not None:
+                recorder.merged(program.merged)
             return assembly_of(program, unit, runs)
     raise StackTooDeep({})
 

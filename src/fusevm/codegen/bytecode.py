@@ -197,6 +197,8 @@ class _Optimizer:
             self.recorder.finish(unit)
         program = stack_code(unit, self.runs, Spills(), low=True)
         shorten(program, self.setting.merging * max(self.runs, 1), _followed(part.recovered))
+        if self.recorder is not None:
+            self.recorder.merged(program.merged)
         self.dearer = dearer_loop(program, unit, part.recovered.reached, self.runs)
         assembly = assembly_of(program, unit, self.runs)
         sizes = {name: len(piece.content) for name, piece in pieces.items()}

@@ -10,7 +10,7 @@ from fusevm.evm.forks import Fork
 from fusevm.explanation.document import Line, Made, Pane, Totals
 from fusevm.explanation.folds import folds_of
 from fusevm.explanation.inputs import BadSource
-from fusevm.explanation.irlines import Watching, block_ir_lines, ir_lines
+from fusevm.explanation.irlines import Watching, block_ir_lines, ir_lines, places_of
 from fusevm.explanation.listing import listed, source_listing, static_gas
 from fusevm.explanation.places import Lines, opcodes_by_line
 from fusevm.ir.fold.recorder import number_of
@@ -57,16 +57,18 @@ def _explained(
         found = optimize(code, fork, runs, recorder=watching)
         notes += [f"optimize: {reason}" for reason in found.report.left_alone]
         if found.layout is not None:
-            sources = found.layout.sources()
+            sources = places_of(watching, found.layout.sources())
             new = found.code
-            made_of = {pc: _old_pcs(source, watching) for pc, source in sources.items()}
+            made_of = {pc: _old_pcs(places, watching) for pc, places in sources.items()}
             ir = ir_lines(watching, sources, lambda where: lines_at.get(where[-1], ()) if where[0] >= 0 else ())
     elif optimised is None:
         notes.append(
             f"optimize: not run: {count:,} instructions, and what has more than {MOST_INSTRUCTIONS:,} takes long; "
             "ask for it with optimised=True"
         )
-    new_lines_at = {pc: tuple(line for old in olds for line in lines_at.get(old, ())) for pc, olds in made_of.items()}
+    new_lines_at = {
+        pc: tuple(sorted({line for old in olds for line in lines_at.get(old, ())})) for pc, olds in made_of.items()
+    }
     note = "Functions in SSA form, folded: what the new code is written from."
     if new is code and small:
         ir, note = block_ir_lines(code, fork, lines_at), "Dependency blocks of the code, folded with gas kept exact."
@@ -84,7 +86,11 @@ def _explained(
     return Made(language, new, panes, totals, lines_at=new_lines_at, notes=notes, folds=folds)
 
 
-def _old_pcs(source: assembler.Source, watching: Watching) -> tuple[int, ...]:
-    number = number_of(source)
-    where = watching.place(number) if number is not None else source
-    return (where[-1],) if where[0] >= 0 and len(where) == 3 else ()
+def _old_pcs(places: list[assembler.Source], watching: Watching) -> tuple[int, ...]:
+    found: set[int] = set()
+    for source in places:
+        number = number_of(source)
+        where = watching.place(number) if number is not None else source
+        if where[0] >= 0 and len(where) == 3:
+            found.add(where[-1])
+    return tuple(sorted(found))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from fusevm.evm.assembler import Source
 from fusevm.evm.forks import Fork
@@ -11,11 +11,12 @@ from fusevm.explanation.document import CODE, LABEL, Line
 from fusevm.explanation.folds import with_removed
 from fusevm.ir import function_text
 from fusevm.ir.fold.program import fold_program
-from fusevm.ir.fold.recorder import Recorder, number_of
+from fusevm.ir.fold.recorder import Recorder, Tag, number_of
 from fusevm.ir.functions import Unit
 from fusevm.ir.ordering import schedule
 from fusevm.ir.text import block_text
 
+MOST_PLACES = 64  # of one opcode
 LinesOf = Callable[[Source], tuple[int, ...]]
 
 
@@ -37,19 +38,31 @@ class Watching(Recorder):
         ]
 
 
-def opcodes_by_number(sources: Mapping[int, Source]) -> dict[int, list[int]]:
-    """The opcodes made for every numbered instruction."""
-    found: dict[int, list[int]] = {}
+def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
+    """All places that each opcode was made for: the one it is laid out for, and those of code that it stands for."""
+    found: dict[int, list[Source]] = {}
     for pc, source in sources.items():
         number = number_of(source)
+        found[pc] = [source]
         if number is not None:
-            found.setdefault(number, []).append(pc)
+            others = sorted(recorder.written_for(number) - {number})[:MOST_PLACES]
+            found[pc] += [(*recorder.place(other)[:2], Tag(other)) for other in others]
     return found
 
 
-def ir_lines(watching: Watching, sources: Mapping[int, Source], lines_of: LinesOf) -> list[Line]:
+def opcodes_by_number(places: Mapping[int, Sequence[Source]]) -> dict[int, list[int]]:
+    """The opcodes made for every numbered instruction."""
+    found: dict[int, list[int]] = {}
+    for pc, sources in places.items():
+        for number in map(number_of, sources):
+            if number is not None:
+                found.setdefault(number, []).append(pc)
+    return found
+
+
+def ir_lines(watching: Watching, places: Mapping[int, Sequence[Source]], lines_of: LinesOf) -> list[Line]:
     """`lines_of` gives the source lines of a place."""
-    became = opcodes_by_number(sources)
+    became = opcodes_by_number(places)
     found: list[Line] = []
     for line in watching.lines:
         number = number_of(line.where)

@@ -3,7 +3,7 @@ very node: many nodes come from one place of the source once functions are inlin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,21 +57,25 @@ class Numbering:
             self.starts.append(start)
             node.location = Location(number, number + 1)
             work += [(child, start) for child in children(node)]
+            if isinstance(node, Switch):
+                for case in node.cases:
+                    self.starts.append(case.location.start if case.location.start >= 0 else start)
+                    case.location = Location(len(self.starts) - 1, len(self.starts))
 
     def start(self, source: Source | None) -> int:
         """The offset in the source text of what has a place in the numbered code."""
         return self.starts[source[0]] if source is not None and source[0] >= 0 else -1
 
-    def lines(self, lines: Lines, sources: Mapping[int, Source]) -> list[Line]:
+    def lines(self, lines: Lines, sources: Mapping[int, Sequence[Source]]) -> list[Line]:
         """The numbered code as text, each line with the opcodes of the nodes on it."""
         made: dict[int, list[int]] = {}
-        for pc, source in sources.items():
-            made.setdefault(source[0], []).append(pc)
+        for pc, places in sources.items():
+            for source in places:
+                made.setdefault(source[0], []).append(pc)
         found: list[Line] = []
         for text, printed in block_lines(self.obj.code):
             numbers = [number for node in printed for number in self._numbers_on(node)]
             starts = [self.starts[number] for number in numbers]
-            starts += [node.location.start for node in printed if isinstance(node, Case)]
             pcs = tuple(sorted({pc for number in numbers for pc in made.get(number, ())}))
             kind = LABEL if any(isinstance(node, FunctionDefinition) for node in printed) else CODE
             found.append(Line(text, lines.of(starts), pcs, kind))
@@ -81,7 +85,7 @@ class Numbering:
     def _numbers_on(node: Any) -> Iterator[int]:
         """Of a node and the expressions that stand on its line. Names and literals are shared, so they tell nothing."""
         for each in _on_line(node):
-            if each.__class__ not in (Identifier, Literal, Case, Data, Object):
+            if each.__class__ not in (Identifier, Literal, Data, Object):
                 yield each.location.start
 
 

@@ -10,7 +10,7 @@ from fusevm.evm.bytecode import instructions
 from fusevm.explanation.document import Line, Made, Pane, Totals
 from fusevm.explanation.folds import folds_of
 from fusevm.explanation.inputs import BadSource
-from fusevm.explanation.irlines import Watching, ir_lines
+from fusevm.explanation.irlines import Watching, ir_lines, places_of
 from fusevm.explanation.listing import listed, static_gas
 from fusevm.explanation.numbering import Numbering
 from fusevm.explanation.places import Lines, opcodes_by_line
@@ -36,8 +36,8 @@ def explain_yul(text: str, dialect: Dialect, runs: int, steps: str | Names | Non
         raise BadSource(str(error)) from None
     numbering, watching = Numbering(dict(_objects(optimised))[chosen]), Watching()
     compiled = _compiled(numbering.obj, dialect, runs, watching)
-    fork, size, sources = dialect.fork, code_size(compiled), compiled.sources
-    lines_at = {pc: lines.of([numbering.start(source)]) for pc, source in sources.items()}
+    fork, size, sources = dialect.fork, code_size(compiled), places_of(watching, compiled.sources)
+    lines_at = {pc: lines.of(map(numbering.start, places)) for pc, places in sources.items()}
     functions = {entry.pc: name for name, entry in compiled.functions.items()}
     panes = [
         Pane("source", "Source", "The text as it was given.", source_lines(lines, lines_at)),

@@ -624,11 +624,13 @@ class FunctionFolder(Folder):
             found = next((arc for case, arc in zip(end.cases, ways, strict=True) if case == value.number), default)
             return End(JUMP, (), [self.arc(found)])
         possible = self.range(value)
-        kept = [(case, arc) for case, arc in zip(end.cases, ways, strict=True) if case in possible]
+        kept = [number for number, case in enumerate(end.cases) if case in possible]
         if not kept:
             return End(JUMP, (), [self.arc(default)])
-        arcs = [self.arc(arc) for _, arc in kept]
-        return End(SWITCH, (value,), [*arcs, self.arc(default)], tuple([case for case, _ in kept]))
+        arcs = [self.arc(ways[number]) for number in kept]
+        made = End(SWITCH, (value,), [*arcs, self.arc(default)], tuple([end.cases[number] for number in kept]))
+        made.places = tuple([end.places[number] for number in kept]) if end.places else ()
+        return made
 
 
 def _plain_size(number: int) -> int:

@@ -7,7 +7,7 @@ survives inlining, copies and the code generator without any of them knowing of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -65,6 +65,7 @@ class Recorder:
     def __init__(self) -> None:
         self.numbered: list[Numbered] = []
         self.removed: list[Removed] = []
+        self.others: dict[int, set[int]] = {}  # numbers whose code was equal and is written once, by the one it is
 
     # -- units --------------------------------------------------------------------------------------------------------
 
@@ -72,6 +73,7 @@ class Recorder:
         """A new unit: what is known of others is forgotten."""
         self.numbered.clear()
         self.removed.clear()
+        self.others.clear()
 
     def number(self, unit: Unit) -> None:
         """Gives a number of its own to every instruction and end."""
@@ -80,10 +82,23 @@ class Recorder:
             if id(thing) not in seen:
                 seen.add(id(thing))
                 thing.where = self._fresh(thing.where)
+                if isinstance(thing, End):  # a case is part of its switch
+                    thing.places = tuple([(*place[:PLACE], thing.where[-1]) for place in thing.places])
 
     def finish(self, unit: Unit) -> None:
         """Nothing is folded any more. Whoever wants the unit as it is now looks at it here: it is changed in place."""
         self.number(unit)
+
+    def merged(self, pairs: Iterable[tuple[Source, Source]]) -> None:
+        """Code for the first place of each stands for code of the second, too."""
+        for kept, gone in pairs:
+            one, other = number_of(kept), number_of(gone)
+            if one is not None and other is not None and one != other:
+                self.others.setdefault(one, set()).update((other, *self.others.get(other, ())))
+
+    def written_for(self, number: int) -> set[int]:
+        """All numbers that the code of one stands for."""
+        return {number, *self.others.get(number, ())}
 
     def _fresh(self, where: Source | None) -> Source:
         before = number_of(where)
@@ -111,9 +126,7 @@ class Recorder:
         if into is not None and source is not None and into != source:
             self._add(into, self.numbered[source].events)
 
-    def dropped(
-        self, where: Source | None, why: str, op: str, args: tuple[Value, ...], before: Value | None
-    ) -> None:
+    def dropped(self, where: Source | None, why: str, op: str, args: tuple[Value, ...], before: Value | None) -> None:
         """A store that is not made, or a load that is not needed; `before` is what the block did last."""
         number = number_of(where)
         after = number_of(before.where) if before is not None else None
