@@ -2,8 +2,9 @@
 
 python bench/explorer.py [--json] [--repeat N]
 
-Needs chromium and the extra `explorer`. Seconds to open are counted from the address being entered until lines are drawn, with the
-server already listening; milliseconds to answer, inside the page, from a click on a line until all panes are drawn again.
+Needs chromium and the extra `explorer`. Seconds to open are counted from the address being entered until lines are
+drawn, with the server already listening; milliseconds to answer, inside the page, from a click on a line until all
+panes are drawn again.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 from browser import Browser
@@ -42,10 +43,8 @@ def open_page(browser: Browser, url: str) -> float:
     """Seconds from the address until the page is drawn."""
     started = time.perf_counter()
     browser.open(url)
-    browser.until(
-        "document.documentElement.dataset.ready && window.fusevm.state.doc && document.querySelector('#workspace .row')",
-        60,
-    )
+    drawn = "window.fusevm.state.doc && document.querySelector('#workspace .row')"
+    browser.until(f"document.documentElement.dataset.ready && {drawn}", 60)
     return time.perf_counter() - started
 
 
@@ -57,6 +56,20 @@ def select_line(browser: Browser, pane: str, line: int) -> None:
     browser.until(
         f"window.fusevm.state.selection?.pane === '{pane}' && window.fusevm.state.selection.line === {line - 1}"
     )
+
+
+def choose(browser: Browser, selector: str, value: str) -> None:
+    """An option of a list, by its value."""
+    browser.js(
+        f"(list => {{ list.value = {json.dumps(value)}; list.dispatchEvent(new Event('change')); }})"
+        f"(document.querySelector({json.dumps(selector)}))"
+    )
+
+
+def press(browser: Browser, selector: str, text: str) -> None:
+    """The first button within the element whose text begins so."""
+    buttons = f"[...document.querySelectorAll({json.dumps(selector + ' button')})]"
+    browser.js(f"{buttons}.find(each => each.textContent.startsWith({json.dumps(text)})).click()")
 
 
 def lit(pane: str) -> str:

@@ -15,7 +15,7 @@ class Explorer:
     """Running until the `with` block ends; `url` is what it printed."""
 
     def __init__(self, python: Path, *arguments: str) -> None:
-        command = [str(python), "-c", "from fusevm.cli.start import main; main()", "explore", "--no-browser", *arguments]
+        command = [*_command(python), "--no-browser", *arguments]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_surroundings()
         )  # fmt: skip
@@ -48,10 +48,14 @@ class Explorer:
 
 def exported(python: Path, source: Path, target: Path) -> str:
     """What `fusevm explore --export` prints."""
-    command = [str(python), "-c", "from fusevm.cli.start import main; main()", "explore", str(source), "--export"]
-    done = subprocess.run([*command, str(target)], capture_output=True, text=True, env=_surroundings(), timeout=120)
+    command = [*_command(python), str(source), "--export", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, env=_surroundings(), timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def _command(python: Path) -> list[str]:
+    return [str(python), "-c", "from fusevm.cli.start import main; main()", "explore"]
 
 
 def _surroundings() -> dict[str, str]:

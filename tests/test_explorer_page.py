@@ -5,6 +5,7 @@ What is timed is printed (`-s` shows it; bench/explorer.py prints the same): the
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from browser import Browser, chromium
 from environments import environment
-from explorerpages import HOSTILE, answer_time, block_code, jumpdests, lit, open_page, select_line
+from explorerpages import HOSTILE, answer_time, block_code, choose, jumpdests, lit, open_page, press, select_line
 from explorers import Explorer, exported
 
 pytestmark = pytest.mark.long  # a server needs an environment with aiohttp, and a browser
@@ -57,9 +58,7 @@ def view(page: Browser, number: int) -> None:
 def run_call(page: Browser, signature: str, *arguments: str) -> None:
     """In the view of runs, as a person does it."""
     view(page, 3)
-    page.js(
-        f"(() => {{ const s = document.querySelector('.call select'); s.value = '{signature}'; s.dispatchEvent(new Event('change')); }})()"
-    )
+    choose(page, ".call select", signature)
     for number, text in enumerate(arguments, 1):
         page.js(f"document.querySelector('.arguments .argument:nth-child({number}) input').value = '{text}'")
     before = page.js("document.querySelectorAll('.run-tabs button').length")
@@ -85,9 +84,8 @@ def test_a_click_on_a_source_line_lights_up_what_became_of_it_in_every_pane(page
 
 def test_a_click_on_bytecode_leads_back_to_its_source_line(page: Browser) -> None:
     select_line(page, "source", DEPOSIT_LINE)
-    row = page.until(
-        "document.querySelector('[data-pane=bytecode] .line.lit') && 1 + Number(document.querySelector('[data-pane=bytecode] .line.lit').getAttribute('aria-posinset')) - 1"
-    )
+    first = "document.querySelector('[data-pane=bytecode] .line.lit')"
+    row = int(page.until(f"{first}?.getAttribute('aria-posinset')"))
     page.key("Escape")
     page.until("!document.querySelector('[data-pane=source] .line.lit')")
     select_line(page, "bytecode", row)
@@ -96,7 +94,7 @@ def test_a_click_on_bytecode_leads_back_to_its_source_line(page: Browser) -> Non
 
 def test_hovering_shows_the_links_before_the_click(page: Browser) -> None:
     box = page.js(
-        "(() => { const r = document.querySelector('[data-pane=bytecode] .rows').getBoundingClientRect(); return [r.x + 90, r.y + 30]; })()"
+        "(({x, y}) => [x + 90, y + 30])(document.querySelector('[data-pane=bytecode] .rows').getBoundingClientRect())"
     )
     page.ask("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": box[0], "y": box[1]})
     page.until("document.querySelector('[data-pane=source] .line.near, [data-pane=yul] .line.near')")
@@ -116,9 +114,7 @@ def test_switching_a_step_off_changes_the_result_and_switching_it_on_restores_it
     assert page.js("document.querySelectorAll('.letter.off').length") == 3
     assert page.js(yul) != before
     assert page.js("window.fusevm.state.doc.steps.length") < count
-    page.js(
-        "[...document.querySelectorAll('.sequence-controls button')].find(e => e.textContent === 'Default').click()"
-    )
+    press(page, ".sequence-controls", "Default")
     page.until(f"window.fusevm.state.doc.steps.length === {count}")
     assert page.js(yul) == before
     assert page.js("document.querySelectorAll('.letter.off').length") == 0
@@ -157,8 +153,8 @@ def test_arrow_keys_go_through_the_steps(page: Browser) -> None:
 def test_the_rules_of_an_instruction_are_listed_with_equation_and_proof(page: Browser) -> None:
     page.js("document.querySelector('[data-pane=source] .editor').focus()")
     found = page.js(
-        "(() => { const ir = window.fusevm.state.doc.panes.find(p => p.id === 'ir'); const folds = window.fusevm.state.doc.folds;"
-        " return ir.lines.findIndex(l => l.value !== undefined && (folds[l.value] || []).some(f => f.proved)) + 1; })()"
+        "(({panes, folds}) => panes.find(p => p.id === 'ir').lines.findIndex("
+        "l => (folds[l.value] || []).some(f => f.proved)) + 1)(window.fusevm.state.doc)"
     )
     assert found > 0
     select_line(page, "ir", found)
@@ -194,7 +190,7 @@ def test_state_is_kept_between_runs_until_it_is_reset(page: Browser) -> None:
     run_call(page, "deposit(uint256)", "7")
     run_call(page, "totalSupply()")
     assert page.js("window.fusevm.state.runs[1].output").endswith("07")
-    page.js("[...document.querySelectorAll('.call button')].find(e => e.textContent === 'Reset state').click()")
+    press(page, ".call", "Reset state")
     page.until("document.querySelectorAll('.run-tabs button').length === 0")
     run_call(page, "totalSupply()")
     assert page.js("window.fusevm.state.runs[0].output").endswith("00")
@@ -203,14 +199,13 @@ def test_state_is_kept_between_runs_until_it_is_reset(page: Browser) -> None:
 def test_the_graph_is_coloured_by_heat_and_a_click_selects_a_block(page: Browser) -> None:
     run_call(page, "digest(uint256)", "5")
     view(page, 2)
-    page.js(
-        "(() => { const s = document.querySelector('[data-pane=graph] select'); s.value = 'heat'; s.dispatchEvent(new Event('change')); })()"
-    )
-    page.js("[...document.querySelectorAll('[data-pane=graph] button')].find(e => e.textContent === 'Fit').click()")
+    choose(page, "[data-pane=graph] select", "heat")
+    press(page, "[data-pane=graph]", "Fit")
     time.sleep(0.2)
     place = page.js(
-        "(() => { const g = window.fusevm.paneAt('graph'), b = g.blocks[3], r = g.canvas.getBoundingClientRect();"
-        " return [r.x + g.view.x + (b.x + b.w / 2) * g.view.scale, r.y + g.view.y + (b.y + b.h / 2) * g.view.scale, b.id]; })()"
+        "(({blocks: [,,, b], view, canvas}, r = canvas.getBoundingClientRect()) => "
+        "[r.x + view.x + (b.x + b.w / 2) * view.scale, r.y + view.y + (b.y + b.h / 2) * view.scale, b.id])"
+        "(window.fusevm.paneAt('graph'))"
     )
     page.click_at(place[0], place[1])
     page.until(f"window.fusevm.state.block === {place[2]}")
@@ -221,9 +216,7 @@ def test_the_graph_is_coloured_by_heat_and_a_click_selects_a_block(page: Browser
 def test_two_versions_are_compared_block_by_block(page: Browser) -> None:
     run_call(page, "deposit(uint256)", "1000")
     view(page, 4)
-    page.js(
-        "[...document.querySelectorAll('[data-pane=compare] button')].find(e => e.textContent.startsWith('Against')).click()"
-    )
+    press(page, "[data-pane=compare]", "Against")
     page.until("document.querySelectorAll('.compare-line').length > 3")
     assert page.js("document.querySelectorAll('.compare-head .figure').length") == 3, (
         "bytes, gas and the gas of the run"
@@ -232,18 +225,20 @@ def test_two_versions_are_compared_block_by_block(page: Browser) -> None:
     assert "−" in page.js("document.querySelector('.compare-head').textContent")
 
 
+def caret(page: Browser, before: str) -> None:
+    set_at = "(field, at) => { field.focus(); field.setSelectionRange(at, at); }"
+    field = "document.querySelector('.editor')"
+    page.js(f"({set_at})({field}, {field}.value.indexOf({json.dumps(before)}))")
+
+
 def test_the_source_is_edited_and_errors_stand_at_their_line(page: Browser) -> None:
-    page.js("(() => { const e = document.querySelector('.editor'); e.focus(); e.setSelectionRange(0, 0); })()")
+    caret(page, "// A small")
     page.type("!")
     page.until("document.querySelector('[data-pane=source] .line.wrong')?.getAttribute('aria-posinset') === '1'")
-    page.js("(() => { const e = document.querySelector('.editor'); e.setSelectionRange(0, 1); })()")
-    page.key("Backspace")
-    page.js("document.execCommand('delete')") if page.js("document.querySelector('.editor').value[0] === '!'") else None
+    page.js("document.execCommand('undo')")
     page.until("!document.querySelector('[data-pane=source] .line.wrong')")
     before = page.js("window.fusevm.state.doc.totals.bytes.after")
-    page.js(
-        "(() => { const e = document.querySelector('.editor'); const at = e.value.indexOf('return_word(1)'); e.setSelectionRange(at, at); })()"
-    )
+    caret(page, "return_word(1)")
     page.type("sstore(7, 8) ")
     page.until(f"window.fusevm.state.doc.totals.bytes.after > {before}")
 
@@ -274,7 +269,7 @@ def test_an_export_opens_without_a_server_and_answers_clicks(page: Browser, prog
     view(page, 1)
     folder = tmp_path / "saved"
     page.downloads(folder)
-    page.js("[...document.querySelectorAll('#bar button')].find(e => e.textContent === 'Export').click()")
+    press(page, "#bar", "Export")
     end = time.monotonic() + 30
     while not list(folder.glob("*.html")) and time.monotonic() < end:
         time.sleep(0.1)
@@ -322,8 +317,8 @@ def test_every_control_has_a_name(page: Browser) -> None:
     for number in (1, 2, 3, 4):
         view(page, number)
         nameless = page.js(
-            "[...document.querySelectorAll('button, input, select, textarea, [role=listbox], canvas[tabindex], svg[role=img]')]"
-            ".filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.closest('label')?.textContent.trim()))"
+            "[...document.querySelectorAll('button, input, select, textarea, [role=listbox], canvas[tabindex]')]"
+            ".filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.closest('label')?.innerText))"
             ".map(e => e.outerHTML.slice(0, 90))"
         )
         assert nameless == []
@@ -341,9 +336,7 @@ def test_nothing_of_a_hostile_contract_becomes_markup(python: Path, program: str
             view(browser, number)
         select_line(browser, "source", 3)
         view(browser, 3)
-        browser.js(
-            "(() => { const s = document.querySelector('.call select'); s.value = 'calldata …'; s.dispatchEvent(new Event('change')); })()"
-        )
+        choose(browser, ".call select", "calldata …")
         browser.click(".call button[type=submit]")
         browser.until("document.querySelector('.run-facts')")
         assert "<script>" in browser.js("document.body.textContent")
@@ -377,8 +370,10 @@ def test_a_graph_of_3000_blocks_is_drawn_and_moved(python: Path, program: str, t
         opened = open_page(browser, explorer.url + "#panes=bytecode,graph/inspect")
         blocks = browser.js("window.fusevm.state.doc.graph.blocks.length")
         assert blocks >= 1000
+        browser.js("window.fusevm.paneAt('graph').fit()")
         draw = browser.js(
-            "(() => { const g = window.fusevm.paneAt('graph'); g.fit(); const t = performance.now(); g.draw(); return performance.now() - t; })()"
+            "((graph, started = performance.now()) => { graph.draw(); return performance.now() - started; })"
+            "(window.fusevm.paneAt('graph'))"
         )
         took = answer_time(browser, "bytecode", 2_000)
         print(f"{blocks:,} blocks: {opened:.2f} s to open, {draw:.0f} ms to draw all, {took:.0f} ms to answer")

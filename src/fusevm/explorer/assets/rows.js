@@ -20,6 +20,10 @@ export class Rows {
       const index = this.indexAt(event.clientY);
       if (index >= 0) this.choose(index, event);
     });
+    // A row that is replaced between press and release gets no click.
+    this.element.addEventListener("pointerdown", () => (this.pressed = true));
+    for (const event of ["pointerup", "pointercancel"])
+      window.addEventListener(event, () => this.pressed && setTimeout(() => this.released()));
     if (hover) {
       let last = -1;
       const tell = (index) => {
@@ -53,7 +57,13 @@ export class Rows {
     });
   }
 
+  released() {
+    this.pressed = false;
+    this.schedule();
+  }
+
   refresh() {
+    if (this.pressed) return;
     const { scrollTop, clientHeight } = this.element;
     if (!clientHeight) return;
     const first = Math.max(0, Math.floor(scrollTop / ROW) - MORE);
