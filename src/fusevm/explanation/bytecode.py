@@ -15,7 +15,8 @@ from fusevm.explanation.listing import listed, source_listing, static_gas
 from fusevm.explanation.places import Lines, opcodes_by_line
 from fusevm.ir.fold.recorder import number_of
 
-MOST_INSTRUCTIONS = 6_000  # in code that is optimised, or shown as dependency blocks, without being asked for
+# Instructions of code that is optimised without being asked for, and that is shown as dependency blocks.
+MOST_OPTIMISED, MOST_FOLDED = 3_000, 6_000
 _OPTIMISED = "The code that fusevm.optimize makes of it."
 _AS_IT_IS = "The code as it was given."
 LinesAt = dict[int, tuple[int, ...]]
@@ -50,10 +51,10 @@ def _explained(
     """`lines_at` gives the lines of the source by the pc of the code as it was given."""
     watching, notes = Watching(), list[str]()
     count = sum(1 for _ in instructions(code, fork))
-    small = count <= MOST_INSTRUCTIONS
+    small = count <= MOST_FOLDED
     made_of: dict[int, tuple[int, ...]] = {pc: (pc,) for pc in lines_at}  # new pcs to old ones
     new, ir = code, list[Line]()
-    if optimised or (optimised is None and small):
+    if optimised or (optimised is None and count <= MOST_OPTIMISED):
         found = optimize(code, fork, runs, recorder=watching)
         notes += [f"optimize: {reason}" for reason in found.report.left_alone]
         if found.layout is not None:
@@ -63,7 +64,7 @@ def _explained(
             ir = ir_lines(watching, sources, lambda where: lines_at.get(where[-1], ()) if where[0] >= 0 else ())
     elif optimised is None:
         notes.append(
-            f"optimize: not run: {count:,} instructions, and what has more than {MOST_INSTRUCTIONS:,} takes long; "
+            f"optimize: not run: {count:,} instructions, and what has more than {MOST_OPTIMISED:,} takes long; "
             "ask for it with optimised=True"
         )
     new_lines_at = {
@@ -73,7 +74,7 @@ def _explained(
     if new is code and small:
         ir, note = block_ir_lines(code, fork, lines_at), "Dependency blocks of the code, folded with gas kept exact."
     elif new is code:
-        notes.append(f"IR: not made: {count:,} instructions, more than {MOST_INSTRUCTIONS:,}")
+        notes.append(f"IR: not made: {count:,} instructions, more than {MOST_FOLDED:,}")
     became = opcodes_by_line(new_lines_at)
     lines = [line._replace(pcs=tuple(became.get(number, ()))) for number, line in enumerate(lines, 1)]
     panes = [Pane("source", "Original" if language == "bytecode" else "Source", _AS_IT_IS, lines)]

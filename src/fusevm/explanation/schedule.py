@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from fusevm.evm.bytecode import instructions
+from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
 from fusevm.explanation.document import CODE, LABEL, NOTE, Line, Pane
 from fusevm.native.emit.build import all_sequences
@@ -25,8 +25,7 @@ def _handlers() -> Handlers:
 
 def schedule_pane(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]]) -> Pane:
     schedule = build_schedule(code, fork, _handlers(), keep_units=True)
-    opcodes = [each.pc for each in instructions(code, fork)]
-    following = dict(zip(opcodes, [*opcodes[1:], len(code)], strict=True))
+    following = _following(code, fork)
     lines: list[Line] = []
     for unit in schedule.units[:MOST_LINES]:
         if schedule.copies and unit.at == schedule.copies:
@@ -39,6 +38,15 @@ def schedule_pane(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...
     if len(schedule.units) > MOST_LINES:
         lines.append(Line(f"… {len(schedule.units) - MOST_LINES:,} more", (), (), NOTE))
     return Pane("schedule", "Schedule", _NOTE, lines)
+
+
+def _following(code: bytes, fork: Fork) -> dict[int, int]:
+    """The next opcode of each in its block; -1 after the last: a jump stands for those it was led through as well."""
+    found: dict[int, int] = {}
+    for block in basic_blocks(code, fork):
+        pcs = [each.pc for each in block.instructions]
+        found.update(zip(pcs, [*pcs[1:], -1], strict=True))
+    return found
 
 
 def _opcodes_of(unit: Unit, following: Mapping[int, int]) -> tuple[int, ...]:

@@ -30,6 +30,10 @@ _OWN = frozenset(("CALLFN", "RESULT", "SYMBOL", "SETIMMUTABLE", "VERBATIM"))
 _LESS = {"LT": (0, 1), "GT": (1, 0)}
 _MEMORY, _STORAGE, _TRANSIENT = MEMORY.value, STORAGE.value, TRANSIENT.value
 _MOST_FACTS = 256
+_ATTEMPTS = 6  # to find which blocks can be reached
+_JOIN_WORK = (
+    500_000  # blocks of one function that are looked at to find what is written between a join and its dominator
+)
 _DEEP = 6  # how far an assumption is followed into what a condition is made of
 
 
@@ -136,6 +140,7 @@ class FunctionFolder(Folder):
         self.symbols: dict[int, Value] = {}
         self.reached = {function.entry.start, *reached}
         self.arcs: list[tuple[int, Arc, Arc]] = []  # from which block, new and old
+        self.join_work = _JOIN_WORK
         self.fuel = fuel_for(sum(len(block.instructions) for block in self.order))
         self.constants_used = {
             arg.number
@@ -301,6 +306,10 @@ class FunctionFolder(Folder):
         while work:
             start = work.pop()
             if start != above and start not in seen:
+                self.join_work -= 1
+                if self.join_work <= 0:  # too tangled: anything may be written
+                    written = -1
+                    break
                 seen.add(start)
                 written |= self.writes[start]
                 work += [way.start for way in self.ways_in[start]]
@@ -658,9 +667,15 @@ def fold_unit(unit: Unit, recorder: Recorder | None = None) -> Stats:
 def _folded(
     unit: Unit, function: Function, effects: dict[str, Summary], keeps_growth: bool, recorder: Recorder | None
 ) -> tuple[Function, Stats]:
-    """A loop with two entries may be entered at a block that was thought unreachable: then once more, knowing that."""
+    """A loop with two entries may be entered at a block that was thought unreachable: then once more, knowing that.
+
+    Where that goes on and on, as in code that jumps everywhere, all blocks are taken to be reachable."""
     reached: frozenset[int] = frozenset()
+    attempts = 0
     while True:
+        attempts += 1
+        if attempts > _ATTEMPTS:
+            reached = frozenset([block.start for block in function.blocks()])
         folder = FunctionFolder(unit, function, effects, keeps_growth, reached, recorder=recorder)
         try:
             return folder.run(), folder.stats
