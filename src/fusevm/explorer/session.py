@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fusevm.explorer.bundle import exported
-from fusevm.explorer.settings import Settings, settings_from
+from fusevm.explorer.settings import PARTS, Settings, settings_from
 from fusevm.explorer.workers import Worker
 from fusevm.values import BadValue
 
@@ -22,6 +22,7 @@ class Session:
         self.settings = settings
         self.pinned: Settings | None = None
         self.calls: list[dict[str, Any]] = []
+        self.parts: list[str] = []  # asked for beyond those that every document has
         self.worker = worker
 
     async def answer(self, asked: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
@@ -29,8 +30,10 @@ class Session:
         kind = asked.get("do")
         if kind == "explain":
             self.settings = settings_from(asked.get("settings"))
-            self.calls = []
+            self.calls, self.parts = [], []
             return await self._work("explain", progress)
+        if kind == "part":
+            return await self._part(asked, progress)
         if kind == "pin":
             given = asked.get("settings")
             self.pinned = self.settings if given is None else settings_from(given)
@@ -51,6 +54,15 @@ class Session:
             return await self._export(asked, progress)
         raise BadValue(f"{kind!r:.40} is not something the explorer does")
 
+    async def _part(self, asked: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
+        part = asked.get("part")
+        if part not in PARTS:
+            raise BadValue(f"part: {part!r:.40} is not one of {', '.join(PARTS)}")
+        answer = await self._work("part", progress, part=part)
+        if answer.startswith(b'{"result"') and part not in self.parts:
+            self.parts.append(part)
+        return answer
+
     async def _work(self, kind: str, progress: Callable[[str], Any], **more: Any) -> bytes:
         return await self.worker.do(self.job(kind, **more), progress)
 
@@ -60,6 +72,7 @@ class Session:
             "settings": self.settings.to_json(),
             "pinned": None if self.pinned is None else self.pinned.to_json(),
             "calls": self.calls,
+            "parts": self.parts,
             **more,
         }
 

@@ -11,6 +11,7 @@ from fusevm.values import BadValue
 MOST_SOURCE = 2_000_000  # characters
 MOST_STEPS = 2_000  # characters of a sequence
 MOST_NAME = 200
+PARTS = ("schedule", "graph", "machine")  # of a document, that take long: made when they are asked for
 FORKS = [fork.label for fork in reversed(Fork)]
 
 
@@ -25,7 +26,7 @@ class Settings:
     runs: int = 200
     steps: str | None = None
     object: str | None = None
-    machine: bool = False
+    optimised: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -39,7 +40,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "runs": (int,),
     "steps": (str, type(None)),
     "object": (str, type(None)),
-    "machine": (bool,),
+    "optimised": (bool, type(None)),
 }
 
 

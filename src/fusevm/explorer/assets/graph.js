@@ -3,6 +3,7 @@
 import { button, el, empty, hexOf, number } from "./dom.js";
 import { currentRun, on, set, state } from "./store.js";
 import { selectBlock } from "./select.js";
+import { isPending } from "./parts.js";
 import { boxAround, drawBlock, drawEdge, drawGroup, palette } from "./drawing.js";
 
 const CLOSEST = 2.5;
@@ -59,8 +60,10 @@ export class GraphPane {
 
   load() {
     const graph = state.doc && state.doc.graph;
+    if (graph && graph === this.graph) return;
+    this.graph = graph;
     this.blocks = graph ? graph.blocks : [];
-    this.nothing.hidden = this.blocks.length > 0;
+    this.nothing.hidden = this.blocks.length > 0 || isPending("graph");
     this.count.textContent = `${number(this.blocks.length)} blocks`;
     this.byId = new Map(this.blocks.map((block) => [block.id, block]));
     this.edges = (graph ? graph.edges : []).map((edge) => ({ ...edge, box: boxAround(edge.points.map(([x, y]) => ({ x, y, w: 0, h: 0 }))) }));

@@ -50,7 +50,7 @@ export function isShown(id) {
 export function isOffered(id) {
   if (TOOLS.has(id)) return (id !== "steps" && id !== "compare") || !state.doc || state.live || hasContent(id);
   if (id === "a:bytecode") return Boolean(state.pinned);
-  if (id === "machine" && state.live) return true;
+  if (state.live && state.doc && (state.doc.pending || []).includes(id)) return true;
   return state.doc ? Boolean(paneOf(id)) : ["source", "yul", "ir", "bytecode"].includes(id);
 }
 

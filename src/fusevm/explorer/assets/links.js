@@ -39,10 +39,17 @@ export class Links {
     const code = doc.panes.find((pane) => pane.id === "bytecode");
     for (const line of code ? code.lines : [])
       for (const pc of line.pcs || []) this.sourceOfPc.set(pc, line.src || []);
-    this.blockOfPc = new Map();
-    const blocks = (doc.graph && doc.graph.blocks) || [];
+    this.setGraph(doc.graph);
+  }
+
+  setGraph(graph) {
+    const blocks = graph ? graph.blocks : [];
     this.starts = blocks.map((block) => block.id).sort((a, b) => a - b);
     this.blocks = new Map(blocks.map((block) => [block.id, block]));
+  }
+
+  setPane(pane) {
+    this.panes.set(pane.id, new PaneLinks(pane));
   }
 
   // The same place in another version is known by its source lines alone.

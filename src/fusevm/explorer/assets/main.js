@@ -13,10 +13,11 @@ import { RunPane } from "./runs.js";
 import { TracePane } from "./trace.js";
 import { FlamePane } from "./flame.js";
 import { ComparePane } from "./compare.js";
-import { isShown, openView, paneAt, register } from "./layout.js";
+import { openView, paneAt, register } from "./layout.js";
 import { makeBar, makeViews } from "./bar.js";
 import { applyPanes, applyView, keepFragment } from "./fragment.js";
 import { listenForKeys } from "./keys.js";
+import { listenForParts } from "./parts.js";
 import { keptTheme } from "./theme.js";
 
 for (const [id, title] of [["source", "Source"], ["yul", "Yul"], ["ir", "IR"], ["bytecode", "Bytecode"], ["a:bytecode", "Pinned bytecode"], ["schedule", "Schedule"], ["machine", "Machine code"]])
@@ -45,22 +46,13 @@ function showStatus() {
   on("live", () => (state.live ? say("") : say("Not connected: fusevm explore has ended, or this machine was asleep. Trying again …", "wrong")));
 }
 
-// Machine code takes long, so it is made when somebody looks at it.
-function askForMachine() {
-  on("layout", () => {
-    if (!state.live || !state.doc || state.settings.machine === isShown("machine")) return;
-    if (!isShown("machine")) return;
-    state.settings = { ...state.settings, machine: true };
-    explain();
-  });
-}
-
 function begin() {
   keptTheme();
   makeBar();
   makeViews();
   showStatus();
   listenForKeys();
+  listenForParts();
   openView("optimise");
   on("selection step run trace layout graph", keepFragment);
   window.addEventListener("hashchange", () => {
@@ -90,7 +82,6 @@ function fromContent(content) {
 function fromServer() {
   const view = location.hash.slice(1);
   applyPanes(view);
-  askForMachine();
   let first = true;
   connect(async ({ settings, forks }) => {
     const kept = state.settings;
