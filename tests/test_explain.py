@@ -106,3 +106,33 @@ def test_what_cannot_be_explained_is_one_line(source: str, message: str) -> None
     with pytest.raises(BadSource) as caught:
         explain(source)
     assert str(caught.value) == message
+
+
+def test_machine_code_is_made_when_asked_for_and_leads_to_opcodes() -> None:
+    explanation = explain(EXAMPLES / "vault.yul", machine=True)
+    assert explanation.panes[-1] is explanation.pane("machine")
+    opcodes = {each.pc: each.name for each in instructions(explanation.code)}
+    lines = [line for line in explanation.machine.lines if line.kind == "code"]
+    assert {line.text.split()[0] for line in lines} & {"movq", "mov", "str", "ldr"}
+    linked = [line for line in lines if line.pcs]
+    assert len(linked) > len(lines) / 2
+    assert {"MUL", "KECCAK256", "SSTORE"} <= {opcodes[pc] for line in linked for pc in line.pcs}
+
+
+def test_machine_code_with_places_is_the_code_that_runs() -> None:
+    """Debug locations change nothing but the directives."""
+    from fusevm.evm.forks import LATEST
+    from fusevm.native.emit.jit import optimised
+    from fusevm.native.region.build import placed_schedule, regions_of
+    from fusevm.native.region.choice import functions_and_loops, layout_of
+    from fusevm.native.region.emit import region_module
+
+    code = explain(EXAMPLES / "vault.yul").code
+    schedule = placed_schedule(code, LATEST)
+    texts = []
+    for located in (False, True):
+        unit = regions_of(schedule, LATEST, functions_and_loops)
+        parsed, machine = optimised(region_module(unit, layout_of(schedule), located=located), 1, scattered=True)
+        rows = (line.strip() for line in str(machine.emit_assembly(parsed)).splitlines())
+        texts.append([row for row in rows if row and not row.startswith((".", "#")) and not row.endswith(":")])
+    assert texts[0] == texts[1]

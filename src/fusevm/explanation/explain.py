@@ -36,19 +36,27 @@ class Explanation:
     0x0004  STOP
     """
 
-    def __init__(self, source: Source, made: Made, fork: Fork, runs: int, abi: Any) -> None:
+    def __init__(self, source: Source, made: Made, fork: Fork, runs: int, abi: Any, machine: bool) -> None:
         self.name, self.language = source.name, source.language
         self.fork, self.runs = fork, runs
         self.code: bytes = made.code
         self.notes: list[str] = made.notes
         self.steps: list[Step] = made.steps
         self.abi: Abi = interface_of(abi, source.artifact, source.text, made.code, fork)
-        self._source, self._made = source, made
+        self._source, self._made, self._with_machine = source, made, machine
 
     @cached_property
     def panes(self) -> list[Pane]:
-        """From the source to the schedule, in the order in which one became the other."""
-        return [*self._made.panes, schedule_pane(self.code, self.fork, self._made.lines_at)]
+        """From the source to the schedule, in the order in which one became the other; machine code if asked for."""
+        found = [*self._made.panes, schedule_pane(self.code, self.fork, self._made.lines_at)]
+        return [*found, self.machine] if self._with_machine else found
+
+    @cached_property
+    def machine(self) -> Pane:
+        """The machine code of all functions and loops; to compile them takes about a millisecond per opcode."""
+        from fusevm.explanation.machine import machine_pane  # and with it LLVM
+
+        return machine_pane(self.code, self.fork, self._made.lines_at)
 
     @cached_property
     def graph(self) -> Graph:
@@ -151,13 +159,14 @@ def explain(
     object: str | None = None,  # noqa: A002 (Yul's word)
     optimised: bool | None = None,
     abi: Any = None,
+    machine: bool = False,
 ) -> Explanation:
     """What became of a contract: of Yul, assembly, hex, bytes, an artifact, or a file of any of these.
 
     `steps` are the Yul optimiser's, as `fusevm yul optimize --steps` takes them; `object` says which object of a Yul
     program is shown (default: what is deployed). `optimised` says whether bytecode is optimised (default: where it is
-    short enough to be quick). `abi` is an ABI or a list of signatures, for runs. Raises BadSource, a ValueError, in one
-    line.
+    short enough to be quick). `abi` is an ABI or a list of signatures, for runs. `machine` asks for machine code, which
+    takes a while. Raises BadSource, a ValueError, in one line.
 
     >>> explanation = explain("0x6001600201600301" + "5f5260205ff3")
     >>> print(explanation.pane("bytecode").lines[0].text)
@@ -173,4 +182,4 @@ def explain(
         made = explain_bytecode(given.code, chosen, runs, optimised)
     else:
         raise BadSource(f"{given.language} is not explained yet")
-    return Explanation(given, made, chosen, runs, abi)
+    return Explanation(given, made, chosen, runs, abi, machine)
