@@ -198,6 +198,16 @@ def test_two_versions_are_compared() -> None:
     spoken(talk)
 
 
+@pytest.mark.parametrize("part", ["schedule", "graph", "machine"])
+def test_parts_that_take_long_are_made_when_they_are_asked_for(part: str) -> None:
+    async def talk(page: Page) -> None:
+        assert part in (await page.explain())["result"]["pending"]
+        found = (await page.ask(do="part", part=part))["result"]
+        assert found["blocks"] if part == "graph" else found["lines"]
+
+    spoken(talk)
+
+
 def test_an_export_holds_the_document() -> None:
     async def talk(page: Page) -> None:
         await page.explain()

@@ -46,7 +46,7 @@ def _export(settings: Settings, path: Path) -> None:
     from fusevm.explorer.bench import Bench, failure
     from fusevm.explorer.bundle import exported
 
-    job: dict[str, Any] = {"do": "export", "settings": settings.to_json(), "pinned": None, "calls": []}
+    job: dict[str, Any] = {"do": "export", "settings": settings.to_json(), "pinned": None, "calls": [], "parts": []}
     try:
         content = Bench().do(job, lambda text: None)
     except Exception as error:

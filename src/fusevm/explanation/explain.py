@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,8 @@ from fusevm.explanation.yul import explain_yul
 from fusevm.values import AddressLike, BytesLike, Number
 from fusevm.yul.sequence import Names
 from fusevm.yul.syntax.dialect import dialect_for
+
+PARTS = ("schedule", "graph", "machine")  # what takes long to make
 
 
 class Explanation:
@@ -48,8 +50,13 @@ class Explanation:
     @cached_property
     def panes(self) -> list[Pane]:
         """From the source to the schedule, in the order in which one became the other; machine code if asked for."""
-        found = [*self._made.panes, schedule_pane(self.code, self.fork, self._made.lines_at)]
+        found = [*self._made.panes, self.schedule]
         return [*found, self.machine] if self._with_machine else found
+
+    @cached_property
+    def schedule(self) -> Pane:
+        """What the native tier runs: sections and fusions."""
+        return schedule_pane(self.code, self.fork, self._made.lines_at)
 
     @cached_property
     def machine(self) -> Pane:
@@ -124,9 +131,15 @@ class Explanation:
 
     # -- data
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything as plain data, as docs/explain.md lists it."""
-        made, graph = self._made, self.graph
+    def to_json(self, parts: Collection[str] | None = None) -> dict[str, Any]:
+        """Everything as plain data, as docs/explain.md lists it.
+
+        `parts` says which of those that take long are among it: `schedule`, `graph`, `machine` (default: all, machine
+        code if it was asked for). What is left out stands in `pending`; `part` gives it later.
+        """
+        wanted = parts if parts is not None else [each for each in PARTS if each != "machine" or self._with_machine]
+        made = self._made
+        late = [self.part(each) for each in ("schedule", "machine") if each in wanted]
         return {
             "version": VERSION,
             "name": self.name,
@@ -137,14 +150,22 @@ class Explanation:
             "object": made.chosen,
             "sequence": made.sequence,
             "totals": made.totals.as_data(),
-            "panes": [pane.as_data() for pane in self.panes],
+            "panes": [*(pane.as_data() for pane in made.panes), *late],
             "steps": [step.as_data() for step in self.steps],
             "folds": {str(number): chain for number, chain in made.folds.items()},
-            "graph": graph.as_data(),
+            "graph": self.part("graph") if "graph" in wanted else None,
             "dependencies": {},
             "functions": self.functions,
-            "notes": [*self.notes, *graph.notes],
+            "notes": [*self.notes, *(self.graph.notes if "graph" in wanted else [])],
+            "pending": [each for each in PARTS if each not in wanted],
         }
+
+    def part(self, name: str) -> dict[str, Any]:
+        """One of the parts that take long, as plain data: the pane `schedule` or `machine`, or the `graph`."""
+        if name not in PARTS:
+            raise BadSource(f"there is no part {name!r}; there are {', '.join(PARTS)}")
+        found: Pane | Graph = getattr(self, name)
+        return found.as_data()
 
 
 def explain(

@@ -13,6 +13,7 @@ Progress = Callable[[str], None]
 MOST_KEPT = 4  # explanations
 
 _PART = 300  # characters of a message that are shown
+_MAKING = {"schedule": "making the schedule", "graph": "drawing the graph", "machine": "compiling to machine code"}
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -38,10 +39,13 @@ class Bench:
         kind = job["do"]
         if kind == "pin":
             assert pinned is not None
-            return self._explained(pinned, progress).to_json()
+            return self._explained(pinned, progress).to_json(())
         shown = self._explained(settings, progress)
         if kind == "explain":
-            return shown.to_json()
+            return shown.to_json(())
+        if kind == "part":
+            progress(_MAKING[job["part"]])
+            return shown.part(job["part"])
         if kind == "run":
             return self._run(settings, [*job["calls"], job["call"]], progress)[-1]
         if kind == "dependencies":
@@ -51,9 +55,9 @@ class Bench:
         assert kind == "export"
         return {
             "settings": {**settings.to_json(), "source": ""},
-            "document": shown.to_json(),
+            "document": shown.to_json({*job["parts"], "schedule", "graph"}),
             "runs": self._run(settings, job["calls"], progress),
-            "pinned": None if pinned is None else self._explained(pinned, progress).to_json(),
+            "pinned": None if pinned is None else self._explained(pinned, progress).to_json(["graph"]),
             "comparison": None if pinned is None else self._compared(settings, pinned, job["calls"], progress),
         }
 
@@ -87,6 +91,7 @@ class Bench:
         for each in (pinned, settings):
             self._run(each, calls, progress)
         from fusevm.explanation import compare
+
         return compare(self._explained(pinned, progress), self._explained(settings, progress))
 
 
@@ -102,6 +107,7 @@ def _explain(settings: Settings, progress: Progress) -> Explanation:
         runs=settings.runs,
         steps=settings.steps,
         object=settings.object,
+        optimised=settings.optimised,
     )
 
 

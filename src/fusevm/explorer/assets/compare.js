@@ -32,13 +32,14 @@ export class ComparePane {
     this.body = el("div", { class: "compare-pane" });
     this.controls = [
       button("Pin this version", () => this.pinned(null), { class: "small", title: "Keep this version; then change steps, runs or the source" }),
-      button("Against the source as written", () => this.pinned({ steps: ":" }), { class: "small", title: "Compare with the same contract without optimiser steps" }),
+      button("Against the source as written", () => this.pinned({ optimised: false }), { class: "small", title: "Compare with the same contract without optimiser steps" }),
     ];
     on("compare document live", () => this.show());
     this.show();
   }
 
   async pinned(values) {
+    state.asWritten = values !== null;
     await pin(values);
     toggle("a:bytecode", true);
   }
@@ -54,7 +55,7 @@ export class ComparePane {
     const { totals } = comparison;
     const total = (name, values) => (values ? el("div", { class: "figure" }, el("span", { class: "dim", text: name }), el("s", { text: number(values[0]) }), el("b", { text: number(values[1]) }), el("span", { class: `change ${values[1] < values[0] ? "better" : values[1] > values[0] ? "worse" : ""}`, text: change(values[0], values[1]) })) : null);
     this.head.replaceChildren(
-      el("div", { class: "versions" }, el("span", { class: "dim", text: "pinned " }), el("b", { text: versionName(state.pinned) }), el("span", { class: "dim", text: "  shown " }), el("b", { text: versionName(state.doc) })),
+      el("div", { class: "versions" }, el("span", { class: "dim", text: "pinned " }), el("b", { text: state.asWritten ? `${state.pinned.name} as written` : versionName(state.pinned) }), el("span", { class: "dim", text: "  shown " }), el("b", { text: versionName(state.doc) })),
       total("bytes", totals.bytes), total("gas, static", totals.gas), total("gas of the runs", totals.run),
     );
     const columns = el("div", { class: "line compare-line head" }, ...["block", "bytes", "", "gas, static", "", "gas of the runs", ""].map((text) => el("span", { text })));
