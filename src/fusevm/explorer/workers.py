@@ -53,9 +53,11 @@ class Worker:
         return await self._do(job, progress)
 
     async def _do(self, job: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
-        process = await self._started()
-        assert process.stdin is not None
         try:
+            process = await self._started()
+            if self._cancelled:
+                raise Cancelled
+            assert process.stdin is not None
             async with asyncio.timeout(self.seconds):
                 process.stdin.write(packed({**job, "seconds": self.seconds}))
                 await process.stdin.drain()
