@@ -1,10 +1,10 @@
 """The explorer in a headless browser: how long it takes to open, and to answer a click, on small and large contracts.
 
-python bench/explorer.py [--json] [--repeat N]
+python bench/explorer.py [--json] [--repeat N] [--pictures FOLDER]
 
 Needs chromium and the extra `explorer`. Seconds to open are counted from the address being entered until lines are
 drawn, with the server already listening; milliseconds to answer, inside the page, from a click on a line until all
-panes are drawn again.
+panes are drawn again. `--pictures` makes the pictures of docs/explorer.md instead.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from browser import Browser, chromium  # noqa: E402
-from explorerpages import answer_time, block_code, jumpdests, open_page  # noqa: E402
+from explorerpages import answer_time, block_code, choose, jumpdests, open_page, select_line  # noqa: E402
 from explorers import Explorer  # noqa: E402
 
 CORPUS = ROOT.parent / "shared" / "fixtures" / "bench"
@@ -64,11 +65,48 @@ def measure(path: Path, pane: str, folder: Path) -> dict[str, float]:
         return {"lines": lines, "open_s": opened, "answer_ms": statistics.median(answers), "worst_ms": max(answers)}
 
 
+def pictures(folder: Path) -> None:
+    """docs/images: the view of optimisations in light colours, that of runs in dark ones."""
+    vault = ROOT / "examples" / "vault.yul"
+    with tempfile.TemporaryDirectory() as name, Explorer(Path(sys.executable), str(vault)) as explorer:
+        with Browser(chromium(), Path(name) / "light", width=1440, height=900) as browser:
+            open_page(browser, explorer.url)
+            chained = "panes.find(p => p.id === 'ir').lines.findIndex(l => (folds[l.value] || []).length > 1) + 1"
+            select_line(browser, "ir", browser.js(f"(({{panes, folds}}) => {chained})(window.fusevm.state.doc)"))
+            browser.js("document.querySelector('.chart').focus()")
+            for _ in range(12):
+                browser.key("ArrowLeft", modifiers=8)
+            browser.js("document.activeElement.blur()")
+            _picture(browser, folder / "explorer-light.png")
+        with Browser(chromium(), Path(name) / "dark", width=1440, height=900, dark=True) as browser:
+            open_page(browser, explorer.url)
+            browser.click("#views .tabs button:nth-child(3)")
+            choose(browser, ".call select", "deposit(uint256)")
+            browser.click(".call button[type=submit]")
+            browser.until("document.querySelector('.run-facts')")
+            browser.js("document.activeElement.blur()")
+            browser.key(">", ">")
+            for _ in range(9):
+                browser.key(",", ",")
+            _picture(browser, folder / "explorer-dark.png")
+
+
+def _picture(browser: Browser, path: Path) -> None:
+    browser.until("!document.querySelector('.busy:not([hidden])')")
+    time.sleep(0.5)
+    browser.picture(path)
+    print(f"{path}: {path.stat().st_size:,} bytes")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--pictures", type=Path)
     given = parser.parse_args()
+    if given.pictures is not None:
+        pictures(given.pictures)
+        return
     rows = []
     with tempfile.TemporaryDirectory() as name:
         for title, path, pane in contracts(Path(name)):
