@@ -9,14 +9,16 @@ from typing import Any
 from fusevm.abi.interface import Abi
 from fusevm.evm.forks import LATEST, Fork, fork_named
 from fusevm.explanation.bytecode import explain_assembly, explain_bytecode
+from fusevm.explanation.comparison import Comparison, compare
+from fusevm.explanation.dependencies import Dependencies, dependencies_of
 from fusevm.explanation.document import VERSION, Made, Pane
 from fusevm.explanation.graph import Graph, graph_of
+from fusevm.explanation.html import Steps, panes_html
 from fusevm.explanation.inputs import BadSource, Source, read
 from fusevm.explanation.interface import functions_in, interface_of
 from fusevm.explanation.places import functions_of_lines
 from fusevm.explanation.runs import CALLER, GAS, Run, Runner, Subject, calldata
 from fusevm.explanation.schedule import schedule_pane
-from fusevm.explanation.steps import Step
 from fusevm.explanation.trace import MOST_STEPS
 from fusevm.explanation.yul import explain_yul
 from fusevm.values import AddressLike, BytesLike, Number
@@ -43,7 +45,7 @@ class Explanation:
         self.fork, self.runs = fork, runs
         self.code: bytes = made.code
         self.notes: list[str] = made.notes
-        self.steps: list[Step] = made.steps
+        self.steps = Steps(made.steps)
         self.abi: Abi = interface_of(abi, source.artifact, source.text, made.code, fork)
         self._source, self._made, self._with_machine = source, made, machine
 
@@ -69,6 +71,10 @@ class Explanation:
     def graph(self) -> Graph:
         """The control flow of the final code, laid out."""
         return graph_of(self.code, self.fork, self._made.lines_at, self._made.functions_at)
+
+    def dependencies(self, pc: int) -> Dependencies:
+        """The dependency graph of the block that an opcode stands in."""
+        return dependencies_of(self.code, self.fork, pc)
 
     @cached_property
     def functions(self) -> list[dict[str, Any]]:
@@ -129,6 +135,12 @@ class Explanation:
         """The state before the first run."""
         self._runner.reset()
 
+    def compare(
+        self, other: Explanation, call: str | BytesLike | None = None, arguments: Sequence[Any] = (), **options: Any
+    ) -> Comparison:
+        """What became of each block in another version; with a call, what it costs in both. See `compare`."""
+        return compare(self, other, call, arguments, **options)
+
     # -- data
 
     def to_json(self, parts: Collection[str] | None = None) -> dict[str, Any]:
@@ -166,6 +178,9 @@ class Explanation:
             raise BadSource(f"there is no part {name!r}; there are {', '.join(PARTS)}")
         found: Pane | Graph = getattr(self, name)
         return found.as_data()
+
+    def _repr_html_(self) -> str:
+        return panes_html(self.name, self.panes, self._made.totals, self.notes)
 
 
 def explain(

@@ -107,7 +107,7 @@ class StepWatcher:
 
     def _diff(self, before: _Seen, now: _Seen) -> list[DiffLine]:
         found: list[DiffLine] = []
-        for sign, number in _changes(before.texts, now.texts):
+        for sign, number in changes(before.texts, now.texts):
             if len(found) == MOST_DIFF:
                 found.append(DiffLine("…", "the rest of the change is left out"))
                 break
@@ -119,7 +119,7 @@ class StepWatcher:
         return found
 
 
-def _changes(old: list[str], new: list[str]) -> Iterator[tuple[str, int]]:
+def changes(old: list[str], new: list[str]) -> Iterator[tuple[str, int]]:
     """Signs and the numbers of lines: of the old text for `-`, of the new text else."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fusevm.explanation import Explanation, explain
+from fusevm.explanation import Explanation, compare, explain
 from fusevm.explorer.settings import Settings, settings_from
 from fusevm.values import BadValue
 
@@ -49,7 +49,7 @@ class Bench:
         if kind == "run":
             return self._run(settings, [*job["calls"], job["call"]], progress)[-1]
         if kind == "dependencies":
-            return shown.dependencies(job["block"])
+            return shown.dependencies(job["block"]).as_data()
         if kind == "compare":
             return self._compared(settings, pinned, job["calls"], progress)
         assert kind == "export"
@@ -88,11 +88,21 @@ class Bench:
     ) -> dict[str, Any]:
         if pinned is None:
             raise BadValue("compare: no version is pinned; pin one first")
-        for each in (pinned, settings):
-            self._run(each, calls, progress)
-        from fusevm.explanation import compare
+        before, after = (self._run(each, calls, progress) for each in (pinned, settings))
+        found = compare(self._explained(pinned, progress), self._explained(settings, progress)).as_data()
+        if calls:
+            found["totals"]["run"] = {
+                "before": sum(run["gas_used"] for run in before),
+                "after": sum(run["gas_used"] for run in after),
+            }
+            for block in found["blocks"]:
+                block["run"] = {"before": _spent(before, block["a"]), "after": _spent(after, block["b"])}
+        return found
 
-        return compare(self._explained(pinned, progress), self._explained(settings, progress))
+
+def _spent(runs: list[dict[str, Any]], block: int | None) -> int:
+    """The gas of all runs in a block."""
+    return sum(run["blocks"].get(str(block), (0, 0))[1] for run in runs)
 
 
 def _explain(settings: Settings, progress: Progress) -> Explanation:

@@ -13,16 +13,19 @@ function versionName(doc) {
   return `${doc.name} · ${number(doc.runs)} runs${steps}`;
 }
 
-function delta(pair) {
-  if (!pair || pair[0] === null || pair[1] === null) return el("span", { class: "change", text: "" });
-  const kind = pair[1] < pair[0] ? "better" : pair[1] > pair[0] ? "worse" : "same";
-  return el("span", { class: `change ${kind}`, text: pair[0] === pair[1] ? "=" : `${pair[1] < pair[0] ? "−" : "+"}${number(Math.abs(pair[1] - pair[0]))}` });
+function kindOf({ before, after }) {
+  return after < before ? "better" : after > before ? "worse" : "same";
 }
 
-function pair(values) {
-  if (!values) return el("span", { class: "pair" });
-  const plain = (value) => (value === null || value === undefined ? "–" : number(value));
-  return el("span", { class: "pair" }, el("span", { class: "dim", text: plain(values[0]) }), " → ", el("span", { text: plain(values[1]) }));
+function delta(pair) {
+  if (!pair) return el("span", { class: "change" });
+  const { before, after } = pair;
+  return el("span", { class: `change ${kindOf(pair)}`, text: before === after ? "=" : `${after < before ? "−" : "+"}${number(Math.abs(after - before))}` });
+}
+
+function both(pair) {
+  if (!pair) return el("span", { class: "pair" });
+  return el("span", { class: "pair" }, el("span", { class: "dim", text: number(pair.before) }), " → ", el("span", { text: number(pair.after) }));
 }
 
 export class ComparePane {
@@ -53,7 +56,8 @@ export class ComparePane {
       return;
     }
     const { totals } = comparison;
-    const total = (name, values) => (values ? el("div", { class: "figure" }, el("span", { class: "dim", text: name }), el("s", { text: number(values[0]) }), el("b", { text: number(values[1]) }), el("span", { class: `change ${values[1] < values[0] ? "better" : values[1] > values[0] ? "worse" : ""}`, text: change(values[0], values[1]) })) : null);
+    const total = (name, pair) =>
+      pair && el("div", { class: "figure" }, el("span", { class: "dim", text: name }), el("s", { text: number(pair.before) }), el("b", { text: number(pair.after) }), el("span", { class: `change ${kindOf(pair)}`, text: change(pair.before, pair.after) }));
     this.head.replaceChildren(
       el("div", { class: "versions" }, el("span", { class: "dim", text: "pinned " }), el("b", { text: state.asWritten ? `${state.pinned.name} as written` : versionName(state.pinned) }), el("span", { class: "dim", text: "  shown " }), el("b", { text: versionName(state.doc) })),
       total("bytes", totals.bytes), total("gas, static", totals.gas), total("gas of the runs", totals.run),
@@ -64,19 +68,21 @@ export class ComparePane {
   }
 
   picked(index) {
-    const block = state.comparison.blocks[index];
-    const found = block.b !== null && state.links.blocks.get(block.b);
+    const { b, src } = state.comparison.blocks[index];
+    const found = b !== null && state.links.blocks.get(b);
     if (found) selectBlock(found, "compare");
-    else if (block.src && block.src.length) selectSource(block.src, "compare");
+    else selectSource(src.b.length ? src.b : src.a, "compare");
   }
 
   line(index) {
-    const { a, b, label, bytes, gas, run } = state.comparison.blocks[index];
+    const { a, b, bytes, gas, run, src } = state.comparison.blocks[index];
     const place = (pc) => (pc === null || pc === undefined ? "–" : hexOf(pc));
+    const lines = src.b.length ? src.b : src.a;
+    const where = lines.length ? `  line${lines.length > 1 ? "s" : ""} ${lines.slice(0, 4).join(", ")}${lines.length > 4 ? " …" : ""}` : "";
     return el(
       "div", { class: "line compare-line" },
-      el("span", {}, el("code", { class: "dim", text: place(a) }), " → ", el("code", { text: place(b) }), el("span", { class: "dim", text: label ? `  ${label}` : "" })),
-      pair(bytes), delta(bytes), pair(gas), delta(gas), pair(run), delta(run),
+      el("span", {}, el("code", { class: "dim", text: place(a) }), " → ", el("code", { text: place(b) }), el("span", { class: "dim", text: where })),
+      both(bytes), delta(bytes), both(gas), delta(gas), both(run), delta(run),
     );
   }
 }
