@@ -200,9 +200,9 @@ def explain(
     """What became of a contract: of Yul, assembly, hex, bytes, an artifact, or a file of any of these.
 
     `steps` are the Yul optimiser's, as `fusevm yul optimize --steps` takes them; `object` says which object of a Yul
-    program is shown (default: what is deployed). `optimised` says whether bytecode is optimised (default: where it is
-    short enough to be quick). `abi` is an ABI or a list of signatures, for runs. `machine` asks for machine code, which
-    takes a while. Raises BadSource, a ValueError, in one line.
+    program is shown (default: what is deployed). `optimised` says whether anything is optimised (default: bytecode
+    where it is short enough to be quick). `abi` is an ABI or a list of signatures, for runs. `machine` asks for machine
+    code, which takes a while. Raises BadSource, a ValueError, in one line.
 
     >>> explanation = explain("0x6001600201600301" + "5f5260205ff3")
     >>> print(explanation.pane("bytecode").lines[0].text)
@@ -211,7 +211,7 @@ def explain(
     chosen = fork_named(fork)
     given = read(source, language, name, contract)
     if given.language == "yul":
-        made = explain_yul(given.text, dialect_for(chosen), runs, steps, object)
+        made = explain_yul(given.text, dialect_for(chosen), runs, steps, object, optimised is False)
     elif given.language == "assembly":
         made = explain_assembly(given.text, chosen, runs, optimised)
     elif given.language == "bytecode":

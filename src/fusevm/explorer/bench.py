@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ Progress = Callable[[str], None]
 MOST_KEPT = 4  # explanations
 
 _PART = 300  # characters of a message that are shown
+_PLACE = re.compile(r"\w+: (?:line )?(\d+)(?::(\d+))?: ")  # as messages about a source begin
 _MAKING = {"schedule": "making the schedule", "graph": "drawing the graph", "machine": "compiling to machine code"}
 
 
@@ -21,8 +23,9 @@ def failure(error: BaseException) -> dict[str, Any]:
     first = (str(error).strip() or type(error).__name__).splitlines()[0]
     expected = isinstance(error, ValueError | RuntimeError) or type(error).__module__.startswith("fusevm")
     message = first if expected else f"{type(error).__name__}: {first}"
-    line, column = getattr(error, "line", None), getattr(error, "column", None)
-    return {"message": message[:_PART], "line": line or None, "column": column or None}
+    place = _PLACE.match(message)
+    line, column = (int(each) if each else None for each in place.groups()) if place else (None, None)
+    return {"message": message[:_PART], "line": line, "column": column}
 
 
 class Bench:
@@ -55,6 +58,7 @@ class Bench:
         assert kind == "export"
         return {
             "settings": {**settings.to_json(), "source": ""},
+            "pinned_settings": None if pinned is None else {**pinned.to_json(), "source": ""},
             "document": shown.to_json({*job["parts"], "schedule", "graph"}),
             "runs": self._run(settings, job["calls"], progress),
             "pinned": None if pinned is None else self._explained(pinned, progress).to_json(["graph"]),

@@ -100,6 +100,7 @@ export async function dependenciesOf(block) {
 export async function pin(values = null) {
   try {
     const settings = values ? { ...state.settings, ...values } : null;
+    state.pinnedSettings = settings || state.settings;
     adoptPinned(await working("Explaining the other version", { do: "pin", settings }));
     await compareVersions();
   } catch (error) {

@@ -1,16 +1,16 @@
 // Two versions side by side: what got cheaper, block by block.
 
-import { button, change, el, empty, hexOf, number } from "./dom.js";
+import { button, change, clipped, el, empty, hexOf, number } from "./dom.js";
 import { on, state } from "./store.js";
 import { Rows } from "./rows.js";
 import { compareVersions, pin } from "./actions.js";
 import { selectBlock, selectSource } from "./select.js";
 import { toggle } from "./layout.js";
 
-function versionName(doc) {
-  if (!doc) return "";
-  const steps = doc.sequence === null || doc.sequence === undefined ? "" : doc.sequence.replace(/[\s:]/g, "") ? ` · ${doc.sequence.length > 24 ? `${doc.sequence.slice(0, 24)}…` : doc.sequence}` : " · no steps";
-  return `${doc.name} · ${number(doc.runs)} runs${steps}`;
+function versionName(doc, settings) {
+  if (settings && settings.optimised === false) return "as written";
+  const steps = settings && settings.steps ? ` · steps ${clipped(settings.steps, 20)}` : "";
+  return `${number(doc.runs)} runs${steps}`;
 }
 
 function kindOf({ before, after }) {
@@ -42,7 +42,6 @@ export class ComparePane {
   }
 
   async pinned(values) {
-    state.asWritten = values !== null;
     await pin(values);
     toggle("a:bytecode", true);
   }
@@ -59,7 +58,7 @@ export class ComparePane {
     const total = (name, pair) =>
       pair && el("div", { class: "figure" }, el("span", { class: "dim", text: name }), el("s", { text: number(pair.before) }), el("b", { text: number(pair.after) }), el("span", { class: `change ${kindOf(pair)}`, text: change(pair.before, pair.after) }));
     this.head.replaceChildren(
-      el("div", { class: "versions" }, el("span", { class: "dim", text: "pinned " }), el("b", { text: state.asWritten ? `${state.pinned.name} as written` : versionName(state.pinned) }), el("span", { class: "dim", text: "  shown " }), el("b", { text: versionName(state.doc) })),
+      el("div", { class: "versions" }, el("span", { class: "dim", text: "pinned " }), el("b", { text: versionName(state.pinned, state.pinnedSettings) }), el("span", { class: "dim", text: " → shown " }), el("b", { text: versionName(state.doc, state.settings) })),
       total("bytes", totals.bytes), total("gas, static", totals.gas), total("gas of the runs", totals.run),
     );
     const columns = el("div", { class: "line compare-line head" }, ...["block", "bytes", "", "gas, static", "", "gas of the runs", ""].map((text) => el("span", { text })));

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { emit, on, set, state } from "./store.js";
 import { connect } from "./connect.js";
-import { adopt, adoptPinned, compareVersions, explain, pin } from "./actions.js";
+import { adopt, adoptPinned, explain, pin } from "./actions.js";
 import { CodePane } from "./codepane.js";
 import { StepsPane } from "./steps.js";
 import { InspectPane } from "./inspect.js";
@@ -67,6 +67,7 @@ function fromContent(content) {
   state.runs = content.runs || [];
   state.run = state.runs.length - 1;
   adopt(content.document);
+  state.pinnedSettings = content.pinned_settings || null;
   if (content.pinned) adoptPinned(content.pinned);
   state.comparison = content.comparison || null;
   emit("run");
@@ -89,7 +90,7 @@ function fromServer() {
     emit("live");
     await explain();
     if (first && state.doc) applyView(view);
-    else if (state.pinned) await pin().then(compareVersions);
+    else if (state.pinned) await pin(state.pinnedSettings);
     first = false;
     document.documentElement.dataset.ready = "live";
   });

@@ -5,17 +5,16 @@ import { on, set, state } from "./store.js";
 import { Chart } from "./chart.js";
 import { Sequence } from "./sequence.js";
 import { Rows } from "./rows.js";
+import { positionsOf } from "./positions.js";
 import { coloured } from "./syntax.js";
 import { selectSource } from "./select.js";
 
-// Steps with their position in the sequence without blanks; the document counts in its text.
+// The steps of the object that is shown, with their position in the sequence.
 function placed(doc) {
-  const text = doc.sequence || "";
   const own = doc.steps.filter((step) => step.object === doc.object || !step.object);
-  return (own.length ? own : doc.steps).map((step) => ({
-    ...step,
-    position: step.at === undefined ? -1 : text.slice(0, step.at).replace(/\s/g, "").length,
-  }));
+  const steps = own.length ? own : doc.steps;
+  const positions = positionsOf(doc.sequence || "", steps);
+  return steps.map((step, index) => ({ ...step, position: positions[index] }));
 }
 
 export class StepsPane {

@@ -8,6 +8,7 @@ export const state = {
   links: null,
   pinned: null, // another version of the document, to compare with
   pinnedLinks: null,
+  pinnedSettings: null,
   comparison: null,
   runs: [],
   run: -1,
