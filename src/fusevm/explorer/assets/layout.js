@@ -27,7 +27,7 @@ export const VIEWS = [
   { id: "optimise", title: "Optimise", panes: "source,yul,ir,bytecode/steps,inspect", share: 0.56 },
   { id: "graph", title: "Graph", panes: "source,bytecode,graph/inspect,deps", share: 0.7 },
   { id: "run", title: "Run", panes: "source,bytecode,schedule/run,trace,flame", share: 0.48 },
-  { id: "compare", title: "Compare", panes: "source,a:bytecode,bytecode/compare,inspect", share: 0.52 },
+  { id: "compare", title: "Compare", panes: "source,a:bytecode,bytecode/inspect,compare", share: 0.52 },
 ];
 
 const SMALLEST = 90; // pixels
