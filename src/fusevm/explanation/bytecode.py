@@ -25,7 +25,7 @@ LinesAt = dict[int, tuple[int, ...]]
 def explain_bytecode(code: bytes, fork: Fork, runs: int, optimised: bool | None) -> Made:
     """`optimised`: None optimises what is short enough for that to be quick."""
     lines, lines_at = source_listing(code, fork)
-    return _explained(code, fork, runs, optimised, lines, lines_at, "bytecode")
+    return explain_code(code, fork, runs, optimised, lines, lines_at, "bytecode")
 
 
 def explain_assembly(text: str, fork: Fork, runs: int, optimised: bool | None) -> Made:
@@ -36,10 +36,10 @@ def explain_assembly(text: str, fork: Fork, runs: int, optimised: bool | None) -
     layout = assembler.assemble(items_of(text, fork), fork)
     lines_at: LinesAt = {pc: (source[0],) for pc, source in layout.sources().items()}
     lines = [Line(each, (number,)) for number, each in enumerate(Lines(text).texts, 1)]
-    return _explained(code, fork, runs, optimised, lines, lines_at, "assembly")
+    return explain_code(code, fork, runs, optimised, lines, lines_at, "assembly")
 
 
-def _explained(
+def explain_code(
     code: bytes,
     fork: Fork,
     runs: int,

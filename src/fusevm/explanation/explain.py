@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from fusevm.abi.interface import Abi
 from fusevm.evm.forks import LATEST, Fork, fork_named
-from fusevm.explanation.bytecode import explain_assembly, explain_bytecode
+from fusevm.explanation.bytecode import explain_assembly, explain_bytecode, explain_code
 from fusevm.explanation.comparison import Comparison, compare
+from fusevm.explanation.compilers import compile_solidity, compile_vyper
 from fusevm.explanation.dependencies import Dependencies, dependencies_of
-from fusevm.explanation.document import VERSION, Made, Pane
+from fusevm.explanation.document import VERSION, Line, Made, Pane
 from fusevm.explanation.graph import Graph, graph_of
 from fusevm.explanation.html import Steps, panes_html
 from fusevm.explanation.inputs import BadSource, Source, read
@@ -196,8 +197,11 @@ def explain(
     optimised: bool | None = None,
     abi: Any = None,
     machine: bool = False,
+    compiler: str | None = None,
 ) -> Explanation:
     """What became of a contract: of Yul, assembly, hex, bytes, an artifact, or a file of any of these.
+
+    Solidity is compiled to Yul by `solc`, and Vyper to bytecode by `vyper`: those on PATH, or the given `compiler`.
 
     `steps` are the Yul optimiser's, as `fusevm yul optimize --steps` takes them; `object` says which object of a Yul
     program is shown (default: what is deployed). `optimised` says whether anything is optimised (default: bytecode
@@ -211,11 +215,21 @@ def explain(
     chosen = fork_named(fork)
     given = read(source, language, name, contract)
     if given.language == "yul":
-        made = explain_yul(given.text, dialect_for(chosen), runs, steps, object, optimised is False)
+        made = explain_yul(given.text, dialect_for(chosen), runs, steps, object, as_written=optimised is False)
     elif given.language == "assembly":
         made = explain_assembly(given.text, chosen, runs, optimised)
     elif given.language == "bytecode":
         made = explain_bytecode(given.code, chosen, runs, optimised)
+    elif given.language == "solidity":
+        solc = compile_solidity(given.text, given.name, chosen, contract, compiler)
+        made = explain_yul(
+            solc.yul, dialect_for(chosen), runs, steps, object, (given.text, solc.source), optimised is False
+        )
+        abi = solc.abi if abi is None else abi
     else:
-        raise BadSource(f"{given.language} is not explained yet")
+        vyper = compile_vyper(given.text, given.name, compiler)
+        lines = [Line(text, (number,)) for number, text in enumerate(given.text.split("\n"), 1)]
+        made = explain_code(vyper.runtime, chosen, runs, optimised, lines, vyper.lines_at, "vyper")
+        made.creation = partial(bytes, vyper.creation)
+        abi = vyper.abi if abi is None else abi
     return Explanation(given, made, chosen, runs, abi, machine)

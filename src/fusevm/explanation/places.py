@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
 from fusevm.tracing.sources.functions import functions_of
+from fusevm.yul.syntax.origins import Origins
 
 
 class Lines:
@@ -24,6 +25,18 @@ class Lines:
     def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
         """The lines of the offsets that are known, in order."""
         return tuple(sorted({self.at(offset) for offset in offsets if offset >= 0}))
+
+
+class OriginLines(Lines):
+    """The lines of the text that Yul was made from, by offsets in the Yul, as its `@src` comments say."""
+
+    def __init__(self, text: str, origins: Origins, source: int, size: int) -> None:
+        super().__init__(text)
+        self._origins, self._source, self._size = origins, source, size
+
+    def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
+        found = (self._origins.at(offset, 0, self._size) for offset in offsets if offset >= 0)
+        return super().of(origin.start for origin in found if origin.source == self._source)
 
 
 def opcodes_by_line(lines_at: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:

@@ -13,7 +13,7 @@ from fusevm.explanation.inputs import BadSource
 from fusevm.explanation.irlines import Watching, ir_lines, places_of
 from fusevm.explanation.listing import listed, static_gas
 from fusevm.explanation.numbering import Numbering
-from fusevm.explanation.places import Lines, opcodes_by_line
+from fusevm.explanation.places import Lines, OriginLines, opcodes_by_line
 from fusevm.explanation.steps import StepWatcher
 from fusevm.yul.optimise import optimize
 from fusevm.yul.sequence import DEFAULT_CLEANUP, DEFAULT_SEQUENCE, Names, SequenceError
@@ -24,11 +24,21 @@ from fusevm.yul.syntax.errors import YulError
 
 
 def explain_yul(
-    text: str, dialect: Dialect, runs: int, steps: str | Names | None, wanted: str | None, as_written: bool = False
+    text: str,
+    dialect: Dialect,
+    runs: int,
+    steps: str | Names | None,
+    wanted: str | None,
+    original: tuple[str, int] | None = None,
+    as_written: bool = False,
 ) -> Made:
-    """`as_written` leaves out all optimisation. Raises BadSource for a wrong program or sequence."""
-    lines = Lines(text)
+    """Raises BadSource for a program that is wrong, or a sequence that cannot be read.
+
+    `original` is the text that this one was made from, and its number in `@src` comments. `as_written` leaves out all
+    optimisation.
+    """
     obj = _checked(text, dialect)
+    lines = Lines(text) if original is None else OriginLines(original[0], obj.origins, original[1], len(text.encode()))
     objects = dict(_objects(obj))
     chosen = _chosen(objects, wanted)
     watcher = StepWatcher(dialect, lines)
