@@ -36,14 +36,19 @@ _SIMPLE = (ExpressionStatement, Assignment, VariableDeclaration, FunctionCall, I
 
 
 class Numbering:
-    """A copy of an object whose nodes are numbered; `starts` has the offset in the source by number, -1 if none."""
+    """A copy of an object whose nodes are numbered; `starts` has the offset in the source by number, -1 if none.
 
-    def __init__(self, obj: Object) -> None:
+    As parsed, every node has a place of its own already: that is its number.
+    """
+
+    def __init__(self, obj: Object, as_parsed: bool = False) -> None:
         with room_to_recurse():
             code = copy_block(obj.code)
         self.obj = replace(obj, code=code, debug=None, origins=NO_ORIGINS)
         self.starts: list[int] = []
-        self._number(code)
+        self._as_parsed = as_parsed
+        if not as_parsed:
+            self._number(code)
 
     def _number(self, code: Block) -> None:
         """What steps made out of nothing counts as part of what it stands in."""
@@ -64,7 +69,10 @@ class Numbering:
 
     def start(self, source: Source | None) -> int:
         """The offset in the source text of what has a place in the numbered code."""
-        return self.starts[source[0]] if source is not None and source[0] >= 0 else -1
+        return self._start(source[0]) if source is not None and source[0] >= 0 else -1
+
+    def _start(self, number: int) -> int:
+        return number if self._as_parsed else self.starts[number]
 
     def lines(self, lines: Lines, sources: Mapping[int, Sequence[Source]]) -> list[Line]:
         """The numbered code as text, each line with the opcodes of the nodes on it."""
@@ -75,7 +83,7 @@ class Numbering:
         found: list[Line] = []
         for text, printed in block_lines(self.obj.code):
             numbers = [number for node in printed for number in self._numbers_on(node)]
-            starts = [self.starts[number] for number in numbers]
+            starts = [self._start(number) for number in numbers]
             pcs = tuple(sorted({pc for number in numbers for pc in made.get(number, ())}))
             kind = LABEL if any(isinstance(node, FunctionDefinition) for node in printed) else CODE
             found.append(Line(text, lines.of(starts), pcs, kind))
