@@ -82,7 +82,6 @@ class Chain:
         self.known_contracts: Mapping[bytes, bytes] | None = None  # see `Assembly`
         self.on_change: Callable[[Diff], None] | None = None  # told of what was done to the state for good
         self._state = genesis.state.copy()
-        self._state.all_journalled = True
         self._executor = executor_for(tier)
         self._hooks = hooks
         first = Node(genesis.block, genesis.block.header.difficulty, Diff([], [], []), (), None)

@@ -44,7 +44,6 @@ class Journal:
         self.journal: list[tuple[Any, ...]] = []
         self._forgotten = 0  # entries that were dropped: marks count them too
         self._open: list[int] = []  # marks that must outlive the transactions after them
-        self.lowest = 0  # the mark furthest back that was reverted to since whoever sets this has
         self.pending: Pending | None = None
         # for whoever keeps copies of accounts from one call to the next
         self.version = 0  # moves on with every change
@@ -113,7 +112,6 @@ class Journal:
 
     def undo_to_length(self, length: int) -> None:
         """Undoes the journal's last entries until so many are left."""
-        self.lowest = min(self.lowest, self._forgotten + length)
         journal, dropped = self.journal, self.pending
         alone = dropped is not None and all(entry[1] is self for entry in journal[length:])  # but for logs and refund
         if dropped is not None or len(journal) > length:

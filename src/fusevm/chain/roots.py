@@ -5,148 +5,117 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fusevm.chain.accounts import Account, put_slot
+from fusevm.chain.accounts import Account, Accounts, Watched
 from fusevm.chain.patricia import Trie, hashed_keys
 from fusevm.chain.rlp import encode, natural
-from fusevm.chain.slots import Slots
-from fusevm.chain.trie import EMPTY_ROOT, storage_root
+from fusevm.chain.slots import NotedSlots, Slots
+from fusevm.chain.sources.layer import LayeredAccounts
+from fusevm.chain.trie import storage_root
 from fusevm.evm.keccak import keccak256
-
-Seen = tuple[int, int, bytes, bytes]  # nonce, balance, code, storage root
 
 
 class Roots:
-    """The trie of all accounts as they were when the root was last asked for.
+    """The trie of all accounts as they were when the root was last asked for, and which may have changed since.
 
-    What may have changed since is told by the state's journal, as far as that goes back; else each account is looked
-    at. Of an account's storage what was written is known.
+    Every account is watched from then on: before it changes it adds its address to a set, and so does its storage, and
+    the mapping of accounts before one comes or goes. What cannot be watched (storage in a plain dictionary, an account
+    that another state watches) is looked at each time.
     """
 
     def __init__(self) -> None:
         self._trie = Trie()
-        self._seen: dict[bytes, Seen] = {}
-        self._shared = False  # whether a copy has the same `_seen`
-        self._whole = True  # False while they are being brought up to date
-        self._owners: dict[int, bytes] = {}  # of accounts, and of storage that is in use, by identity
-        self.position: int | None = None  # in the state's journal, when the root was last asked for
+        self._changed: set[bytes] = set()
+        self._unwatched: set[bytes] = set()
 
-    def copy(self) -> Roots:
-        twin = Roots()
-        if self._whole:
-            twin._trie, twin._seen = self._trie, self._seen
-            twin._shared = self._shared = True
-        return twin
-
-    def trie(self, accounts: Mapping[bytes, Account], entries: Iterable[tuple[Any, ...]] | None = None) -> Trie:
-        """With the journal's entries since the last time, only what they name is looked at.
-
-        Ctrl-C in the middle does no harm: the next time all is made anew.
-        """
-        touched = None if entries is None or not self._whole else self._touched(accounts, entries)
-        if not self._whole:
-            self._trie, self._seen, self._shared = Trie(), {}, False
-        self._whole = False
-        if touched is None:
-            found, gone = self._all(accounts)
-        else:
-            found, gone = self._some(accounts, touched)
-        if found or gone:
-            hashed = hashed_keys([*found, *gone], 20)
-            encoded = [encoded_account(now, accounts[address]) for address, now in found.items()]
-            self._trie = self._trie.changed(dict(zip(hashed, [*encoded, *(None for _ in gone)], strict=True)))
-            if self._shared:
-                self._seen, self._shared = dict(self._seen), False
-            self._seen.update(found)
-            for address in gone:
-                del self._seen[address]
-        self._whole = True
+    def trie(self, accounts: Mapping[bytes, Account]) -> Trie:
+        """Ctrl-C in the middle leaves it as it was."""
+        if not isinstance(accounts, Accounts | LayeredAccounts):
+            return Trie.of(self._entries(accounts.items()))
+        if accounts.changed is not self._changed:
+            self._begin(accounts)
+        elif self._changed or self._unwatched:
+            self._follow(accounts)
         return self._trie
 
-    def _all(self, accounts: Mapping[bytes, Account]) -> tuple[dict[bytes, Seen], list[bytes]]:
-        """Which accounts have changed, and which are gone."""
-        seen = self._seen
-        found = {address: now for address, account in accounts.items() if (now := _look(account)) != seen.get(address)}
-        gone = [] if seen.keys() <= accounts.keys() else [address for address in seen if address not in accounts]
-        self._owners = {}
-        for address, account in accounts.items():
-            self._learn(address, account)
-        return found, gone
+    def _begin(self, accounts: Accounts | LayeredAccounts) -> None:
+        """From nothing."""
+        self._changed.clear()
+        self._unwatched.clear()
+        items = list(accounts.items())
+        for address, account in items:
+            self._watch(address, account)
+        self._trie = Trie.of(self._entries(items))
+        accounts.changed = self._changed  # last: from here on it can be told what has changed
 
-    def _some(self, accounts: Mapping[bytes, Account], touched: set[bytes]) -> tuple[dict[bytes, Seen], list[bytes]]:
-        """The same, of those that may have."""
-        found: dict[bytes, Seen] = {}
-        gone = []
-        for address in touched:
-            account = accounts.get(address)
-            if account is None:
-                if address in self._seen:
-                    gone.append(address)
-            elif (now := _look(account)) != self._seen.get(address):
-                found[address] = now
-        return found, gone
-
-    def _learn(self, address: bytes, account: Account) -> None:
-        self._owners[id(account)] = address
-        if account.storage or account.code:
-            self._owners[id(account.storage)] = address
-
-    def _touched(self, accounts: Mapping[bytes, Account], entries: Iterable[tuple[Any, ...]]) -> set[bytes] | None:
-        """The accounts that the entries name; None where one names an object that nobody knows."""
-        named: set[bytes] = set()
-        things: dict[int, Any] = {}
-        for undo, *arguments in entries:
-            first = arguments[0]
-            if undo is setattr:
-                if isinstance(first, Account):
-                    things[id(first)] = first
-            elif undo is put_slot:
-                if not isinstance(arguments[1], tuple):  # transient storage has pairs as keys
-                    things[id(first)] = first
-            elif isinstance(first, bytes) and getattr(undo, "__name__", "") in _PRESENCE:
-                named.add(first)
-        for address in named:
-            account = accounts.get(address)
+    def _follow(self, accounts: Accounts | LayeredAccounts) -> None:
+        looked_at = [*self._changed, *(self._unwatched - self._changed)]
+        found = {address: accounts.get(address) for address in looked_at}
+        for address, account in found.items():
             if account is not None:
-                self._learn(address, account)
-        for thing in things.values():
-            owner = self._owner(accounts, thing)
-            if owner is None:
-                return None
-            named.add(owner)
-        return named
+                self._watch(address, account)
+        there = {address: account for address, account in found.items() if account is not None}
+        gone = [address for address in looked_at if address not in there]
+        changes: dict[bytes, bytes | None] = dict(self._entries(there.items()))
+        changes |= dict.fromkeys(hashed_keys(gone, 20))
+        self._trie = self._trie.changed(changes)
+        self._unwatched.difference_update(gone)
+        self._changed.difference_update(looked_at)
 
-    def _owner(self, accounts: Mapping[bytes, Account], thing: object) -> bytes | None:
-        """Whose it is; an identity may have been that of an object that is gone."""
-        address = self._owners.get(id(thing))
-        account = None if address is None else accounts.get(address)
-        if account is None or not (account is thing or account.storage is thing):
-            return None
-        if account.storage is not thing:
-            self._owners[id(account.storage)] = address  # type: ignore[assignment]
-        return address
+    def _watch(self, address: bytes, account: Account) -> None:
+        """Before it is looked at."""
+        storage = account.storage
+        if not isinstance(storage, NotedSlots):
+            self._unwatched.add(address)
+            return
+        watched = isinstance(account, Watched)
+        watch = account.watch if watched else storage.watch or (self._changed, address)
+        if watch[0] is not self._changed or watch[1] != address:  # it is another's, too
+            self._unwatched.add(address)
+            return
+        self._unwatched.discard(address)
+        storage.watch = watch
+        if not watched:
+            account.watch = watch
+            account.__class__ = Watched
 
+    @staticmethod
+    def _entries(items: Iterable[tuple[bytes, Account]]) -> Iterable[tuple[bytes, bytes]]:
+        items = list(items)
+        hashed = hashed_keys([address for address, _ in items], 20)
+        return zip(hashed, [encoded_account(account) for _, account in items], strict=True)
 
-# How the entries are called that give an account back or take it away: `State.ensure`, `delete`, `insert`, and diffs.
-_PRESENCE = frozenset({"pop", "remove", "__setitem__"})
+    def over(self, below: dict[bytes, Account], now: Mapping[bytes, Account]) -> tuple[Roots, LayeredAccounts]:
+        """For a layer over accounts that are as those now known here: only what may have changed is looked at there."""
+        twin, known = self._twin(now)
+        return twin, LayeredAccounts(below, twin._changed if known else None)
 
+    def of_copy(self, accounts: Accounts, now: Mapping[bytes, Account]) -> Roots:
+        """For accounts that were copied from those now known here."""
+        twin, known = self._twin(now)
+        if known:
+            for address, account in accounts.items():
+                twin._watch(address, account)
+            accounts.changed = twin._changed
+        return twin
 
-def _look(account: Account) -> Seen:
-    return account.nonce, account.balance, account.code, root_of(account.storage)
+    def _twin(self, now: Mapping[bytes, Account]) -> tuple[Roots, bool]:
+        """And whether it can tell what has changed."""
+        twin = Roots()
+        twin._trie, twin._changed = self._trie, self._changed | self._unwatched
+        return twin, isinstance(now, Accounts | LayeredAccounts) and now.changed is self._changed
 
 
 def root_of(storage: Mapping[int, int]) -> bytes:
-    if not storage:
-        return EMPTY_ROOT
-    return storage.root if isinstance(storage, Slots) else storage_root(storage)
+    return storage.root if isinstance(storage, NotedSlots) else storage_root(storage)
 
 
-def encoded_account(seen: Seen, account: Account) -> bytes:
-    return encode([natural(seen[0]), natural(seen[1]), seen[3], account.code_hash()])
+def encoded_account(account: Account) -> bytes:
+    return encode([natural(account.nonce), natural(account.balance), root_of(account.storage), account.code_hash()])
 
 
 def proof_of(trie: Trie, address: bytes, account: Account, slots: Sequence[int]) -> dict[str, Any]:
     """As eth_getProof answers (EIP-1186)."""
-    storage = account.storage if isinstance(account.storage, Slots) else Slots(account.storage)
+    storage = account.storage if isinstance(account.storage, NotedSlots) else Slots(account.storage)
     return {
         "address": "0x" + address.hex(),
         "accountProof": _shown(trie.proof(keccak256(address))),

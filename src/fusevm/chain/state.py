@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fusevm.chain.accounts import ABSENT, DELEGATION_PREFIX, EMPTY_CODE_HASH, Account, delegate_in, put_slot
+from fusevm.chain.accounts import ABSENT, DELEGATION_PREFIX, EMPTY_CODE_HASH, Account, Accounts, delegate_in, put_slot
 from fusevm.chain.logs import Log, logs_hash
-from fusevm.chain.patricia import Trie
 from fusevm.chain.roots import Roots, proof_of
 from fusevm.chain.scope import TransactionScope
+from fusevm.chain.slots import Slots
 from fusevm.chain.sources.layer import DEEPEST, LayeredAccounts
 from fusevm.chain.sources.lazy import RemoteAccounts
 from fusevm.chain.sources.source import PartialState, Place, Source
@@ -42,13 +42,12 @@ class State(TransactionScope):
 
     def __init__(self, *, source: Source | None = None) -> None:
         super().__init__()
-        self._accounts: dict[bytes, Account] = {} if source is None else RemoteAccounts(source)
+        self._accounts: dict[bytes, Account] = Accounts() if source is None else RemoteAccounts(source)
         self._roots = Roots()
         # with copies: accounts, and when they were as here. A change adds to the journal, or moves the version on.
         self._shared: tuple[dict[bytes, Account], tuple[int, int]] | None = None
         # for whoever keeps copies of accounts from one call to the next
         self.moved: list[bytes] = []  # accounts whose balance, nonce or code changed, or that were created
-        self.all_journalled = False  # whether nobody changes accounts but by what the journal can undo
         self.handed_out = False  # whether `accounts` was: then nobody can tell what changes
 
     # -- accounts
@@ -67,6 +66,7 @@ class State(TransactionScope):
     def accounts(self, accounts: dict[bytes, Account]) -> None:
         self.pending = None
         self.handed_out = True
+        self._roots = Roots()
         self._accounts = accounts
 
     @property
@@ -214,7 +214,7 @@ class State(TransactionScope):
         account = self.ensure(address)
         self.remake()
         self.journal.append((setattr, account, "storage", account.storage))
-        account.storage = {key: value for key, value in slots.items() if value}
+        account.storage = Slots((key, value) for key, value in slots.items() if value)
 
     def write_slot(self, address: bytes, key: int, value: int, *, keep_original: bool) -> None:
         """Storage that a tier has already changed in its own tables: the version does not move on."""
@@ -236,8 +236,8 @@ class State(TransactionScope):
         if isinstance(self._accounts, RemoteAccounts):
             twin._accounts = self._accounts.copy()
         else:
-            twin._accounts = {address: account.copy() for address, account in self._accounts.items()}
-        twin._roots = self._roots.copy()
+            accounts = Accounts({address: account.copy() for address, account in self._accounts.items()})
+            twin._accounts, twin._roots = accounts, self._roots.of_copy(accounts, self._accounts)
         return twin
 
     def branch(self) -> State:
@@ -254,11 +254,10 @@ class State(TransactionScope):
         if self._shared is None or self._shared[1] != now:
             self._forgotten += len(self.journal)
             self.journal = []
-            self._accounts = LayeredAccounts(accounts)
+            self._roots, self._accounts = self._roots.over(accounts, accounts)
             self._shared = accounts, now  # last: from here on nobody may change them
         twin = State()
-        twin._accounts = LayeredAccounts(self._shared[0])
-        twin._roots = self._roots.copy()
+        twin._roots, twin._accounts = self._roots.over(self._shared[0], self._accounts)
         twin._shared = self._shared[0], (twin.version, twin.mark())
         return twin
 
@@ -283,20 +282,7 @@ class State(TransactionScope):
         """
         self.settle()
         self._refuse_partial("state root: the root")
-        return self._trie().root
-
-    def _trie(self) -> Trie:
-        """Of all accounts. Where the journal has all that was done since the last time, it costs what that was."""
-        roots, now = self._roots, self._forgotten + len(self.journal)
-        since = roots.position
-        entries = None
-        trusted = self.all_journalled and not self.handed_out
-        if trusted and since is not None and self._forgotten <= since <= self.lowest:
-            entries = self.journal[since - self._forgotten :]
-        roots.position = None  # until it is done
-        trie = roots.trie(self._accounts, entries)
-        roots.position = self.lowest = now
-        return trie
+        return self._roots.trie(self._accounts).root
 
     def proof(self, address: bytes, slots: Iterable[int] = ()) -> dict[str, Any]:
         """That an account and its slots are what they are, or are not there: the fields of eth_getProof (EIP-1186).
@@ -308,7 +294,7 @@ class State(TransactionScope):
         """
         self.settle()
         self._refuse_partial("proof: a proof")
-        return proof_of(self._trie(), address, self.account(address), list(slots))
+        return proof_of(self._roots.trie(self._accounts), address, self.account(address), list(slots))
 
     def _refuse_partial(self, what: str) -> None:
         if self.source is not None:
@@ -324,7 +310,7 @@ class State(TransactionScope):
 
     def __setstate__(self, accounts: dict[bytes, Account]) -> None:
         State.__init__(self)
-        self._accounts = accounts
+        self._accounts = Accounts(accounts) if type(accounts) is dict else accounts
 
     def __copy__(self) -> State:
         self.__getstate__()
