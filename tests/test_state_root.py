@@ -431,3 +431,62 @@ def test_accounts_keep_storage_of_their_own() -> None:
     account = Account(storage=given)
     given[3] = 4
     assert account.storage == {1: 2}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_with_marks_kept_and_undone_the_root_is_the_same(seed: int) -> None:
+    """As a chain does it: marks that are kept or undone, transactions, roots in the middle and after."""
+    rng, evm = random.Random(seed), EVM()
+    state = evm.state
+    for address in ADDRESSES:
+        evm.set_balance(address, 10**20)
+    assert state.root() == from_nothing(state)
+    for _ in range(60):
+        opened, mark = state.open_marks, state.mark()
+        state.open_mark(mark)
+        for _ in range(rng.randrange(4)):
+            change(evm, rng, undone=True)
+            if rng.random() < 0.3:
+                assert state.root() == from_nothing(state)
+        if rng.random() < 0.6:
+            if rng.random() < 0.8:
+                assert state.root() == from_nothing(state)
+            state.keep_since(keep=opened)
+        else:
+            state.close_mark(mark, keep=opened)
+        if rng.random() < 0.5:
+            assert state.root() == from_nothing(state)
+
+
+def test_a_root_after_a_small_change_looks_at_few_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State()
+    for number in range(1_000):
+        state.set_balance(number.to_bytes(20, "big"), 1)
+    state.root()
+    looked: list[Account] = []
+    encoded = roots.encoded_account
+    monkeypatch.setattr(roots, "encoded_account", lambda account: looked.append(account) or encoded(account))
+    for number in range(5):
+        state.open_mark(state.mark())
+        state.set_balance(number.to_bytes(20, "big"), 2)
+        state.set_storage(number.to_bytes(20, "big"), 1, 2)
+        state.set_balance((2_000 + number).to_bytes(20, "big"), 2)
+        assert state.root() == from_nothing(state)
+        state.keep_since(keep=0)
+    assert len(looked) == 10
+
+
+def test_a_root_that_ctrl_c_interrupts_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State()
+    state.set_balance(ADDRESSES[0], 1)
+    state.root()
+    state.set_balance(ADDRESSES[1], 1)
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(roots, "hashed_keys", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            state.root()
+    assert state.root() == from_nothing(state)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from fusevm.evm.forks import Fork, UnknownFork
     from fusevm.evm.halts import HaltReason
     from fusevm.evm.precompiles import PrecompileFailure
+    from fusevm.explanation.explain import Explanation, explain
+    from fusevm.explanation.inputs import BadSource
     from fusevm.library.code import assemble, cfg, disassemble, fusions_in, keccak, loops_in, optimize
     from fusevm.machine.batch import Batch
     from fusevm.machine.checkpoints import UnknownCheckpoint
@@ -43,6 +45,7 @@ __all__ = [
     "Address",
     "Authorization",
     "BadCall",
+    "BadSource",
     "BadValue",
     "Batch",
     "Block",
@@ -54,6 +57,7 @@ __all__ = [
     "EngineLimit",
     "EstimateFailed",
     "ExecutionFailed",
+    "Explanation",
     "Failure",
     "Fork",
     "HaltReason",
@@ -81,6 +85,7 @@ __all__ = [
     "assemble",
     "cfg",
     "disassemble",
+    "explain",
     "fusions_in",
     "ir",
     "keccak",
@@ -108,6 +113,8 @@ _NAMES = {
     "evm.forks": ("Fork", "UnknownFork"),
     "evm.halts": ("HaltReason",),
     "evm.precompiles": ("PrecompileFailure",),
+    "explanation.explain": ("Explanation", "explain"),
+    "explanation.inputs": ("BadSource",),
     "library.code": ("assemble", "cfg", "disassemble", "fusions_in", "keccak", "loops_in", "optimize"),
     "machine.batch": ("Batch",),
     "machine.checkpoints": ("UnknownCheckpoint",),

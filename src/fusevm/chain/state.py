@@ -69,6 +69,13 @@ class State(TransactionScope):
         self._roots = Roots()
         self._accounts = accounts
 
+    @property
+    def journalled(self) -> dict[bytes, Account]:
+        """As `accounts`, for whoever writes to the journal what undoes each change, and calls `remake`."""
+        if self.pending is not None:
+            self.settle()
+        return self._accounts
+
     def account(self, address: bytes) -> Account:
         """The account to read from; a blank one where there is none."""
         if self.pending is not None:

@@ -5,7 +5,7 @@ functions → fold → straighten → inline → fold → layouts → blocks →
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
@@ -21,8 +21,9 @@ from fusevm.codegen.spilling import cost_of_spilling, is_cheap, keep_in_memory, 
 from fusevm.codegen.stack_code import CodeWriter, Unreachable
 from fusevm.codegen.weights import Weights, all_weights
 from fusevm.codegen.yul_functions import unit_of
-from fusevm.evm.assembler import WORD_BYTES, Assembly
+from fusevm.evm.assembler import WORD_BYTES, Assembly, Source
 from fusevm.ir.fold.functions import fold_unit, summaries
+from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.functions import Function, GraphBlock, Unit
 from fusevm.ir.graphs import prune, straighten, unseen_in
 from fusevm.ir.sharing import share_constants
@@ -52,28 +53,40 @@ def just_run(name: str, unit: Unit, change: Callable[[], Changed]) -> Changed:
 
 
 def generate(
-    code: Block, dialect: Dialect, runs: int = 200, *, exact: bool = False, run: Runner = just_run
+    code: Block,
+    dialect: Dialect,
+    runs: int = 200,
+    *,
+    exact: bool = False,
+    run: Runner = just_run,
+    recorder: Recorder | None = None,
 ) -> Assembly:
     """The code of a block of Yul whose names are unique; `exact` computes what it says, in that way and no other."""
     spills = Spills()
     for _ in range(ATTEMPTS):
         reserved = spills.used
         unit = unit_of(code, dialect, reserved)
+        if recorder is not None:
+            recorder.start()
         if exact:
             keep_as_written(unit)
         else:
-            optimise(unit, runs, run)
+            optimise(unit, runs, run, recorder)
+        if recorder is not None:
+            recorder.finish(unit)
         spills.used = 0
         program = stack_code(unit, runs, spills, exact=exact, run=run)
         if spills.used <= reserved:
             improve(program, runs)
+            if recorder is not None:
+                recorder.merged(program.merged)
             return assembly_of(program, unit, runs)
     raise StackTooDeep({})
 
 
-def optimise(unit: Unit, runs: int = 200, run: Runner = just_run) -> None:
+def optimise(unit: Unit, runs: int = 200, run: Runner = just_run, recorder: Recorder | None = None) -> None:
     def fold() -> None:
-        run("fold", unit, lambda: fold_unit(unit))
+        run("fold", unit, lambda: fold_unit(unit, recorder))
         run("clean", unit, lambda: clean(unit))
 
     drop_uncalled(unit)
@@ -207,7 +220,8 @@ def _to_spill(function: Function, candidates: set[int], weights: dict[GraphBlock
     return min(found, key=lambda value: (cost_of_spilling(function, value, weights), value.id), default=None)
 
 
-def improve(program: StackProgram, runs: int) -> None:
+def improve(program: StackProgram, runs: int, followed: Mapping[Source, Source] | None = None) -> None:
+    """The passes over stack code; for `followed` see `place`."""
     thread_jumps(program)
     join_blocks(program)
     peephole(program)
@@ -217,4 +231,4 @@ def improve(program: StackProgram, runs: int) -> None:
     while merge_equal_blocks(program):
         pass
     join_blocks(program)
-    place(program)
+    place(program, followed)

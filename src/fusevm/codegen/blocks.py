@@ -74,6 +74,14 @@ class StackProgram:
     order: list[int] = field(default_factory=list)  # in which they are laid out
     next_label: int = 0
     functions: dict[str, int] = field(default_factory=dict)  # the label of each function's entry
+    merged: list[tuple[Source, Source]] = field(default_factory=list)  # places of code, and of equal code it stands for
+
+    def merge(self, kept: StackBlock, gone: StackBlock, length: int) -> None:
+        """Remembers that the last instructions of a block stand for those of another, too."""
+        ends = zip(kept.code[len(kept.code) - length :], gone.code[len(gone.code) - length :], strict=True)
+        for one, other in [*((one.where, other.where) for one, other in ends), (kept.where, gone.where)]:
+            if one is not None and other is not None and one != other:
+                self.merged.append((one, other))
 
     def new(self, weight: float = 1.0, function: int = 0) -> StackBlock:
         block = StackBlock(self.next_label, weight=weight, function=function)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fusevm.codegen.assembling import assembly_of
-from fusevm.codegen.backend import Spills, clean, drop_uncalled, stack_code
+from fusevm.codegen.backend import Spills, clean, drop_uncalled, improve, stack_code
 from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.constants import DEPOSIT
 from fusevm.codegen.duplication import duplicate_short_blocks
@@ -19,7 +19,7 @@ from fusevm.codegen.inlining import inline_what_pays
 from fusevm.codegen.linking import OWN, Parts, link, look_inside, parts_of
 from fusevm.codegen.metadata import metadata_of
 from fusevm.codegen.optimize_report import Cost, Report, cost_of
-from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
+from fusevm.codegen.passes import join_blocks
 from fusevm.codegen.placement import place
 from fusevm.codegen.shift_reuse import reuse_shifts
 from fusevm.codegen.tight_loops import dearer_loop
@@ -27,6 +27,7 @@ from fusevm.codegen.weights import all_weights
 from fusevm.evm.assembler import Layout, Piece, Source, Surroundings, assemble
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.ir.fold.functions import fold_unit
+from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import SymbolKind, Unit
 from fusevm.ir.recovery.unit import Recovered, recover
@@ -43,6 +44,7 @@ class Optimized:
     code: bytes
     report: Report
     deployed: tuple[bytes, bytes] | None = None  # of creation code: the runtime before and after
+    layout: Layout | None = None  # of new code: where each instruction comes from, as block, end, jump and old pc
 
 
 class Setting(NamedTuple):
@@ -76,18 +78,21 @@ class _Made:
     deployed: tuple[bytes, bytes] | None = None
 
 
-def optimize(code: bytes, fork: Fork = LATEST, runs: int = 200, always: bool = False) -> Optimized:
+def optimize(
+    code: bytes, fork: Fork = LATEST, runs: int = 200, always: bool = False, recorder: Recorder | None = None
+) -> Optimized:
     """Cheaper code that does the same, for code that is deployed once and run so many times.
 
-    `always`: whatever comes out, even if it is not better. Campaigns want to see that too.
+    `always`: whatever comes out, even if it is not better. Campaigns want to see that too. `recorder` learns how the
+    values of the last attempt came to be, but not those of a runtime that the code deploys.
     """
-    made = _Optimizer(fork, runs, always).best(code, frozenset())
-    return Optimized(made.code, made.report, made.deployed)
+    made = _Optimizer(fork, runs, always, recorder).best(code, frozenset())
+    return Optimized(made.code, made.report, made.deployed, made.layout)
 
 
 class _Optimizer:
-    def __init__(self, fork: Fork, runs: int, always: bool) -> None:
-        self.fork, self.runs, self.always = fork, runs, always
+    def __init__(self, fork: Fork, runs: int, always: bool, recorder: Recorder | None = None) -> None:
+        self.fork, self.runs, self.always, self.recorder = fork, runs, always, recorder
         self.setting = SETTINGS[0]
         self.runtimes: dict[bytes, _Made] = {}
         self.dearer: int | None = None  # by how much a turn of a loop of the last result costs more
@@ -144,8 +149,9 @@ class _Optimizer:
         old = pieces[part.parts.runtime].content
         if old not in self.runtimes:
             setting = self.setting
+            recorder, self.recorder = self.recorder, None
             self.runtimes[old] = self.best(old, part.parts.places)
-            self.setting = setting
+            self.setting, self.recorder = setting, recorder
         made = self.runtimes[old]
         pieces[part.parts.runtime] = Piece(made.code)
         return made
@@ -158,6 +164,8 @@ class _Optimizer:
         cost = cost_of(code, recovered)
         if self.runs >= GAS_FIRST:
             unit.plain = _pushed_in(recovered)
+        if self.recorder is not None:
+            self.recorder.start()
         boundary = look_inside(unit)
         stats = self.fold(unit)
         parts = parts_of(unit, code, recovered.overlaps, boundary)
@@ -166,16 +174,16 @@ class _Optimizer:
         return _Part(code, recovered, parts, stats, cost)
 
     def fold(self, unit: Unit) -> Stats:
-        stats = fold_unit(unit)
+        stats = fold_unit(unit, self.recorder)
         clean(unit)
         for _ in range(ROUNDS):
             drop_uncalled(unit)
             if not self.setting.inlines or not inline_what_pays(unit, all_weights(unit), self.runs):
                 break
             drop_uncalled(unit)
-            stats.add(fold_unit(unit))
+            stats.add(fold_unit(unit, self.recorder))
             clean(unit)
-        stats.add(fold_unit(unit))
+        stats.add(fold_unit(unit, self.recorder))
         clean(unit)
         drop_uncalled(unit)
         return stats
@@ -185,8 +193,12 @@ class _Optimizer:
         link(unit, part.parts, follows=runtime is not None)
         if sum(map(reuse_shifts, unit.functions.values())):
             clean(unit)
+        if self.recorder is not None:
+            self.recorder.finish(unit)
         program = stack_code(unit, self.runs, Spills(), low=True)
         shorten(program, self.setting.merging * max(self.runs, 1), _followed(part.recovered))
+        if self.recorder is not None:
+            self.recorder.merged(program.merged)
         self.dearer = dearer_loop(program, unit, part.recovered.reached, self.runs)
         assembly = assembly_of(program, unit, self.runs)
         sizes = {name: len(piece.content) for name, piece in pieces.items()}
@@ -235,16 +247,7 @@ class _Optimizer:
 
 def shorten(program: StackProgram, runs: int, followed: dict[Source, Source]) -> None:
     """The back end's passes, and copies of short blocks in place of jumps."""
-    thread_jumps(program)
-    join_blocks(program)
-    peephole(program)
-    while merge_equal_blocks(program):
-        thread_jumps(program)
-    merge_tails(program, DEPOSIT, runs)
-    while merge_equal_blocks(program):
-        pass
-    join_blocks(program)
-    place(program, followed)
+    improve(program, runs, followed)
     if duplicate_short_blocks(program, DEPOSIT, runs):
         join_blocks(program)
         place(program, followed)

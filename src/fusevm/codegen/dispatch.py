@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fusevm.evm.assembler import Source
 from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, End, Function, GraphBlock
 from fusevm.ir.graphs import ways_into
 from fusevm.ir.inline import Numbers
@@ -24,6 +25,7 @@ class _Lowering:
         self.where = end.where
         self.default = end.arcs[-1]
         self.place = {case: place for place, case in enumerate(end.cases)}
+        self.places: dict[int, Source] = dict(zip(end.cases, end.places, strict=True)) if end.places else {}
         self.ways = sorted(zip(end.cases, end.arcs, strict=False), key=lambda way: way[0])
 
     def lower(self, block: GraphBlock) -> None:
@@ -47,12 +49,13 @@ class _Lowering:
         for number, (case, arc) in enumerate(ways):
             last = number == len(ways) - 1
             rest = Arc(self.default.target, list(self.default.args)) if last else Arc(self.numbers.new_block())
+            where = self.places.get(case, self.where)
             if case:
                 equal = self.numbers.make(block, "EQ", (Value(CONST, (), case), self.value))
-                equal.where = self.where
-                block.end = End(BRANCH, (equal,), [arc, rest], where=self.where)
+                equal.where = where
+                block.end = End(BRANCH, (equal,), [arc, rest], where=where)
             else:
-                block.end = End(BRANCH, (self.value,), [rest, arc], where=self.where)
+                block.end = End(BRANCH, (self.value,), [rest, arc], where=where)
             block = rest.target
 
 

@@ -56,6 +56,7 @@ def merge_equal_blocks(program: StackProgram) -> bool:
         if key in seen and label:
             new[label] = seen[key]
             program.blocks[seen[key]].weight += block.weight
+            program.merge(program.blocks[seen[key]], block, len(block.code))
         else:
             seen.setdefault(key, label)
     if new:
@@ -112,6 +113,8 @@ def _cut(program: StackProgram, members: list[StackBlock], length: int) -> Stack
     tail.code = members[0].code[-length:]
     tail.way, tail.targets, tail.where = members[0].way, members[0].targets, members[0].where
     for block in members:
+        if block is not members[0]:
+            program.merge(tail, block, length)
         block.where = block.code[-length].where
         block.code = block.code[:-length]
         block.way, block.targets = Way.JUMP, (tail.label,)

@@ -81,8 +81,9 @@ def _kept(program: StackProgram, block: StackBlock, target: int, followed: Mappi
     """More than 1 where the one stood right before the other."""
     after = program.blocks[target]
     begins = after.code[0].where if after.code else after.where
-    known = block.where is not None and begins is not None
-    return KEPT if known and followed.get(block.where or ()) == begins else 1.0
+    if block.where is None or begins is None:
+        return 1.0
+    return KEPT if followed.get(block.where[:2]) == begins[:2] else 1.0
 
 
 def _turns(program: StackProgram, block: StackBlock, references: dict[int, int]) -> tuple[float, float]:

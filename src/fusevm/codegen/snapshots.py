@@ -28,7 +28,7 @@ def copied(function: Function) -> Function:
         for value, twin in zip(block.instructions, copy.instructions, strict=True):
             twin.args = new(value.args)
         arcs = [Arc(made[arc.target], list(new(arc.args))) for arc in block.end.arcs]
-        copy.end = End(block.end.op, new(block.end.args), arcs, block.end.cases, block.end.where)
+        copy.end = End(block.end.op, new(block.end.args), arcs, block.end.cases, block.end.where, block.end.places)
     return replace(function, entry=made[function.entry])
 
 

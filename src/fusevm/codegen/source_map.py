@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fusevm.evm.assembler import CALLS, RETURNS, Layout, Source
+from fusevm.evm.assembler import CALLS, RETURNS, Source
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.forks import Fork
 from fusevm.evm.source_map import Mapped
@@ -22,11 +22,10 @@ class FunctionEntry(NamedTuple):
     results: int
 
 
-def mapped_code(layout: Layout, size: int, obj: Object, fork: Fork) -> dict[int, Mapped]:
-    """For each of the instructions in the first `size` bytes, by the offset of its opcode."""
-    sources = layout.sources()
+def mapped_code(code: bytes, sources: Mapping[int, Source], obj: Object, fork: Fork) -> dict[int, Mapped]:
+    """For each of the instructions, by the offset of its opcode."""
     found: dict[int, Mapped] = {}
-    for instruction in instructions(layout.code[:size], fork):
+    for instruction in instructions(code, fork):
         start, end, jump = (*sources.get(instruction.pc, ()), -1, -1, 0)[:3]
         is_jump = instruction.name == "JUMP"
         found[instruction.pc] = _mapped(obj, (start, end), _JUMPS.get(jump, "-") if is_jump else "-")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fusevm.codegen.blocks import LABEL, PUSH, SETIMMUTABLE, SYMBOL, VERBATIM, Code, StackBlock, StackProgram, Way
 from fusevm.codegen.constants import gas_of, pushed
+from fusevm.evm.assembler import Source
 from fusevm.evm.bytecode import BasicBlock
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.ir.functions import Unit
@@ -12,12 +13,13 @@ _BRANCH_GAS = 1 + 3 + 10  # JUMPDEST, PUSH, JUMPI
 _PUSHES = frozenset({LABEL, SYMBOL, SETIMMUTABLE, VERBATIM})
 
 
-def dearer_loop(program: StackProgram, unit: Unit, before: list[BasicBlock], runs: int) -> int | None:
+def dearer_loop(program: StackProgram, unit: Unit, blocks: list[BasicBlock], runs: int) -> int | None:
     """How much more a turn of a loop costs, of those that are one block now and were one before; None if none does."""
-    old = {(block.start, block.end): _old_gas(block, unit) for block in before if _goes_back(block)}
+    old: dict[Source, int] = {(block.start, block.end): _old_gas(block, unit) for block in blocks if _goes_back(block)}
     for block in program.blocks.values():
-        if block.way is Way.BRANCH and block.label in block.targets and block.where in old:
-            more = _gas(block, unit, runs) - old[block.where]
+        before = old.get(block.where[:2]) if block.where is not None else None
+        if block.way is Way.BRANCH and block.label in block.targets and before is not None:
+            more = _gas(block, unit, runs) - before
             if more > 0:
                 return more
     return None

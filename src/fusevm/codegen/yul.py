@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from fusevm.codegen import backend
 from fusevm.codegen.source_map import FunctionEntry, mapped_code
 from fusevm.codegen.validation import Validation
-from fusevm.evm.assembler import ADDRESS_BYTES, STOP, Assembly, Piece, Surroundings, assemble
+from fusevm.evm.assembler import ADDRESS_BYTES, STOP, Assembly, Piece, Source, Surroundings, assemble
 from fusevm.evm.forks import rules_of
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.source_map import Mapped
+from fusevm.ir.fold.recorder import Recorder
 from fusevm.yul.generate import StackTooDeep, generate
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.syntax.ast import Block, Data, Literal, Object
@@ -43,6 +44,7 @@ class CompiledObject:
     locations: Mapping[int, Mapped] = field(default_factory=dict)  # what each instruction was made from, by offset
     functions: Mapping[str, FunctionEntry] = field(default_factory=dict)
     source_names: Mapping[int, str] = field(default_factory=dict)  # of the numbers in locations, from @use-src
+    sources: Mapping[int, Source] = field(default_factory=dict)  # the same in offsets of the Yul text, by offset
 
     def placeholder_hex(self) -> str:
         """The code in hex, with solc's placeholders where library addresses are missing."""
@@ -80,16 +82,17 @@ def compile_object(
     runs: int | None = RUNS,
     exact: bool = False,
     validation: Validation | None = None,
+    recorder: Recorder | None = None,
 ) -> CompiledObject:
     """Bytecode of an analysed object and everything in it.
 
     `runs` is how often the deployed code is expected to run: 0 asks for the smallest code, many for the cheapest. None
     translates statement by statement and improves nothing. `exact` lays out what the code says without improving it: it
-    is for text that was optimised before. `validation` checks every pass. Raises StackTooDeep if the values fit
-    nowhere.
+    is for text that was optimised before. `validation` checks every pass, `recorder` learns how the outermost object's
+    values came to be. Raises StackTooDeep if the values fit nowhere.
     """
     with room_to_recurse():
-        return _Compiler(dialect or dialect_for(), libraries or {}, runs, exact, validation).object(obj)
+        return _Compiler(dialect or dialect_for(), libraries or {}, runs, exact, validation).object(obj, recorder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +103,24 @@ class _Compiler:
     exact: bool
     validation: Validation | None
 
-    def object(self, obj: Object) -> CompiledObject:
+    def object(self, obj: Object, recorder: Recorder | None = None) -> CompiledObject:
         children = {child.name: self.object(child) for child in obj.children if isinstance(child, Object)}
         runs = CREATION_RUNS if children and self.runs is not None else self.runs
         most = rules_of(self.dialect.fork).max_code_size
         while True:
-            compiled = _laid_out(obj, self.generate(obj, runs), children, self.libraries)
+            compiled = _laid_out(obj, self.generate(obj, runs, recorder), children, self.libraries)
             if runs is None or runs <= RUNS or len(compiled.code) <= most:
                 return compiled
             runs = max(runs // 8, RUNS)  # no faster code than can be deployed
 
-    def generate(self, obj: Object, runs: int | None) -> Assembly:
+    def generate(self, obj: Object, runs: int | None, recorder: Recorder | None) -> Assembly:
         if runs is None:
             return _plainly(obj.code, self.dialect)
         code = disambiguated(self.dialect, obj.code)
         for fewer in (runs, *(each for each in (RUNS, 0) if each < runs)):  # less inlining, fewer values at once
             try:
                 if self.validation is None:
-                    return backend.generate(code, self.dialect, fewer, exact=self.exact)
+                    return backend.generate(code, self.dialect, fewer, exact=self.exact, recorder=recorder)
                 self.validation.object_name = obj.name
                 assembly = backend.generate(code, self.dialect, fewer, exact=self.exact, run=self.validation.run)
             except StackTooDeep:
@@ -147,11 +150,12 @@ def _laid_out(
     )
     layout = assemble(assembly.items, assembly.fork, around)
     code, unlinked = _link(layout.code, layout.libraries, libraries)
-    locations = mapped_code(layout, layout.size, obj, assembly.fork)
+    sources = layout.sources()
+    locations = mapped_code(layout.code[: layout.size], sources, obj, assembly.fork)
     functions = {name: FunctionEntry(layout.labels[at], *slots) for name, (at, *slots) in assembly.entries.items()}
     names = source_names(obj.debug) or {}
     return CompiledObject(
-        obj.name, code, layout.immutables, unlinked, layout.places, children, locations, functions, names
+        obj.name, code, layout.immutables, unlinked, layout.places, children, locations, functions, names, sources
     )
 
 

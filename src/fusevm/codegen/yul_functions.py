@@ -243,8 +243,10 @@ class _Translator:
             self.alive, self.variables = True, dict(before)
             self.begin(arcs[-1].target)
             self.go(join)
-        numbers = tuple([case.value.value for case in statement.cases if case.value is not None])
-        here.end = self.end(SWITCH, (value,), arcs, numbers)
+        valued = [case for case in statement.cases if case.value is not None]
+        here.end = self.end(SWITCH, (value,), arcs, tuple([case.value.value for case in valued if case.value]))
+        if all(case.location.start >= 0 for case in valued):
+            here.end.places = tuple([case.location for case in valued])
         self.land(join, names)
 
     def loop(self, statement: ForLoop) -> None:

@@ -21,7 +21,7 @@ STOP, JUMPDEST = (bytes([BY_NAME[name].byte]) for name in ("STOP", "JUMPDEST"))
 ADDRESS_BYTES, WORD_BYTES = 20, 32
 
 Source = tuple[int, ...]  # where an instruction comes from, in numbers of its producer: offsets in a text, say
-# Compilers write offset, end and one of these, which says what a jump does.
+# Compilers write offset, end, one of these, which says what a jump does, and whatever else they know of the place.
 NO_CALL, CALLS, RETURNS = 0, 1, 2
 
 
@@ -88,13 +88,15 @@ class Assembly:
     highest: int = 0
     labels: int = 0
     source: Source | None = None  # of the items that follow
+    place: Source = (-1, -1)  # the same, without what a jump does
     entries: dict[str, Entry] = field(default_factory=dict)  # of functions
 
     def at(self, place: Source | None, jump: int = NO_CALL) -> None:
         """The items that follow come from there; nowhere is part of where the last ones came from."""
-        if place is None or place[0] < 0:
-            place = self.source or (-1, -1)
-        self.source = (place[0], place[1], jump)
+        if place is not None and place[0] >= 0:
+            self.place = place
+        start, end, *more = self.place
+        self.source = (start, end, jump, *more)
 
     def new_label(self) -> int:
         self.labels += 1

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fusevm.evm.assembler import Source
 from fusevm.ir.functions import Arc, Function, GraphBlock, Unit
 from fusevm.ir.values import CONST, Value
+
+
+class Line(NamedTuple):
+    """A line of text, the instruction on it (None: it is a head, or an end), and the place that was written for."""
+
+    text: str
+    value: Value | None = None
+    where: Source | None = None
 
 
 def unit_text(unit: Unit) -> str:
@@ -11,14 +23,18 @@ def unit_text(unit: Unit) -> str:
 
 
 def function_text(function: Function, unit: Unit) -> str:
+    return "\n".join([line.text for line in function_lines(function, unit)]) + "\n"
+
+
+def function_lines(function: Function, unit: Unit) -> Iterator[Line]:
     name = function.name or "main"
     results = f" -> {function.results}" if function.results else "" if function.returns else " never returns"
-    lines = [f"function {name}({_list(function.params)}){results}"]
+    yield Line(f"function {name}({_list(function.params)}){results}", None, function.where)
     for block in function.blocks():
-        lines.append(f"  block {block.start}({_list(block.params)}):")
-        lines += [f"    {_instruction(value, unit)}" for value in block.instructions]
-        lines.append(f"    {_end(block)}")
-    return "\n".join(lines) + "\n"
+        yield Line(f"  block {block.start}({_list(block.params)}):")
+        for value in block.instructions:
+            yield Line(f"    {_instruction(value, unit)}", value, value.where)
+        yield Line(f"    {_end(block)}", None, block.end.where)
 
 
 def _name(value: Value) -> str:

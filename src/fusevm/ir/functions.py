@@ -57,6 +57,7 @@ class End:
     arcs: list[Arc] = field(default_factory=list)
     cases: tuple[int, ...] = ()
     where: Source | None = None
+    places: tuple[Source, ...] = ()  # of the cases, where they are known
 
 
 @dataclass(slots=True, eq=False)

@@ -141,7 +141,7 @@ def _copied(
             copy.end = End(JUMP, (), [Arc(after, list(ended))], where=block.end.where)
         else:
             arcs = [Arc(made[arc.target], [new(arg) for arg in arc.args]) for arc in block.end.arcs]
-            copy.end = End(block.end.op, ended, arcs, block.end.cases, block.end.where)
+            copy.end = End(block.end.op, ended, arcs, block.end.cases, block.end.where, block.end.places)
     if not looped:
         return made[callee.entry], made
     into = numbers.new_block()

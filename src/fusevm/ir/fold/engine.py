@@ -19,6 +19,7 @@ from fusevm.ir.fold import forward, guards, stores
 from fusevm.ir.fold.compiled import Folding, keys_of, table_of
 from fusevm.ir.fold.facts import KnownState
 from fusevm.ir.fold.guards import Verdict
+from fusevm.ir.fold.recorder import Recorder, shown_value
 from fusevm.ir.fold.stages import DISPATCH, EVERYTHING, Stage, Then
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.lift import lift_block
@@ -47,6 +48,8 @@ def fuel_for(instructions: int) -> int:
 
 
 class Folder(Builder):
+    recorder: Recorder | None = None  # who wants to know what is done, if anybody does
+
     def __init__(
         self,
         fork: Fork = LATEST,
@@ -96,10 +99,14 @@ class Folder(Builder):
             self.block.instructions = [value for value in self.block.instructions if value.id not in self.dead]
             self.dead.clear()
 
-    def kill(self, store: Value) -> None:
+    def kill(self, store: Value, why: str) -> None:
         if store.id not in self.dead:
             self.dead.add(store.id)
             self.stats.stores_dropped += 1
+            if self.recorder is not None:
+                at = self.block.instructions.index(store)
+                before = self.block.instructions[at - 1] if at else None
+                self.recorder.dropped(store.where, why, store.op, store.args, before)
 
     def end(self, terminator: Terminator) -> None:
         """The block's end through the engine: guards decided, stores nobody will read unmade."""
@@ -187,6 +194,8 @@ class Folder(Builder):
         while candidate is not None and candidate.id > oldest and steps:
             if candidate.args == args and candidate.epoch == epoch and self.is_available(candidate):
                 self.stats.shared += 1
+                if self.recorder is not None:
+                    self.recorder.changed(self.where, "shared", op, args, candidate)
                 return candidate
             candidate, steps = candidate.prev, steps - 1
         return None
@@ -223,7 +232,10 @@ class Folder(Builder):
                     self.fuel -= 1
                     self.stats.folded += 1
                     self.stats.rules[folding.rule.name] += 1
-                    return self.apply(folding.rule.result, found)
+                    result = self.apply(folding.rule.result, found)
+                    if self.recorder is not None:
+                        self.recorder.changed(self.where, "rule", op, args, result, folding.rule)
+                    return result
         return None
 
     @staticmethod
@@ -306,15 +318,25 @@ class Folder(Builder):
         if known is None:
             return self.effect(op, args, pc)
         self.stats.forwarded += 1
+        if self.recorder is not None:
+            self.recorder.changed(self.where, "forwarded", op, args, known)
+            self.drop(f"forwarded: what it loads is known: {shown_value(known)}", op, args)
         if op in PREPAYABLE and self.guards_growth:
             self.prepay(op, args)
         return known
+
+    def drop(self, why: str, op: str, args: tuple[Value, ...]) -> None:
+        """Tells the recorder, if there is one, of an instruction that is not made."""
+        if self.recorder is not None:
+            instructions = self.block.instructions
+            self.recorder.dropped(self.where, why, op, args, instructions[-1] if instructions else None)
 
     def store(self, op: str, args: tuple[Value, ...]) -> bool:
         """Whether the store need not be made."""
         if op in ("MSTORE", "MSTORE8"):
             if stores.stores_nothing_new(self, op, args):
                 self.stats.stores_dropped += 1
+                self.drop("dead store: memory holds this word already", op, args)
                 if self.guards_growth:
                     self.prepay(op, args)
                 return True
@@ -324,6 +346,7 @@ class Folder(Builder):
             return False  # its cost and its refund are seen
         if stores.slot_holds(self, op, args):
             self.stats.stores_dropped += 1
+            self.drop("dead store: the slot holds this word already", op, args)
             return True
         stores.kill_overwritten_slot(self, op, args)
         return False

@@ -17,6 +17,7 @@ from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold import stores
 from fusevm.ir.fold.engine import Folder, fuel_for
 from fusevm.ir.fold.facts import BITS, KnownState
+from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, SWITCH, Arc, End, Function, GraphBlock, Unit
@@ -29,6 +30,10 @@ _OWN = frozenset(("CALLFN", "RESULT", "SYMBOL", "SETIMMUTABLE", "VERBATIM"))
 _LESS = {"LT": (0, 1), "GT": (1, 0)}
 _MEMORY, _STORAGE, _TRANSIENT = MEMORY.value, STORAGE.value, TRANSIENT.value
 _MOST_FACTS = 256
+_ATTEMPTS = 6  # to find which blocks can be reached
+_JOIN_WORK = (
+    500_000  # blocks of one function that are looked at to find what is written between a join and its dominator
+)
 _DEEP = 6  # how far an assumption is followed into what a condition is made of
 
 
@@ -111,8 +116,10 @@ class FunctionFolder(Folder):
         reached: frozenset[int] = frozenset(),
         mode: Mode = Mode.OPTIMISATION,
         stages: Stage = EVERYTHING,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__(unit.fork, mode, stages, keeps_growth=keeps_growth)
+        self.recorder = recorder
         self.unit, self.function, self.effects = unit, function, effects
         self.order = function.blocks()
         graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
@@ -133,6 +140,7 @@ class FunctionFolder(Folder):
         self.symbols: dict[int, Value] = {}
         self.reached = {function.entry.start, *reached}
         self.arcs: list[tuple[int, Arc, Arc]] = []  # from which block, new and old
+        self.join_work = _JOIN_WORK
         self.fuel = fuel_for(sum(len(block.instructions) for block in self.order))
         self.constants_used = {
             arg.number
@@ -298,6 +306,10 @@ class FunctionFolder(Folder):
         while work:
             start = work.pop()
             if start != above and start not in seen:
+                self.join_work -= 1
+                if self.join_work <= 0:  # too tangled: anything may be written
+                    written = -1
+                    break
                 seen.add(start)
                 written |= self.writes[start]
                 work += [way.start for way in self.ways_in[start]]
@@ -329,6 +341,10 @@ class FunctionFolder(Folder):
 
     def again(self, value: Value) -> Value | None:
         args = tuple([self.new(arg) for arg in value.args])
+        if self.recorder is not None:
+            for old, new in zip(value.args, args, strict=True):
+                if new.op == CONST != old.op:
+                    self.recorder.absorbed(value.where, old.where)
         if value.op not in _OWN:
             return self.emit(value.op, args, value.number)
         if value.op == "SYMBOL":
@@ -420,6 +436,8 @@ class FunctionFolder(Folder):
             known = self.by_knowledge(op, args)
             if known is None:
                 break
+            if self.recorder is not None:
+                self.recorder.changed(self.where, "known", op, args, known)
             if isinstance(known, Value):
                 return known
             op, args = known
@@ -615,11 +633,13 @@ class FunctionFolder(Folder):
             found = next((arc for case, arc in zip(end.cases, ways, strict=True) if case == value.number), default)
             return End(JUMP, (), [self.arc(found)])
         possible = self.range(value)
-        kept = [(case, arc) for case, arc in zip(end.cases, ways, strict=True) if case in possible]
+        kept = [number for number, case in enumerate(end.cases) if case in possible]
         if not kept:
             return End(JUMP, (), [self.arc(default)])
-        arcs = [self.arc(arc) for _, arc in kept]
-        return End(SWITCH, (value,), [*arcs, self.arc(default)], tuple([case for case, _ in kept]))
+        arcs = [self.arc(ways[number]) for number in kept]
+        made = End(SWITCH, (value,), [*arcs, self.arc(default)], tuple([end.cases[number] for number in kept]))
+        made.places = tuple([end.places[number] for number in kept]) if end.places else ()
+        return made
 
 
 def _plain_size(number: int) -> int:
@@ -632,21 +652,31 @@ def _fails(block: GraphBlock) -> bool:
     return block.end.op in ("REVERT", "INVALID", NEVER)
 
 
-def fold_unit(unit: Unit) -> Stats:
+def fold_unit(unit: Unit, recorder: Recorder | None = None) -> Stats:
     """Folds every function, in place of the old one; what was done."""
+    if recorder is not None:
+        recorder.number(unit)
     effects, stats = summaries(unit), Stats()
     keeps_growth = any(value.op == "MSIZE" for each in unit.functions.values() for value in each.instructions())
     for name, function in list(unit.functions.items()):
-        unit.functions[name], found = _folded(unit, function, effects, keeps_growth)
+        unit.functions[name], found = _folded(unit, function, effects, keeps_growth, recorder)
         stats.add(found)
     return stats
 
 
-def _folded(unit: Unit, function: Function, effects: dict[str, Summary], keeps_growth: bool) -> tuple[Function, Stats]:
-    """A loop with two entries may be entered at a block that was thought unreachable: then once more, knowing that."""
+def _folded(
+    unit: Unit, function: Function, effects: dict[str, Summary], keeps_growth: bool, recorder: Recorder | None
+) -> tuple[Function, Stats]:
+    """A loop with two entries may be entered at a block that was thought unreachable: then once more, knowing that.
+
+    Where that goes on and on, as in code that jumps everywhere, all blocks are taken to be reachable."""
     reached: frozenset[int] = frozenset()
+    attempts = 0
     while True:
-        folder = FunctionFolder(unit, function, effects, keeps_growth, reached)
+        attempts += 1
+        if attempts > _ATTEMPTS:
+            reached = frozenset([block.start for block in function.blocks()])
+        folder = FunctionFolder(unit, function, effects, keeps_growth, reached, recorder=recorder)
         try:
             return folder.run(), folder.stats
         except ReachedLate as late:

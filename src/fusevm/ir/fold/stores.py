@@ -12,6 +12,7 @@ from fusevm.ir.values import READS_MEMORY, WRITES_MEMORY, Value, traits_of
 if TYPE_CHECKING:
     from fusevm.ir.fold.engine import Folder
 
+_OVERWRITTEN = "dead store: overwritten before anybody reads it"
 PLAIN_STORES = ("MSTORE", "MSTORE8")  # of bytes of their second operand
 
 
@@ -42,7 +43,7 @@ def kill_overwritten(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
         if event.block != engine.block.start or _reads(event, new):
             return
         if event.op in PLAIN_STORES and covers(new, range_of(event, WRITES_MEMORY[event.op][0])):
-            engine.kill(event)
+            engine.kill(event, _OVERWRITTEN)
 
 
 def _reads(event: Value, bytes_: Range) -> bool:
@@ -62,7 +63,7 @@ def kill_unread(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
         if event.op in PLAIN_STORES:
             stored = range_of(event, WRITES_MEMORY[event.op][0])
             if all(relation(stored, each) is NO for each in read):
-                engine.kill(event)
+                engine.kill(event, "dead store: nobody reads it before the frame ends")
         read += [range_of(event, place) for place in READS_MEMORY.get(event.op, ())]
         if len(read) > 8:
             return
@@ -95,7 +96,7 @@ def kill_overwritten_slot(engine: Folder, op: str, args: tuple[Value, ...]) -> N
             return
         if event.op == op:
             if same_slot(args[0], event.args[0]) is MUST:
-                engine.kill(event)
+                engine.kill(event, _OVERWRITTEN)
                 return
         elif event.op in ("SLOAD", "TLOAD"):
             if same_slot(args[0], event.args[0]) is not NO:

@@ -120,7 +120,7 @@ class FunctionBuilder:
         block, source = self.blocks[key], self.finder.blocks[key.pc]
         self.units.sources[block] = source
         self.begin(block)
-        self.builder.where = (source.start, source.end)
+        self.builder.where = (source.start, source.end, source.start)
         stack = self.entries[key].copy()
         leaving = walk(source, stack, self.how)
         ways = ways_on(source, leaving, stack)

@@ -62,7 +62,8 @@ class Reading:
 
 
 def walk(block: BasicBlock, stack: WordStack, how: Reading) -> Leaving:
-    """Runs the block over the stack."""
+    """Runs the block over the stack. What is made of an instruction comes from the block, and from that pc."""
+    start, end = block.start, block.end
     for instruction in block.instructions:
         op = instruction.op
         if op is None:
@@ -83,6 +84,7 @@ def walk(block: BasicBlock, stack: WordStack, how: Reading) -> Leaving:
             stack.push(Word(Number(instruction.pc), how.builder.const(instruction.pc)))
         elif op.name not in ("POP", "JUMPDEST"):
             how.before(instruction, stack)
+            how.builder.where = (start, end, instruction.pc)
             args = [stack.pop() for _ in range(op.pops)]
             if op.name in ("JUMP", "JUMPI"):
                 return Leaving(op.name, args[0], tuple(args[1:]))
@@ -95,6 +97,7 @@ def walk(block: BasicBlock, stack: WordStack, how: Reading) -> Leaving:
             stack.pop()
         if len(stack.words) > STACK_LIMIT or stack.taken > STACK_LIMIT:
             raise NotUnderstood("the stack grows past its limit: calls that are recursive, or a loop", instruction.pc)
+    how.builder.where = (start, end, block.last.pc)
     return Leaving("FALL")
 
 

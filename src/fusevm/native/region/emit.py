@@ -19,6 +19,7 @@ from fusevm.native.lang import PTR, Callee
 from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame
 from fusevm.native.region.choice import Layout
 from fusevm.native.region.compiled import handler_name
+from fusevm.native.region.debug import DebugLines
 from fusevm.native.region.ops import SPENDS, emit
 from fusevm.native.region.state import LEFT, REGION, FunctionState
 from fusevm.native.runtime import memory
@@ -26,9 +27,10 @@ from fusevm.native.runtime.linked import LINKED
 
 
 class RegionEmitter:
-    def __init__(self, region: RegionUnit, layout: Layout) -> None:
+    def __init__(self, region: RegionUnit, layout: Layout, located: bool) -> None:
         self.region, self.layout = region, layout
         self.module = ir.Module("regions")
+        self.debug = DebugLines(self.module) if located else None
         for function in LINKED:
             function.declare(self.module)
         self.functions: dict[str, ir.Function] = {}
@@ -56,6 +58,8 @@ class RegionEmitter:
         function.calling_convention = CONVENTION
         function.attributes.add("nounwind")
         build = ir.IRBuilder(function.append_basic_block("entry"))
+        if self.debug is not None:
+            build.debug_metadata = self.debug.location(function, pc)
         ip, sp, gas, frame = function.args
         shape = self.region.shapes[name]
 
@@ -118,6 +122,7 @@ class FunctionEmitter:
 
     def run(self) -> None:
         state = self.state
+        self._at(self.shape.entry)
         state.untouched = self._untouched()
         entry, *others = self.order
         self._enter(entry)
@@ -136,6 +141,11 @@ class FunctionEmitter:
             return self.state.word(arg)
         with self.build.goto_block(end):
             return self.state.limb(arg)
+
+    def _at(self, pc: int) -> None:
+        """What follows is made for that instruction; only assembly that is read says so."""
+        if self.emitter.debug is not None:
+            self.build.debug_metadata = self.emitter.debug.location(self.state.llvm, pc)
 
     def _untouched(self) -> int:
         """Slots below this one are not written by calls and logs."""
@@ -217,6 +227,7 @@ class FunctionEmitter:
         state, build = self.state, self.build
         assert isinstance(block, RegionBlock)
         build.position_at_end(self.starts[block.start])
+        self._at(block.pc if block.pc >= 0 else self.shape.entry)
         if block.start in self.checks:
             assert block.state is not None
             short = build.icmp_signed("<", state.gas, ir.Constant(I64, self.ahead[block.start]))
@@ -227,6 +238,8 @@ class FunctionEmitter:
         if block.gas:
             state.gas = build.sub(state.gas, ir.Constant(I64, block.gas))
         for value in block.instructions:
+            if value.where is not None and len(value.where) > 2:
+                self._at(value.where[2])
             if value.op == "CALLFN":
                 self._call(value)
             elif value.op == "RESULT":
@@ -282,5 +295,6 @@ def looks_itself(value: Value, block: GraphBlock) -> bool:
     return value.op == "REACH" and block.pc >= 0 and value.state is not None and value.state.pc == block.pc
 
 
-def region_module(region: RegionUnit, layout: Layout) -> ir.Module:
-    return RegionEmitter(region, layout).run()
+def region_module(region: RegionUnit, layout: Layout, *, located: bool = False) -> ir.Module:
+    """`located`: with the pc that each instruction was made for, as the line of its debug location."""
+    return RegionEmitter(region, layout, located).run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
@@ -62,102 +64,129 @@ def print_expression(expression: Expression) -> str:
     return "".join(parts)
 
 
+class Line(NamedTuple):
+    """A line of text, and the nodes whose text stands on it: statements, for a compound one only its head."""
+
+    text: str
+    nodes: tuple[Any, ...] = ()
+
+
 def print_block(block: Block) -> str:
     with room_to_recurse():
-        return "\n".join(_block(block))
+        return _text(_block(block))
 
 
 def print_object(obj: Object) -> str:
     """The whole object with everything in it; an object without name and children is only its block."""
+    return _text(object_lines(obj))
+
+
+def object_lines(obj: Object) -> list[Line]:
+    """The lines of `print_object`, each with what it was printed from."""
     with room_to_recurse():
-        return print_block(obj.code) if is_bare(obj) else "\n".join(_object(obj))
+        return _block(obj.code) if is_bare(obj) else _object(obj)
+
+
+def block_lines(block: Block) -> list[Line]:
+    """The lines of `print_block`, each with what it was printed from."""
+    with room_to_recurse():
+        return _block(block)
 
 
 def is_bare(obj: Object) -> bool:
     return not obj.name and not obj.children
 
 
+def _text(lines: list[Line]) -> str:
+    return "\n".join([line.text for line in lines])
+
+
 # -- lines, not indented; the block around them indents ---------------------------------------------------------------
 
 
-def _object(obj: Object) -> list[str]:
+def _object(obj: Object) -> list[Line]:
     inner = _after("code ", _block(obj.code))
     for child in obj.children:
         inner += _data(child) if isinstance(child, Data) else _object(child)
-    head = [f"/// @use-src {obj.debug}"] if obj.debug is not None else []
-    return [*head, f"object {quote(obj.name or 'object')} {{", *_indented(inner), "}"]
+    head = [Line(f"/// @use-src {obj.debug}")] if obj.debug is not None else []
+    return [*head, Line(f"object {quote(obj.name or 'object')} {{", (obj,)), *_indented(inner), Line("}")]
 
 
-def _data(data: Data) -> list[str]:
-    return [f'data {quote(data.name)} hex"{data.content.hex()}"']
+def _data(data: Data) -> list[Line]:
+    return [Line(f'data {quote(data.name)} hex"{data.content.hex()}"', (data,))]
 
 
-def _indented(lines: list[str]) -> list[str]:
-    return [INDENT + line for line in lines]
+def _indented(lines: list[Line]) -> list[Line]:
+    return [Line(INDENT + text, nodes) for text, nodes in lines]
 
 
-def _after(head: str, lines: list[str]) -> list[str]:
-    """The first line continues the head."""
-    return [head + lines[0], *lines[1:]]
+def _after(head: str, lines: list[Line], *nodes: Any) -> list[Line]:
+    """The first line continues the head, which is printed from some nodes."""
+    return [Line(head + lines[0].text, (*nodes, *lines[0].nodes)), *lines[1:]]
 
 
-def _block(block: Block) -> list[str]:
+def _block(block: Block) -> list[Line]:
     if not block.statements:
-        return ["{ }"]
+        return [Line("{ }")]
     lines = [line for statement in block.statements for line in _lines(statement)]
-    if len(lines) == 1 and len(lines[0]) < SHORT_BLOCK:
-        return [f"{{ {lines[0]} }}"]
-    return ["{", *_indented(lines), "}"]
+    if len(lines) == 1 and len(lines[0].text) < SHORT_BLOCK:
+        return [Line(f"{{ {lines[0].text} }}", lines[0].nodes)]
+    return [_OPENS, *_indented(lines), _CLOSES]
 
 
-def _lines(statement: Statement) -> list[str]:
+_OPENS, _CLOSES = Line("{"), Line("}")
+
+
+def _lines(statement: Statement) -> list[Line]:
     return _PRINTERS[type(statement)](statement)  # type: ignore[operator,no-any-return]
 
 
-def _expression_statement(statement: ExpressionStatement) -> list[str]:
-    return [print_expression(statement.expression)]
+def _expression_statement(statement: ExpressionStatement) -> list[Line]:
+    return [Line(print_expression(statement.expression), (statement,))]
 
 
-def _assignment(statement: Assignment) -> list[str]:
+def _assignment(statement: Assignment) -> list[Line]:
     targets = ", ".join(target.name for target in statement.targets)
-    return [f"{targets} := {print_expression(statement.value)}"]
+    return [Line(f"{targets} := {print_expression(statement.value)}", (statement,))]
 
 
-def _declaration(statement: VariableDeclaration) -> list[str]:
+def _declaration(statement: VariableDeclaration) -> list[Line]:
     names = ", ".join(variable.name for variable in statement.variables)
-    return [f"let {names}" if statement.value is None else f"let {names} := {print_expression(statement.value)}"]
+    text = f"let {names}" if statement.value is None else f"let {names} := {print_expression(statement.value)}"
+    return [Line(text, (statement,))]
 
 
-def _function(function: FunctionDefinition) -> list[str]:
+def _function(function: FunctionDefinition) -> list[Line]:
     parameters = ", ".join(parameter.name for parameter in function.parameters)
     returns = ", ".join(variable.name for variable in function.returns)
     arrow = f" -> {returns}" if returns else ""
-    return [f"function {function.name}({parameters}){arrow}", *_block(function.body)]
+    return [Line(f"function {function.name}({parameters}){arrow}", (function,)), *_block(function.body)]
 
 
-def _if(statement: If) -> list[str]:
+def _if(statement: If) -> list[Line]:
     head, body = f"if {print_expression(statement.condition)}", _block(statement.body)
-    return [f"{head} {body[0]}"] if len(body) == 1 else [head, *body]
+    return _after(f"{head} ", body, statement) if len(body) == 1 else [Line(head, (statement,)), *body]
 
 
-def _switch(statement: Switch) -> list[str]:
-    lines = [f"switch {print_expression(statement.expression)}"]
+def _switch(statement: Switch) -> list[Line]:
+    lines = [Line(f"switch {print_expression(statement.expression)}", (statement,))]
     for case in statement.cases:
         lines += _case(case)
     return lines
 
 
-def _case(case: Case) -> list[str]:
+def _case(case: Case) -> list[Line]:
     head = "default " if case.value is None else f"case {print_literal(case.value)} "
-    return _after(head, _block(case.body))
+    return _after(head, _block(case.body), case)
 
 
-def _for(loop: ForLoop) -> list[str]:
+def _for(loop: ForLoop) -> list[Line]:
     pre, condition, post = _block(loop.pre), print_expression(loop.condition), _block(loop.post)
     body = _block(loop.body)
-    if len(pre) == len(post) == 1 and len(pre[0]) + len(condition) + len(post[0]) < SHORT_LOOP_HEAD:
-        return [f"for {pre[0]} {condition} {post[0]}", *body]
-    return [*_after("for ", pre), condition, *post, *body]
+    if len(pre) == len(post) == 1 and len(pre[0].text) + len(condition) + len(post[0].text) < SHORT_LOOP_HEAD:
+        head = f"for {pre[0].text} {condition} {post[0].text}"
+        return [Line(head, (loop, *pre[0].nodes, *post[0].nodes)), *body]
+    return [*_after("for ", pre), Line(condition, (loop,)), *post, *body]
 
 
 _PRINTERS = {
@@ -169,7 +198,7 @@ _PRINTERS = {
     Switch: _switch,
     ForLoop: _for,
     Block: _block,
-    Break: lambda _: ["break"],
-    Continue: lambda _: ["continue"],
-    Leave: lambda _: ["leave"],
+    Break: lambda each: [Line("break", (each,))],
+    Continue: lambda each: [Line("continue", (each,))],
+    Leave: lambda each: [Line("leave", (each,))],
 }

@@ -1,0 +1,11 @@
+"""What became of a contract on its way from source to bytecode, step by step, as data that can be shown.
+
+`explain` is `fusevm.explain`; the explorer's page and notebooks draw what it returns.
+"""
+
+from fusevm.explanation.comparison import Comparison, compare
+from fusevm.explanation.document import Line, Pane
+from fusevm.explanation.explain import Explanation, explain
+from fusevm.explanation.inputs import BadSource
+
+__all__ = ["BadSource", "Comparison", "Explanation", "Line", "Pane", "compare", "explain"]

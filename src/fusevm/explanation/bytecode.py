@@ -1,0 +1,97 @@
+"""Bytecode explained: the code as it was given, the functions found in it, and the cheaper code made of them."""
+
+from __future__ import annotations
+
+from fusevm.codegen.bytecode import optimize
+from fusevm.evm import assembler
+from fusevm.evm.assembly import AssemblyError, assemble, items_of
+from fusevm.evm.bytecode import instructions
+from fusevm.evm.forks import Fork
+from fusevm.explanation.document import Line, Made, Pane, Totals
+from fusevm.explanation.folds import folds_of
+from fusevm.explanation.inputs import BadSource
+from fusevm.explanation.irlines import Watching, block_ir_lines, ir_lines, places_of
+from fusevm.explanation.listing import listed, source_listing, static_gas
+from fusevm.explanation.places import Lines, opcodes_by_line
+from fusevm.ir.fold.recorder import number_of
+
+# Instructions of code that is optimised without being asked for, and that is shown as dependency blocks.
+MOST_OPTIMISED, MOST_FOLDED = 3_000, 6_000
+_OPTIMISED = "The code that fusevm.optimize makes of it."
+_AS_IT_IS = "The code as it was given."
+LinesAt = dict[int, tuple[int, ...]]
+
+
+def explain_bytecode(code: bytes, fork: Fork, runs: int, optimised: bool | None) -> Made:
+    """`optimised`: None optimises what is short enough for that to be quick."""
+    lines, lines_at = source_listing(code, fork)
+    return explain_code(code, fork, runs, optimised, lines, lines_at, "bytecode")
+
+
+def explain_assembly(text: str, fork: Fork, runs: int, optimised: bool | None) -> Made:
+    try:
+        code = assemble(text, fork)
+    except AssemblyError as error:
+        raise BadSource(f"assembly: {error}") from None
+    layout = assembler.assemble(items_of(text, fork), fork)
+    lines_at: LinesAt = {pc: (source[0],) for pc, source in layout.sources().items()}
+    lines = [Line(each, (number,)) for number, each in enumerate(Lines(text).texts, 1)]
+    return explain_code(code, fork, runs, optimised, lines, lines_at, "assembly")
+
+
+def explain_code(
+    code: bytes,
+    fork: Fork,
+    runs: int,
+    optimised: bool | None,
+    lines: list[Line],
+    lines_at: LinesAt,
+    language: str,
+) -> Made:
+    """`lines_at` gives the lines of the source by the pc of the code as it was given."""
+    watching, notes = Watching(), list[str]()
+    count = sum(1 for _ in instructions(code, fork))
+    small = count <= MOST_FOLDED
+    made_of: dict[int, tuple[int, ...]] = {pc: (pc,) for pc in lines_at}  # new pcs to old ones
+    new, ir = code, list[Line]()
+    if optimised or (optimised is None and count <= MOST_OPTIMISED):
+        found = optimize(code, fork, runs, recorder=watching)
+        notes += [f"optimize: {reason}" for reason in found.report.left_alone]
+        if found.layout is not None:
+            sources = places_of(watching, found.layout.sources())
+            new = found.code
+            made_of = {pc: _old_pcs(places, watching) for pc, places in sources.items()}
+            ir = ir_lines(watching, sources, lambda where: lines_at.get(where[-1], ()) if where[0] >= 0 else ())
+    elif optimised is None:
+        notes.append(
+            f"optimize: not run: {count:,} instructions, and what has more than {MOST_OPTIMISED:,} takes long; "
+            "ask for it with optimised=True"
+        )
+    new_lines_at = {
+        pc: tuple(sorted({line for old in olds for line in lines_at.get(old, ())})) for pc, olds in made_of.items()
+    }
+    note = "Functions in SSA form, folded: what the new code is written from."
+    if new is code and small:
+        ir, note = block_ir_lines(code, fork, lines_at), "Dependency blocks of the code, folded with gas kept exact."
+    elif new is code:
+        notes.append(f"IR: not made: {count:,} instructions, more than {MOST_FOLDED:,}")
+    became = opcodes_by_line(new_lines_at)
+    lines = [line._replace(pcs=tuple(became.get(number, ()))) for number, line in enumerate(lines, 1)]
+    panes = [Pane("source", "Original" if language == "bytecode" else "Source", _AS_IT_IS, lines)]
+    if ir:
+        panes.append(Pane("ir", "Folded IR", note, ir))
+    note = _OPTIMISED if new is not code else _AS_IT_IS
+    panes.append(Pane("bytecode", "Bytecode", note, listed(new, fork, new_lines_at, {})))
+    totals = Totals(len(code), len(new), static_gas(code, fork), static_gas(new, fork))
+    folds = folds_of(watching, ir) if new is not code else {}
+    return Made(language, new, panes, totals, lines_at=new_lines_at, notes=notes, folds=folds)
+
+
+def _old_pcs(places: list[assembler.Source], watching: Watching) -> tuple[int, ...]:
+    found: set[int] = set()
+    for source in places:
+        number = number_of(source)
+        where = watching.place(number) if number is not None else source
+        if where[0] >= 0 and len(where) == 3:
+            found.add(where[-1])
+    return tuple(sorted(found))

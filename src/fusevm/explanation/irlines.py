@@ -1,0 +1,92 @@
+"""Functions in SSA form as lines, each with the opcodes that it became and the source lines it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fusevm.evm.assembler import Source
+from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME
+from fusevm.explanation.document import CODE, LABEL, Line
+from fusevm.explanation.folds import with_removed
+from fusevm.ir import function_text
+from fusevm.ir.fold.program import fold_program
+from fusevm.ir.fold.recorder import Recorder, Tag, number_of
+from fusevm.ir.functions import Unit
+from fusevm.ir.ordering import schedule
+from fusevm.ir.text import block_text
+
+MOST_PLACES = 64  # of one opcode
+LinesOf = Callable[[Source], tuple[int, ...]]
+
+
+class Watching(Recorder):
+    """A recorder that keeps the text of the unit as it was once folded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[function_text.Line] = []
+
+    def start(self) -> None:
+        super().start()
+        self.lines = []
+
+    def finish(self, unit: Unit) -> None:
+        super().finish(unit)
+        self.lines = [
+            line for function in unit.functions.values() for line in function_text.function_lines(function, unit)
+        ]
+
+
+def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
+    """All places that each opcode was made for: the one it is laid out for, and those of code that it stands for."""
+    found: dict[int, list[Source]] = {}
+    for pc, source in sources.items():
+        number = number_of(source)
+        found[pc] = [source]
+        if number is not None:
+            others = sorted(recorder.written_for(number) - {number})[:MOST_PLACES]
+            found[pc] += [(*recorder.place(other)[:2], Tag(other)) for other in others]
+    return found
+
+
+def opcodes_by_number(places: Mapping[int, Sequence[Source]]) -> dict[int, list[int]]:
+    """The opcodes made for every numbered instruction."""
+    found: dict[int, list[int]] = {}
+    for pc, sources in places.items():
+        for number in map(number_of, sources):
+            if number is not None:
+                found.setdefault(number, []).append(pc)
+    return found
+
+
+def ir_lines(watching: Watching, places: Mapping[int, Sequence[Source]], lines_of: LinesOf) -> list[Line]:
+    """`lines_of` gives the source lines of a place."""
+    became = opcodes_by_number(places)
+    found: list[Line] = []
+    for line in watching.lines:
+        number = number_of(line.where)
+        if number is None:
+            src = lines_of(line.where) if line.where is not None else ()
+            found.append(Line(line.text, src, (), LABEL))
+            continue
+        src, pcs = lines_of(watching.place(number)), tuple(sorted(became.get(number, ())))
+        found.append(Line(line.text, src, pcs, CODE, None, number))
+    return with_removed(watching, found, lines_of)
+
+
+def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]]) -> list[Line]:
+    """Dependency blocks as lines: values know the opcode they come from."""
+    program, _ = fold_program(code, fork)
+    found: list[Line] = []
+    for block in program.blocks.values():
+        order = schedule(block, program.unseen)
+        head, *texts = block_text(block, order).rstrip("\n").split("\n")
+        found.append(Line(head, (), (block.start,) if block.start in lines_at else (), LABEL))
+        values = [None] * (len(texts) - len(order.steps) - 1 - len(block.terminator.edges)) + [
+            step.value for step in order.steps
+        ]
+        for text, value in zip(texts, [*values, *[None] * (len(texts) - len(values))], strict=True):
+            pcs = (value.number,) if value is not None and value.op in BY_NAME and value.number in lines_at else ()
+            found.append(Line(text, lines_at.get(pcs[0], ()) if pcs else (), pcs))
+    return found

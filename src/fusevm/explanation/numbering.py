@@ -1,0 +1,108 @@
+"""Optimised Yul with a number in the place of every location, so that the code generator's source map leads back to the
+very node: many nodes come from one place of the source once functions are inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fusevm.evm.assembler import Source
+from fusevm.explanation.document import CODE, LABEL, Line
+from fusevm.explanation.places import Lines
+from fusevm.yul.syntax.ast import (
+    Assignment,
+    Block,
+    Case,
+    Data,
+    ExpressionStatement,
+    ForLoop,
+    FunctionCall,
+    FunctionDefinition,
+    Identifier,
+    If,
+    Literal,
+    Location,
+    Object,
+    Switch,
+    VariableDeclaration,
+)
+from fusevm.yul.syntax.depth import room_to_recurse
+from fusevm.yul.syntax.origins import NO_ORIGINS
+from fusevm.yul.syntax.printer import block_lines
+from fusevm.yul.syntax.walk import children, copy_block, nodes
+
+_SIMPLE = (ExpressionStatement, Assignment, VariableDeclaration, FunctionCall, Identifier, Literal)
+
+
+class Numbering:
+    """A copy of an object whose nodes are numbered; `starts` has the offset in the source by number, -1 if none.
+
+    As parsed, every node has a place of its own already: that is its number.
+    """
+
+    def __init__(self, obj: Object, as_parsed: bool = False) -> None:
+        with room_to_recurse():
+            code = copy_block(obj.code)
+        self.obj = replace(obj, code=code, debug=None, origins=NO_ORIGINS)
+        self.starts: list[int] = []
+        self._as_parsed = as_parsed
+        if not as_parsed:
+            self._number(code)
+
+    def _number(self, code: Block) -> None:
+        """What steps made out of nothing counts as part of what it stands in."""
+        work: list[tuple[Any, int]] = [(code, code.location.start)]
+        while work:
+            node, outer = work.pop()
+            if node.__class__ in (Identifier, Literal):
+                continue
+            start = node.location.start if node.location.start >= 0 else outer
+            number = len(self.starts)
+            self.starts.append(start)
+            node.location = Location(number, number + 1)
+            work += [(child, start) for child in children(node)]
+            if isinstance(node, Switch):
+                for case in node.cases:
+                    self.starts.append(case.location.start if case.location.start >= 0 else start)
+                    case.location = Location(len(self.starts) - 1, len(self.starts))
+
+    def start(self, source: Source | None) -> int:
+        """The offset in the source text of what has a place in the numbered code."""
+        return self._start(source[0]) if source is not None and source[0] >= 0 else -1
+
+    def _start(self, number: int) -> int:
+        return number if self._as_parsed else self.starts[number]
+
+    def lines(self, lines: Lines, sources: Mapping[int, Sequence[Source]]) -> list[Line]:
+        """The numbered code as text, each line with the opcodes of the nodes on it."""
+        made: dict[int, list[int]] = {}
+        for pc, places in sources.items():
+            for source in places:
+                made.setdefault(source[0], []).append(pc)
+        found: list[Line] = []
+        for text, printed in block_lines(self.obj.code):
+            numbers = [number for node in printed for number in self._numbers_on(node)]
+            starts = [self._start(number) for number in numbers]
+            pcs = tuple(sorted({pc for number in numbers for pc in made.get(number, ())}))
+            kind = LABEL if any(isinstance(node, FunctionDefinition) for node in printed) else CODE
+            found.append(Line(text, lines.of(starts), pcs, kind))
+        return found
+
+    @staticmethod
+    def _numbers_on(node: Any) -> Iterator[int]:
+        """Of a node and the expressions that stand on its line. Names and literals are shared, so they tell nothing."""
+        for each in _on_line(node):
+            if each.__class__ not in (Identifier, Literal, Data, Object):
+                yield each.location.start
+
+
+def _on_line(node: Any) -> Iterator[Any]:
+    if isinstance(node, _SIMPLE):
+        yield from nodes(node)
+        return
+    yield node
+    head = {If: "condition", Switch: "expression", ForLoop: "condition", Case: "value"}.get(node.__class__)
+    expression = getattr(node, head) if head is not None else None
+    if expression is not None:
+        yield from nodes(expression)

@@ -1,0 +1,58 @@
+"""Offsets in a text, in bytes as compilers count them, to the numbers of its lines."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+
+from fusevm.tracing.sources.functions import functions_of
+from fusevm.yul.syntax.origins import Origins
+
+
+class Lines:
+    """The lines of a text. Numbers begin with 1."""
+
+    def __init__(self, text: str) -> None:
+        self.texts = text.split("\n")
+        self._starts = [0]
+        for line in self.texts[:-1]:
+            self._starts.append(self._starts[-1] + len(line.encode()) + 1)
+
+    def at(self, offset: int) -> int:
+        """The line an offset lies in."""
+        return bisect_right(self._starts, offset)
+
+    def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
+        """The lines of the offsets that are known, in order."""
+        return tuple(sorted({self.at(offset) for offset in offsets if offset >= 0}))
+
+
+class OriginLines(Lines):
+    """The lines of the text that Yul was made from, by offsets in the Yul, as its `@src` comments say."""
+
+    def __init__(self, text: str, origins: Origins, source: int, size: int) -> None:
+        super().__init__(text)
+        self._origins, self._source, self._size = origins, source, size
+
+    def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
+        found = (self._origins.at(offset, 0, self._size) for offset in offsets if offset >= 0)
+        return super().of(origin.start for origin in found if origin.source == self._source)
+
+
+def opcodes_by_line(lines_at: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:
+    """The other way round: the opcodes that come from each line."""
+    found: dict[int, list[int]] = {}
+    for pc, lines in sorted(lines_at.items()):
+        for line in lines:
+            found.setdefault(line, []).append(pc)
+    return found
+
+
+def functions_of_lines(text: str, language: str) -> dict[int, str]:
+    """The function that each line stands in, by the text alone; lines outside of all have none."""
+    lines = Lines(text)
+    found: dict[int, str] = {}
+    for function in functions_of("source.vy" if language == "vyper" else "source.sol", text.encode()):
+        for number in range(lines.at(function.start), lines.at(max(function.end - 1, function.start)) + 1):
+            found[number] = function.name  # one inside another comes after it
+    return found

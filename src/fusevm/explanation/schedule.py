@@ -1,0 +1,79 @@
+"""The schedule of the code, as lines: what each native handler does, and the opcodes it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from fusevm.evm.bytecode import basic_blocks
+from fusevm.evm.forks import Fork
+from fusevm.explanation.document import CODE, LABEL, NOTE, Line, Pane
+from fusevm.native.emit.build import all_sequences
+from fusevm.schedule.build import Handlers, Unit, build_schedule
+from fusevm.schedule.sections import PUSHES, Token
+
+MOST_LINES = 12_000
+_HEADERS = ("SECTION", "GASSECTION")
+_NOTE = "What native code runs: one handler per line, fused where several opcodes share one."
+
+
+@cache
+def _handlers() -> Handlers:
+    """All that there are, without the code they would be compiled to: nothing is run from here."""
+    return Handlers(dict.fromkeys(all_sequences(), 1))
+
+
+def schedule_pane(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]]) -> Pane:
+    schedule = build_schedule(code, fork, _handlers(), keep_units=True)
+    following = _following(code, fork)
+    lines: list[Line] = []
+    for unit in schedule.units[:MOST_LINES]:
+        if schedule.copies and unit.at == schedule.copies:
+            lines.append(Line("loops, once more, with their gas taken in bulk:", (), (), LABEL))
+        pcs = _opcodes_of(unit, following)
+        src = tuple(sorted({line for pc in pcs for line in lines_at.get(pc, ())}))
+        fused = len(unit.sequence) > 1
+        why = f"{unit.steps} opcodes by one handler" if fused and unit.steps > 1 else None
+        lines.append(Line(f"{unit.at:>6}  {' '.join(unit.sequence)}{_operands(unit)}", src, pcs, CODE, why))
+    if len(schedule.units) > MOST_LINES:
+        lines.append(Line(f"… {len(schedule.units) - MOST_LINES:,} more", (), (), NOTE))
+    return Pane("schedule", "Schedule", _NOTE, lines)
+
+
+def _following(code: bytes, fork: Fork) -> dict[int, int]:
+    """The next opcode of each in its block; -1 after the last: a jump stands for those it was led through as well."""
+    found: dict[int, int] = {}
+    for block in basic_blocks(code, fork):
+        pcs = [each.pc for each in block.instructions]
+        found.update(zip(pcs, [*pcs[1:], -1], strict=True))
+    return found
+
+
+def _opcodes_of(unit: Unit, following: Mapping[int, int]) -> tuple[int, ...]:
+    if unit.section is not None and unit.section.row:  # one of many JUMPDESTs in a row
+        return (unit.section.pc,)
+    return tuple(sorted({pc for token in unit.tokens for pc in _opcodes(token, following)}))
+
+
+def _opcodes(token: Token, following: Mapping[int, int]) -> list[int]:
+    """The opcodes that a token stands for, the headers of sections aside."""
+    found: list[int] = []
+    pc = token.pc
+    if token.name not in _HEADERS:
+        while len(found) < token.steps and pc in following:
+            found.append(pc)
+            pc = following[pc]
+    return found
+
+
+def _operands(unit: Unit) -> str:
+    found = " ".join(filter(None, map(_operand, unit.tokens)))
+    return f"  {found}" if found else ""
+
+
+def _operand(token: Token) -> str:
+    if token.name in _HEADERS:
+        return f"gas {token.operand & 0xFFFFFFFF}"
+    if token.name in PUSHES:
+        return f"{token.operand:#x}"
+    return f"→{token.operand:#x}" if token.name in ("JUMP@", "JUMPI@") else ""

@@ -1,0 +1,138 @@
+"""`fusevm.explain`: what became of a contract, from source to bytecode, with lines that lead to each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import fusevm
+from fusevm import BadSource, Explanation, explain
+from fusevm.codegen.yul import compile_object
+from fusevm.evm.bytecode import instructions
+from fusevm.yul.optimise import optimize
+from fusevm.yul.syntax.checks import check
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+YUL = sorted(EXAMPLES.glob("*.yul"))
+SUM = "0x6001600201600301" + "5f5260205ff3"  # return 1 + 2 + 3
+
+
+@pytest.fixture(scope="module", params=YUL, ids=lambda path: path.stem)
+def example(request: pytest.FixtureRequest) -> Explanation:
+    return explain(request.param)
+
+
+def test_every_pane_of_yul_is_there_and_the_whole_is_json(example: Explanation) -> None:
+    data = json.loads(json.dumps(example.to_json()))
+    assert [pane["id"] for pane in data["panes"]][:4] == ["source", "yul", "ir", "bytecode"]
+    assert data["language"] == "yul"
+    assert data["object"] == example.to_json()["objects"][1]
+    assert all(pane["lines"] for pane in data["panes"])
+
+
+def test_every_pc_of_a_line_is_an_opcode_and_every_source_line_exists(example: Explanation) -> None:
+    opcodes = {each.pc for each in instructions(example.code)}
+    last = len(example.pane("source").lines)
+    for pane in example.panes:
+        for line in pane.lines:
+            assert opcodes >= set(line.pcs), line
+            assert all(1 <= number <= last for number in line.src), line
+
+
+def test_every_instruction_has_a_source_line(example: Explanation) -> None:
+    shown = [line for line in example.pane("bytecode").lines if line.kind == "code"]
+    assert all(line.src for line in shown)
+
+
+def test_lines_that_are_watched_do_not_change_the_code(example: Explanation) -> None:
+    text = (EXAMPLES / example.name).read_text()
+    obj, _ = check(text)
+    assert obj is not None
+    compiled = compile_object(optimize(obj))
+    assert compiled.runtime is not None
+    assert example.code == compiled.runtime.code
+
+
+def test_a_line_of_optimised_yul_leads_to_the_opcodes_made_of_it() -> None:
+    explanation = explain("{\n  let x := calldataload(0)\n  sstore(x, add(x, 1))\n  sstore(1, x)\n}")
+    by_text = {line.text.strip(): line for line in explanation.pane("yul").lines}
+    names = {each.pc: each.name for each in instructions(explanation.code)}
+    store = by_text["sstore(1, x)"]
+    assert store.src == (4,)
+    assert "SSTORE" in {names[pc] for pc in store.pcs}
+    assert "CALLDATALOAD" not in {names[pc] for pc in store.pcs}
+
+
+def test_folded_bytecode_leads_back_to_the_instructions_it_came_from() -> None:
+    explanation = explain(SUM)
+    source, bytecode = explanation.pane("source"), explanation.pane("bytecode")
+    by_text = {line.text.split(maxsplit=1)[1]: line for line in source.lines}
+    assert [line.text.split(maxsplit=1)[1] for line in bytecode.lines if 7 in line.src] == [
+        "PUSH1 0x06",
+        "PUSH0",
+        "MSTORE",
+    ]
+    assert by_text["MSTORE"].pcs == (0, 2, 3)
+    assert explanation.code == fusevm.optimize(SUM).code
+
+
+def test_code_that_is_not_understood_is_shown_as_dependency_blocks() -> None:
+    explanation = explain("0x5f355600")  # jumps nobody knows where
+    assert explanation.code.hex() == "5f355600"
+    assert any(note.startswith("optimize: ") for note in explanation.notes)
+    assert {pc for line in explanation.pane("ir").lines for pc in line.pcs} >= {1}
+
+
+def test_assembly_is_its_own_source() -> None:
+    explanation = explain("top: JUMPDEST\nPUSH1 1\nPUSH0 SSTORE ; twice\nPUSH1 @top\nJUMP")
+    assert explanation.language == "assembly"
+    assert explanation.pane("source").lines[2].text == "PUSH0 SSTORE ; twice"
+    stores = [line for line in explanation.pane("bytecode").lines if "SSTORE" in line.text]
+    assert stores[0].src == (3,)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("0x123", "source: hex text with an odd number of digits: 3"),
+        ("{ sstore(0, x) }", "yul: 1:13: 'x' is not declared"),
+        ("PUSH1 1\nBLAH", "assembly: line 2: 'BLAH' is not an instruction"),
+        ("nothing.yul", "cannot read nothing.yul: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(source: str, message: str) -> None:
+    with pytest.raises(BadSource) as caught:
+        explain(source)
+    assert str(caught.value) == message
+
+
+def test_machine_code_is_made_when_asked_for_and_leads_to_opcodes() -> None:
+    explanation = explain(EXAMPLES / "vault.yul", machine=True)
+    assert explanation.panes[-1] is explanation.pane("machine")
+    opcodes = {each.pc: each.name for each in instructions(explanation.code)}
+    lines = [line for line in explanation.machine.lines if line.kind == "code"]
+    assert {line.text.split()[0] for line in lines} & {"movq", "mov", "str", "ldr"}
+    linked = [line for line in lines if line.pcs]
+    assert len(linked) > len(lines) / 2
+    assert {"MUL", "KECCAK256", "SSTORE"} <= {opcodes[pc] for line in linked for pc in line.pcs}
+
+
+def test_machine_code_with_places_is_the_code_that_runs() -> None:
+    """Debug locations change nothing but the directives."""
+    from fusevm.evm.forks import LATEST
+    from fusevm.native.emit.jit import optimised
+    from fusevm.native.region.build import placed_schedule, regions_of
+    from fusevm.native.region.choice import functions_and_loops, layout_of
+    from fusevm.native.region.emit import region_module
+
+    code = explain(EXAMPLES / "vault.yul").code
+    schedule = placed_schedule(code, LATEST)
+    texts = []
+    for located in (False, True):
+        unit = regions_of(schedule, LATEST, functions_and_loops)
+        parsed, machine = optimised(region_module(unit, layout_of(schedule), located=located), 1, scattered=True)
+        rows = (line.strip() for line in str(machine.emit_assembly(parsed)).splitlines())
+        texts.append([row for row in rows if row and not row.startswith((".", "#")) and not row.endswith(":")])
+    assert texts[0] == texts[1]
