@@ -84,7 +84,8 @@ def explain_code(
     panes.append(Pane("bytecode", "Bytecode", note, listed(new, fork, new_lines_at, {})))
     totals = Totals(len(code), len(new), static_gas(code, fork), static_gas(new, fork))
     folds = folds_of(watching, ir) if new is not code else {}
-    return Made(language, new, panes, totals, lines_at=new_lines_at, notes=notes, folds=folds)
+    line_at = {pc: found[0] for pc, found in new_lines_at.items() if found}
+    return Made(language, new, panes, totals, lines_at=new_lines_at, line_at=line_at, notes=notes, folds=folds)
 
 
 def _old_pcs(places: list[assembler.Source], watching: Watching) -> tuple[int, ...]:

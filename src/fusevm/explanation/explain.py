@@ -107,7 +107,7 @@ class Explanation:
             named = functions_of_lines(self._source.text, self.language)
         made = self._made
         creation = self._source.creation or made.creation()
-        return Runner(Subject(self.code, self.fork, self.abi, made.lines_at, texts, named, creation, made.is_creation))
+        return Runner(Subject(self.code, self.fork, self.abi, made.line_at, texts, named, creation, made.is_creation))
 
     def run(
         self,

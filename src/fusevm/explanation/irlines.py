@@ -39,13 +39,16 @@ class Watching(Recorder):
 
 
 def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
-    """All places that each opcode was made for: the one it is laid out for, and those of code that it stands for."""
+    """All places that each opcode was made for: the one it is laid out for, the calls that this was inlined for, and
+    those of code that it stands for."""
     found: dict[int, list[Source]] = {}
     for pc, source in sources.items():
         number = number_of(source)
         found[pc] = [source]
         if number is not None:
-            others = sorted(recorder.written_for(number) - {number})[:MOST_PLACES]
+            written = [number, *sorted(recorder.written_for(number) - {number})[:MOST_PLACES]]
+            calls = [call for each in written for call in recorder.callers(each)]
+            others = dict.fromkeys([*calls, *written[1:]])
             found[pc] += [(*recorder.place(other)[:2], Tag(other)) for other in others]
     return found
 
@@ -70,7 +73,9 @@ def ir_lines(watching: Watching, places: Mapping[int, Sequence[Source]], lines_o
             src = lines_of(line.where) if line.where is not None else ()
             found.append(Line(line.text, src, (), LABEL))
             continue
-        src, pcs = lines_of(watching.place(number)), tuple(sorted(became.get(number, ())))
+        written = [watching.place(each) for each in (number, *watching.callers(number))]
+        src = tuple(sorted({line for place in written for line in lines_of(place)}))
+        pcs = tuple(sorted(became.get(number, ())))
         found.append(Line(line.text, src, pcs, CODE, None, number))
     return with_removed(watching, found, lines_of)
 

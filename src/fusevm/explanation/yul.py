@@ -10,7 +10,7 @@ from fusevm.evm.bytecode import instructions
 from fusevm.explanation.document import Line, Made, Pane, Totals
 from fusevm.explanation.folds import folds_of
 from fusevm.explanation.inputs import BadSource
-from fusevm.explanation.irlines import Watching, ir_lines, places_of
+from fusevm.explanation.irlines import LinesOf, Watching, ir_lines, places_of
 from fusevm.explanation.listing import listed, static_gas
 from fusevm.explanation.numbering import Numbering
 from fusevm.explanation.places import Lines, OriginLines, opcodes_by_line
@@ -43,13 +43,16 @@ def explain_yul(
     chosen = _chosen(objects, wanted)
     watcher = StepWatcher(dialect, lines)
     try:
-        optimised = obj if as_written else optimize(obj, dialect, runs, steps, watcher.watch)
+        optimised = obj if as_written else optimize(obj, dialect, runs, steps, watcher.watch, keep_calls=True)
     except SequenceError as error:
         raise BadSource(str(error)) from None
     numbering, watching = Numbering(dict(_objects(optimised))[chosen], as_written), Watching()
     compiled = _compiled(numbering.obj, dialect, None if as_written else runs, watching)
     fork, size, sources = dialect.fork, code_size(compiled), places_of(watching, compiled.sources)
-    lines_at = {pc: lines.of(map(numbering.start, places)) for pc, places in sources.items()}
+    starts_at = {
+        pc: [start for each in places for start in numbering.starts_of(each)] for pc, places in sources.items()
+    }
+    lines_at = {pc: lines.of(starts) for pc, starts in starts_at.items()}
     functions = {entry.pc: name for name, entry in compiled.functions.items()}
     panes = [
         Pane("source", "Source", "The text as it was given.", source_lines(lines, lines_at)),
@@ -58,14 +61,14 @@ def explain_yul(
     folds = {}
     if watching.lines:
         note = "Functions in SSA form, folded and inlined: what the code generator writes down."
-        place = lambda where: lines.of([numbering.start(where)])  # noqa: E731
-        panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, place)))
+        panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, _lines_of(lines, numbering))))
         folds = folds_of(watching, panes[-1].lines)
     note = "The code as it is deployed and run."
     panes.append(Pane("bytecode", "Bytecode", note, listed(compiled.code, fork, lines_at, functions, size)))
     made = Made("yul", compiled.code, panes, _totals(objects[chosen], compiled, dialect, size))
     made.objects, made.chosen, made.size = list(objects), chosen, size
     made.lines_at, made.functions_at = lines_at, functions
+    made.line_at = {pc: lines.innermost(starts) for pc, starts in starts_at.items()}
     made.sequence = None if as_written else steps if isinstance(steps, str) else f"{DEFAULT_SEQUENCE}:{DEFAULT_CLEANUP}"
     made.steps, made.folds = watcher.steps, folds
     outermost = next(iter(objects))
@@ -79,6 +82,10 @@ def explain_yul(
             "IR: not made, because the values do not fit on the stack: the code was translated as it stands"
         )
     return made
+
+
+def _lines_of(lines: Lines, numbering: Numbering) -> LinesOf:
+    return lambda where: lines.of(numbering.starts_of(where))
 
 
 def _creation_code(obj: Object, dialect: Dialect, runs: int) -> bytes:
