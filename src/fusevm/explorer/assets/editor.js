@@ -27,7 +27,10 @@ export class Editor {
   }
 
   show(text) {
-    if (this.field.value !== text) this.field.value = text;
+    if (this.field.value !== text) {
+      this.field.value = text;
+      this.field.setSelectionRange(0, 0); // or the first focus would scroll to the end
+    }
     this.lines = text.split("\n");
   }
 
