@@ -147,6 +147,23 @@ def test_code_that_is_not_understood_is_shown_as_dependency_blocks() -> None:
     assert {pc for line in explanation.pane("ir").lines for pc in line.pcs} >= {1}
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("{ }", "yul"),
+        ("// a comment\n{ stop() }", "yul"),
+        ('object "a" { code { } }', "yul"),
+        ("0x00", "bytecode"),
+        ("60 01\n", "bytecode"),
+        ('{"abi": [], "bytecode": "0x00"}', "bytecode"),
+        ("PUSH1 1 ; hex", "assembly"),
+        ("", "bytecode"),
+    ],
+)
+def test_the_language_is_told_by_the_text(text: str, language: str) -> None:
+    assert explain(text).language == language
+
+
 def test_assembly_is_its_own_source() -> None:
     explanation = explain("top: JUMPDEST\nPUSH1 1\nPUSH0 SSTORE ; twice\nPUSH1 @top\nJUMP")
     assert explanation.language == "assembly"

@@ -76,13 +76,14 @@ def explain_code(
     elif new is code:
         notes.append(f"IR: not made: {count:,} instructions, more than {MOST_FOLDED:,}")
     became = opcodes_by_line(new_lines_at)
-    lines = [line._replace(pcs=tuple(became.get(number, ()))) for number, line in enumerate(lines, 1)]
+    lines = [Line(line.text, line.src, tuple(became.get(at, ())), line.kind) for at, line in enumerate(lines, 1)]
     panes = [Pane("source", "Original" if language == "bytecode" else "Source", _AS_IT_IS, lines)]
     if ir:
         panes.append(Pane("ir", "Folded IR", note, ir))
     note = _OPTIMISED if new is not code else _AS_IT_IS
     panes.append(Pane("bytecode", "Bytecode", note, listed(new, fork, new_lines_at, {})))
-    totals = Totals(len(code), len(new), static_gas(code, fork), static_gas(new, fork))
+    gas = static_gas(code, fork)
+    totals = Totals(len(code), len(new), gas, gas if new is code else static_gas(new, fork))
     folds = folds_of(watching, ir) if new is not code else {}
     line_at = {pc: found[0] for pc, found in new_lines_at.items() if found}
     return Made(language, new, panes, totals, lines_at=new_lines_at, line_at=line_at, notes=notes, folds=folds)

@@ -9,6 +9,7 @@ from typing import Any
 from fusevm.abi.interface import Abi
 from fusevm.evm.forks import LATEST, Fork, fork_named
 from fusevm.explanation.bytecode import explain_assembly, explain_bytecode, explain_code
+from fusevm.explanation.collecting import uncollected
 from fusevm.explanation.comparison import Comparison, compare
 from fusevm.explanation.compilers import compile_solidity, compile_vyper
 from fusevm.explanation.dependencies import Dependencies, dependencies_of
@@ -49,6 +50,7 @@ class Explanation:
         self._source, self._made, self._with_machine = source, made, machine
 
     @cached_property
+    @uncollected
     def panes(self) -> list[Pane]:
         """From the source to the schedule, in the order in which one became the other; machine code if asked for."""
         found = [*self._made.panes, schedule_pane(self.code, self.fork, self._made.lines_at)]
@@ -62,6 +64,7 @@ class Explanation:
         return machine_pane(self.code, self.fork, self._made.lines_at)
 
     @cached_property
+    @uncollected
     def graph(self) -> Graph:
         """The control flow of the final code, laid out."""
         return graph_of(self.code, self.fork, self._made.lines_at, self._made.functions_at)
@@ -137,6 +140,7 @@ class Explanation:
 
     # -- data
 
+    @uncollected
     def to_json(self) -> dict[str, Any]:
         """Everything as plain data, as docs/explain.md lists it."""
         made, graph = self._made, self.graph
@@ -163,6 +167,7 @@ class Explanation:
         return panes_html(self.name, self.panes, self._made.totals, self.notes)
 
 
+@uncollected
 def explain(
     source: Any,
     fork: str | Fork = LATEST,
