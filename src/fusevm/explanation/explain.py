@@ -44,6 +44,8 @@ class Explanation:
         self.name, self.language = source.name, source.language
         self.fork, self.runs = fork, runs
         self.code: bytes = made.code
+        self.objects, self.object = made.objects, made.chosen
+        self.sequence, self.totals, self.folds = made.sequence, made.totals, made.folds
         self.notes: list[str] = made.notes
         self.steps = Steps(made.steps)
         self.abi: Abi = interface_of(abi, source.artifact, source.text, made.code, fork)
@@ -102,7 +104,7 @@ class Explanation:
         else:
             named = functions_of_lines(self._source.text, self.language)
         made = self._made
-        creation = self._source.creation or made.creation()
+        creation = made.creation()
         return Runner(Subject(self.code, self.fork, self.abi, made.line_at, texts, named, creation, made.is_creation))
 
     def run(
@@ -187,10 +189,13 @@ def explain(
 
     Solidity is compiled to Yul by `solc`, and Vyper to bytecode by `vyper`: those on PATH, or the given `compiler`.
 
-    `steps` are the Yul optimiser's, as `fusevm yul optimize --steps` takes them; `object` says which object of a Yul
-    program is shown (default: what is deployed). `optimised` says whether bytecode is optimised (default: where it is
-    short enough to be quick). `abi` is an ABI or a list of signatures, for runs. `machine` asks for machine code, which
-    takes a while. Raises BadSource, a ValueError, in one line.
+    - `language`, `name`, `contract`: where the text does not tell them, or there are several contracts.
+    - `runs`, `steps`: as `fusevm yul optimize` takes them. `object`: which object of a Yul program is shown (default:
+      what is deployed), or `creation` or `runtime` of bytecode.
+    - `optimised`: whether bytecode is optimised (default: where it is short enough to be quick).
+    - `abi`: an ABI or a list of signatures, for runs. `machine`: machine code as well, which takes a while.
+
+    Raises BadSource, a ValueError, in one line.
 
     >>> explanation = explain("0x6001600201600301" + "5f5260205ff3")
     >>> print(explanation.pane("bytecode").lines[0].text)
@@ -203,7 +208,7 @@ def explain(
     elif given.language == "assembly":
         made = explain_assembly(given.text, chosen, runs, optimised)
     elif given.language == "bytecode":
-        made = explain_bytecode(given.code, chosen, runs, optimised)
+        made = explain_bytecode(given.code, given.creation, chosen, runs, optimised, object)
     elif given.language == "solidity":
         solc = compile_solidity(given.text, given.name, chosen, contract, compiler)
         made = explain_yul(solc.yul, dialect_for(chosen), runs, steps, object, (given.text, solc.source))
