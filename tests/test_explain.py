@@ -147,6 +147,43 @@ def test_code_that_is_not_understood_is_shown_as_dependency_blocks() -> None:
     assert {pc for line in explanation.pane("ir").lines for pc in line.pcs} >= {1}
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("{ }", "yul"),
+        ("// a comment\n{ stop() }", "yul"),
+        ('object "a" { code { } }', "yul"),
+        ("0x00", "bytecode"),
+        ("60 01\n", "bytecode"),
+        ('{"abi": [], "bytecode": "0x00"}', "bytecode"),
+        ("PUSH1 1 ; hex", "assembly"),
+        ("", "bytecode"),
+    ],
+)
+def test_the_language_is_told_by_the_text(text: str, language: str) -> None:
+    assert explain(text).language == language
+
+
+RUNTIME = "602a5f5260205ff3"  # return 42
+CREATION = "60088060095f395ff3" + RUNTIME
+
+
+def test_creation_code_is_told_from_what_it_deploys() -> None:
+    creation, runtime = explain(CREATION), explain(CREATION, object="runtime")
+    assert (creation.objects, creation.object) == (["creation", "runtime"], "creation")
+    assert (runtime.object, runtime.code.hex()) == ("runtime", RUNTIME)
+    assert int(runtime.run().output, 16) == 42
+    assert creation.run().status == "success"
+    with pytest.raises(BadSource, match="the code deploys nothing: it returns no code"):
+        explain("0x00", object="runtime")
+
+
+def test_an_artifact_has_both_codes() -> None:
+    artifact = {"abi": [], "bytecode": "0x" + CREATION, "deployedBytecode": "0x" + RUNTIME}
+    assert explain(artifact).code.hex() == RUNTIME
+    assert explain(artifact, object="creation").objects == ["creation", "runtime"]
+
+
 def test_assembly_is_its_own_source() -> None:
     explanation = explain("top: JUMPDEST\nPUSH1 1\nPUSH0 SSTORE ; twice\nPUSH1 @top\nJUMP")
     assert explanation.language == "assembly"
