@@ -107,6 +107,14 @@ def test_remembering_calls_does_not_change_what_the_steps_make(path: Path) -> No
     assert print_object(optimize(obj, keep_calls=True)) == print_object(optimize(obj))
 
 
+def test_what_is_pushed_wherever_it_is_used_leads_to_those_places() -> None:
+    explanation = explain("{ if lt(calldatasize(), 36) { revert(0, 0) } sstore(caller(), calldatasize()) }")
+    names = {each.pc: each.name for each in instructions(explanation.code)}
+    for name in ("CALLDATASIZE", "CALLER"):
+        lines = [line for line in explanation.pane("ir").lines if line.text.endswith(f"= {name}")]
+        assert {names[pc] for line in lines for pc in line.pcs} == {name}
+
+
 def test_instructions_of_the_ir_cover_all_that_is_not_stack_or_jump(example: Explanation) -> None:
     shown = {pc for line in example.pane("ir").lines for pc in line.pcs}
     computing = {

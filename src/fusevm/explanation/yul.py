@@ -59,7 +59,8 @@ def explain_yul(
     folds = {}
     if watching.lines:
         note = "Functions in SSA form, folded and inlined: what the code generator writes down."
-        panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, _lines_of(lines, numbering))))
+        names = {each.pc: each.name for each in instructions(compiled.code[:size], fork)}
+        panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, _lines_of(lines, numbering), names)))
         folds = folds_of(watching, panes[-1].lines)
     note = "The code as it is deployed and run."
     panes.append(Pane("bytecode", "Bytecode", note, listed(compiled.code, fork, lines_at, functions, size)))
