@@ -65,6 +65,7 @@ def main() -> None:
         times.add_row(f"{signature.split('(')[0]}({', '.join(str(a)[:8] for a in arguments)})", shown,
                       *(f"{row[2] * 1e6:,.0f} µs" for row in rows))  # fmt: skip
     console.print(times)
+    console.print("see what the optimiser did: [bold].venv/bin/fusevm explore examples/vault.yul[/]", soft_wrap=True)
     console.print("next: [bold].venv/bin/fusevm --help[/], README.md, docs/")
 
 

@@ -41,6 +41,7 @@ COMMANDS = {
     "sweep": Command("sweep", "sweep", "Run"),
     "t8n": Command("t8n", "t8n_command", "Run"),
     "node": Command("node", "node", "Run"),
+    "explore": Command("explore", "explore", "Look"),
     "yul": Command("yul", "app", "Compile"),
     "optimize": Command("optimize", "optimize_command", "Compile"),
     "rules": Command("rules", "rules", "Compile"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -26,6 +26,8 @@ from fusevm.explanation.yul import explain_yul
 from fusevm.values import AddressLike, BytesLike, Number
 from fusevm.yul.sequence import Names
 from fusevm.yul.syntax.dialect import dialect_for
+
+PARTS = ("schedule", "graph", "machine")  # what takes long to make
 
 
 class Explanation:
@@ -55,8 +57,14 @@ class Explanation:
     @uncollected
     def panes(self) -> list[Pane]:
         """From the source to the schedule, in the order in which one became the other; machine code if asked for."""
-        found = [*self._made.panes, schedule_pane(self.code, self.fork, self._made.lines_at)]
+        found = [*self._made.panes, self.schedule]
         return [*found, self.machine] if self._with_machine else found
+
+    @cached_property
+    @uncollected
+    def schedule(self) -> Pane:
+        """What the native tier runs: sections and fusions."""
+        return schedule_pane(self.code, self.fork, self._made.lines_at)
 
     @cached_property
     def machine(self) -> Pane:
@@ -143,9 +151,15 @@ class Explanation:
     # -- data
 
     @uncollected
-    def to_json(self) -> dict[str, Any]:
-        """Everything as plain data, as docs/explain.md lists it."""
-        made, graph = self._made, self.graph
+    def to_json(self, parts: Collection[str] | None = None) -> dict[str, Any]:
+        """Everything as plain data, as docs/explain.md lists it.
+
+        `parts` says which of those that take long are among it: `schedule`, `graph`, `machine` (default: all, machine
+        code if it was asked for). What is left out stands in `pending`; `part` gives it later.
+        """
+        wanted = parts if parts is not None else [each for each in PARTS if each != "machine" or self._with_machine]
+        made = self._made
+        late = [self.part(each) for each in ("schedule", "machine") if each in wanted]
         return {
             "version": VERSION,
             "name": self.name,
@@ -156,14 +170,22 @@ class Explanation:
             "object": made.chosen,
             "sequence": made.sequence,
             "totals": made.totals.as_data(),
-            "panes": [pane.as_data() for pane in self.panes],
+            "panes": [*(pane.as_data() for pane in made.panes), *late],
             "steps": [step.as_data() for step in self.steps],
             "folds": {str(number): chain for number, chain in made.folds.items()},
-            "graph": graph.as_data(),
+            "graph": self.part("graph") if "graph" in wanted else None,
             "dependencies": {},
             "functions": self.functions,
-            "notes": [*self.notes, *graph.notes],
+            "notes": [*self.notes, *(self.graph.notes if "graph" in wanted else [])],
+            "pending": [each for each in PARTS if each not in wanted],
         }
+
+    def part(self, name: str) -> dict[str, Any]:
+        """One of the parts that take long, as plain data: the pane `schedule` or `machine`, or the `graph`."""
+        if name not in PARTS:
+            raise BadSource(f"there is no part {name!r}; there are {', '.join(PARTS)}")
+        found: Pane | Graph = getattr(self, name)
+        return found.as_data()
 
     def _repr_html_(self) -> str:
         return panes_html(self.name, self.panes, self._made.totals, self.notes)
@@ -192,7 +214,7 @@ def explain(
     - `language`, `name`, `contract`: where the text does not tell them, or there are several contracts.
     - `runs`, `steps`: as `fusevm yul optimize` takes them. `object`: which object of a Yul program is shown (default:
       what is deployed), or `creation` or `runtime` of bytecode.
-    - `optimised`: whether bytecode is optimised (default: where it is short enough to be quick).
+    - `optimised`: whether anything is optimised (default: bytecode where it is short enough to be quick).
     - `abi`: an ABI or a list of signatures, for runs. `machine`: machine code as well, which takes a while.
 
     Raises BadSource, a ValueError, in one line.
@@ -204,14 +226,16 @@ def explain(
     chosen = fork_named(fork)
     given = read(source, language, name, contract)
     if given.language == "yul":
-        made = explain_yul(given.text, dialect_for(chosen), runs, steps, object)
+        made = explain_yul(given.text, dialect_for(chosen), runs, steps, object, as_written=optimised is False)
     elif given.language == "assembly":
         made = explain_assembly(given.text, chosen, runs, optimised)
     elif given.language == "bytecode":
         made = explain_bytecode(given.code, given.creation, chosen, runs, optimised, object)
     elif given.language == "solidity":
         solc = compile_solidity(given.text, given.name, chosen, contract, compiler)
-        made = explain_yul(solc.yul, dialect_for(chosen), runs, steps, object, (given.text, solc.source))
+        made = explain_yul(
+            solc.yul, dialect_for(chosen), runs, steps, object, (given.text, solc.source), optimised is False
+        )
         abi = solc.abi if abi is None else abi
     else:
         vyper = compile_vyper(given.text, given.name, compiler)

@@ -30,10 +30,12 @@ def explain_yul(
     steps: str | Names | None,
     wanted: str | None,
     original: tuple[str, int] | None = None,
+    as_written: bool = False,
 ) -> Made:
     """Raises BadSource for a program that is wrong, or a sequence that cannot be read.
 
-    `original` is the text that this one was made from, and its number in `@src` comments.
+    `original` is the text that this one was made from, and its number in `@src` comments. `as_written` leaves out all
+    optimisation.
     """
     obj = _checked(text, dialect)
     lines = Lines(text) if original is None else OriginLines(original[0], obj.origins, original[1], len(text.encode()))
@@ -41,11 +43,11 @@ def explain_yul(
     chosen = _chosen(objects, wanted)
     watcher = StepWatcher(dialect, lines)
     try:
-        optimised = optimize(obj, dialect, runs, steps, watcher.watch, keep_calls=True)
+        optimised = obj if as_written else optimize(obj, dialect, runs, steps, watcher.watch, keep_calls=True)
     except SequenceError as error:
         raise BadSource(str(error)) from None
-    numbering, watching = Numbering(dict(_objects(optimised))[chosen]), Watching()
-    compiled = _compiled(numbering.obj, dialect, runs, watching)
+    numbering, watching = Numbering(dict(_objects(optimised))[chosen], as_written), Watching()
+    compiled = _compiled(numbering.obj, dialect, None if as_written else runs, watching)
     fork, size, sources = dialect.fork, code_size(compiled), places_of(watching, compiled.sources)
     starts_at = {
         pc: [start for each in places for start in numbering.starts_of(each)] for pc, places in sources.items()
@@ -68,7 +70,7 @@ def explain_yul(
     made.objects, made.chosen, made.size = list(objects), chosen, size
     made.lines_at, made.functions_at = lines_at, functions
     made.line_at = {pc: lines.innermost(starts) for pc, starts in starts_at.items()}
-    made.sequence = steps if isinstance(steps, str) else f"{DEFAULT_SEQUENCE}:{DEFAULT_CLEANUP}"
+    made.sequence = None if as_written else steps if isinstance(steps, str) else f"{DEFAULT_SEQUENCE}:{DEFAULT_CLEANUP}"
     made.steps, made.folds = watcher.steps, folds
     outermost = next(iter(objects))
     made.is_creation = chosen == outermost and len(objects) > 1
@@ -137,7 +139,7 @@ def _chosen(objects: dict[str, Object], wanted: str | None) -> str:
     return deployed[0] if deployed else inner[0] if len(inner) == 1 else names[0]
 
 
-def _compiled(obj: Object, dialect: Dialect, runs: int, watching: Watching) -> CompiledObject:
+def _compiled(obj: Object, dialect: Dialect, runs: int | None, watching: Watching) -> CompiledObject:
     try:
         return compile_object(obj, dialect, runs=runs, recorder=watching)
     except YulError as error:

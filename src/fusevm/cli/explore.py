@@ -1,0 +1,75 @@
+"""`fusevm explore`: a contract from source to machine code in the browser, or as one HTML file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fusevm.cli.inputs import BadInput, fork_or_exit
+from fusevm.explorer.settings import Settings, settings_from
+from fusevm.explorer.starter import STARTER, STARTER_NAME
+
+
+def explore(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="Yul, Solidity, Vyper, assembly, hex or an artifact; - for standard input; default: a small contract",
+        ),
+    ] = None,
+    export: Annotated[Path | None, typer.Option(help="write one HTML file that needs no server, and end")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="print the address, open nothing")] = False,
+    fork: Annotated[str, typer.Option("--fork", "-f", help="the fork whose opcodes exist")] = "osaka",
+    runs: Annotated[int, typer.Option(min=0, help="how often the code is expected to run")] = 200,
+    steps: Annotated[str | None, typer.Option(help="the sequence of optimiser steps, as yul optimize takes it")] = None,
+) -> None:
+    """Opens a page that shows what every step, rule and fusion did to a contract, and what it saved."""
+    fork_or_exit(fork)
+    source, name = (STARTER, STARTER_NAME) if file is None else _read(file)
+    settings = settings_from(Settings(source=source, name=name, fork=fork, runs=runs, steps=steps).to_json())
+    if export is not None:
+        _export(settings, export)
+        return
+    try:
+        from fusevm.explorer.running import run
+    except ImportError as error:
+        raise BadInput(f"explore: {error.name} is not installed; pip install 'fusevm[explorer]'") from None
+    run(settings, port, not no_browser, say=lambda text: print(text, flush=True))
+
+
+def _export(settings: Settings, path: Path) -> None:
+    from fusevm.explorer.bench import Bench, failure
+    from fusevm.explorer.bundle import exported
+
+    job: dict[str, Any] = {"do": "export", "settings": settings.to_json(), "pinned": None, "calls": [], "parts": []}
+    try:
+        content = Bench().do(job, lambda text: None)
+    except Exception as error:
+        raise BadInput(f"{settings.name}: {failure(error)['message']}") from None
+    try:
+        path.write_text(exported(content), "utf-8")
+    except OSError as error:
+        raise BadInput(f"--export {path}: cannot write: {error.strerror or error}") from None
+    print(f"{path}: {path.stat().st_size:,} bytes; open it in a browser")
+
+
+def _read(file: str) -> tuple[str, str]:
+    """The text and its name; raw bytes become hex."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except FileNotFoundError:
+        if file.removeprefix("0x") and not set(file.removeprefix("0x")) - set("0123456789abcdefABCDEF"):
+            return file, "code.hex"
+        raise BadInput(f"no such file: {file}") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
+    name = "standard input" if file == "-" else Path(file).name
+    try:
+        return data.decode("utf-8"), name
+    except UnicodeDecodeError:
+        return data.hex(), name
