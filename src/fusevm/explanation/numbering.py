@@ -67,18 +67,15 @@ def _names_of(node: Any) -> list[Any]:
 class Numbering:
     """A copy of an object whose nodes are numbered.
 
-    `starts` has, by number, the offset of a node in the source, and those of the calls that it was inlined for. As
-    parsed, every node has a place of its own already: that is its number.
+    `starts` has, by number, the offset of a node in the source, and those of the calls that it was inlined for.
     """
 
-    def __init__(self, obj: Object, as_parsed: bool = False) -> None:
+    def __init__(self, obj: Object) -> None:
         with room_to_recurse():
             code = _Fresh().block(obj.code)
         self.obj = replace(obj, code=code, debug=None, origins=NO_ORIGINS)
         self.starts: list[tuple[int, ...]] = []
-        self._as_parsed = as_parsed
-        if not as_parsed:
-            self._number(code)
+        self._number(code)
 
     def _number(self, code: Block) -> None:
         """What steps made out of nothing, names and literals count as part of what they stand in."""
@@ -104,10 +101,7 @@ class Numbering:
 
     def starts_of(self, source: Source | None) -> tuple[int, ...]:
         """The offsets in the source text of what has a place in the numbered code, innermost first."""
-        return self._starts(source[0]) if source is not None and source[0] >= 0 else ()
-
-    def _starts(self, number: int) -> tuple[int, ...]:
-        return (number,) if self._as_parsed else self.starts[number]
+        return self.starts[source[0]] if source is not None and source[0] >= 0 else ()
 
     def lines(self, lines: Lines, sources: Mapping[int, Sequence[Source]]) -> list[Line]:
         """The numbered code as text, each line with the opcodes of the nodes on it."""
@@ -118,7 +112,7 @@ class Numbering:
         found: list[Line] = []
         for text, printed in block_lines(self.obj.code):
             numbers = [number for node in printed for number in self._numbers_on(node)]
-            starts = [start for number in numbers for start in self._starts(number)]
+            starts = [start for number in numbers for start in self.starts[number]]
             pcs = tuple(sorted({pc for number in numbers for pc in made.get(number, ())}))
             kind = LABEL if any(isinstance(node, FunctionDefinition) for node in printed) else CODE
             found.append(Line(text, lines.of(starts), pcs, kind))
