@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types docs unit conformance wheel release lock clean
+.PHONY: demo test lint types docs unit conformance test-aarch64 wheel release lock clean
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -12,8 +12,8 @@ demo: $(READY)
 test: lint types docs unit
 
 lint: $(READY)
-	$(BIN)/ruff check src tests examples bench docs/generate.py .ci/release.py
-	$(BIN)/ruff format --check src tests examples bench docs/generate.py .ci/release.py
+	$(BIN)/ruff check src tests examples bench docs/generate.py .ci
+	$(BIN)/ruff format --check src tests examples bench docs/generate.py .ci
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/vulture
 
@@ -41,12 +41,16 @@ conformance: $(READY)
 	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier auto
 	$(BIN)/fusevm bench --dir $(FUSEVM_FIXTURES)/bench --repeat 1 --cold
 
-# With handlers for common processors, so that nobody's first call waits for LLVM.
-wheel: $(READY)
-	$(BIN)/python -m fusevm.native.emit.ready
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+# The AArch64 wheel on AArch64, in emulation elsewhere: all state tests on native code, bench values, regions.
+test-aarch64: $(READY)
+	$(BIN)/python .ci/aarch64.py
 
-# sdist and wheel into dist/, checked by twine and tried in empty environments on every Python from 3.11 on that is here.
+# With handlers for this platform's processors, so that nobody's first call waits for LLVM; and a pure one.
+wheel: $(READY)
+	$(BIN)/python .ci/wheels.py here
+
+# sdist and the wheels of all platforms into dist/, checked by twine; those that run here are tried in empty environments
+# on every Python from 3.11 on that is here.
 release: $(READY)
 	$(BIN)/python .ci/release.py
 

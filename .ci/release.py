@@ -1,9 +1,10 @@
-"""Builds the sdist and the wheel, checks them with twine, and tries both in empty virtual environments.
+"""Builds the sdist and the wheels of all platforms, checks them with twine, and tries those that run here.
 
 python .ci/release.py [--python PATH]…    (make release)
 
-Tried on every Python from 3.11 on that is found: those named, those of pyenv, and python3.N on the path. Each gets a
-home of its own, so that nothing kept elsewhere helps. Nothing is published.
+The sdist, the pure wheel and this platform's are tried in empty virtual environments, on every Python from 3.11 on that
+is found: those named, those of pyenv, and python3.N on the path. Each gets a home of its own, so that nothing kept
+elsewhere helps. `make test-aarch64` tries the wheel for AArch64. Nothing is published.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from wheels import ROOT, TAGS, checked, wheels
+
+from fusevm.native.cache.ready import platform_of_host
+
 DIST = ROOT / "dist"
 NEWEST, OLDEST = 20, 11  # of Python 3, to look for
 FIRST_CALL = 5.0  # seconds, from starting Python to the first native result, generously
@@ -40,16 +44,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tools = Environment(Path(sys.executable), Path(folder) / "tools")
         tools.pip("build>=1.2", "twine>=6")
-        run([sys.executable, "-m", "fusevm.native.emit.ready"])  # handlers for common processors, into the wheel
-        for kind in ("--sdist", "--wheel"):  # the wheel from the tree: an sdist has no handlers in it
-            run([tools.python, "-m", "build", kind, "--outdir", DIST, ROOT])
+        run([tools.python, "-m", "build", "--sdist", "--outdir", DIST, ROOT])
+        for wheel in wheels(TAGS, DIST):
+            checked(wheel)
         built = sorted(DIST.iterdir())
         run([tools.python, "-m", "twine", "check", "--strict", *built])
+        here = [archive for archive in built if runs_here(archive)]
         for number, python in enumerate(given or pythons()):
-            for archive in built:
-                attempt(python, archive, Path(folder) / f"{number}-{archive.suffix[1:]}")
+            for place, archive in enumerate(here):
+                attempt(python, archive, Path(folder) / f"{number}-{place}")
     for archive in built:
         print(f"{archive.relative_to(ROOT)}: {archive.stat().st_size:,} bytes")
+
+
+def runs_here(archive: Path) -> bool:
+    tags = TAGS.get(platform_of_host(), ())
+    return archive.suffix != ".whl" or "-none-any" in archive.name or any(tag in archive.name for tag in tags)
 
 
 def pythons() -> list[Path]:
@@ -88,7 +98,8 @@ class Environment:
 def attempt(python: Path, archive: Path, folder: Path) -> None:
     """Installs without compiling anything but ourselves, and runs."""
     environment = Environment(python, folder)
-    environment.pip("--only-binary", ":all:", "--no-binary", "fusevm", str(archive))
+    own = [] if archive.suffix == ".whl" else ["--no-binary", "fusevm"]
+    environment.pip("--only-binary", ":all:", *own, str(archive))
     environment.run(environment.bin / "fusevm", "--version")
     started = time.perf_counter()
     environment.run(environment.python, "-c", FIRST_MINUTES)
@@ -96,7 +107,7 @@ def attempt(python: Path, archive: Path, folder: Path) -> None:
     environment.run(environment.bin / "fusevm", "doctor")
     environment.run(environment.bin / "fusevm", "statetest", "--tier", "native")
     print(f"{archive.name} on {python.name}: the first call, from nothing, took {seconds:.2f} s", flush=True)
-    if archive.suffix == ".whl" and seconds > FIRST_CALL:
+    if runs_here(archive) and "-none-any" not in archive.name and archive.suffix == ".whl" and seconds > FIRST_CALL:
         print(f"warning: more than {FIRST_CALL:g} s; are there handlers for this processor in the wheel?", flush=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,36 @@ from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, o
 pytestmark = pytest.mark.long  # real tools, installed for it
 
 distributed = pytest.importorskip("distributed")
+STARTED = 1.5  # seconds: Dask starts a worker again, unless it ends while it starts
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": 1,
+    "distributed.deploy.lost-worker-timeout": "300s",  # a worker that is not there for that long is not started again
+}
+
+
+class LoadsAtLast:
+    """Ends the process that loads it, so many times; then it is a machine that returns what it is given."""
+
+    def __init__(self, noted: Path, times: int) -> None:
+        self.noted, self.times = noted, times
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded, (self.noted, self.times)
+
+
+def _loaded(noted: Path, times: int) -> Any:
+    with noted.open("a") as file:
+        file.write("\n")
+    if noted.stat().st_size <= times:
+        time.sleep(STARTED)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}")
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with (
-        pytest.importorskip("dask").config.set({"distributed.scheduler.allowed-failures": 1}),
+        pytest.importorskip("dask").config.set(SETTINGS),
         distributed.Client(n_workers=2, threads_per_worker=2, dashboard_address=None) as client,
     ):
         yield client
@@ -73,10 +98,36 @@ def test_a_call_that_ends_every_worker_is_named_and_the_rest_is_done(
     from fusevm.batch import pool as pools
 
     monkeypatch.setattr(pools, "FIRST", 8)
-    with Cluster(asking(Kills(5)), client) as pool:
+    with Cluster(asking(Kills(5, STARTED)), client) as pool:
         found = pool.simulate_many([word(n) for n in range(8)], to=HERE, errors="keep")
     assert list(found.errors) == [5]
     assert [n for n in found.words() if n is not None] == [n for n in range(8) if n != 5]
+
+
+@KILLABLE
+def test_a_machine_that_is_lost_with_its_workers_is_sent_again(client: Any, tmp_path: Path) -> None:
+    machine = LoadsAtLast(tmp_path / "tries", 6)
+    with Cluster(machine, client) as pool:  # type: ignore[arg-type]
+        assert pool.simulate_many([word(4)], to=HERE).words() == [4]
+
+
+@KILLABLE
+def test_a_machine_that_ends_every_worker_is_given_up(client: Any, tmp_path: Path) -> None:
+    with Cluster(LoadsAtLast(tmp_path / "tries", 1000), client) as pool:  # type: ignore[arg-type]
+        assert list(pool.simulate_many([word(4)], to=HERE, errors="keep").errors) == [0]
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fusevm.batch import cluster as clusters
+
+    monkeypatch.setattr(clusters, "LOOK", 0.2)
+    monkeypatch.setattr(clusters, "MOST_ALONE", 1.0)
+    with (
+        distributed.Client(n_workers=0, dashboard_address=None) as client,
+        Cluster(machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}"), client) as pool,
+        pytest.raises(RuntimeError, match="the cluster has no workers, for 1 seconds now"),
+    ):
+        pool.simulate_many([word(4)], to=HERE)
 
 
 def test_a_cluster_of_this_machine_is_made_where_none_is_given() -> None:

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,13 +51,15 @@ class KillsOnce:
 
 
 class Kills:
-    """Ends its process whenever it is asked for a block."""
+    """Ends its process whenever it is asked for a block, after so many seconds."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, seconds: float = 0.0) -> None:
         self.number = number
+        self.seconds = seconds
 
     def __call__(self, number: int) -> bytes:
         if number == self.number:
+            time.sleep(self.seconds)
             os.kill(os.getpid(), signal.SIGKILL)
         return bytes(32)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fusevm import EVM, Block, Hooks, WrongThread
+from fusevm.chain.accounts import Accounts
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.machine.checkpoints import UnknownCheckpoint
@@ -347,4 +348,4 @@ def test_copies_of_a_copy_can_be_pickled() -> None:
     twin.set_storage(C, 2, 6)
     again = pickle.loads(pickle.dumps(twin))
     assert seen(again.state) == seen(twin.state)
-    assert type(again.state._accounts) is dict
+    assert type(again.state._accounts) is Accounts

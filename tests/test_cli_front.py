@@ -231,6 +231,16 @@ def _interruptible() -> None:
 )
 def test_an_interrupt_is_one_line(words: list[str], seconds: float, fixtures_dir: Path) -> None:
     words = [str(fixtures_dir / "state_tests.tar.xz") if each == "FIXTURES" else each for each in words]
+    code, errors = -signal.SIGINT, ""
+    while code == -signal.SIGINT and not errors and seconds < 60:  # on a busy machine it has not even begun
+        code, errors = _interrupted(words, seconds)
+        seconds *= 2
+    assert errors.strip().splitlines()[-1:] == ["fusevm: interrupted"]
+    assert "Traceback" not in errors
+    assert code == 130
+
+
+def _interrupted(words: list[str], seconds: float) -> tuple[int, str]:
     started = subprocess.Popen(
         [*FUSEVM, *words],
         stderr=subprocess.PIPE,
@@ -242,9 +252,7 @@ def test_an_interrupt_is_one_line(words: list[str], seconds: float, fixtures_dir
     assert started.poll() is None
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
     _, errors = started.communicate(timeout=60)
-    assert errors.decode().strip().splitlines()[-1:] == ["fusevm: interrupted"]
-    assert "Traceback" not in errors.decode()
-    assert started.returncode == 130
+    return started.returncode, errors.decode()
 
 
 # -- the doctor -------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from fusevm import Chain
 from fusevm.chain.outcome import Status
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.state import Account, State
+from fusevm.chain.system import CONSOLIDATION_REQUESTS, HISTORY, WITHDRAWAL_REQUESTS
 from fusevm.chain.transaction import Transaction
 from fusevm.devchain import PENDING, DevChain, dev_genesis, dev_keys
 from fusevm.evm.assembly import assemble
@@ -160,3 +162,69 @@ def test_the_time_of_the_next_block_can_be_set_once() -> None:
     dev = dev_with()
     dev.next_timestamp = 1_000
     assert [dev.mine().header.timestamp for _ in range(2)] == [1_000, 1_001]
+
+
+def test_system_contracts_that_are_known_do_the_same_as_their_code() -> None:
+    """Roots and blocks are equal with and without running them, also with queues that are not empty."""
+    quick, plain = (DevChain(clock=lambda last: last + 7) for _ in range(2))
+    plain.chain.known_contracts = None
+    sender, asks = quick.accounts[0], (WITHDRAWAL_REQUESTS, CONSOLIDATION_REQUESTS)
+    for number in range(40):
+        for dev in (quick, plain):
+            dev.next_randao = bytes(32)
+            if number in (5, 6, 20):
+                target = asks[number % 2]
+                size = 56 if target == WITHDRAWAL_REQUESTS else 96
+                tx = Transaction(sender, target, bytes([number]) * size, 10**9, 1_000_000, gas_price=10**10)
+                dev.send(dev.sign(tx))
+            dev.mine()
+        assert quick.head.hash == plain.head.hash
+        assert quick.chain.requests(quick.head.hash) == plain.chain.requests(plain.head.hash)
+    assert any(quick.chain.requests(number) for number in range(41))
+
+
+def test_a_system_contract_of_other_code_runs() -> None:
+    dev = DevChain()
+    with dev.chain.edited() as state:
+        state.set_code(HISTORY, bytes.fromhex("600160025500"))  # storage[2] = 1
+    dev.mine()
+    assert dict(dev.chain.state.account(HISTORY).storage) == {2: 1}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_next_nonce_is_the_same_as_counted_anew(seed: int) -> None:
+    """However what is pending changes: at its end, as a whole, one for another, with nonces that come and go."""
+    rng, dev = random.Random(seed), DevChain()
+    sender = dev.accounts[0]
+    for _ in range(60):
+        kind, pending = rng.randrange(6), dev.chain.pending
+        if kind < 3:
+            nonce = dev.next_nonce(sender) + rng.choice((0, 0, 1, 2))
+            dev.chain.submit(dev.sign(Transaction(sender, ANYONE, nonce=nonce, gas_limit=21_000, gas_price=PRICE)))
+        elif kind == 3:
+            dev.chain.pending = [each for each in pending if rng.random() < 0.7]
+        elif kind == 4:
+            with dev.chain.edited() as state:
+                state.set_nonce(sender, rng.randrange(6))
+        elif pending:
+            dev.mine()
+        nonce, waiting = dev.chain.state.account(sender).nonce, {each.nonce for each in dev.chain.pending}
+        while nonce in waiting:
+            nonce += 1
+        assert dev.next_nonce(sender) == nonce
+
+
+def test_calls_on_the_head_see_it_as_it_is_whatever_calls_before_have_done_to_it() -> None:
+    dev = dev_with()
+    free, paid = (Transaction(dev.accounts[0], COUNTER, gas_limit=100_000, gas_price=price) for price in (0, PRICE))
+    with dev.chain.edited() as state:
+        state.set_code(COUNTER, assemble("BASEFEE PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"))
+    fee = dev.head.header.base_fee
+    found = [int.from_bytes(dev.call(tx, dev.head.number).output, "big") for tx in (paid, free, paid, free)]
+    assert found == [fee, 0, fee, 0]
+    with dev.at(dev.head.number) as (_, block, _):
+        block.number = 77
+        with dev.at(dev.head.number) as (_, inner, _):
+            assert inner.number == dev.head.number
+    with dev.at(dev.head.number) as (_, block, _):
+        assert block.number == dev.head.number

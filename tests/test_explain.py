@@ -107,6 +107,26 @@ def test_remembering_calls_does_not_change_what_the_steps_make(path: Path) -> No
     assert print_object(optimize(obj, keep_calls=True)) == print_object(optimize(obj))
 
 
+def test_code_that_does_not_fit_on_the_stack_by_the_ir_has_none_and_says_so() -> None:
+    names = [f"v{number}" for number in range(20)]
+    loads = "".join(f"let {name} := calldataload({at}) " for at, name in enumerate(names))
+    text = f"{{ {loads} recurse({', '.join(names[:3])}) sstore(0, add({names[0]}, {names[-1]})) "
+    text += "function recurse(a, b, c) { if a { recurse(sub(a, 1), b, c) } sstore(b, c) } }"
+    for optimised in (None, False):
+        explanation = explain(text, optimised=optimised)
+        shown = any(pane.id == "ir" for pane in explanation.panes)
+        assert shown != any(note.startswith("IR: not made, because ") for note in explanation.notes)
+        assert all(line.src for line in explanation.pane("bytecode").lines if line.kind == "code")
+
+
+def test_what_is_pushed_wherever_it_is_used_leads_to_those_places() -> None:
+    explanation = explain("{ if lt(calldatasize(), 36) { revert(0, 0) } sstore(caller(), calldatasize()) }")
+    names = {each.pc: each.name for each in instructions(explanation.code)}
+    for name in ("CALLDATASIZE", "CALLER"):
+        lines = [line for line in explanation.pane("ir").lines if line.text.endswith(f"= {name}")]
+        assert {names[pc] for line in lines for pc in line.pcs} == {name}
+
+
 def test_instructions_of_the_ir_cover_all_that_is_not_stack_or_jump(example: Explanation) -> None:
     shown = {pc for line in example.pane("ir").lines for pc in line.pcs}
     computing = {

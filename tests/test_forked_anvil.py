@@ -270,6 +270,8 @@ def test_what_a_call_touches_is_loaded_in_two_requests(deployed: Deployed, monke
     """The node foretells it; without that, every slot is a request."""
     there = deployed.compiled["Safe"]
     to, data = deployed.addresses["Safe"], there.data("deposit(uint256,address)", 1000, number(ALICE))
+    approve = deployed.compiled["Coin"].data("approve(address,uint256)", number(bytes.fromhex(to[2:])), 1 << 128)
+    assert deployed.node.send(deployed.addresses["Coin"], approve)["status"] == "0x1"
     asked: list[str] = []
     post = JsonRpc._posted
     monkeypatch.setattr(JsonRpc, "_posted", lambda rpc, body: asked.append(body) or post(rpc, body))

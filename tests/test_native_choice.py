@@ -169,7 +169,7 @@ def test_pauses_end(clocks: type[Clock]) -> None:
     clock.call()
     (trial,) = clock.choice.trials[b"\x5b" * NEW_SIZE + b"\0"].values()
     for _ in range(40):
-        trial.pause = 0
+        trial.pause = trial.free = 0
         clock.call(2)
     assert 0 < trial.pause <= LONGEST_PAUSE
 
@@ -263,7 +263,7 @@ def decide(chosen: Choice, code: bytes, *, on_reference: bool) -> None:
     for trial in chosen.trials[code].values():
         trial._runs, trial.native = TIMED, 1.0
         trial.on_reference, trial.until_look, trial.steps = on_reference, LOOK, 2_000
-        trial.pause = 0 if on_reference else PAUSE
+        trial.pause, trial.free = 0 if on_reference else PAUSE, 0
 
 
 def test_new_code_that_is_brief_runs_on_the_reference_tier(chosen: Choice) -> None:
@@ -290,8 +290,12 @@ def test_runs_that_need_no_look_are_part_of_the_pause() -> None:
     trial.stay_native()
     pause = trial.pause
     assert choice.begins_natively(trial)
-    assert (trial.pause, trial.free) == (pause - 1, pause - 1)
+    assert trial.pause + trial.free == pause - 1 == trial.free
     assert trial.is_natives_turn
+    for _ in range(pause - 1):
+        assert trial.is_paused
+        trial.skip()
+    assert not trial.is_paused
 
 
 def test_code_trained_by_one_input_and_heavy_by_another_runs_natively(chosen: Choice) -> None:

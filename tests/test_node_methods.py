@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 import urllib.request
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anvil import ACCOUNT, Anvil, RpcError
+from anvil import ACCOUNT, KEY, Anvil, RpcError
+from fusevm.chain.rlp import decode, encode
+from fusevm.chain.signed import sign
+from fusevm.chain.transaction import Transaction
 from fusevm.rpc import Config, Session
 from fusevm.rpc import RpcError as OurError
 from fusevm.rpc.methods import METHODS
@@ -135,3 +139,139 @@ def test_answers_have_the_fields_that_anvils_have(both: Both) -> None:
         if shape(ours) != shape(theirs):
             differing.append((request[0], shape(ours), shape(theirs)))
     assert not differing, differing
+
+
+# -- explorers, replays, blobs: the same transactions on both
+
+CALLED, REVERTING, CALLING = "0x" + "97" * 20, "0x" + "98" * 20, "0x" + "96" * 20
+# Gives BOB a wei, creates an empty contract, calls CALLED with data and statically.
+BUSY = (
+    f"5f5f5f5f600173{BOB[2:]}5af1505f5f5f5ff05060055f525f5f60205f5f73{CALLED[2:]}5af1505f5f5f5f73{CALLED[2:]}5afa5000"
+)
+NO_COMMITMENT = b"\xc0" + bytes(47)  # that of a blob of zeros: the point at infinity
+BLOB_HASH = b"\x01" + sha256(NO_COMMITMENT).digest()[1:]
+
+
+def sent(both: Both, nonce: int, to: str | None, payload: bytes = b"", value: int = 0, **more: Any) -> str:
+    given = {"gas_limit": 500_000, "max_fee": 10**9, "max_priority_fee": 1, **more}
+    target = None if to is None else bytes.fromhex(to[2:])
+    raw = "0x" + sign(Transaction(b"", target, payload, value, nonce=nonce, **given), KEY, 31337).encoded.hex()
+    ours, theirs = both.ask("eth_sendRawTransaction", raw)
+    assert ours == theirs
+    both.anvil.receipt(theirs)
+    return str(ours)
+
+
+@pytest.fixture
+def busy(both: Both) -> tuple[Both, list[str], str]:
+    """Both after some transactions; their hashes, and a contract that one of them created."""
+    for where, code in ((CALLED, KEEPER), (REVERTING, REVERTS), (CALLING, BUSY)):
+        both.ask("anvil_setCode", where, "0x" + code)
+    both.ask("anvil_setCoinbase", "0x" + BOB[2:])  # one that exists: anvil counts a new one as old
+    hashes = [
+        sent(both, 0, CALLING, value=5),
+        sent(both, 1, REVERTING),
+        sent(both, 2, None, bytes.fromhex("602a5f5260205ff3")),
+        sent(both, 3, BOB, value=7),
+    ]
+    return both, hashes, both.anvil.ask("eth_getTransactionReceipt", hashes[2])["contractAddress"]
+
+
+@pytest.mark.long
+def test_an_explorer_is_answered_as_by_anvil(busy: tuple[Both, list[str], str]) -> None:
+    both, hashes, created = busy
+    same: list[tuple[Any, ...]] = [
+        ("ots_getApiLevel",),
+        ("ots_hasCode", CALLED, "latest"),
+        ("ots_hasCode", BOB, "latest"),
+    ]
+    same += [("ots_getInternalOperations", each) for each in hashes]
+    same += [("ots_getTransactionError", each) for each in hashes]
+    same += [("ots_getContractCreator", each) for each in (created, BOB, CALLED)]
+    same += [("ots_getTransactionBySenderAndNonce", ALICE, each) for each in (0, 3, 9)]
+    alike: list[tuple[Any, ...]] = [("ots_getBlockDetails", 1), ("ots_getBlockTransactions", 1, 0, 5)]
+    differing = [(each, found) for each in same if len({*map(repr, found := both.ask(*each))}) > 1]
+    differing += [(each, found) for each in alike if (found := [*map(shape, both.ask(*each))])[0] != found[1]]
+    assert not differing, differing
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", [1, 2, 3, 10])
+def test_an_explorer_finds_where_an_address_occurs_as_with_anvil(busy: tuple[Both, list[str], str], page: int) -> None:
+    both, _, created = busy
+    for where in (ALICE, BOB, CALLED, created, "0x" + "55" * 20):
+        for method, first in (("ots_searchTransactionsBefore", 0), ("ots_searchTransactionsBefore", 3),
+                              ("ots_searchTransactionsAfter", 0), ("ots_searchTransactionsAfter", 2)):  # fmt: skip
+            ours, theirs = both.ask(method, where, first, page)
+            found = [[each["hash"] for each in one["txs"]] for one in (ours, theirs)]
+            assert found[0] == found[1], (method, where, first, page)
+            assert shape(ours["receipts"]) == shape(theirs["receipts"])
+
+
+@pytest.mark.long
+def test_calls_are_listed_in_order_with_their_depths(busy: tuple[Both, list[str], str]) -> None:
+    both, hashes, _ = busy
+    ours, theirs = both.ask("ots_traceTransaction", hashes[0])
+    assert [each for each in ours if each["type"] != "CREATE"] == theirs
+    assert [(each["type"], each["depth"]) for each in ours] == [
+        ("CALL", 0), ("CALL", 1), ("CREATE", 1), ("CALL", 1), ("STATICCALL", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.long
+def test_blocks_are_replayed_as_by_anvil(busy: tuple[Both, list[str], str]) -> None:
+    both, _, _ = busy
+    for number in range(1, 5):
+        for kinds in (["trace"], ["stateDiff"], ["trace", "stateDiff"]):
+            ours, theirs = both.ask("trace_replayBlockTransactions", hex(number), kinds)
+            assert ours == theirs, (number, kinds)
+
+
+@pytest.mark.long
+def test_configuration_and_many_slots_are_as_with_anvil(busy: tuple[Both, list[str], str]) -> None:
+    both, _, _ = busy
+    slots = {CALLED: [f"0x{0:064x}", f"0x{1:064x}"], BOB: [f"0x{0:064x}"]}
+    for request in (("eth_config",), ("eth_getStorageValues", slots, "latest")):
+        ours, theirs = both.ask(*request)
+        assert ours == theirs
+
+
+def blob_transaction(proofs: list[bytes], *more: Any) -> tuple[str, bytes]:
+    """In the network form, with a blob of zeros."""
+    tx = Transaction(b"", bytes.fromhex(BOB[2:]), gas_limit=21_000, nonce=0, max_fee=10**9, max_priority_fee=1,
+                     blob_hashes=(BLOB_HASH,), max_blob_fee=10**9)  # fmt: skip
+    signed = sign(tx, KEY, 31337)
+    body = decode(signed.encoded[1:])
+    assert not isinstance(body, bytes)
+    wrapped = encode([body, *more, [bytes(131_072)], [NO_COMMITMENT], proofs])
+    return "0x03" + wrapped.hex(), signed.hash
+
+
+@pytest.mark.parametrize("form", ["EIP-4844", "EIP-7594"])
+def test_a_blob_transaction_is_taken_with_its_blobs(form: str) -> None:
+    raw, expected = (
+        blob_transaction([NO_COMMITMENT]) if form == "EIP-4844" else blob_transaction([NO_COMMITMENT] * 128, b"\x01")
+    )
+    session = Session()
+    assert session.request("eth_sendRawTransaction", [raw]) == "0x" + expected.hex()
+    blob = "0x" + bytes(131_072).hex()
+    assert session.request("anvil_getBlobByHash", ["0x" + BLOB_HASH.hex()]) == blob
+    assert session.request("anvil_getBlobsByTransactionHash", ["0x" + expected.hex()]) == [blob]
+
+
+@pytest.mark.long
+def test_a_blob_transaction_is_taken_by_both(both: Both) -> None:
+    raw, expected = blob_transaction([NO_COMMITMENT] * 128, b"\x01")
+    ours, theirs = both.ask("eth_sendRawTransaction", raw)
+    assert ours == theirs == "0x" + expected.hex()
+    both.anvil.receipt(theirs)
+    for request in (("anvil_getBlobByHash", "0x" + BLOB_HASH.hex()), ("anvil_getBlobsByTransactionHash", ours)):
+        one, other = both.ask(*request)
+        assert one == other
+
+
+def test_blobs_that_are_not_those_of_the_transaction_are_refused() -> None:
+    raw, _ = blob_transaction([NO_COMMITMENT])
+    other = raw.replace(NO_COMMITMENT.hex(), (b"\xc1" + bytes(47)).hex())
+    with pytest.raises(OurError, match="commitments are not those"):
+        Session().request("eth_sendRawTransaction", [other])

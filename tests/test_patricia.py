@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -144,3 +146,29 @@ def test_proofs_are_accepted_by_py_trie(count: int) -> None:
 
 def test_a_proof_in_the_empty_trie_is_empty() -> None:
     assert Trie().proof(bytes(KEY)) == []
+
+
+LARGE = """
+import sys
+from fusevm import EVM
+from fusevm.chain import patricia
+evm = EVM(tier="reference")
+evm.set_storage(bytes(20), 1, 1)
+evm.state_root
+assert not patricia.is_native() and "llvmlite" not in sys.modules, "a small state needs nothing"
+for key in range(2 * patricia.MANY):
+    evm.set_storage(bytes(20), key, 1)
+if sys.argv[1:]:
+    sys.modules["llvmlite"] = None  # cannot be imported
+print(evm.state_root.hex(), patricia.is_native())
+"""
+
+
+def test_a_large_state_is_hashed_by_native_code_before_any_call_has_run_and_by_python_where_there_is_none() -> None:
+    def printed(*arguments: str) -> list[str]:
+        command = [sys.executable, "-c", LARGE, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout.split()
+
+    (native, loaded), (plain, none) = printed(), printed("without")
+    assert native == plain
+    assert (loaded, none) == ("True", "False")

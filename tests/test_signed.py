@@ -44,6 +44,22 @@ def test_every_type_comes_back_from_its_encoding(kind: int) -> None:
     assert decode_transaction(tx.encoded).encoded == tx.encoded
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(sorted(BY_TYPE)),
+    st.binary(max_size=300),
+    *[st.sampled_from((0, 1, 0x7F, 0x80, 0xFF, 0x100, CURVE_ORDER - 1)) for _ in range(2)],
+    st.sampled_from((0, 1, 0x7F, 0x80, 0xFF)),
+)
+def test_what_was_signed_is_the_same_from_the_encoding_and_from_the_fields(
+    kind: int, data: bytes, r: int, s: int, parity: int
+) -> None:
+    tx = replace(signed(kind, data=data), r=r, s=s, y_parity=parity if kind else parity % 2)
+    found = decode_transaction(tx.encoded)
+    assert found.signing_hash == replace(tx, chain_id=tx.chain_id).signing_hash
+    assert found.encoded == replace(found).encoded
+
+
 @pytest.mark.parametrize("kind", BY_TYPE)
 def test_what_it_asks_for_is_what_was_signed(kind: int) -> None:
     asked = signed(kind).transaction()

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from fusevm import EVM
-from fusevm.chain import patricia
+from fusevm.chain import patricia, roots, slots
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.slots import Slots, encoded_word
+from fusevm.chain.sources.lazy import LazySlots
 from fusevm.chain.state import Account, State
 from fusevm.chain.trie import EMPTY_ROOT, storage_root, trie_root
 from fusevm.evm.assembly import assemble
@@ -247,6 +248,158 @@ def test_after_a_change_the_root_costs_what_the_change_does(monkeypatch: pytest.
     assert len(bodies) <= 5
 
 
+MANY = 3000
+
+
+@pytest.fixture
+def crowd() -> State:
+    """Many accounts whose root was asked for."""
+    state = State()
+    for number in range(MANY):
+        state.set_balance(keccak256(word(number))[:20], number)
+    for key in range(MANY):
+        state.set_storage(ADDRESSES[0], key, 1)
+    assert state.root() == from_nothing(state)
+    return state
+
+
+@pytest.fixture
+def looks(crowd: State, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for each account that a root looks at."""
+    seen: list[int] = []
+    kept = roots.root_of
+    monkeypatch.setattr(roots, "root_of", lambda storage: seen.append(1) or kept(storage))
+    return seen
+
+
+CHANGES: dict[str, Any] = {
+    "nothing": lambda state: None,
+    "a balance": lambda state: state.set_balance(keccak256(word(5))[:20], 10**18),
+    "a balance, undone": lambda state: (mark := state.mark(), CHANGES["a balance"](state), state.revert(mark)),
+    "a nonce": lambda state: state.set_nonce(keccak256(word(5))[:20], 7),
+    "code": lambda state: state.set_code(keccak256(word(5))[:20], b"\1"),
+    "a slot": lambda state: state.set_storage(ADDRESSES[0], 5, 7),
+    "a first slot": lambda state: state.set_storage(keccak256(word(5))[:20], 5, 7),
+    "all storage": lambda state: state.replace_storage(ADDRESSES[0], {1: 2}),
+    "a new account": lambda state: state.set_balance(ADDRESSES[1], 5),
+    "an account less": lambda state: state.delete(keccak256(word(5))[:20]),
+    "a field by hand": lambda state: setattr(state.accounts[keccak256(word(5))[:20]], "balance", 3),
+    "a slot by hand": lambda state: state.accounts[ADDRESSES[0]].storage.update({3: 4}),
+}
+TAKEN: dict[str, Any] = {
+    "itself": lambda state: state,
+    "a copy": State.copy,
+    "a layer": State.branch,
+    "what is under a layer": lambda state: (state, state.branch())[0],
+    "a layer over a layer": lambda state: state.branch().branch(),
+    "a layer over one whose root is known": lambda state: (layer := state.branch(), layer.root()) and layer.branch(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("taken", TAKEN)
+def test_a_root_looks_at_the_accounts_that_have_changed(
+    taken: str, change: str, crowd: State, looks: list[int]
+) -> None:
+    state = TAKEN[taken](crowd)
+    before = state.root()
+    looks.clear()
+    for _ in range(2):
+        CHANGES[change](state)
+        root = state.root()
+        assert len(looks) <= 4
+    assert root == from_nothing(state)
+    assert (root == before) == (change in ("nothing", "a balance, undone"))
+
+
+def test_a_change_that_was_not_yet_in_the_root_is_in_that_of_copies_and_layers(crowd: State) -> None:
+    crowd.set_balance(ADDRESSES[1], 5)
+    crowd.set_storage(ADDRESSES[0], 1, 0)
+    crowd.delete(keccak256(word(5))[:20])
+    wanted = from_nothing(crowd)
+    copied, layer = crowd.copy(), crowd.branch()
+    deeper = layer.branch()
+    assert {each.root() for each in (copied, layer, deeper, crowd)} == {wanted}
+
+
+@pytest.mark.parametrize("taken", ["a copy", "a layer"])
+def test_the_root_of_storage_in_a_copy_costs_what_the_change_does(
+    taken: str, crowd: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = TAKEN[taken](crowd)
+    encoded: list[int] = []
+    kept = slots.encoded_word
+    monkeypatch.setattr(slots, "encoded_word", lambda value: encoded.append(value) or kept(value))
+    for key in range(3):
+        state.set_storage(ADDRESSES[0], key, 9)
+        state.root()
+    assert encoded == [9, 9, 9]
+
+
+def test_an_account_that_two_states_share_is_right_in_both() -> None:
+    first, second = State(), State()
+    first.set_balance(ADDRESSES[0], 5)
+    first.set_storage(ADDRESSES[0], 1, 1)
+    first.root()
+    second.accounts[ADDRESSES[1]] = first.accounts[ADDRESSES[0]]
+    for value in range(2, 6):
+        assert (first.root(), second.root()) == (from_nothing(first), from_nothing(second))
+        (first, second)[value % 2].set_storage(ADDRESSES[value % 2], 1, value)
+        first.set_balance(ADDRESSES[0], value)
+
+
+def other_history(rng: random.Random, states: list[State]) -> None:
+    """A change of one of several states, of which some were copied from others."""
+    state, address = rng.choice(states), rng.choice(ADDRESSES)
+    kind = rng.randrange(14)
+    if kind == 0:
+        states[rng.randrange(len(states))] = state.branch()
+    elif kind == 1:
+        states[rng.randrange(len(states))] = rng.choice((State.copy, lambda each: pickle.loads(pickle.dumps(each))))(
+            state
+        )
+    elif kind == 2:
+        mark = state.mark()
+        for _ in range(3):
+            state.set_balance(rng.choice(ADDRESSES), rng.randrange(5))
+            state.set_storage(rng.choice(ADDRESSES), rng.randrange(9), rng.randrange(2))
+            state.delete(rng.choice(ADDRESSES))
+            if rng.randrange(3) == 0:
+                state.root()
+        state.revert(mark)
+    elif kind == 3:
+        state.delete(address)
+    elif kind == 4:
+        state.replace_storage(address, {rng.randrange(9): 1})
+    elif kind == 5 and rng.randrange(4) == 0:  # from now on it is copied whole
+        write = rng.choice(list(WRITES.values()))
+        for account in state.accounts.values():
+            if not isinstance(account.storage, LazySlots) and account.storage.get(3) is not None:
+                write(account.storage)
+            account.nonce += 1
+    elif kind == 6 and rng.randrange(4) == 0:
+        state.ensure(address).storage = {2: 5}
+    elif kind < 10:
+        state.set_storage(address, rng.randrange(9), rng.randrange(3))
+    elif kind < 12:
+        state.set_balance(address, rng.randrange(3))
+    else:
+        state.set_code(address, rng.choice(CODES))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_roots_of_states_that_were_copied_from_each_other_are_those_from_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    states = [State() for _ in range(3)]
+    for _ in range(150):
+        other_history(rng, states)
+        state = rng.choice(states)
+        if rng.random() < 0.6:
+            assert state.root() == from_nothing(state.copy())
+    for state in states:
+        assert state.root() == from_nothing(state)
+
+
 def test_official_roots_are_met(fixtures_dir: Path) -> None:
     """A few state tests, whose expected root is of a state that is given whole."""
     import json
@@ -278,3 +431,62 @@ def test_accounts_keep_storage_of_their_own() -> None:
     account = Account(storage=given)
     given[3] = 4
     assert account.storage == {1: 2}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_with_marks_kept_and_undone_the_root_is_the_same(seed: int) -> None:
+    """As a chain does it: marks that are kept or undone, transactions, roots in the middle and after."""
+    rng, evm = random.Random(seed), EVM()
+    state = evm.state
+    for address in ADDRESSES:
+        evm.set_balance(address, 10**20)
+    assert state.root() == from_nothing(state)
+    for _ in range(60):
+        opened, mark = state.open_marks, state.mark()
+        state.open_mark(mark)
+        for _ in range(rng.randrange(4)):
+            change(evm, rng, undone=True)
+            if rng.random() < 0.3:
+                assert state.root() == from_nothing(state)
+        if rng.random() < 0.6:
+            if rng.random() < 0.8:
+                assert state.root() == from_nothing(state)
+            state.keep_since(keep=opened)
+        else:
+            state.close_mark(mark, keep=opened)
+        if rng.random() < 0.5:
+            assert state.root() == from_nothing(state)
+
+
+def test_a_root_after_a_small_change_looks_at_few_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State()
+    for number in range(1_000):
+        state.set_balance(number.to_bytes(20, "big"), 1)
+    state.root()
+    looked: list[Account] = []
+    encoded = roots.encoded_account
+    monkeypatch.setattr(roots, "encoded_account", lambda account: looked.append(account) or encoded(account))
+    for number in range(5):
+        state.open_mark(state.mark())
+        state.set_balance(number.to_bytes(20, "big"), 2)
+        state.set_storage(number.to_bytes(20, "big"), 1, 2)
+        state.set_balance((2_000 + number).to_bytes(20, "big"), 2)
+        assert state.root() == from_nothing(state)
+        state.keep_since(keep=0)
+    assert len(looked) == 10
+
+
+def test_a_root_that_ctrl_c_interrupts_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State()
+    state.set_balance(ADDRESSES[0], 1)
+    state.root()
+    state.set_balance(ADDRESSES[1], 1)
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(roots, "hashed_keys", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            state.root()
+    assert state.root() == from_nothing(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fusevm.chain.assembly import Assembly
@@ -17,6 +17,7 @@ from fusevm.chain.execution import environment_of, run_block
 from fusevm.chain.fees import base_fee_after
 from fusevm.chain.genesis import Genesis, genesis_from_json
 from fusevm.chain.header import NO_OMMERS, ZERO_HASH, Header
+from fusevm.chain.history import WHOLE, Node
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.receipts import BlockReceipt
@@ -48,18 +49,7 @@ DEFAULT_GAS = 1_000_000
 Which: TypeAlias = int | bytes | str  # a number, or a hash as bytes or hex text
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """A block of the tree, with what importing it has shown."""
-
-    block: SealedBlock
-    total_difficulty: int
-    diff: Diff
-    receipts: tuple[BlockReceipt, ...]
-    requests: tuple[bytes, ...] | None
-
-
-Bookmark: TypeAlias = _Node
+Bookmark: TypeAlias = Node
 
 
 class Chain:
@@ -89,10 +79,12 @@ class Chain:
         self.deadline: float | None = None  # on time.monotonic's clock, of whatever runs; then TimeLimit is raised
         self.schedule: Schedule = genesis.schedule
         self.pending: list[SignedTransaction] = []
+        self.known_contracts: Mapping[bytes, bytes] | None = None  # see `Assembly`
+        self.on_change: Callable[[Diff], None] | None = None  # told of what was done to the state for good
         self._state = genesis.state.copy()
         self._executor = executor_for(tier)
         self._hooks = hooks
-        first = _Node(genesis.block, genesis.block.header.difficulty, Diff([], [], []), (), None)
+        first = Node(genesis.block, genesis.block.header.difficulty, Diff([], [], []), (), None)
         self._nodes = {genesis.block.hash: first}
         self._canonical = [genesis.block.hash]
         self._head = first
@@ -122,6 +114,14 @@ class Chain:
         """A block of the canonical chain by number, or any known one by hash."""
         return self._node(which).block
 
+    def header(self, which: Which) -> Header:
+        """As `block`, where the header alone is wanted: of old blocks it is there sooner."""
+        return self._node(which).header
+
+    def senders(self, which: Which) -> list[bytes]:
+        """Whose the transactions of a block are: of old blocks they are there sooner than the transactions."""
+        return self._node(which).senders()
+
     def knows(self, block_hash: bytes) -> bool:
         return block_hash in self._nodes
 
@@ -138,7 +138,7 @@ class Chain:
     def step_of(self, which: Which) -> Step:
         """The upgrade whose rules a block has."""
         node = self._node(which)
-        return self._step(node.block.header, self._nodes.get(node.block.header.parent_hash, node))
+        return self._step(node.header, self._nodes.get(node.header.parent_hash, node))
 
     def step_after(self, header: Header) -> Step:
         """The upgrade whose rules a block with this header has; its parent must be known."""
@@ -146,8 +146,8 @@ class Chain:
 
     def environment(self, which: Which) -> Block:
         """A block as calls see it, for `EVM(block=…)`."""
-        block = self.block(which)
-        return environment_of(block.header, self.schedule.chain_id, self._hashes(block.header.parent_hash))
+        header = self.header(which)
+        return environment_of(header, self.schedule.chain_id, self._hashes(header.parent_hash))
 
     @contextmanager
     def at(self, which: Which) -> Iterator[State]:
@@ -163,12 +163,20 @@ class Chain:
     # -- tracing: geth's tracers, see `EVM.trace_call`
 
     def trace_transaction(
-        self, transaction: BytesLike, *, tracer: str | None = None, config: Mapping[str, Any] | None = None
+        self,
+        transaction: BytesLike,
+        *,
+        tracer: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        block: Which | None = None,
     ) -> dict[str, Any]:
-        """What geth's debug_traceTransaction answers, of a transaction of the canonical chain by its hash."""
+        """What geth's debug_traceTransaction answers, of a transaction of the canonical chain by its hash.
+
+        It is looked for from `block` back; without one, from the head.
+        """
         from fusevm.tracing.replay import trace_mined
 
-        return trace_mined(self, self._executor, to_hash(transaction, "transaction"), tracer, config)
+        return trace_mined(self, self._executor, to_hash(transaction, "transaction"), tracer, config, block)
 
     def trace_block(
         self, which: Which, *, tracer: str | None = None, config: Mapping[str, Any] | None = None
@@ -301,7 +309,7 @@ class Chain:
             reason = BlockReason.UNKNOWN_PARENT_ZERO if zero else BlockReason.UNKNOWN_PARENT
             raise InvalidBlock(reason, f"0x{header.parent_hash.hex()}")
         step = self._step(header, parent)
-        check_block(block, parent.block.header, step, self.schedule)
+        check_block(block, parent.header, step, self.schedule)
         self._check_ommers(block, step)
         with self._scratch() as keep:
             self._move(self._head, parent)
@@ -309,7 +317,7 @@ class Chain:
             hashes = self._hashes(header.parent_hash)
             assembly = run_block(block, step, self.schedule, self._state, self.execute, hashes)
             node = self._add(block, parent, assembly, mark)
-            if (node.total_difficulty, node.block.number) > (self._head.total_difficulty, self.head.number):
+            if (node.total_difficulty, node.number) > (self._head.total_difficulty, self.head.number):
                 keep(node)
         return block
 
@@ -329,8 +337,8 @@ class Chain:
         with self._scratch() as keep:
             mark = self._state.mark()
             yield self._state
-            node = replace(head, diff=head.diff.followed_by(diff_since(self._state, mark)))
-            self._nodes[head.block.hash] = node
+            node = head.with_diff(head.diff.followed_by(diff_since(self._state, mark)))
+            self._nodes[head.hash] = node
             keep(node)
 
     def bookmark(self) -> Bookmark:
@@ -339,17 +347,17 @@ class Chain:
 
     def return_to(self, bookmark: Bookmark) -> None:
         """Goes back to a block of the canonical chain, as it was; the blocks after it are forgotten."""
-        target = self._nodes.get(bookmark.block.hash)
-        place = bookmark.block.number - self.genesis.block.number
-        if target is None or place >= len(self._canonical) or self._canonical[place] != bookmark.block.hash:
-            raise BadValue(f"block {bookmark.block.number}: not of the chain any more; it was gone back further")
+        target = self._nodes.get(bookmark.hash)
+        place = bookmark.number - self.genesis.block.number
+        if target is None or place >= len(self._canonical) or self._canonical[place] != bookmark.hash:
+            raise BadValue(f"block {bookmark.number}: not of the chain any more; it was gone back further")
         gone = self._canonical[place + 1 :]
         with self._scratch() as keep:
             self._move(self._head, target)
             if target is not bookmark:
                 target.diff.undo(self._state)
                 bookmark.diff.apply(self._state)
-            self._nodes[bookmark.block.hash] = bookmark
+            self._nodes[bookmark.hash] = bookmark
             keep(bookmark)
         del self._canonical[place + 1 :]
         for block_hash in gone:
@@ -368,12 +376,12 @@ class Chain:
     ) -> tuple[Header, Step]:
         """The header of a block after the head, as far as it is known before the block has run; and its upgrade."""
         parent = self._head
-        next_slot = parent.block.header.timestamp + SLOT_SECONDS
+        next_slot = parent.header.timestamp + SLOT_SECONDS
         header = Header(
-            parent_hash=parent.block.hash,
+            parent_hash=parent.hash,
             ommers_hash=ommers_hash(ommers) if ommers else NO_OMMERS,
             coinbase=to_address(coinbase, "coinbase"),
-            number=parent.block.number + 1,
+            number=parent.number + 1,
             timestamp=to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
             extra_data=to_bytes(extra_data, "extra_data"),
             prev_randao=to_hash(prev_randao, "prev_randao"),
@@ -381,7 +389,7 @@ class Chain:
         step = self._step(header, parent)
         limit = None if gas_limit is None else to_number(gas_limit, "gas_limit", bits=64)
         root = to_hash(beacon_root, "beacon_root")
-        fields = following(parent.block.header, header, step, limit, root)
+        fields = following(parent.header, header, step, limit, root)
         if base_fee is not None and step.fork >= Fork.LONDON:
             fields["base_fee"] = to_number(base_fee, "base_fee")
         return replace(header, **fields), step
@@ -406,13 +414,15 @@ class Chain:
         if withdrawals and given is None:
             raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
         environment = self.environment_after(header)
-        assembly = Assembly(self._state, environment, step, self.schedule, self.execute, self.checks)
+        assembly = Assembly(
+            self._state, environment, step, self.schedule, self.execute, self.checks, self.known_contracts
+        )
         assembly.begin(header.parent_hash, header.parent_beacon_root)
         left = self._fill(assembly, transactions)
         assembly.end(given, reward_of(step.fork), [(each.number, each.coinbase) for each in ommers])
         block = sealed(assembly, header, tuple(ommers), given)
         if self.checks is ALL_CHECKS:
-            check_block(block, parent.block.header, step, self.schedule)
+            check_block(block, parent.header, step, self.schedule)
         self._check_ommers(block, step)
         return block, assembly, left
 
@@ -422,7 +432,7 @@ class Chain:
             context.deadline = self.deadline
         return self._executor(message, state, context, self._hooks)
 
-    def _node(self, which: Which) -> _Node:
+    def _node(self, which: Which) -> Node:
         if isinstance(which, int):
             place = which - self.genesis.block.number
             if not 0 <= place < len(self._canonical):
@@ -433,7 +443,7 @@ class Chain:
             raise BadValue(f"block 0x{found.hex()}: not known")
         return self._nodes[found]
 
-    def _step(self, header: Header, parent: _Node) -> Step:
+    def _step(self, header: Header, parent: Node) -> Step:
         return self.schedule.at(header.number, header.timestamp, parent.total_difficulty)
 
     def _hashes(self, parent_hash: bytes) -> Callable[[int], bytes]:
@@ -441,12 +451,12 @@ class Chain:
         path = [parent_hash]
 
         def hash_of(number: int) -> bytes:
-            newest = self._nodes[parent_hash].block.number
+            newest = self._nodes[parent_hash].number
             while len(path) <= newest - number:
                 node = self._nodes.get(path[-1])
                 if node is None:
                     return ZERO_HASH
-                path.append(node.block.header.parent_hash)
+                path.append(node.header.parent_hash)
             return path[newest - number]
 
         return hash_of
@@ -480,37 +490,39 @@ class Chain:
         return left
 
     @contextmanager
-    def _scratch(self) -> Iterator[Callable[[_Node], None]]:
+    def _scratch(self) -> Iterator[Callable[[Node], None]]:
         """Undoes at its end what was done to the state, unless its function was told which block it is now after."""
         state = self._state
         opened = state.open_marks
         mark = state.mark()
-        reached: list[_Node] = []
+        reached: list[Node] = []
         state.open_mark(mark)
         try:
             yield reached.append
         finally:
             if reached:
                 self._set_head(reached[-1])
+                if self.on_change is not None:
+                    self.on_change(diff_since(state, mark))
                 state.keep_since(keep=opened)
             else:
                 state.close_mark(mark, keep=opened)
 
-    def _move(self, start: _Node, target: _Node) -> None:
+    def _move(self, start: Node, target: Node) -> None:
         """Takes the state from one block to another, over their last common ancestor."""
-        forward: list[_Node] = []
+        forward: list[Node] = []
         while start is not target:
-            if start.block.number >= target.block.number:
+            if start.number >= target.number:
                 start.diff.undo(self._state)
-                start = self._nodes[start.block.header.parent_hash]
+                start = self._nodes[start.header.parent_hash]
             else:
                 forward.append(target)
-                target = self._nodes[target.block.header.parent_hash]
+                target = self._nodes[target.header.parent_hash]
         for node in reversed(forward):
             node.diff.apply(self._state)
 
-    def _add(self, block: SealedBlock, parent: _Node, assembly: Assembly, mark: int) -> _Node:
-        node = _Node(
+    def _add(self, block: SealedBlock, parent: Node, assembly: Assembly, mark: int) -> Node:
+        node = Node(
             block,
             parent.total_difficulty + block.header.difficulty,
             diff_since(self._state, mark),
@@ -520,17 +532,19 @@ class Chain:
         self._nodes[block.hash] = node
         return node
 
-    def _set_head(self, node: _Node) -> None:
+    def _set_head(self, node: Node) -> None:
         """The canonical chain ends with this block, whose state is the current one."""
         branch: list[bytes] = []
-        place = node.block.number - self.genesis.block.number
-        found = node.block.hash
+        place = node.number - self.genesis.block.number
+        found = node.hash
         while place >= len(self._canonical) or self._canonical[place] != found:
             branch.append(found)
-            found = self._nodes[found].block.header.parent_hash
+            found = self._nodes[found].header.parent_hash
             place -= 1
         self._canonical[place + 1 :] = reversed(branch)
         self._head = node
+        for old in self._canonical[-WHOLE - len(branch) : -WHOLE]:
+            self._nodes[old].pack()
 
 
 def _signed(transaction: SignedTransaction | BytesLike) -> SignedTransaction:

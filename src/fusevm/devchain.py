@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fusevm.blockchain import Chain, Which
+from fusevm.blockchain import Bookmark, Chain, Which
 from fusevm.chain.authorization import address_of_key
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.genesis import Genesis, genesis_on
 from fusevm.chain.header import Header
-from fusevm.chain.predeploys import add_system_contracts
+from fusevm.chain.predeploys import SYSTEM_CONTRACTS, add_system_contracts
 from fusevm.chain.processing import process
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.receipts import BlockReceipt
@@ -24,7 +24,8 @@ from fusevm.chain.sealed import SealedBlock, Withdrawal
 from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
 from fusevm.chain.transaction import Transaction, validate
-from fusevm.evm.forks import Fork, rules_of
+from fusevm.chain.waiting import Waiting
+from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.machine.estimate import least_gas
 from fusevm.values import AddressLike, BadValue, to_address
 
@@ -116,13 +117,19 @@ class DevChain:
         secret = dev_keys() if keys is None else list(keys)
         self.keys = {address_of_key(key): key for key in secret}
         self.chain = Chain(dev_genesis("osaka", self.keys) if genesis is None else genesis, tier=tier, checks=checks)
+        self.chain.known_contracts = SYSTEM_CONTRACTS
         self.clock: Clock = clock or (lambda timestamp: timestamp + 1)
         self.coinbase = bytes(20)
         self.next_timestamp: int | None = None  # of the next block alone
         self.next_base_fee: int | None = None  # likewise
         self.gas_limit: int | None = None  # of all blocks from the next on; the head's unless it is set
-        self._places: dict[bytes, list[bytes]] = {}  # transactions: the blocks they are in, canonical or not
+        # transactions: the blocks they are in, canonical or not; mostly one
+        self._places: dict[bytes, bytes | tuple[bytes, ...]] = {}
         self.next_randao = secrets.token_bytes(32)
+        self._any_nonce = replace(checks, nonce=False)
+        self.waiting = Waiting()  # of what is pending
+        self._next: tuple[tuple[Any, ...], Block, Rules] | None = None  # of the block that is next, and of which
+        self._surroundings: tuple[Bookmark, int, Block, Step] | None = None  # of calls on the head, and of which
 
     @property
     def accounts(self) -> list[bytes]:
@@ -168,11 +175,7 @@ class DevChain:
 
     def next_nonce(self, sender: bytes) -> int:
         """The sender's nonce after the head and what is pending."""
-        waiting = {each.nonce for each in self.chain.pending if each.sender == sender}
-        nonce = self.chain.state.account(sender).nonce
-        while nonce in waiting:
-            nonce += 1
-        return nonce
+        return self.waiting.next_nonce(self.chain.pending, sender, self.chain.state.account(sender).nonce)
 
     # -- transactions
 
@@ -190,8 +193,8 @@ class DevChain:
 
         With `gaps`, it may also be one for later, or replace one that is pending: any nonce that is not used will do.
         """
-        header, step = self.upcoming()
-        rules, state = rules_of(step.fork), self.chain.state
+        environment, rules = self._next_surroundings()
+        state = self.chain.state
         signed.check_signature(self.chain_id, rules)
         tx = signed.transaction()
         expected = state.account(tx.sender).nonce if gaps else self.next_nonce(tx.sender)
@@ -199,9 +202,16 @@ class DevChain:
             low = signed.nonce < expected
             reason = RejectReason.NONCE_MISMATCH_TOO_LOW if low else RejectReason.NONCE_MISMATCH_TOO_HIGH
             raise Rejected(reason, f"{signed.nonce}, the account's is {expected}")
-        environment = _with_blobs(self.chain.environment_after(header), step)
-        at_once = replace(tx, nonce=state.account(tx.sender).nonce)
-        validate(at_once, state, environment, rules, checks=self.chain.checks)
+        validate(tx, state, environment, rules, checks=self._any_nonce)
+
+    def _next_surroundings(self) -> tuple[Block, Rules]:
+        """The next block as transactions are checked against it, made once for as long as it is the same."""
+        key = self.chain.bookmark(), self.chain_id, self.pending_timestamp, self.gas_limit, self.next_base_fee
+        if self._next is None or self._next[0] != key:
+            header, step = self.upcoming()
+            environment = _with_blobs(self.chain.environment_after(header), step)
+            self._next = key, environment, rules_of(step.fork)
+        return self._next[1:]
 
     def send(self, signed: SignedTransaction) -> bytes:
         """Keeps a transaction for the next block; its hash. Raises Rejected where it cannot be in it."""
@@ -217,7 +227,8 @@ class DevChain:
         self.next_timestamp = self.next_base_fee = None
         self.next_randao = secrets.token_bytes(32)
         for signed in block.transactions:
-            self._places.setdefault(signed.hash, []).append(block.hash)
+            others = self._blocks_of(signed.hash)
+            self._places[signed.hash] = (*others, block.hash) if others else block.hash
         return block
 
     def find(self, transaction_hash: bytes) -> Mined | None:
@@ -234,15 +245,19 @@ class DevChain:
 
     def find_mined(self, transaction_hash: bytes) -> Mined | None:
         """A transaction of the canonical chain."""
-        for block_hash in self._places.get(transaction_hash, ()):
+        for block_hash in self._blocks_of(transaction_hash):
             if self.chain.knows(block_hash) and self.is_canonical(block := self.chain.block(block_hash)):
                 for index, signed in enumerate(block.transactions):
                     if signed.hash == transaction_hash:
                         return Mined(signed, block, index, self.chain.receipts(block_hash))
         return None
 
+    def _blocks_of(self, transaction_hash: bytes) -> tuple[bytes, ...]:
+        found = self._places.get(transaction_hash, ())
+        return (found,) if isinstance(found, bytes) else found
+
     def is_canonical(self, block: SealedBlock) -> bool:
-        return block.number <= self.head.number and self.chain.block(block.number).hash == block.hash
+        return block.number <= self.head.number and self.chain.header(block.number).hash == block.hash
 
     # -- reading and calling at a block
 
@@ -253,15 +268,29 @@ class DevChain:
             with self.pending_block() as (block, _):
                 environment = self.chain.environment_after(block.header)
                 yield self.chain.state, _with_blobs(environment, step := self.chain.step_after(block.header)), step
-        elif self.chain.block(which).hash == self.head.hash:
-            step = self.chain.step_of(self.head.hash)
+        elif self.chain.header(which).hash == self.head.hash:
             state = self.chain.state
-            with _undone(state):
-                yield state, _with_blobs(self.chain.environment(self.head.hash), step), step
+            with _undone(state), self._head_surroundings() as (block, step):
+                yield state, block, step
         else:
             with self.chain.at(which) as state:
                 step = self.chain.step_of(which)
                 yield state, _with_blobs(self.chain.environment(which), step), step
+
+    @contextmanager
+    def _head_surroundings(self) -> Iterator[tuple[Block, Step]]:
+        """The head as calls see it, made once: what a call changes in it is changed back."""
+        head, chain_id = self.chain.bookmark(), self.chain_id
+        found, self._surroundings = self._surroundings, None  # taken: a call within a call gets its own
+        if found is None or found[0] is not head or found[1] != chain_id:
+            step = self.chain.step_of(self.head.hash)
+            found = head, chain_id, _with_blobs(self.chain.environment(self.head.hash), step), step
+        restore = found[2].keep()
+        try:
+            yield found[2], found[3]
+        finally:
+            restore()
+            self._surroundings = found
 
     def call(self, tx: Transaction, which: Which, checks: Checks = CALL_CHECKS) -> Result:
         """Runs a transaction after a block and forgets what it did. Raises Rejected where it may not run."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 
+from fusevm.chain import patricia
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Outcome
 from fusevm.chain.outcomes import Outcomes
@@ -47,6 +49,14 @@ _PLACES = {
     "reference": ("fusevm.reference.interpreter", "execute"),
 }
 
+
+def _load_native_tries() -> None:
+    """Roots of large states by native code even before it has run a call; in Python where LLVM cannot run."""
+    with suppress(ImportError, OSError, RuntimeError):
+        import_module("fusevm.native.emit.merkle").load()
+
+
+patricia.load_for_many(_load_native_tries)
 
 # The engine of each, and whether the reference tier may run a call instead.
 _DIRECT = {

@@ -14,6 +14,8 @@ from fusevm.chain.packed import Packed
 from fusevm.machine.batch import Batch
 
 RECOUNT = 1.0  # seconds: workers come and go
+LOOK, MOST_ALONE = 5.0, 60.0  # seconds: while nothing ends, whether there are workers; how long there may be none
+SENDINGS = 4  # of a machine in a row, before any piece is done
 PER_THREAD = 2  # pieces: one to do, one to begin with when it is done
 
 _machines = threading.local()  # of each thread of a worker: a copy of the machine that was sent
@@ -36,12 +38,17 @@ class Cluster(Pool):
         self._owned = client is None
         self._client = Client(**options) if self._owned else client
         self._token = f"fusevm-{id(self)}-{time.time_ns()}"
-        with warnings.catch_warnings():  # of a large graph: a state is large, and is sent once
-            warnings.simplefilter("ignore", UserWarning)
-            # A task, not scattered data: Dask does it again when all workers that had the machine are gone.
-            self._evm = self._client.submit(pickle.loads, pickle.dumps(evm, pickle.HIGHEST_PROTOCOL), pure=False)
+        self._pickled = pickle.dumps(evm, pickle.HIGHEST_PROTOCOL)
+        self._evm = self._sent()
+        self._sent_again = 0  # times in a row
         self._under_way: dict[Any, Piece] = {}  # by future
         self._threads, self._counted = 1, float("-inf")  # of all workers, and when they were counted
+
+    def _sent(self) -> Any:
+        """The machine. A task, not scattered data: Dask does it again when all workers that had it are gone."""
+        with warnings.catch_warnings():  # of a large graph: a state is large, and is sent once
+            warnings.simplefilter("ignore", UserWarning)
+            return self._client.submit(pickle.loads, self._pickled, pure=False)
 
     @property
     def workers(self) -> int:
@@ -59,10 +66,19 @@ class Cluster(Pool):
         self._under_way[future] = piece
 
     def wait(self) -> list[Done]:
+        """Raises RuntimeError where all workers are gone and none comes: what is under way would never end."""
         from distributed import wait
 
-        over = wait(list(self._under_way), return_when="FIRST_COMPLETED").done
-        return [self._ended(future) for future in over]
+        alone = 0.0  # seconds
+        while True:
+            try:
+                over = wait(list(self._under_way), timeout=LOOK, return_when="FIRST_COMPLETED").done
+            except TimeoutError:  # of asyncio, the same from Python 3.11 on
+                alone = 0.0 if self._client.nthreads() else alone + LOOK
+                if alone >= MOST_ALONE:
+                    raise RuntimeError(f"the cluster has no workers, for {MOST_ALONE:.0f} seconds now") from None
+            else:
+                return [self._ended(future) for future in over]
 
     def _ended(self, future: Any) -> Done:
         from distributed.scheduler import KilledWorker
@@ -71,11 +87,24 @@ class Cluster(Pool):
         try:
             seconds, batch = future.result()
         except KilledWorker as error:
-            piece.tries = TRIES  # Dask has tried it more than once
+            if error.task == future.key or not self._send_again(error.task):
+                piece.tries = TRIES  # Dask has tried it more than once
+            else:
+                piece.tries -= 1
             return Done(piece, None, lost=" ".join(str(error).split()))
         finally:
             future.release()
+        self._sent_again = 0
         return Done(piece, batch, seconds)
+
+    def _send_again(self, lost: str) -> bool:
+        """Workers that a piece ended may have been about to load the machine, and Dask gives that up as well."""
+        if lost == self._evm.key:
+            if self._sent_again >= SENDINGS:
+                return False  # it is the machine itself that ends them
+            self._sent_again += 1
+            self._evm = self._sent()
+        return True
 
     def cancel(self) -> None:
         self._client.cancel(list(self._under_way))

@@ -1,9 +1,10 @@
-"""An account: nonce, balance, code and storage."""
+"""An account: nonce, balance, code and storage; and a mapping of them that notes which have changed."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from fusevm.chain.noting import Noting, Watch
 from fusevm.chain.slots import Slots
 from fusevm.evm.code_cache import CodeCache
 from fusevm.evm.keccak import keccak256
@@ -16,7 +17,8 @@ _hash_of_code = CodeCache(keccak256, len, 1 << 25)
 
 
 class Account:
-    __slots__ = ("balance", "code", "nonce", "storage")
+    __slots__ = ("balance", "code", "nonce", "storage", "watch")
+    watch: Watch  # only of those that are or were watched
 
     def __init__(self, nonce: int = 0, balance: int = 0, code: bytes = b"", storage: dict[int, int] | None = None):
         self.nonce = nonce
@@ -35,6 +37,44 @@ class Account:
 
     def copy(self) -> Account:
         return Account(self.nonce, self.balance, self.code, self.storage.copy())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Account, (self.nonce, self.balance, self.code, self.storage)
+
+
+class Watched(Account):
+    """One whose next change is told. It is then a plain one again, so that further changes cost nothing.
+
+    An account becomes watched, and ceases to be, by a change of its class.
+    """
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        changed, address = self.watch
+        changed.add(address)
+        object.__setattr__(self, "__class__", Account)
+        object.__setattr__(self, name, value)
+
+
+class Accounts(Noting[bytes, Account]):
+    """By address. Whoever asks for roots puts a set there to which addresses are added whose account may be another."""
+
+    __slots__ = ("changed",)
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.changed: set[bytes] | None = None  # None: nobody asks, or nobody can tell
+
+    def _note(self, key: bytes) -> None:
+        if self.changed is not None:
+            self.changed.add(key)
+
+    def _note_all(self) -> None:
+        self.changed = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Accounts, (dict(self),)
 
 
 ABSENT = Account()  # what reading an account that does not exist sees; never written to

@@ -6,7 +6,7 @@ run: refuse the block, leave it out, or list it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.dao import apply_dao_fork
@@ -36,8 +36,11 @@ class Assembly:
         schedule: Schedule,
         execute: Executor,
         checks: Checks = ALL_CHECKS,
+        known: Mapping[bytes, bytes] | None = None,
     ) -> None:
+        """`known`: system contracts by address that need not run, since what their code does is known."""
         self.state = state
+        self._known = known
         self.checks = checks
         self.block = block
         self.step = step
@@ -56,7 +59,7 @@ class Assembly:
         """What comes before the first transaction."""
         if self.block.number == self._schedule.dao_block:
             apply_dao_fork(self.state)
-        begin_block(self.state, self.block, self.step.fork, self._execute, parent_hash, beacon_root)
+        begin_block(self.state, self.block, self.step.fork, self._execute, parent_hash, beacon_root, self._known)
 
     @property
     def most_blobs(self) -> int:
@@ -102,7 +105,13 @@ class Assembly:
         if self.step.fork >= Fork.PRAGUE:
             logs = (log for receipt in self.receipts for log in receipt.logs)
             self.requests = requests_of_block(
-                self.state, self.block, self.step.fork, self._execute, logs, self._schedule.deposit_contract
+                self.state,
+                self.block,
+                self.step.fork,
+                self._execute,
+                logs,
+                self._schedule.deposit_contract,
+                self._known,
             )
 
     # -- what a header says of it

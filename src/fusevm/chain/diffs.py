@@ -50,7 +50,7 @@ class Diff(NamedTuple):
 
     def _set(self, state: State, *, forward: bool) -> None:
         state.remake()
-        accounts, journal = state.accounts, state.journal
+        accounts, journal = state.journalled, state.journal
         for account, name, before, after in self.fields:
             journal.append((setattr, account, name, getattr(account, name)))
             setattr(account, name, after if forward else before)
@@ -72,7 +72,7 @@ def diff_since(state: State, mark: int) -> Diff:
     fields: dict[tuple[int, str], tuple[Account, str, Any]] = {}
     slots: dict[tuple[int, int], tuple[dict[int, int], int, int]] = {}
     presence: dict[bytes, Account | None] = {}
-    accounts = state.accounts
+    accounts = state.journalled
     for undo, *arguments in state.entries_since(mark):
         first = arguments[0]
         if undo is setattr and isinstance(first, Account):

@@ -76,7 +76,14 @@ class NativeTries(NamedTuple):
     hashes: Callable[[bytes, int], bytes]  # of pieces of a size
 
 
+MANY = 1000  # keys; for fewer it does not pay to load native code
 _native: list[NativeTries] = []  # at most one
+_loader: list[Callable[[], None]] = []  # at most one, and not twice
+
+
+def load_for_many(load: Callable[[], None]) -> None:
+    """Calls this, which may call `use_native`, before many keys are hashed in Python."""
+    _loader[:] = [load]
 
 
 def use_native(functions: NativeTries) -> None:
@@ -150,6 +157,8 @@ def _roots_and_hashed(nodes: list[bytes]) -> list[bytes]:
 
 def hashed_keys(pieces: list[bytes], size: int) -> list[bytes]:
     """The hash of each piece; all are of one size."""
+    if not _native and _loader and len(pieces) >= MANY:
+        _loader.pop()()
     if not _native:
         return [keccak256(piece) for piece in pieces]
     digests = _native[0].hashes(b"".join(pieces), size)

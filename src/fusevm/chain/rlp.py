@@ -51,6 +51,16 @@ def natural(value: int) -> bytes:
     return value.to_bytes((value.bit_length() + 7) // 8, "big")
 
 
+def header_size(first: int) -> int:
+    """Of a list whose encoding begins with this byte."""
+    return 1 if first <= 0xF7 else first - 0xF6
+
+
+def number_size(value: int) -> int:
+    """How many bytes the encoding of a number of at most 55 bytes has."""
+    return 1 if value < 0x80 else 1 + (value.bit_length() + 7) // 8
+
+
 def decode(data: bytes) -> Item:
     """The item that the bytes encode, lists as Python lists; all bytes must belong to it."""
     item, end = _decode_at(data, 0, len(data), 0)

@@ -2,70 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from fusevm.chain.accounts import Account, Accounts, Watched
 from fusevm.chain.patricia import Trie, hashed_keys
 from fusevm.chain.rlp import encode, natural
-from fusevm.chain.slots import Slots
-from fusevm.chain.trie import EMPTY_ROOT, storage_root
+from fusevm.chain.slots import NotedSlots, Slots
+from fusevm.chain.sources.layer import LayeredAccounts
+from fusevm.chain.trie import storage_root
 from fusevm.evm.keccak import keccak256
-
-if TYPE_CHECKING:
-    from fusevm.chain.accounts import Account
-
-Seen = tuple[int, int, bytes, bytes]  # nonce, balance, code, storage root
 
 
 class Roots:
-    """The trie of all accounts as they were when the root was last asked for.
+    """The trie of all accounts as they were when the root was last asked for, and which may have changed since.
 
-    To find out which have changed, each is looked at; of an account's storage what was written is known.
+    Every account is watched from then on: before it changes it adds its address to a set, and so does its storage, and
+    the mapping of accounts before one comes or goes. What cannot be watched (storage in a plain dictionary, an account
+    that another state watches) is looked at each time.
     """
 
     def __init__(self) -> None:
         self._trie = Trie()
-        self._seen: dict[bytes, Seen] = {}
-
-    def copy(self) -> Roots:
-        twin = Roots()
-        twin._trie, twin._seen = self._trie, self._seen  # neither ever changes
-        return twin
+        self._changed: set[bytes] = set()
+        self._unwatched: set[bytes] = set()
 
     def trie(self, accounts: Mapping[bytes, Account]) -> Trie:
         """Ctrl-C in the middle leaves it as it was."""
-        seen = self._seen
-        found = {address: now for address, account in accounts.items() if (now := _look(account)) != seen.get(address)}
-        gone = [] if seen.keys() <= accounts.keys() else [address for address in seen if address not in accounts]
-        if not (found or gone):
-            return self._trie
-        hashed = hashed_keys([*found, *gone], 20)
-        encoded = [encoded_account(now, accounts[address]) for address, now in found.items()]
-        trie = self._trie.changed(dict(zip(hashed, [*encoded, *(None for _ in gone)], strict=True)))
-        after = {**seen, **found}
-        for address in gone:
-            del after[address]
-        self._trie, self._seen = trie, after
-        return trie
+        if not isinstance(accounts, Accounts | LayeredAccounts):
+            return Trie.of(self._entries(accounts.items()))
+        if accounts.changed is not self._changed:
+            self._begin(accounts)
+        elif self._changed or self._unwatched:
+            self._follow(accounts)
+        return self._trie
 
+    def _begin(self, accounts: Accounts | LayeredAccounts) -> None:
+        """From nothing."""
+        self._changed.clear()
+        self._unwatched.clear()
+        items = list(accounts.items())
+        for address, account in items:
+            self._watch(address, account)
+        self._trie = Trie.of(self._entries(items))
+        accounts.changed = self._changed  # last: from here on it can be told what has changed
 
-def _look(account: Account) -> Seen:
-    return account.nonce, account.balance, account.code, root_of(account.storage)
+    def _follow(self, accounts: Accounts | LayeredAccounts) -> None:
+        looked_at = [*self._changed, *(self._unwatched - self._changed)]
+        found = {address: accounts.get(address) for address in looked_at}
+        for address, account in found.items():
+            if account is not None:
+                self._watch(address, account)
+        there = {address: account for address, account in found.items() if account is not None}
+        gone = [address for address in looked_at if address not in there]
+        changes: dict[bytes, bytes | None] = dict(self._entries(there.items()))
+        changes |= dict.fromkeys(hashed_keys(gone, 20))
+        self._trie = self._trie.changed(changes)
+        self._unwatched.difference_update(gone)
+        self._changed.difference_update(looked_at)
+
+    def _watch(self, address: bytes, account: Account) -> None:
+        """Before it is looked at."""
+        storage = account.storage
+        if not isinstance(storage, NotedSlots):
+            self._unwatched.add(address)
+            return
+        watched = isinstance(account, Watched)
+        watch = account.watch if watched else storage.watch or (self._changed, address)
+        if watch[0] is not self._changed or watch[1] != address:  # it is another's, too
+            self._unwatched.add(address)
+            return
+        self._unwatched.discard(address)
+        storage.watch = watch
+        if not watched:
+            account.watch = watch
+            account.__class__ = Watched
+
+    @staticmethod
+    def _entries(items: Iterable[tuple[bytes, Account]]) -> Iterable[tuple[bytes, bytes]]:
+        items = list(items)
+        hashed = hashed_keys([address for address, _ in items], 20)
+        return zip(hashed, [encoded_account(account) for _, account in items], strict=True)
+
+    def over(self, below: dict[bytes, Account], now: Mapping[bytes, Account]) -> tuple[Roots, LayeredAccounts]:
+        """For a layer over accounts that are as those now known here: only what may have changed is looked at there."""
+        twin, known = self._twin(now)
+        return twin, LayeredAccounts(below, twin._changed if known else None)
+
+    def of_copy(self, accounts: Accounts, now: Mapping[bytes, Account]) -> Roots:
+        """For accounts that were copied from those now known here."""
+        twin, known = self._twin(now)
+        if known:
+            for address, account in accounts.items():
+                twin._watch(address, account)
+            accounts.changed = twin._changed
+        return twin
+
+    def _twin(self, now: Mapping[bytes, Account]) -> tuple[Roots, bool]:
+        """And whether it can tell what has changed."""
+        twin = Roots()
+        twin._trie, twin._changed = self._trie, self._changed | self._unwatched
+        return twin, isinstance(now, Accounts | LayeredAccounts) and now.changed is self._changed
 
 
 def root_of(storage: Mapping[int, int]) -> bytes:
-    if not storage:
-        return EMPTY_ROOT
-    return storage.root if isinstance(storage, Slots) else storage_root(storage)
+    return storage.root if isinstance(storage, NotedSlots) else storage_root(storage)
 
 
-def encoded_account(seen: Seen, account: Account) -> bytes:
-    return encode([natural(seen[0]), natural(seen[1]), seen[3], account.code_hash()])
+def encoded_account(account: Account) -> bytes:
+    return encode([natural(account.nonce), natural(account.balance), root_of(account.storage), account.code_hash()])
 
 
 def proof_of(trie: Trie, address: bytes, account: Account, slots: Sequence[int]) -> dict[str, Any]:
     """As eth_getProof answers (EIP-1186)."""
-    storage = account.storage if isinstance(account.storage, Slots) else Slots(account.storage)
+    storage = account.storage if isinstance(account.storage, NotedSlots) else Slots(account.storage)
     return {
         "address": "0x" + address.hex(),
         "accountProof": _shown(trie.proof(keccak256(address))),

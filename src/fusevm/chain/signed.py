@@ -28,7 +28,19 @@ from fusevm.chain.fields import (
     write_fields,
 )
 from fusevm.chain.reasons import Rejected, RejectReason
-from fusevm.chain.rlp import Item, MalformedRLP, NotMinimal, Trailing, Truncated, decode, encode, natural
+from fusevm.chain.rlp import (
+    Item,
+    MalformedRLP,
+    NotMinimal,
+    Trailing,
+    Truncated,
+    decode,
+    encode,
+    header_size,
+    list_of,
+    natural,
+    number_size,
+)
 from fusevm.chain.transaction import Authorization, Transaction
 from fusevm.evm.forks import Fork, Rules
 from fusevm.evm.keccak import keccak256
@@ -127,6 +139,10 @@ class SignedTransaction:
     @cached_property
     def signing_hash(self) -> bytes:
         """What the sender's key has signed."""
+        if self.type and "encoded" in self.__dict__:  # the same list, without the signature at its end
+            body = self.encoded[1 + header_size(self.encoded[1]) :]
+            tail = number_size(self.y_parity) + number_size(self.r) + number_size(self.s)
+            return keccak256(self.encoded[:1] + list_of(body[: len(body) - tail]))
         fields = write_fields(LAYOUTS[self.type], self)
         if self.type:
             return keccak256(bytes((self.type,)) + encode(fields))
@@ -238,7 +254,9 @@ def _typed(kind: int, data: bytes) -> SignedTransaction:
     item = _decoded(data[1:])
     if kind == 3 and not isinstance(item, bytes) and len(item) in (4, 5) and not isinstance(item[0], bytes):
         raise Rejected(R.TYPE_3_TX_WITH_FULL_BLOBS)
-    return SignedTransaction(type=kind, **_read((*LAYOUTS[kind], *SIGNATURE), item))
+    signed = SignedTransaction(type=kind, **_read((*LAYOUTS[kind], *SIGNATURE), item))
+    signed.__dict__["encoded"] = data  # strict decoding: encoding it again gives the same bytes
+    return signed
 
 
 def _decoded(data: bytes) -> Item:

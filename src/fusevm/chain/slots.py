@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fusevm.chain.noting import Noting, Watch
 from fusevm.chain.patricia import Trie, hashed_keys
 from fusevm.chain.trie import EMPTY_ROOT
 
@@ -12,55 +13,82 @@ SHORT = 128  # what is below is its own encoding
 _HEADERS = [bytes((SHORT + size,)) for size in range(33)]
 
 
-class Slots(dict[int, int]):
-    """Keys to values that are not zero, both words.
+class NotedSlots(Noting[int, int]):
+    """Keys to values that are not zero, both words. What is written after the root was asked for is noted and told."""
 
-    Once the root was asked for, every key that is written is noted, before the write: Ctrl-C may come between any two
-    lines, and to note a key that did not change does no harm.
-    """
+    __slots__ = ()
+    _changed: set[int] | None  # slots written since the trie was made; None: all of them may have been
+    _trie: Trie | None
+    watch: Watch | None  # whom to tell of the first change
 
-    __slots__ = ("_changed", "_trie")
+    def _note(self, key: int) -> None:
+        changed = self._changed
+        if not changed and self.watch is not None:
+            self.watch[0].add(self.watch[1])
+        if changed is not None:
+            changed.add(key)
+
+    def _note_all(self) -> None:
+        if self.watch is not None:
+            self.watch[0].add(self.watch[1])
+        self._trie = self._changed = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing was written since the root was last asked for."""
+        return self._trie is not None and not self._changed
+
+    def _before(self) -> Trie | None:
+        """The trie as it was before the slots that are noted were written."""
+        return self._trie
+
+    @property
+    def trie(self) -> Trie:
+        """All slots by the hashes of their keys; what has changed is brought into the last one."""
+        before = None if self._changed is None else self._before()
+        if self._changed is None or before is None:
+            self._trie = trie_of(self)
+            self._changed = set()  # last: until then all may have been written
+        elif self._changed:
+            keys = list(self._changed)
+            values = map(self.get, keys)
+            changes = zip(_hashed(keys), (encoded_word(value) if value else None for value in values), strict=True)
+            self._trie = before.changed(dict(changes))
+            self._changed.difference_update(keys)
+        else:
+            self._trie = before
+        return self._trie
+
+    @property
+    def root(self) -> bytes:
+        if self:
+            return self.trie.root
+        self._trie = self._changed = None  # nothing to keep: most accounts have no storage
+        return EMPTY_ROOT
+
+
+class Slots(NotedSlots):
+    """All of them."""
+
+    __slots__ = ("_changed", "_trie", "watch")
 
     def __init__(self, *given: Mapping[int, int] | Iterable[tuple[int, int]]) -> None:
         super().__init__(*given)
-        self._trie: Trie | None = None
-        self._changed: set[int] | None = None  # None: nobody asks
+        self._trie = None
+        self._changed = None
+        self.watch = None
+
+    # As inherited, but for the time it takes where nobody asks: every SSTORE comes here.
 
     def __setitem__(self, key: int, value: int) -> None:
-        if self._changed is not None:
-            self._changed.add(key)
-        super().__setitem__(key, value)
-
-    def __delitem__(self, key: int) -> None:
-        if self._changed is not None:
-            self._changed.add(key)
-        super().__delitem__(key)
+        if self._changed is not None or self.watch is not None:
+            self._note(key)
+        dict.__setitem__(self, key, value)
 
     def pop(self, key: int, *default: Any) -> Any:
-        if self._changed is not None:
-            self._changed.add(key)
-        return super().pop(key, *default)
-
-    def setdefault(self, key: int, default: int = 0) -> int:
-        if self._changed is not None:
-            self._changed.add(key)
-        return super().setdefault(key, default)
-
-    def popitem(self) -> tuple[int, int]:
-        self._trie = self._changed = None
-        return super().popitem()
-
-    def clear(self) -> None:
-        self._trie = self._changed = None
-        super().clear()
-
-    def update(self, *given: Any, **names: Any) -> None:
-        self._trie = self._changed = None
-        super().update(*given, **names)
-
-    def __ior__(self, other: Any) -> Slots:  # type: ignore[override, misc]
-        self.update(other)
-        return self
+        if self._changed is not None or self.watch is not None:
+            self._note(key)
+        return dict.pop(self, key, *default)
 
     def copy(self) -> Slots:
         """An independent one. The trie is shared: it never changes."""
@@ -74,28 +102,9 @@ class Slots(dict[int, int]):
     def __reduce__(self) -> tuple[Any, ...]:
         return Slots, (dict(self),)
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing was written since the root was last asked for."""
-        return self._trie is not None and not self._changed
 
-    @property
-    def trie(self) -> Trie:
-        """All slots by the hashes of their keys; what has changed is brought into the last one."""
-        if self._trie is None or self._changed is None:
-            self._changed = set()
-            self._trie = Trie.of(zip(_hashed(list(self)), map(encoded_word, self.values()), strict=True))
-        elif self._changed:
-            keys = list(self._changed)
-            values = map(self.get, keys)
-            changes = zip(_hashed(keys), (encoded_word(value) if value else None for value in values), strict=True)
-            self._trie = self._trie.changed(dict(changes))
-            self._changed.difference_update(keys)
-        return self._trie
-
-    @property
-    def root(self) -> bytes:
-        return self.trie.root if self else EMPTY_ROOT
+def trie_of(slots: Mapping[int, int]) -> Trie:
+    return Trie.of(zip(_hashed(list(slots)), map(encoded_word, slots.values()), strict=True))
 
 
 def _hashed(keys: list[int]) -> list[bytes]:

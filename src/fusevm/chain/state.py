@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fusevm.chain.accounts import ABSENT, DELEGATION_PREFIX, EMPTY_CODE_HASH, Account, delegate_in, put_slot
+from fusevm.chain.accounts import ABSENT, DELEGATION_PREFIX, EMPTY_CODE_HASH, Account, Accounts, delegate_in, put_slot
 from fusevm.chain.logs import Log, logs_hash
 from fusevm.chain.roots import Roots, proof_of
 from fusevm.chain.scope import TransactionScope
+from fusevm.chain.slots import Slots
 from fusevm.chain.sources.layer import DEEPEST, LayeredAccounts
 from fusevm.chain.sources.lazy import RemoteAccounts
 from fusevm.chain.sources.source import PartialState, Place, Source
@@ -41,7 +42,7 @@ class State(TransactionScope):
 
     def __init__(self, *, source: Source | None = None) -> None:
         super().__init__()
-        self._accounts: dict[bytes, Account] = {} if source is None else RemoteAccounts(source)
+        self._accounts: dict[bytes, Account] = Accounts() if source is None else RemoteAccounts(source)
         self._roots = Roots()
         # with copies: accounts, and when they were as here. A change adds to the journal, or moves the version on.
         self._shared: tuple[dict[bytes, Account], tuple[int, int]] | None = None
@@ -65,7 +66,15 @@ class State(TransactionScope):
     def accounts(self, accounts: dict[bytes, Account]) -> None:
         self.pending = None
         self.handed_out = True
+        self._roots = Roots()
         self._accounts = accounts
+
+    @property
+    def journalled(self) -> dict[bytes, Account]:
+        """As `accounts`, for whoever writes to the journal what undoes each change, and calls `remake`."""
+        if self.pending is not None:
+            self.settle()
+        return self._accounts
 
     def account(self, address: bytes) -> Account:
         """The account to read from; a blank one where there is none."""
@@ -205,7 +214,7 @@ class State(TransactionScope):
         account = self.ensure(address)
         self.remake()
         self.journal.append((setattr, account, "storage", account.storage))
-        account.storage = {key: value for key, value in slots.items() if value}
+        account.storage = Slots((key, value) for key, value in slots.items() if value)
 
     def write_slot(self, address: bytes, key: int, value: int, *, keep_original: bool) -> None:
         """Storage that a tier has already changed in its own tables: the version does not move on."""
@@ -227,8 +236,8 @@ class State(TransactionScope):
         if isinstance(self._accounts, RemoteAccounts):
             twin._accounts = self._accounts.copy()
         else:
-            twin._accounts = {address: account.copy() for address, account in self._accounts.items()}
-        twin._roots = self._roots.copy()
+            accounts = Accounts({address: account.copy() for address, account in self._accounts.items()})
+            twin._accounts, twin._roots = accounts, self._roots.of_copy(accounts, self._accounts)
         return twin
 
     def branch(self) -> State:
@@ -245,11 +254,10 @@ class State(TransactionScope):
         if self._shared is None or self._shared[1] != now:
             self._forgotten += len(self.journal)
             self.journal = []
-            self._accounts = LayeredAccounts(accounts)
+            self._roots, self._accounts = self._roots.over(accounts, accounts)
             self._shared = accounts, now  # last: from here on nobody may change them
         twin = State()
-        twin._accounts = LayeredAccounts(self._shared[0])
-        twin._roots = self._roots.copy()
+        twin._roots, twin._accounts = self._roots.over(self._shared[0], self._accounts)
         twin._shared = self._shared[0], (twin.version, twin.mark())
         return twin
 
@@ -302,7 +310,7 @@ class State(TransactionScope):
 
     def __setstate__(self, accounts: dict[bytes, Account]) -> None:
         State.__init__(self)
-        self._accounts = accounts
+        self._accounts = Accounts(accounts) if type(accounts) is dict else accounts
 
     def __copy__(self) -> State:
         self.__getstate__()

@@ -66,7 +66,6 @@ def _native() -> dict[str, Any]:
         from fusevm.native.processor import target
 
         sequences = build.all_sequences()
-        name, _ = target()
         level = ready.level_of_host()
         delivered = ready.ready_made(build.digest_of_handlers(sequences)) is not None
         build.library()
@@ -77,7 +76,7 @@ def _native() -> dict[str, Any]:
     except (ImportError, OSError, RuntimeError, BadInput) as error:
         return {"native": f"does not run: {error}"}
     handlers = {"count": len(sequences), "delivered": delivered, "level": level}
-    return {"native": "runs", "processor": name, "handlers": handlers}
+    return {"native": "runs", "processor": target().name, "handlers": handlers}
 
 
 def _cache() -> dict[str, Any]:

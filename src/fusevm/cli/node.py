@@ -31,7 +31,9 @@ def node(
     fork: Annotated[str | None, typer.Option("--fork", "--fork-url", "-f", help="begin on this node's state")] = None,
     fork_block: Annotated[int | None, typer.Option("--fork-block-number", min=0, help="default: its latest")] = None,
     state: Annotated[Path | None, typer.Option(help="file to load the state from, and to keep it in")] = None,
-    state_interval: Annotated[float, typer.Option(min=0.1, help="seconds between writes of the file")] = 10.0,
+    state_interval: Annotated[
+        float, typer.Option(min=0, help="seconds until changes are on the disk; 0: before they are answered")
+    ] = 10.0,
     call_timeout: Annotated[float, typer.Option(min=0.1, help="seconds that a call may take")] = 30.0,
     silent: Annotated[bool, typer.Option("--silent", help="print nothing")] = False,
 ) -> None:

@@ -5,7 +5,7 @@ functions → fold → straighten → inline → fold → layouts → blocks →
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
@@ -21,7 +21,7 @@ from fusevm.codegen.spilling import cost_of_spilling, is_cheap, keep_in_memory, 
 from fusevm.codegen.stack_code import CodeWriter, Unreachable
 from fusevm.codegen.weights import Weights, all_weights
 from fusevm.codegen.yul_functions import unit_of
-from fusevm.evm.assembler import WORD_BYTES, Assembly
+from fusevm.evm.assembler import WORD_BYTES, Assembly, Source
 from fusevm.ir.fold.functions import fold_unit, summaries
 from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.functions import Function, GraphBlock, Unit
@@ -220,7 +220,8 @@ def _to_spill(function: Function, candidates: set[int], weights: dict[GraphBlock
     return min(found, key=lambda value: (cost_of_spilling(function, value, weights), value.id), default=None)
 
 
-def improve(program: StackProgram, runs: int) -> None:
+def improve(program: StackProgram, runs: int, followed: Mapping[Source, Source] | None = None) -> None:
+    """The passes over stack code; for `followed` see `place`."""
     thread_jumps(program)
     join_blocks(program)
     peephole(program)
@@ -230,4 +231,4 @@ def improve(program: StackProgram, runs: int) -> None:
     while merge_equal_blocks(program):
         pass
     join_blocks(program)
-    place(program)
+    place(program, followed)

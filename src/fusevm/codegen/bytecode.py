@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fusevm.codegen.assembling import assembly_of
-from fusevm.codegen.backend import Spills, clean, drop_uncalled, stack_code
+from fusevm.codegen.backend import Spills, clean, drop_uncalled, improve, stack_code
 from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.constants import DEPOSIT
 from fusevm.codegen.duplication import duplicate_short_blocks
@@ -19,7 +19,7 @@ from fusevm.codegen.inlining import inline_what_pays
 from fusevm.codegen.linking import OWN, Parts, link, look_inside, parts_of
 from fusevm.codegen.metadata import metadata_of
 from fusevm.codegen.optimize_report import Cost, Report, cost_of
-from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
+from fusevm.codegen.passes import join_blocks
 from fusevm.codegen.placement import place
 from fusevm.codegen.shift_reuse import reuse_shifts
 from fusevm.codegen.tight_loops import dearer_loop
@@ -247,16 +247,7 @@ class _Optimizer:
 
 def shorten(program: StackProgram, runs: int, followed: dict[Source, Source]) -> None:
     """The back end's passes, and copies of short blocks in place of jumps."""
-    thread_jumps(program)
-    join_blocks(program)
-    peephole(program)
-    while merge_equal_blocks(program):
-        thread_jumps(program)
-    merge_tails(program, DEPOSIT, runs)
-    while merge_equal_blocks(program):
-        pass
-    join_blocks(program)
-    place(program, followed)
+    improve(program, runs, followed)
     if duplicate_short_blocks(program, DEPOSIT, runs):
         join_blocks(program)
         place(program, followed)

@@ -14,8 +14,8 @@ from fusevm.evm.assembler import Source
 from fusevm.evm.opcodes import OPCODES_TABLE, Effect
 from fusevm.ir.functions import GraphBlock
 from fusevm.ir.inline import Numbers
-from fusevm.ir.liveness import is_root
-from fusevm.ir.values import CONST, Value, traits_of
+from fusevm.ir.liveness import is_root, reads_before_writes
+from fusevm.ir.values import CONST, Value
 
 # Instructions without operands that are cheaper than a DUP: never kept on the stack.
 FREE = frozenset(
@@ -47,7 +47,7 @@ class _Order:
     ) -> None:
         self.block, self.unseen, self.early, self.returns = block, unseen, early, returns
         self.local = {value.id: value for value in block.instructions}
-        self.before = _reads_before_writes(block, unseen)
+        self.before = reads_before_writes(block.instructions, unseen)
         self.done: set[int] = set()
         self.order: list[Value] = []
 
@@ -127,22 +127,3 @@ class _Order:
             copy.raw, copy.where = value.raw, value.where
             value = copy
         self.order.append(value)
-
-
-def _reads_before_writes(block: GraphBlock, unseen: Effect) -> dict[int, list[Value]]:
-    """For each write the reads before it that would see something else after it."""
-    before: dict[int, list[Value]] = {}
-    readers: dict[int, list[Value]] = {}
-    for value in block.instructions:
-        traits = traits_of(value)
-        if not is_root(value, unseen):
-            bits = traits.reads
-            while bits:
-                bit = bits & -bits
-                bits ^= bit
-                readers.setdefault(bit, []).append(value)
-        elif readers:
-            seen = [reader for bit in list(readers) if bit & traits.writes for reader in readers.pop(bit)]
-            if seen:
-                before[value.id] = seen
-    return before

@@ -33,6 +33,8 @@ class Fork(IntEnum):
     PRAGUE = 13
     OSAKA = 14
 
+    __hash__ = int.__hash__  # Enum's own is written in Python, and forks are part of many keys
+
     @property
     def label(self) -> str:
         return self.name.lower().replace("_", "-")

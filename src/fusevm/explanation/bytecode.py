@@ -100,7 +100,8 @@ def explain_code(
             sources = places_of(watching, found.layout.sources())
             new = found.code
             made_of = {pc: _old_pcs(places, watching) for pc, places in sources.items()}
-            ir = ir_lines(watching, sources, lambda where: lines_at.get(where[-1], ()) if where[0] >= 0 else ())
+            names = {each.pc: each.name for each in instructions(new, fork)}
+            ir = ir_lines(watching, sources, lambda where: lines_at.get(where[-1], ()) if where[0] >= 0 else (), names)
     elif optimised is None:
         notes.append(
             f"optimize: not run: {count:,} instructions, and what has more than {MOST_OPTIMISED:,} takes long; "

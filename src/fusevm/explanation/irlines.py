@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fusevm.codegen.ordering import FREE
 from fusevm.evm.assembler import Source
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
@@ -63,9 +64,12 @@ def opcodes_by_number(places: Mapping[int, Sequence[Source]]) -> dict[int, list[
     return found
 
 
-def ir_lines(watching: Watching, places: Mapping[int, Sequence[Source]], lines_of: LinesOf) -> list[Line]:
-    """`lines_of` gives the source lines of a place."""
+def ir_lines(
+    watching: Watching, places: Mapping[int, Sequence[Source]], lines_of: LinesOf, names: Mapping[int, str]
+) -> list[Line]:
+    """`lines_of` gives the source lines of a place, `names` are those of the opcodes."""
     became = opcodes_by_number(places)
+    _add_pushed(became, watching.lines, names)
     found: list[Line] = []
     for line in watching.lines:
         number = number_of(line.where)
@@ -78,6 +82,18 @@ def ir_lines(watching: Watching, places: Mapping[int, Sequence[Source]], lines_o
         pcs = tuple(sorted(became.get(number, ())))
         found.append(Line(line.text, src, pcs, CODE, None, number))
     return with_removed(watching, found, lines_of)
+
+
+def _add_pushed(became: dict[int, list[int]], lines: Sequence[function_text.Line], names: Mapping[int, str]) -> None:
+    """What is pushed wherever it is used, as CALLER, has no code of its own: its opcodes are among its users'."""
+    for line in lines:
+        user = number_of(line.where)
+        for value in line.uses:
+            number = number_of(value.where)
+            if value.op in FREE and number is not None and user is not None:
+                pcs = [pc for pc in became.get(user, ()) if names.get(pc) == value.op]
+                known = became.setdefault(number, [])
+                known += [pc for pc in pcs if pc not in known]
 
 
 def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]]) -> list[Line]:

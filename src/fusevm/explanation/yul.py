@@ -15,6 +15,7 @@ from fusevm.explanation.listing import listed, static_gas
 from fusevm.explanation.numbering import Numbering
 from fusevm.explanation.places import Lines, OriginLines, opcodes_by_line
 from fusevm.explanation.steps import StepWatcher
+from fusevm.ir.fold.recorder import number_of
 from fusevm.yul.optimise import optimize
 from fusevm.yul.sequence import DEFAULT_CLEANUP, DEFAULT_SEQUENCE, Names, SequenceError
 from fusevm.yul.syntax.ast import Object
@@ -46,7 +47,7 @@ def explain_yul(
         optimised = obj if as_written else optimize(obj, dialect, runs, steps, watcher.watch, keep_calls=True)
     except SequenceError as error:
         raise BadSource(str(error)) from None
-    numbering, watching = Numbering(dict(_objects(optimised))[chosen], as_written), Watching()
+    numbering, watching = Numbering(dict(_objects(optimised))[chosen]), Watching()
     compiled = _compiled(numbering.obj, dialect, None if as_written else runs, watching)
     fork, size, sources = dialect.fork, code_size(compiled), places_of(watching, compiled.sources)
     starts_at = {
@@ -59,9 +60,11 @@ def explain_yul(
         Pane("yul", "Optimised Yul", "What the optimiser's steps made of it.", numbering.lines(lines, sources)),
     ]
     folds = {}
-    if watching.lines:
+    from_ir = any(number_of(source) is not None for source in compiled.sources.values())  # and not plainly translated
+    if from_ir:
         note = "Functions in SSA form, folded and inlined: what the code generator writes down."
-        panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, _lines_of(lines, numbering))))
+        names = {each.pc: each.name for each in instructions(compiled.code[:size], fork)}
+        panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, _lines_of(lines, numbering), names)))
         folds = folds_of(watching, panes[-1].lines)
     note = "The code as it is deployed and run."
     panes.append(Pane("bytecode", "Bytecode", note, listed(compiled.code, fork, lines_at, functions, size)))
@@ -77,10 +80,9 @@ def explain_yul(
         made.creation = partial(_creation_code, optimised, dialect, runs)
     if watcher.left_out:
         made.notes.append(f"steps: {watcher.left_out:,} more are not shown")
-    if not watching.lines:
-        made.notes.append(
-            "IR: not made, because the values do not fit on the stack: the code was translated as it stands"
-        )
+    if not from_ir:
+        why = "nothing is optimised" if as_written else "the values do not fit on the stack"
+        made.notes.append(f"IR: not made, because {why}: the code was translated as it stands")
     return made
 
 

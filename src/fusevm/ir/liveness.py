@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fusevm.evm.opcodes import Effect
 from fusevm.ir.block import DependencyBlock, Edge, Program
 from fusevm.ir.values import CONST, PHI, Value, traits_of
@@ -59,3 +61,22 @@ def _needed(program: Program) -> tuple[set[int], dict[int, dict[int, Value]]]:
             for block, edge in edges_into.get(value.block, ()):
                 use(edge.args[value.number], block.start)
     return needed, live_out
+
+
+def reads_before_writes(instructions: Iterable[Value], unseen: Effect | None) -> dict[int, list[Value]]:
+    """For each write the reads before it that would see something else after it."""
+    before: dict[int, list[Value]] = {}
+    readers: dict[int, list[Value]] = {}
+    for value in instructions:
+        traits = traits_of(value)
+        if not is_root(value, unseen):
+            bits = traits.reads
+            while bits:
+                bit = bits & -bits
+                bits ^= bit
+                readers.setdefault(bit, []).append(value)
+        elif readers:
+            seen = [reader for bit in list(readers) if bit & traits.writes for reader in readers.pop(bit)]
+            if seen:
+                before[value.id] = seen
+    return before

@@ -2,7 +2,7 @@
 
 Words are read from the run-time stack as late as possible and written to it as early as possible, so that few of them
 are alive at once. A call into the runtime leaves no registers: a word that lies in a slot of the run-time stack is read
-again behind it instead of being kept.
+again after it instead of being kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fusevm.evm.opcodes import Effect
 from fusevm.ir.block import DependencyBlock, Edge
-from fusevm.ir.liveness import is_root
+from fusevm.ir.liveness import is_root, reads_before_writes
 from fusevm.ir.values import CONST, SPILL, UNSPILL, Value, traits_of
 
 
@@ -53,7 +53,8 @@ class _Scheduler:
         self.pending: dict[int, int] = {}  # uses still to come
         self.needed: set[int] = set()
         self.count_uses()
-        self.before = self.reads_before_writes()
+        needed = [value for value in self.block.instructions if value.id in self.needed]
+        self.before = reads_before_writes(needed, self.unseen)
         self.done: set[int] = set()
         self.live: set[int] = set()
         self.values: dict[int, Value] = {}
@@ -91,26 +92,6 @@ class _Scheduler:
             for arg in value.args:
                 self.pending[arg.id] = self.pending.get(arg.id, 0) + 1
                 work.append(arg)
-
-    def reads_before_writes(self) -> dict[int, list[Value]]:
-        """For each write the reads before it that would see something else behind it."""
-        before: dict[int, list[Value]] = {}
-        readers: dict[int, list[Value]] = {}
-        for value in self.block.instructions:
-            if value.id not in self.needed:
-                continue
-            traits = traits_of(value)
-            if not is_root(value, self.unseen):
-                bits = traits.reads
-                while bits:
-                    bit = bits & -bits
-                    bits ^= bit
-                    readers.setdefault(bit, []).append(value)
-            elif readers:
-                seen = [reader for bit in list(readers) if bit & traits.writes for reader in readers.pop(bit)]
-                if seen:
-                    before[value.id] = seen
-        return before
 
     # -- placing ----------------------------------------------------------------------------------------------------
 

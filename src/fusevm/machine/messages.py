@@ -81,7 +81,8 @@ class Messages(Checkpoints):
         if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
             return None
         if self.session is not None:
-            direct = self.session.direct_with(self._recorded)
+            session = self.session
+            direct = session.direct if session.way is self._recorded else session.direct_with(self._recorded)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:

@@ -1,10 +1,23 @@
-"""The processor that native code is made for: this one, unless another is chosen before anything is built."""
+"""The processor and system that native code is made for: this one, unless another is chosen before anything is made."""
 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from llvmlite import binding as llvm
+
+
+class Target(NamedTuple):
+    """As LLVM names them."""
+
+    triple: str
+    name: str
+    features: str
+
+    @property
+    def is_x86(self) -> bool:
+        return architecture_of(self.triple) == "x86-64"
 
 
 @functools.cache
@@ -14,7 +27,7 @@ def initialise() -> None:
     llvm.initialize_native_asmparser()  # x86_divide is written in assembly
 
 
-_chosen: list[tuple[str, str]] = []
+_chosen: list[Target] = []
 
 
 def host() -> tuple[str, str]:
@@ -23,15 +36,31 @@ def host() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
-def triple() -> str:
+def host_triple() -> str:
     return str(llvm.get_default_triple())
 
 
-def build_for(name: str, features: str) -> None:
-    """From now on code is made for another processor than this one. Before anything else is imported."""
-    _chosen[:] = [(name, features)]
+def build_for(chosen: Target) -> None:
+    """From now on code is made for another processor or system than this one. Before anything else is imported."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    _chosen[:] = [chosen]
 
 
-def target() -> tuple[str, str]:
-    """The processor code is made for."""
-    return _chosen[0] if _chosen else host()
+def target() -> Target:
+    """What code is made for."""
+    return _chosen[0] if _chosen else Target(host_triple(), *host())
+
+
+def architecture_of(triple: str) -> str:
+    first = triple.partition("-")[0]
+    return {"x86_64": "x86-64", "amd64": "x86-64", "arm64": "aarch64"}.get(first, first)
+
+
+def system_of(triple: str) -> str:
+    """Object formats and calling conventions differ by it: ELF, Mach-O and COFF."""
+    rest = triple.partition("-")[2]
+    for system, signs in {"linux": ("linux",), "macos": ("darwin", "macos"), "windows": ("windows",)}.items():
+        if any(sign in rest for sign in signs):
+            return system
+    return rest

@@ -5,25 +5,36 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from fusevm.chain.outcome import TimeLimit
 from fusevm.rpc.dispatch import Ask, Passed, one
-from fusevm.rpc.errors import RpcError
+from fusevm.rpc.errors import SERVER_ERROR, RpcError
 from fusevm.rpc.pinned import CALLS, pinned
 from fusevm.rpc.session import Session
+from fusevm.rpc.transactions import is_brief
+from fusevm.values import BadValue
+
+try:
+    import orjson
+
+    _quick: Callable[[Any], bytes] | None = orjson.dumps
+except ImportError:  # it only makes long answers quicker
+    _quick = None
 
 Found = TypeVar("Found")
 
 # Short ones, which are most: where nobody else is at work, they run at once, without a change of threads.
-# Transactions are not among them, since only their gas limits how long they run.
+# A transaction is run at once where its gas limit says that it is short.
 AT_ONCE = frozenset({
     "eth_blockNumber", "eth_call", "eth_chainId", "eth_estimateGas", "eth_gasPrice", "eth_getBalance",
     "eth_getBlockByHash", "eth_getBlockByNumber", "eth_getCode", "eth_getStorageAt", "eth_getTransactionByHash",
     "eth_getTransactionCount", "eth_getTransactionReceipt", "net_version",
 })  # fmt: skip
+SENDING = "eth_sendRawTransaction"
 QUICK_SECONDS = 0.1  # that a call may keep the chain's own thread busy
 SLOW_THREADS = 4
 
@@ -36,6 +47,13 @@ class TooSlow(Passed):
         self.twin = twin
 
 
+class Later:
+    """What `Lanes.now` answers where it cannot: for the chain's thread, or for another with a session of its own."""
+
+    def __init__(self, twin: Session | None = None) -> None:
+        self.twin = twin
+
+
 class Lanes:
     """Requests in the order they come, one at a time; a call that is not done at once makes way for the next."""
 
@@ -45,6 +63,7 @@ class Lanes:
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "fusevm-call")
         self._chain = threading.Lock()  # its holder may touch the chain
         self._waiting = 0  # requests for the chain's thread that are not answered yet: nobody overtakes them
+        self.keep: Callable[[], None] | None = None  # writes what has changed; raises OSError
 
     async def on_chain(self, function: Callable[..., Found], *arguments: Any) -> Found:
         """Runs a function where nothing else touches the chain."""
@@ -54,24 +73,67 @@ class Lanes:
         with self._chain:
             return function(*arguments)
 
-    async def answer(self, asked: Any) -> bytes | None:
-        """One request, answered as JSON; None where it is a notification."""
-        loop = asyncio.get_running_loop()
+    def now(self, asked: Any) -> bytes | Later | None:
+        """The answer to a request that is short, where nobody else is at work; on the event loop's thread."""
         method = asked.get("method") if isinstance(asked, dict) else None
-        at_once = isinstance(method, str) and method in AT_ONCE and self.session.upstream is None
+        sends = method == SENDING
+        at_once = sends or (isinstance(method, str) and method in AT_ONCE)
+        if not at_once or self._waiting or self.session.upstream is not None:
+            return Later()
+        if not self._chain.acquire(blocking=False):
+            return Later()
         try:
-            if at_once and self._waiting == 0 and self._chain.acquire(blocking=False):
-                try:
-                    return _answered(asked, self._ask)
-                finally:
-                    self._chain.release()
+            if sends and not self._is_brief(asked):
+                return Later()
+            return _answered(asked, self._kept if sends else self._ask)
+        except TooSlow as slow:
+            return Later(slow.twin)
+        finally:
+            self._chain.release()
+
+    def _is_brief(self, asked: Mapping[str, Any]) -> bool:
+        params = asked.get("params")
+        try:
+            return isinstance(params, list) and len(params) == 1 and is_brief(self.session, params[0])
+        except (RpcError, BadValue):
+            return True  # refused at once
+
+    async def later(self, asked: Any, why: Later) -> bytes | None:
+        """The answer to a request that `now` did not answer, as JSON; None where it is a notification."""
+        twin = why.twin
+        if twin is None:
             self._waiting += 1
             try:
-                return await self.on_chain(_answered, asked, self._ask)
+                return await self.on_chain(_answered, asked, self._kept)
+            except TooSlow as slow:
+                twin = slow.twin
             finally:
                 self._waiting -= 1
-        except TooSlow as slow:
-            return await loop.run_in_executor(self._slow, _answered, asked, slow.twin.request)
+        return await asyncio.get_running_loop().run_in_executor(self._slow, _answered, asked, twin.request)
+
+    async def answer(self, asked: Any) -> bytes | None:
+        """Now or later."""
+        found = self.now(asked)
+        return await self.later(asked, found) if isinstance(found, Later) else found
+
+    def _kept(self, method: str, params: Sequence[Any]) -> Any:
+        """As `_ask`; what has changed is written before anybody is told."""
+        try:
+            found = self._ask(method, params)
+        except Exception:
+            with suppress(OSError):
+                self._keep()
+            raise
+        try:
+            self._keep()
+        except OSError as error:
+            text = f"{method}: done, but --state is not written and would not know it: {error.strerror or error}"
+            raise RpcError(SERVER_ERROR, f"{text}; make room, or give another file") from None
+        return found
+
+    def _keep(self) -> None:
+        if self.keep is not None:
+            self.keep()
 
     def _ask(self, method: str, params: Sequence[Any]) -> Any:
         session = self.session
@@ -99,4 +161,9 @@ def _answered(asked: Any, ask: Ask) -> bytes | None:
 
 
 def encoded(document: Any) -> bytes:
+    if _quick is not None:
+        try:
+            return _quick(document)
+        except TypeError:  # a number of more than 64 bits
+            pass
     return json.dumps(document, separators=(",", ":")).encode()

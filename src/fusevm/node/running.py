@@ -12,11 +12,11 @@ from typing import Any
 
 from aiohttp import web
 
-from fusevm.node.saving import StateFile
+from fusevm.node.saving import StateFile, load, restore_pending
 from fusevm.node.server import Server
 from fusevm.rpc.mnemonic import keys_of
 from fusevm.rpc.session import CALL_SECONDS, Session
-from fusevm.rpc.start import Config, saved_document
+from fusevm.rpc.start import Config
 from fusevm.values import BadValue
 
 ETHER = 10**18
@@ -41,13 +41,10 @@ class Options:
 
 def run(options: Options, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
     """Serves until SIGINT or SIGTERM. Raises BadValue where it cannot begin."""
-    saved = None
-    if options.state is not None and options.state.exists():
-        try:
-            saved = saved_document(options.state)
-        except BadValue as error:
-            raise BadValue(f"--state {options.state}: {error}; delete the file, or give another") from None
+    saved = None if options.state is None else load(options.state)
     session = Session(options.config, saved=saved, call_seconds=options.call_seconds)
+    if saved is not None:
+        restore_pending(session, saved)
     session.automine = options.mines and options.block_time is None
     session.interval = options.block_time
     if options.host not in LOOPBACK:
@@ -62,52 +59,59 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None],
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
             loop.add_signal_handler(number, stopped.set)
+    file = None if options.state is None else StateFile(options.state, session, sync=options.state_seconds == 0)
+    if file is not None:
+        session.on_block.append(lambda block: _kept(file, warn))  # before anybody is told of the block
     server = Server(session)
-    file = None if options.state is None else StateFile(options.state, session)
+    server.lanes.keep = None if file is None else file.keep
     runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=STOP_SECONDS)
     await runner.setup()
     try:
-        port = await _listen(runner, options)
+        listening = await _listen(runner, server, options)
+        port = int(listening.sockets[0].getsockname()[1])
         say(banner(session.config, session, options.host, port))
         tasks: list[asyncio.Task[Any]] = [asyncio.create_task(server.mine_at_intervals())]
-        if file is not None:
-            tasks.append(asyncio.create_task(_save_at_intervals(server, file, options.state_seconds, warn)))
+        if file is not None and options.state_seconds:
+            tasks.append(asyncio.create_task(_sync_at_intervals(file, options.state_seconds)))
         tasks.append(asyncio.create_task(stopped.wait(), name="stop"))
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
                 each.result()
         finally:
+            listening.close()
             for each in tasks:
                 each.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         if file is not None:
-            await _save(server, file, warn)
+            await server.lanes.on_chain(_kept, file, warn, file.close)
         await server.close()
         await runner.cleanup()
 
 
-async def _listen(runner: web.AppRunner, options: Options) -> int:
-    site = web.TCPSite(runner, options.host, options.port, reuse_address=True)
+async def _listen(runner: web.AppRunner, server: Server, options: Options) -> asyncio.Server:
+    other = runner.server
+    assert other is not None
     try:
-        await site.start()
+        return await asyncio.get_running_loop().create_server(
+            lambda: server.protocol(other), options.host, options.port, reuse_address=True
+        )
     except OSError as error:
         where = f"{options.host}:{options.port}"
         raise BadValue(f"--port {options.port}: cannot listen on {where}: {error.strerror or error}") from None
-    return int(runner.addresses[0][1])
 
 
-async def _save_at_intervals(server: Server, file: StateFile, seconds: float, warn: Callable[[str], None]) -> None:
+async def _sync_at_intervals(file: StateFile, seconds: float) -> None:
     while True:
         await asyncio.sleep(seconds)
-        await _save(server, file, warn)
+        await asyncio.to_thread(file.sync)
 
 
-async def _save(server: Server, file: StateFile, warn: Callable[[str], None]) -> None:
+def _kept(file: StateFile, warn: Callable[[str], None], write: Callable[[], None] | None = None) -> None:
     """A file that cannot be written is one line; the node goes on, and tries again."""
     try:
-        await server.lanes.on_chain(file.save)
+        (write or file.keep)()
     except OSError as error:
         warn(f"fusevm: --state {file.path}: not written: {error.strerror or error}; make room, or give another file")
 

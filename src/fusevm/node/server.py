@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
@@ -10,8 +11,9 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
-from fusevm.node.lanes import Lanes, encoded
+from fusevm.node.lanes import Lanes, Later, encoded
 from fusevm.node.page import PAGE, POLICY
+from fusevm.node.plain import CROSS_ORIGIN, PlainHttp
 from fusevm.node.subscriptions import Subscriptions
 from fusevm.rpc.dispatch import MOST_IN_BATCH, failure, parse
 from fusevm.rpc.errors import INVALID_REQUEST, RpcError, translated
@@ -19,11 +21,6 @@ from fusevm.rpc.session import Session
 
 MOST_BYTES = 64 << 20  # of a request
 MOST_WAITING = 10_000  # messages for a client that does not read
-_CROSS_ORIGIN = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Allow-Headers": "content-type",
-    "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
-}
 
 
 class Client:
@@ -53,6 +50,7 @@ class Server:
         self.session = session
         self.lanes = Lanes(session)
         self.clients: set[Client] = set()
+        self.connections: set[PlainHttp] = set()
         self._interval_changed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         session.on_block.append(self._on_block)
@@ -64,14 +62,18 @@ class Server:
 
     # -- HTTP
 
+    def protocol(self, other: Callable[[], asyncio.Protocol]) -> PlainHttp:
+        """For a new connection; `other` makes aiohttp's."""
+        return PlainHttp(self.begin, other, self.connections, MOST_BYTES)
+
     async def post(self, request: web.Request) -> web.Response:
         body = await self.answer(await request.read())
         if body is None:
-            return web.Response(status=204, headers=_CROSS_ORIGIN)
-        return web.Response(body=body, content_type="application/json", headers=_CROSS_ORIGIN)
+            return web.Response(status=204, headers=CROSS_ORIGIN)
+        return web.Response(body=body, content_type="application/json", headers=CROSS_ORIGIN)
 
     async def options(self, request: web.Request) -> web.Response:
-        return web.Response(status=204, headers=_CROSS_ORIGIN)
+        return web.Response(status=204, headers=CROSS_ORIGIN)
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         """A WebSocket where one is asked for; else the page for people."""
@@ -79,28 +81,39 @@ class Server:
             return await self._connected(request)
         return web.Response(text=PAGE, content_type="text/html", headers=POLICY)
 
-    async def answer(self, body: bytes | str, client: Client | None = None) -> bytes | None:
-        """What to send back for a body, which may be a batch."""
+    def begin(self, body: bytes | str, client: Client | None = None) -> bytes | Awaitable[bytes | None] | None:
+        """What to send back for a body, which may be a batch: now, or once it is awaited."""
         try:
             asked = parse(body)
         except RpcError as error:
             return encoded(failure(None, error))
         if not isinstance(asked, list):
-            return await self._one(asked, client)
+            return self._one(asked, client)
         if not 0 < len(asked) <= MOST_IN_BATCH:
             text = f"Invalid request: a batch of {len(asked)}; send from 1 to {MOST_IN_BATCH} at once"
             return encoded(failure(None, RpcError(INVALID_REQUEST, text)))
-        answers = [found for each in asked if (found := await self._one(each, client)) is not None]
-        return b"[" + b",".join(answers) + b"]" if answers else None
+        return self._batch(asked, client)
 
-    async def _one(self, asked: Any, client: Client | None) -> bytes | None:
+    async def answer(self, body: bytes | str, client: Client | None = None) -> bytes | None:
+        """As `begin`, and waited for."""
+        return await _awaited(self.begin(body, client))
+
+    def _one(self, asked: Any, client: Client | None) -> bytes | Awaitable[bytes | None] | None:
         method = asked.get("method") if isinstance(asked, dict) else None
         if client is not None and method in ("eth_subscribe", "eth_unsubscribe"):
             return encoded(self._subscribed(asked, client))
-        found = await self.lanes.answer(asked)
+        found = self.lanes.now(asked)
+        return self._later(asked, found) if isinstance(found, Later) else found
+
+    async def _later(self, asked: Any, why: Later) -> bytes | None:
+        found = await self.lanes.later(asked, why)
         if self.session.interval != self._interval:
             self._interval_changed.set()
         return found
+
+    async def _batch(self, asked: list[Any], client: Client | None) -> bytes | None:
+        answers = [found for each in asked if (found := await _awaited(self._one(each, client))) is not None]
+        return b"[" + b",".join(answers) + b"]" if answers else None
 
     # -- WebSocket
 
@@ -157,6 +170,12 @@ class Server:
                 await self.lanes.on_chain(self.session.mine)
 
     async def close(self) -> None:
+        for each in list(self.connections):
+            each.close()
         for client in list(self.clients):
             await client.socket.close(code=WSCloseCode.GOING_AWAY)
         await asyncio.to_thread(self.lanes.close)
+
+
+async def _awaited(found: bytes | Awaitable[bytes | None] | None) -> bytes | None:
+    return found if found is None or isinstance(found, bytes) else await found

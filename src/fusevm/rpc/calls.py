@@ -21,13 +21,19 @@ if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
 CALL_CHECKS = Checks(nonce=False, base_fee=False, gas_cap=False, eoa=False)
+ESTIMATE_CHECKS = Checks(nonce=False, base_fee=False, eoa=False)
 # Other nodes' names of what a block override changes
 _BLOCK_NAMES = {"coinbase": "feeRecipient", "random": "prevRandao", "baseFee": "baseFeePerGas", "timestamp": "time"}
 
 
 @contextmanager
 def machine(
-    session: Session, which: Which, overrides: Any = None, block_overrides: Any = None, deadline: float | None = None
+    session: Session,
+    which: Which,
+    overrides: Any = None,
+    block_overrides: Any = None,
+    deadline: float | None = None,
+    checks: Checks = CALL_CHECKS,
 ) -> Iterator[EVM]:
     """A machine on the state after a block; what it does is undone."""
     if deadline is None:
@@ -36,11 +42,17 @@ def machine(
     if left is not None and left <= 0:
         raise TimeLimit("the time limit is reached")
     with session.dev.at(which) as (state, block, step):
-        tier = session.dev.chain.tier
-        evm = EVM(step.fork, tier, block=block, state=state, timeout=left, checks=CALL_CHECKS)
         if overrides is None and block_overrides is None:
+            # Making one takes longer than a short call, so the last one is kept, unless it is in use.
+            evm = session.machines.pop(checks, None)
+            if evm is None or evm.state is not state or evm.fork is not step.fork:
+                evm = EVM(step.fork, session.dev.chain.tier, state=state, checks=checks)
+            evm.block, evm.timeout = block, left
             yield evm
+            session.machines[checks] = evm
         else:
+            tier = session.dev.chain.tier
+            evm = EVM(step.fork, tier, block=block, state=state, timeout=left, checks=checks)
             with evm.overridden(_object(overrides, "state overrides"), block_changes(block_overrides)):
                 yield evm
 
@@ -97,8 +109,7 @@ def estimate(
         del given["max_priority_fee"]
     if which == "pending" and not session.dev.chain.pending:
         which = session.dev.head.number
-    with machine(session, which, overrides, block_overrides) as evm:
-        evm.checks = Checks(nonce=False, base_fee=False, eoa=False)
+    with machine(session, which, overrides, block_overrides, checks=ESTIMATE_CHECKS) as evm:
         return evm.estimate_gas(fields["to"], fields["data"], caller=fields["sender"], **given)
 
 

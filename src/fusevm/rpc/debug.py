@@ -34,10 +34,11 @@ def _tracer(options: Any) -> tuple[str | None, Mapping[str, Any] | None]:
 def trace_transaction(session: Session, transaction: Any, options: Any = None) -> Any:
     tracer, config = _tracer(options)
     wanted = to_hash(transaction, "transaction hash")
-    if session.dev.find_mined(wanted) is None:
+    mined = session.dev.find_mined(wanted)
+    if mined is None:
         raise RpcError(SERVER_ERROR, f"transaction not found: no block has {data(wanted)}")
     with timed(session):
-        return session.dev.chain.trace_transaction(wanted, tracer=tracer, config=config)
+        return session.dev.chain.trace_transaction(wanted, tracer=tracer, config=config, block=mined.block.hash)
 
 
 def trace_block(session: Session, tag: Any, options: Any = None) -> Any:

@@ -21,7 +21,7 @@ Ask = Callable[[str, Sequence[Any]], Any]  # a method and its parameters; raises
 def parse(body: bytes | str) -> Any:
     """The JSON of a body. Raises RpcError where it is none."""
     try:
-        return json.loads(body)
+        return json.loads(body if isinstance(body, str) else body.decode())
     except (ValueError, RecursionError) as error:
         raise RpcError(PARSE_ERROR, f"Parse error: {error}") from None
 

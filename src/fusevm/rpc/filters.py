@@ -11,9 +11,8 @@ from typing import Any
 from fusevm.chain.receipts import BlockReceipt, bloom_bits
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import Log
-from fusevm.devchain import Mined
 from fusevm.rpc.errors import invalid
-from fusevm.rpc.forms import Json, log_form
+from fusevm.rpc.forms import Json, log_form, log_place
 from fusevm.rpc.values import data
 from fusevm.values import shown, to_address, to_word
 
@@ -63,10 +62,12 @@ class LogQuery:
             return
         number = 0
         for index, (signed, receipt) in enumerate(zip(block.transactions, receipts, strict=True)):
-            mined = Mined(signed, block, index, receipts)
+            if not receipt.logs:
+                continue
+            place = log_place(signed, block, index)
             for log in receipt.logs:
                 if self.matches(log):
-                    yield log_form(log, mined, number)
+                    yield log_form(log, place, number)
                 number += 1
 
 

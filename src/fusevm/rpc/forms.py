@@ -157,21 +157,30 @@ def receipt_form(mined: Mined, blob_base_fee: int) -> Json:
 
 
 def log_forms(mined: Mined) -> list[Json]:
-    first = mined.first_log if mined.receipt.logs else 0
-    return [log_form(log, mined, index) for index, log in enumerate(mined.receipt.logs, first)]
+    logs = mined.receipt.logs
+    if not logs:
+        return []
+    place = log_place(mined.signed, mined.block, mined.index)
+    return [log_form(log, place, index) for index, log in enumerate(logs, mined.first_log)]
 
 
-def log_form(log: Log, mined: Mined, index: int) -> Json:
-    block = mined.block
+def log_place(signed: SignedTransaction, block: SealedBlock, index: int) -> Json:
+    """What all logs of a transaction have in common."""
     return {
-        "address": data(log.address),
-        "topics": [word(topic) for topic in log.topics],
-        "data": data(log.data),
         "blockHash": data(block.hash),
         "blockNumber": hex(block.number),
         "blockTimestamp": hex(block.header.timestamp),
-        "transactionHash": data(mined.signed.hash),
-        "transactionIndex": hex(mined.index),
+        "transactionHash": data(signed.hash),
+        "transactionIndex": hex(index),
+    }
+
+
+def log_form(log: Log, place: Json, index: int) -> Json:
+    return {
+        "address": "0x" + log.address.hex(),
+        "topics": [f"0x{topic:064x}" for topic in log.topics],
+        "data": "0x" + log.data.hex(),
+        **place,
         "logIndex": hex(index),
         "removed": False,
     }

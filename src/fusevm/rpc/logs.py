@@ -30,8 +30,8 @@ def get_logs(session: Session, form: Any) -> list[Any]:
         until = hex(min(last, session.upstream.number))
         found += session.upstream.ask("eth_getLogs", {**form, "fromBlock": hex(first), "toBlock": until})
     for number in range(max(first, chain.genesis.block.number), min(last, session.dev.head.number) + 1):
-        block = chain.block(number)
-        found.extend(query.found_in(block, chain.receipts(block.hash)))
+        if query.may_be_in(chain.header(number).bloom):
+            found.extend(query.found_in(chain.block(number), chain.receipts(number)))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fusevm.rpc import (
     accounts,
+    blobs,
     blocks,
     calls,
     debug,
@@ -17,6 +18,7 @@ from fusevm.rpc import (
     logs,
     mining,
     network,
+    otterscan,
     parity,
     pool,
     simulate,
@@ -58,6 +60,8 @@ _PARTS = (
     editing,
     mining,
     describe,
+    blobs,
+    otterscan,
 )
 METHODS: Mapping[str, Method] = {
     name: _method(function) for part in _PARTS for name, function in sorted(part.METHODS.items())

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.schedule import DEPOSIT_CONTRACT
+from fusevm.chain.system import BEACON_ROOTS, CONSOLIDATION_REQUESTS, HISTORY, WITHDRAWAL_REQUESTS
+from fusevm.evm.forks import Fork
 from fusevm.evm.keccak import keccak256
+from fusevm.evm.precompiles import precompiles_of
 from fusevm.rpc.values import data
 from fusevm.values import to_bytes
 from fusevm.version import __version__
@@ -12,7 +16,7 @@ from fusevm.version import __version__
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-CLIENT = f"fusevm/v{__version__}"
+CLIENT = f"anvil-compatible/fusevm/v{__version__}"  # Hardhat's helpers ask whether it begins with "anvil"
 
 
 def version(session: Session) -> str:
@@ -61,6 +65,34 @@ def modules(session: Session) -> Any:
     return {name.partition("_")[0]: "1.0" for name in METHODS}
 
 
+# EIP-7910's names of what is called differently here.
+_PRECOMPILES = {"ecrecover": "ECREC", "identity": "ID", "point_evaluation": "KZG_POINT_EVALUATION"}
+_CONTRACTS = {
+    "BEACON_ROOTS_ADDRESS": (BEACON_ROOTS, Fork.CANCUN),
+    "CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS": (CONSOLIDATION_REQUESTS, Fork.PRAGUE),
+    "DEPOSIT_CONTRACT_ADDRESS": (DEPOSIT_CONTRACT, Fork.PRAGUE),
+    "HISTORY_STORAGE_ADDRESS": (HISTORY, Fork.PRAGUE),
+    "WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS": (WITHDRAWAL_REQUESTS, Fork.PRAGUE),
+}
+
+
+def config(session: Session) -> Any:
+    """EIP-7910: what holds in the head's fork. A development chain has no fork that is to come."""
+    step = session.dev.chain.step_of(session.dev.head.hash)
+    contracts = precompiles_of(step.fork).items()
+    current: dict[str, Any] = {
+        "activationTime": 0,
+        "chainId": hex(session.dev.chain_id),
+        "forkId": "0x00000000",
+        "precompiles": {_PRECOMPILES.get(each.name, each.name.upper()): data(where) for where, each in contracts},
+        "systemContracts": {name: data(each) for name, (each, since) in _CONTRACTS.items() if since <= step.fork},
+    }
+    if step.blobs is not None:
+        fraction, most, target = step.blobs.fraction, step.blobs.most, step.blobs.target
+        current["blobSchedule"] = {"baseFeeUpdateFraction": fraction, "max": most, "target": target}
+    return {"current": current, "next": None, "last": None}
+
+
 METHODS = {
     "net_version": version,
     "net_listening": listening,
@@ -68,6 +100,7 @@ METHODS = {
     "web3_clientVersion": client,
     "web3_sha3": sha3,
     "eth_chainId": chain_id,
+    "eth_config": config,
     "eth_networkId": version,
     "eth_protocolVersion": protocol,
     "eth_syncing": syncing,

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.sealed import SealedBlock
+from fusevm.chain.signed import SignedTransaction
+from fusevm.chain.transaction import intrinsic_gas_of
 from fusevm.devchain import PENDING
+from fusevm.evm.forks import rules_of
 from fusevm.rpc.debug import timed
 from fusevm.rpc.errors import invalid
 from fusevm.rpc.filters import listed
 from fusevm.rpc.values import data, number_of, which_block
-from fusevm.values import to_address, to_hash
+from fusevm.values import shown, to_address, to_hash
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
 Json = dict[str, Any]
 CREATIONS = ("CREATE", "CREATE2")
+ZERO = "0x" + "00" * 32
 
 
 def flat(tree: Json, place: Json) -> list[Json]:
@@ -45,11 +49,32 @@ def _entry(frame: Json) -> Json:
         action = {**common, "callType": kind.lower(), "to": frame.get("to"), "input": frame["input"]}
         entry = {"type": "call", "action": action}
         result = {"gasUsed": frame["gasUsed"], "output": frame.get("output", "0x")}
-    if error is None:
+    if error is None or error == "execution reverted":
         entry["result"] = result
     else:
-        entry |= {"error": "Reverted" if error == "execution reverted" else error, "result": None}
+        entry["result"] = None
+    if error is not None:
+        entry["error"] = next((name for begins, name in _ERRORS if error.startswith(begins)), error)
     return entry
+
+
+# geth's errors, as they begin, and Parity's
+_ERRORS = (
+    ("execution reverted", "Reverted"),
+    ("out of gas", "Out of gas"),
+    ("invalid opcode", "Bad instruction"),
+    ("invalid jump destination", "Bad jump destination"),
+    ("stack underflow", "Stack underflow"),
+    ("stack limit reached", "Out of stack"),
+    ("write protection", "Mutable Call In Static Context"),
+)
+
+
+def _without_intrinsic(session: Session, tree: Json, signed: SignedTransaction, block: SealedBlock) -> Json:
+    """geth counts what a transaction pays before its code runs as the first call's gas; Parity did not."""
+    rules = rules_of(session.dev.chain.step_of(block.hash).fork)
+    paid = intrinsic_gas_of(signed.transaction(), rules)
+    return {**tree, **{name: hex(max(int(tree[name], 16) - paid, 0)) for name in ("gas", "gasUsed")}}
 
 
 def _traces(session: Session, block: SealedBlock) -> list[Json]:
@@ -65,7 +90,8 @@ def _traces(session: Session, block: SealedBlock) -> list[Json]:
             "transactionHash": each["txHash"],
             "transactionPosition": index,
         }
-        found += flat(each["result"], place)
+        tree = _without_intrinsic(session, each["result"], block.transactions[index], block)
+        found += flat(tree, place)
     return found
 
 
@@ -110,7 +136,70 @@ def trace_filter(session: Session, form: Any) -> Any:
     return found[after:] if count is None else found[after : after + number_of(count, "count", 64)]
 
 
+KINDS = ("trace", "stateDiff")
+
+
+def replay_block(session: Session, tag: Any, kinds: Any) -> Any:
+    """For each transaction of a block its output, its traces and what it changed, as far as they are asked for."""
+    which, wanted = which_block(session, tag), listed(kinds)
+    if which == PENDING:
+        raise invalid("block: the pending block cannot be traced")
+    for each in wanted:
+        if each not in KINDS:
+            raise invalid(f"trace type: {shown(each)} is not one of {', '.join(KINDS)}; debug_traceBlock has steps")
+    chain, block = session.dev.chain, session.dev.chain.block(which)
+    if not block.transactions:
+        return []
+    with timed(session):
+        trees = chain.trace_block(block.hash, tracer="callTracer") if "trace" in wanted else None
+        changes = None
+        if "stateDiff" in wanted:
+            changes = chain.trace_block(block.hash, tracer="prestateTracer", config={"diffMode": True})
+    return [
+        {
+            "output": data(receipt.output),
+            "stateDiff": None if changes is None else state_diff(changes[at]["result"]),
+            "trace": [] if trees is None else flat(_without_intrinsic(session, trees[at]["result"], signed, block), {}),
+            "vmTrace": None,
+            "transactionHash": data(signed.hash),
+        }
+        for at, (signed, receipt) in enumerate(zip(block.transactions, chain.receipts(block.hash), strict=True))
+    ]
+
+
+def state_diff(changed: Json) -> Json:
+    """Of geth's diff, which has the accounts as they were and what is different now."""
+    before, after = changed["pre"], changed["post"]
+    found: Json = {}
+    for where in sorted({*before, *after}):
+        old, new = before.get(where), after.get(where)
+        was, now = old or {}, new or {}
+        kept, left = was.get("storage", {}), now.get("storage", {})
+        fields = {
+            name: _change(old, new, was.get(name), now.get(name, was.get(name)), empty)
+            for name, empty in (("balance", "0x0"), ("code", "0x"), ("nonce", 0))
+        }
+        slots = {key: _change(old, new, kept.get(key), left.get(key), ZERO) for key in sorted({*kept, *left})}
+        found[where] = {**fields, "storage": slots}
+    return found
+
+
+def _change(old: Json | None, new: Json | None, was: Any, now: Any, empty: Any) -> Any:
+    """Of one value of an account that came, went, or changed."""
+    was, now = (_hex(empty if each is None else each) for each in (was, now))
+    if old is None:
+        return {"+": now}
+    if new is None:
+        return {"-": was}
+    return "=" if was == now else {"*": {"from": was, "to": now}}
+
+
+def _hex(value: Any) -> str:
+    return hex(value) if isinstance(value, int) else str(value)
+
+
 METHODS = {
+    "trace_replayBlockTransactions": replay_block,
     "trace_transaction": trace_transaction,
     "trace_block": trace_block,
     "trace_get": trace_get,

@@ -44,5 +44,6 @@ def pinned(session: Session, params: list[Any]) -> Session:
     with session.dev.at(which) as (state, block, step):
         held = state.copy()
     twin = copy(session)
+    twin.machines = {}
     twin.dev = PinnedChain(session.dev, held, block, step)  # type: ignore[assignment]
     return twin

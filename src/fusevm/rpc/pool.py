@@ -20,16 +20,16 @@ def add(session: Session, signed: SignedTransaction) -> bool:
     dev = session.dev
     dev.check(signed, gaps=True)
     pending = dev.chain.pending
-    for place, other in enumerate(pending):
-        if other.nonce == signed.nonce and other.sender == signed.sender:
-            if other.hash == signed.hash:
-                raise RpcError(TRANSACTION_REJECTED, f"already known: transaction {data(signed.hash)} is pending")
-            if 100 * _price(signed) < REPLACING_PERCENT * _price(other):
-                raise RpcError(TRANSACTION_REJECTED, "replacement transaction underpriced")
-            pending[place] = signed
-            break
-    else:
+    place = dev.waiting.of(pending, signed.sender).get(signed.nonce)
+    if place is None:
         dev.chain.submit(signed)
+    else:
+        other = pending[place]
+        if other.hash == signed.hash:
+            raise RpcError(TRANSACTION_REJECTED, f"already known: transaction {data(signed.hash)} is pending")
+        if 100 * _price(signed) < REPLACING_PERCENT * _price(other):
+            raise RpcError(TRANSACTION_REJECTED, "replacement transaction underpriced")
+        pending[place] = signed
     return signed.nonce < dev.next_nonce(signed.sender)
 
 

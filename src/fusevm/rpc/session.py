@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusevm.abi import Abi
+from fusevm.api import EVM
 from fusevm.blockchain import Bookmark
+from fusevm.chain.checks import Checks
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
+from fusevm.rpc.blobs import Blobs
 from fusevm.rpc.describe import KNOWN
 from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
 from fusevm.rpc.filters import Filters
@@ -63,6 +66,9 @@ class Session:
         started = start(config, saved)
         self.dev, self.upstream = started.dev, started.upstream
         self.dev.clock = self.next_time
+        self.blobs = Blobs()
+        self.last_decoded: tuple[Any, SignedTransaction] | None = None  # what was sent last, in its two forms
+        self.machines: dict[Checks, EVM] = {}  # of calls on the head, for the next one
         self.impersonated: set[bytes] = set()
         self.impersonates_all = False
         self.filters = Filters()

@@ -93,6 +93,11 @@ def _from_dump(schedule: Schedule, header: Header, saved: Mapping[str, Any]) -> 
             fields[ours] = to_number(given[name], f"state: block.{name}", bits=64)
     if given.get("beneficiary") is not None:
         fields["coinbase"] = to_address(given["beneficiary"], "state: block.beneficiary")
+    if given.get("prevrandao") is not None:
+        fields["prev_randao"] = to_hash(given["prevrandao"], "state: block.prevrandao")
+    blobs = given.get("blob_excess_gas_and_price")
+    if isinstance(blobs, Mapping) and blobs.get("excess_blob_gas"):
+        fields["excess_blob_gas"] = to_number(blobs["excess_blob_gas"], "state: block.excess_blob_gas", bits=64)
     merged = {"gas_limit": header.gas_limit, "base_fee": header.base_fee, "timestamp": header.timestamp, **fields}
     return dev_genesis(schedule, state=state_from_document(saved), header=Header(**merged))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.state import State
@@ -13,6 +13,8 @@ from fusevm.values import shown, to_address, to_word
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
+
+MOST_SLOTS = 1_024  # of one request
 
 
 def _read(session: Session, method: str, params: list[Any], tag: Any, read: Callable[[State], Any]) -> Any:
@@ -57,6 +59,22 @@ def storage(session: Session, address: Any, key: Any, tag: Any = None) -> str:
     return found
 
 
+def storages(session: Session, wanted: Any, tag: Any = None) -> Any:
+    """Many slots of many accounts."""
+    if not isinstance(wanted, Mapping) or not all(isinstance(keys, list) for keys in wanted.values()):
+        raise invalid(f"storage: expected lists of slots by address, got {shown(wanted)}")
+    if sum(map(len, wanted.values())) > MOST_SLOTS:
+        raise invalid(f"storage: more than {MOST_SLOTS} slots")
+    slots = {where: (to_address(where, "address"), [slot_of(key) for key in keys]) for where, keys in wanted.items()}
+
+    def read(state: State) -> Any:
+        return {
+            where: [word(state.storage(address, slot)) for slot in keys] for where, (address, keys) in slots.items()
+        }
+
+    return _read(session, "eth_getStorageValues", [wanted], tag, read)
+
+
 def slot_of(key: Any) -> int:
     if not isinstance(key, str | int) or isinstance(key, bool):
         raise invalid(f"storage key: expected a number or hex text, got {shown(key)}")
@@ -92,6 +110,7 @@ METHODS = {
     "eth_getTransactionCount": nonce,
     "eth_getCode": code,
     "eth_getStorageAt": storage,
+    "eth_getStorageValues": storages,
     "eth_getProof": prove,
     "eth_getAccount": account,
     "eth_getAccountInfo": account_info,

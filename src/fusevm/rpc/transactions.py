@@ -11,6 +11,7 @@ from fusevm.chain.reasons import Rejected
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.transaction import Transaction
 from fusevm.devchain import PENDING, Mined
+from fusevm.rpc.blobs import unwrapped
 from fusevm.rpc.blocks import blob_fee
 from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
 from fusevm.rpc.forms import receipt_form, transaction_form
@@ -21,12 +22,31 @@ from fusevm.values import to_bytes, to_hash
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
+BRIEF_GAS = 1_000_000  # some milliseconds, whatever is done with it
+
 
 # -- sending
 
 
 def send_raw(session: Session, raw: Any) -> str:
-    return data(session.submit(decoded(raw)))
+    return data(session.submit(_decoded_once(session, raw)))
+
+
+def is_brief(session: Session, raw: Any) -> bool:
+    """Whether sending this takes little time: it is only kept, or no block of it alone takes long."""
+    if not session.automine:
+        return True
+    return not session.dev.chain.pending and _decoded_once(session, raw).gas_limit <= BRIEF_GAS
+
+
+def _decoded_once(session: Session, raw: Any) -> SignedTransaction:
+    """As `decoded`, for whoever asks twice."""
+    last = session.last_decoded
+    if last is None or last[0] is not raw:
+        plain, blobs = unwrapped(to_bytes(raw, "transaction"))
+        session.blobs.add(blobs)
+        last = session.last_decoded = raw, decoded(plain)
+    return last[1]
 
 
 def decoded(raw: Any) -> SignedTransaction:
@@ -151,10 +171,12 @@ def by_sender_and_nonce(session: Session, sender: Any, nonce: Any) -> Any:
             return transaction_form(signed)
     chain = session.dev.chain
     for at in range(session.dev.head.number, chain.genesis.block.number, -1):
-        block = chain.block(at)
-        for index, signed in enumerate(block.transactions):
-            if signed.nonce == number and signed.sender == wanted:
-                return transaction_form(signed, Mined(signed, block, index, chain.receipts(block.hash)))
+        places = [index for index, each in enumerate(chain.senders(at)) if each == wanted]
+        for index in places:
+            block = chain.block(at)
+            if block.transactions[index].nonce == number:
+                mined = Mined(block.transactions[index], block, index, chain.receipts(block.hash))
+                return transaction_form(mined.signed, mined)
     return None
 
 

@@ -107,10 +107,11 @@ def trace_mined(
     transaction: bytes,
     tracer: str | None,
     config: Mapping[str, Any] | None,
+    within: int | bytes | str | None = None,
 ) -> Json:
-    """As geth's debug_traceTransaction, of a transaction in the canonical chain."""
+    """As geth's debug_traceTransaction, of a transaction in the canonical chain; `within` a block where it is known."""
     chosen = tracer_named(tracer, config)
-    block, index = _find(chain, transaction)
+    block, index = _find(chain, transaction, chain.head if within is None else chain.block(within))
     with chain.at(block.header.parent_hash) as state:
         replay = Replay(chain, block, state, executor)
         for signed in block.transactions[:index]:
@@ -118,9 +119,8 @@ def trace_mined(
         return replay.trace(block.transactions[index], chosen)
 
 
-def _find(chain: Blocks, transaction: bytes) -> tuple[SealedBlock, int]:
-    """The block that has a transaction, and its place there; the newest blocks are looked at first."""
-    block = chain.head
+def _find(chain: Blocks, transaction: bytes, block: SealedBlock) -> tuple[SealedBlock, int]:
+    """The block that has a transaction, and its place there: this block, or one before it."""
     while True:
         for index, signed in enumerate(block.transactions):
             if signed.hash == transaction:

@@ -21,13 +21,13 @@ class Session:
         self.recording = recording
         self.watcher = RecordingWatcher(recording)
         self.own_hooks = Hooks(watcher=self.watcher)
-        self._way: object = None  # a tier's straight path for recorded calls, and bound to this recording
-        self._direct: Any = None
+        self.way: object = None  # a tier's straight path for recorded calls, and bound to this recording
+        self.direct: Any = None
 
     def direct_with(self, way: Callable[..., Any] | None) -> Any:
-        if way is not self._way:
-            self._way, self._direct = way, None if way is None else partial(way, self)
-        return self._direct
+        if way is not self.way:
+            self.way, self.direct = way, None if way is None else partial(way, self)
+        return self.direct
 
     def hooks(self, others: Hooks | None) -> Hooks:
         return self.own_hooks if others is None else replace(others, watcher=self.watcher)

@@ -7,6 +7,7 @@ from fusevm.evm.opcodes import BY_BYTE, BY_NAME
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.instructions.environment import to_address
 from fusevm.tracing import recording as recordings
+from fusevm.tracing.frames import Before, begun, unbegun
 from fusevm.tracing.recording import (
     CodeCoverage,
     Event,
@@ -20,7 +21,6 @@ from fusevm.tracing.recording import (
     Wanted,
 )
 from fusevm.tracing.tree import TreeBuilder
-from fusevm.tracing.unbegun import Before, unbegun
 
 CALLING = {BY_NAME[kind.value].byte: kind for kind in FrameKind if kind is not FrameKind.SELFDESTRUCT}
 SELFDESTRUCT, KECCAK256, JUMPI = (BY_NAME[name].byte for name in ("SELFDESTRUCT", "KECCAK256", "JUMPI"))
@@ -76,24 +76,7 @@ class RecordingWatcher:
             self._open.clear()
             self._tree.open.clear()
             self._size = 0
-        kind, pc, delegate = FrameKind.CREATE if message.creates else FrameKind.CALL, None, None
-        if self._open and (before := self._open[-1].before) is not None:
-            kind, pc = before.kind, before.pc
-        if running.context.rules.delegation and not message.creates:
-            delegate = running.state.delegate_of(message.code_address)
-        frame = Frame(
-            kind,
-            message.caller,
-            message.address,
-            message.code_address,
-            message.value,
-            message.gas,
-            message.code if message.creates else message.data,
-            message.depth,
-            pc,
-            message.static,
-            delegate,
-        )
+        frame = begun(running, self._open[-1].before if self._open else None)
         self._hold(len(frame.input))
         self._open.append(_Open(frame))
         self._tree.enter(frame)

@@ -10,27 +10,42 @@ from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import Any
 
 from fusevm.chain.accounts import Account
+from fusevm.chain.noting import Noting
+from fusevm.chain.patricia import Trie
+from fusevm.chain.slots import NotedSlots, trie_of
 from fusevm.chain.sources.lazy import LazyAccounts, LazySlots
 
 DEEPEST = 16  # layers: beyond that a copy is made whole
 
 
-class LayeredSlots(LazySlots):
-    """Storage over storage that does not change."""
+class LayeredSlots(NotedSlots, LazySlots):
+    """Storage over storage that does not change, and its trie likewise."""
 
-    __slots__ = ("below",)
+    __slots__ = ("_changed", "_trie", "below", "watch")
 
     def __init__(self, below: dict[int, int]) -> None:
-        super().__init__()
+        LazySlots.__init__(self)
         self.below = below
+        self._trie = None
+        self._changed = set()
+        self.watch = None
+
+    def _before(self) -> Trie:
+        if self._trie is not None:
+            return self._trie
+        return self.below.trie if isinstance(self.below, NotedSlots) else trie_of(self.below)
 
     def _below(self, key: int) -> int:
         return self.below.get(key, 0)
 
     def fill(self) -> None:
         """Takes all of the storage below."""
+        if not self.below:
+            return
         for key, value in self.below.items():
             self.learn(key, value)
+        if self._trie is None:
+            self._changed = None
         self.below = {}
 
     def __bool__(self) -> bool:
@@ -70,17 +85,26 @@ def _has_others(slots: dict[int, int], zeros: set[int]) -> bool:
     return isinstance(slots, LayeredSlots) and _has_others(slots.below, zeros | slots.zeros)
 
 
-class LayeredAccounts(LazyAccounts):
-    """Accounts over accounts that do not change."""
+class LayeredAccounts(Noting[bytes, Account], LazyAccounts):
+    """Accounts over accounts that do not change. Those loaded are noted: nobody watches them yet."""
 
-    __slots__ = ("below", "depth")
+    __slots__ = ("below", "changed", "depth")
 
-    def __init__(self, below: dict[bytes, Account]) -> None:
-        super().__init__()
+    def __init__(self, below: dict[bytes, Account], changed: set[bytes] | None = None) -> None:
+        LazyAccounts.__init__(self)
         self.below = below
         self.depth: int = below.depth + 1 if isinstance(below, LayeredAccounts) else 1
+        self.changed = changed  # as in `Accounts`
+
+    def _note(self, key: bytes) -> None:
+        if self.changed is not None:
+            self.changed.add(key)
+
+    def _note_all(self) -> None:
+        self.changed = None
 
     def _load(self, address: bytes) -> Account | None:
+        self._note(address)
         found = self.below.get(address)
         if found is None:
             return None

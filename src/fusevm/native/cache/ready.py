@@ -1,4 +1,4 @@
-"""Object code that a wheel carries, by level of processor (`make wheel`): the first call does not wait for LLVM.
+"""Object code that a wheel carries, by platform and level of processor: the first call does not wait for LLVM.
 
 Where there is none for the processor, or the sources are another version, handlers are built as ever.
 """
@@ -7,21 +7,59 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import NamedTuple
 
 from fusevm.native import processor
 
 FOLDER = Path(__file__).parent / "ready"
-TRIPLE = "x86_64-unknown-linux-gnu"
 V3 = ("avx2", "bmi", "bmi2", "cx16", "fma", "lzcnt", "movbe", "popcnt")  # of x86-64-v3, what tells
-# By level: what a processor must have. The best first; vaes came to processors together with a fast divider.
-LEVELS = {"x86-64-v3-vaes": (*V3, "vaes"), "x86-64-v3": V3}
+# What code is made for, the system apart. Object formats and C's calling convention differ by system, so code does.
+TRIPLES = {
+    "linux-x86-64": "x86_64-unknown-linux-gnu",
+    "linux-aarch64": "aarch64-unknown-linux-gnu",
+    "macos-x86-64": "x86_64-apple-darwin",
+    "macos-aarch64": "arm64-apple-darwin",
+    "windows-x86-64": "x86_64-pc-windows-msvc",
+}
+
+
+class Level(NamedTuple):
+    """Processors that code is made for: LLVM's name of the least of them, and what they must have."""
+
+    platform: str
+    name: str
+    needed: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> processor.Target:
+        return processor.Target(TRIPLES[self.platform], self.name, ",".join(f"+{each}" for each in self.needed))
+
+
+def _levels() -> dict[str, Level]:
+    """By name, the best of a platform first; vaes came to processors together with a fast divider."""
+    found: dict[str, Level] = {}
+    for platform in TRIPLES:
+        if platform.endswith("x86-64"):
+            found[f"{platform}-v3-vaes"] = Level(platform, "x86-64-v3", (*V3, "vaes"))
+            found[f"{platform}-v3"] = Level(platform, "x86-64-v3", V3)
+        else:  # every Mac that is not Intel's has an M1 or later; elsewhere the first AArch64 there was
+            found[platform] = Level(platform, "apple-m1" if platform.startswith("macos") else "generic")
+    return found
+
+
+LEVELS = _levels()
+
+
+def platform_of_host() -> str:
+    triple = processor.host_triple()
+    return f"{processor.system_of(triple)}-{processor.architecture_of(triple)}"
 
 
 def level_of_host() -> str | None:
-    features = set(processor.host()[1].split(","))
-    for level, needed in LEVELS.items():
-        if processor.triple() == TRIPLE and all(f"+{each}" in features for each in needed):
-            return level
+    platform, features = platform_of_host(), set(processor.host()[1].split(","))
+    for name, level in LEVELS.items():
+        if level.platform == platform and all(f"+{each}" in features for each in level.needed):
+            return name
     return None
 
 

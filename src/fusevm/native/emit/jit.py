@@ -20,17 +20,19 @@ R = TypeVar("R", int, None)
 def target_machine(speed: int = 2, *, scattered: bool = False) -> llvm.TargetMachine:
     """`scattered`: the code works wherever the loader places its sections."""
     initialise()
-    name, features = target()
-    architecture = llvm.Target.from_default_triple()
+    wanted = target()
+    architecture = llvm.Target.from_triple(wanted.triple)
     # No vectors, only limbs: a word stored by four machine words and loaded again as one vector before the stores have
     # reached the cache costs ten nanoseconds, and LLVM would mix both.
-    scalar = features + ",-sse" if architecture.name == "x86-64" else features
-    if scattered and architecture.name == "x86-64":
+    scalar = wanted.features + ",-sse" if wanted.is_x86 else wanted.features
+    if scattered and wanted.is_x86:
         return architecture.create_target_machine(
-            cpu=name, features=scalar, opt=speed, reloc="static", codemodel="large"
+            cpu=wanted.name, features=scalar, opt=speed, reloc="static", codemodel="large"
         )
     # Position-independent small code: what the loader places anywhere, and jump tables without absolute addresses.
-    return architecture.create_target_machine(cpu=name, features=scalar, opt=speed, reloc="pic", codemodel="small")
+    return architecture.create_target_machine(
+        cpu=wanted.name, features=scalar, opt=speed, reloc="pic", codemodel="small"
+    )
 
 
 def optimised(
@@ -38,7 +40,7 @@ def optimised(
 ) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     """The module as LLVM's own, verified and optimised, and the machine it is meant for."""
     machine = target_machine(speed, scattered=scattered)
-    module.triple = llvm.get_default_triple()
+    module.triple = target().triple
     module.data_layout = str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()

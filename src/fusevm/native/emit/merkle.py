@@ -39,6 +39,12 @@ def _hash(data: bytes) -> bytes:
     return out.raw
 
 
+def load() -> None:
+    """As `quicken`, once it is sure that native code can be had."""
+    functions("merkle")
+    quicken()
+
+
 def quicken() -> None:
     """Has states hashed by native code from now on."""
     use_native(NativeTries(references, hashes))

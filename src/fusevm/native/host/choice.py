@@ -54,7 +54,7 @@ class Trial:
         self.started = 0.0  # when a native run that is timed began; 0 if it is not
         self.steps = NEW_STEPS if is_new else 0  # for the next run on the reference tier; 0: it is native
         self.native = self.reference = _NEVER  # seconds
-        self.free = 0  # of these, runs that need not be looked at: their heat is noted already
+        self.free = 0  # native runs before that, which need not be looked at: their heat is noted already
         self._runs = 0  # natively, timed
         self._spent = 0.0  # seconds on the reference tier before the first native run
         self._tries = 0  # on the reference tier, that were slower
@@ -62,7 +62,18 @@ class Trial:
 
     @property
     def is_natives_turn(self) -> bool:
-        return bool(self.pause) or not self.steps or (self.on_reference and not self.until_look)
+        return self.is_paused or not self.steps or (self.on_reference and not self.until_look)
+
+    @property
+    def is_paused(self) -> bool:
+        return bool(self.free or self.pause)
+
+    def skip(self) -> None:
+        """One run of the pause is done."""
+        if self.free:
+            self.free -= 1
+        else:
+            self.pause -= 1
 
     def ran_natively(self, seconds: float) -> None:
         self._runs += 1
@@ -122,8 +133,8 @@ class Choice:
         """Runs a message where its trial says; without one it is the code's first with this selector."""
         if trial is None:
             trial = self._new_trial(message.code, message.data[:4])
-        if trial.pause:
-            trial.pause -= 1
+        if trial.is_paused:
+            trial.skip()
             return natively(message, state, context)
         clock, looks = self._clock, trial.on_reference and not trial.until_look
         started = clock()
@@ -151,7 +162,7 @@ class Choice:
         """Whether it is this call's turn to run natively. If so it is timed from now on, or the next ones are free."""
         if trial.pause:
             trial.free = min(trial.pause, max(1, int(LOOK_AT_HEAT / trial.native))) - 1
-            trial.pause -= 1
+            trial.pause -= 1 + trial.free
             trial.started = 0.0
             return True
         if not trial.is_natives_turn:

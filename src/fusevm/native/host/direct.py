@@ -70,9 +70,8 @@ def call_directly(
             trial = engine.choice.trial(target.code, data[:4])
         if not given:
             given = _packed(engine, target, trial, shape, fresh=fresh)
-        if trial.free and trial.pause:
+        if trial.free:
             trial.free -= 1
-            trial.pause -= 1
             trial = None
         elif not engine.choice.begins_natively(trial):
             return None

@@ -562,10 +562,10 @@ def execute_quickest(message: Message, state: State, context: Context, hooks: Ho
             return execute_reference(message, state, context)
     trials = tiered.choice.trials.get(message.code)
     trial = None if trials is None else trials.get(message.data[:4])
-    if (trial is None or not trial.pause) and message.code:
+    if (trial is None or not trial.is_paused) and message.code:
         return tiered.choice.execute(trial, tiered.execute_surely, message, state, context)
     if trial is not None:
-        trial.pause -= 1
+        trial.skip()
     return tiered.execute_surely(message, state, context)
 
 

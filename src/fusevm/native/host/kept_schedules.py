@@ -12,6 +12,7 @@ import struct
 import time
 import zlib
 from array import array
+from functools import lru_cache
 from pathlib import Path
 
 from fusevm.evm.forks import Fork
@@ -27,9 +28,10 @@ LISTED = 5.0  # seconds that the list of files is good for
 _HEADER = struct.Struct("<QQ")  # words, jumps
 
 
+@lru_cache(maxsize=1)
 def checksum(code: bytes) -> str:
     """Of its ends, where compilers leave a dispatcher and a hash of the source: contracts seldom share both."""
-    return f"{zlib.crc32(code[:SAMPLE] + code[-SAMPLE:], len(code)):08x}"
+    return f"{zlib.crc32(code[-SAMPLE:], zlib.crc32(code[:SAMPLE], len(code))):08x}"
 
 
 class ScheduleStore:

@@ -28,8 +28,8 @@ from fusevm.reference.instructions import Instruction
 from fusevm.reference.instructions.environment import to_address
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.sections import TELLING
-from fusevm.tracing.recording import Frame, FrameKind, Recording, Wanted
-from fusevm.tracing.unbegun import Before, unbegun
+from fusevm.tracing.frames import Before, begun, unbegun
+from fusevm.tracing.recording import Recording, Wanted
 
 if TYPE_CHECKING:
     from fusevm.native.host.engine import NativeEngine
@@ -175,26 +175,8 @@ class Recorder:
 
     def begin(self, running: Running) -> None:
         """A frame that Python has made."""
-        message, before = running.message, self._before
-        kind, pc, delegate = FrameKind.CREATE if message.creates else FrameKind.CALL, None, None
-        if message.depth and before is not None:
-            kind, pc = before.kind, before.pc
-        if running.context.rules.delegation and not message.creates:
-            delegate = running.state.delegate_of(message.code_address)
-        frame = Frame(
-            kind,
-            message.caller,
-            message.address,
-            message.code_address,
-            message.value,
-            message.gas,
-            message.code if message.creates else message.data,
-            message.depth,
-            pc,
-            message.static,
-            delegate,
-        )
-        self.note(note_codec.begun(frame))
+        message = running.message
+        self.note(note_codec.begun(begun(running, self._before if message.depth else None)))
         self._halting.begin(message.depth, message.gas)
 
     def ending(self) -> None:

@@ -8,8 +8,6 @@ as one wide word, remainder above quotient; LLVM takes the halves apart again.
 
 from __future__ import annotations
 
-import platform
-
 from fusevm.native.lang import (
     clz,
     ctz,
@@ -31,7 +29,7 @@ from fusevm.native.processor import target
 LIMB = 0xFFFF_FFFF_FFFF_FFFF
 
 # Does the processor divide 128 by 64 bits in few cycles? Ice Lake and Zen 3 brought that, and AES on long vectors.
-FAST_DIVIDER = platform.machine() in ("x86_64", "AMD64") and "+vaes" in target()[1].split(",")
+FAST_DIVIDER = target().is_x86 and "+vaes" in target().features.split(",")
 
 
 # -- limbs: one or two words of 64 bits -----------------------------------------------------------------------------

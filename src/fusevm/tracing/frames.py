@@ -1,6 +1,7 @@
-"""Calls and creations that do not begin: too deep, without the balance, or at an address that is taken.
+"""Frames of calls and creations, from the instruction: of those that begin, and of those that do not.
 
-The reference tier makes no frame for them, so what they would have been is worked out from the instruction.
+Those are too deep, without the balance, or at an address that is taken. The reference tier makes no frame for them, so
+what they would have been is worked out.
 """
 
 from __future__ import annotations
@@ -104,3 +105,26 @@ def _creation(running: Running, before: Before) -> Frame:
             address = create_address(message.address, before.nonce)
     given = most_given(rules, before.gas - cost)
     return Frame(kind, message.address, address, address, value, given, init, message.depth + 1, before.pc)
+
+
+def begun(running: Running, before: Before | None) -> Frame:
+    """The frame of a message that begins to run, called by that instruction or from outside."""
+    message = running.message
+    kind, pc, delegate = FrameKind.CREATE if message.creates else FrameKind.CALL, None, None
+    if before is not None:
+        kind, pc = before.kind, before.pc
+    if running.context.rules.delegation and not message.creates:
+        delegate = running.state.delegate_of(message.code_address)
+    return Frame(
+        kind,
+        message.caller,
+        message.address,
+        message.code_address,
+        message.value,
+        message.gas,
+        message.code if message.creates else message.data,
+        message.depth,
+        pc,
+        message.static,
+        delegate,
+    )
