@@ -32,6 +32,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fusevm
 GLIBC = range(17, 37)  # of the manylinux wheels that Debian's Python can load: up to its own
 # The product's parts that make or hold machine code.
 TESTS = ["test_native_words.py", "test_native_moduli.py", "test_native_precompiles.py", "test_regions_programs.py"]
+UNEMULATED = "far_apart"  # that test fills the holes between mappings; in qemu there is no end of them
 COMMAND = "from fusevm.cli.start import main; main()"
 FIRST_CALL = """
 from fusevm import EVM
@@ -77,7 +78,8 @@ def checks(sample: int | None, regions: int | None, jobs: int) -> Iterator[tuple
     yield "state tests, regions", [*statetest, "regions", *few]
     yield "bench files, native", [*timed, "native", *files]
     yield "bench files, regions", [*timed, "regions", *([] if regions is None else files)]
-    yield "tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(ROOT / "tests" / name) for name in TESTS)]
+    names = [str(ROOT / "tests" / name) for name in TESTS]
+    yield "tests", ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", f"not {UNEMULATED}", *names]
 
 
 def run(name: str, command: list[str | Path], paths: list[Path], home: Path) -> None:

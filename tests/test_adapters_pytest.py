@@ -8,14 +8,20 @@ from pathlib import Path
 import pytest
 
 from fusevm.adapters.gas_report import GasReport, table
+from fusevm.folders import cache_folder
 
 pytest_plugins = ["pytester"]
+CACHE = cache_folder()  # as it is before pytester has tests run in a home of their own
+
+
+@pytest.fixture(autouse=True)
+def _handlers_are_not_built_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUSEVM_CACHE", str(CACHE))
+
 
 SUITE = """
 import pytest
 from fusevm.chain.transaction import Transaction
-
-pytestmark = pytest.mark.long  # pytest in pytest
 
 TOKEN = "0x" + "c0" * 20
 COUNTS = "5f54600101805f555f5260205ff3"  # storage[0] += 1, and returns it

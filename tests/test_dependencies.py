@@ -1,0 +1,61 @@
+"""No dependency needs a compiler: on every platform and Python that is claimed, pip finds a wheel of each."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from environments import SKIPPED
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+EXTRAS = ("batch", "node", "prove", "web3")  # the others are other people's engines and tools
+# What pip may take on a machine of some years ago: it does not derive older tags from newer ones.
+PLATFORMS = {
+    "linux-x86-64": ["manylinux2014_x86_64", *(f"manylinux_2_{minor}_x86_64" for minor in range(5, 35))],
+    "linux-aarch64": ["manylinux2014_aarch64", *(f"manylinux_2_{minor}_aarch64" for minor in range(17, 35))],
+    "macos-x86-64": [f"macosx_{version}_x86_64" for version in ("10_9", "10_12", "10_13", "10_15", "11_0", "12_0")],
+    "macos-aarch64": [f"macosx_{version}_0_arm64" for version in (11, 12, 13, 14)],
+    "windows-x86-64": ["win_amd64"],
+}
+
+
+def refused(wanted: list[str], *options: str) -> str:
+    """Why pip would not install this without compiling; nothing where it would."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed"]
+    command += ["--disable-pip-version-check", "--only-binary=:all:", *options, *wanted]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    return "" if done.returncode == 0 else done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def _index() -> None:
+    problem = refused(["pip"])
+    if problem:
+        pytest.skip(f"{SKIPPED}: {problem.strip().splitlines()[-1]}")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("_index")
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_pip_finds_a_wheel_of_every_dependency(platform: str, python: str, tmp_path: Path) -> None:
+    extras = [each for name in EXTRAS for each in PROJECT["optional-dependencies"][name]]
+    tags = [f"--platform={tag}" for tag in PLATFORMS[platform]]
+    newest = extras if python == PYTHONS[-1] else []  # once per platform: they take pip a minute
+    place = f"--target={tmp_path / 'nothing'}"
+    assert refused([*PROJECT["dependencies"], *newest], place, f"--python-version={python}", *tags) == ""
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("_index")
+def test_a_package_without_wheels_is_found_out(tmp_path: Path) -> None:
+    """What the test above would say: this one has sources alone."""
+    place = f"--target={tmp_path / 'nothing'}"
+    assert "No matching distribution" in refused(["blake2b-py==0.2.0"], place, "--platform=manylinux2014_aarch64")
