@@ -69,7 +69,7 @@ def pictures(folder: Path) -> None:
     """docs/images: the view of optimisations in light colours, that of runs in dark ones."""
     vault = ROOT / "examples" / "vault.yul"
     with tempfile.TemporaryDirectory() as name, Explorer(Path(sys.executable), str(vault)) as explorer:
-        with Browser(chromium(), Path(name) / "light", width=1440, height=900) as browser:
+        with Browser(chromium(), Path(name) / "light", width=1280, height=800) as browser:
             open_page(browser, explorer.url)
             chained = "panes.find(p => p.id === 'ir').lines.findIndex(l => (folds[l.value] || []).length > 1) + 1"
             select_line(browser, "ir", browser.js(f"(({{panes, folds}}) => {chained})(window.fusevm.state.doc)"))
@@ -78,7 +78,7 @@ def pictures(folder: Path) -> None:
                 browser.key("ArrowLeft", modifiers=8)
             browser.js("document.activeElement.blur()")
             _picture(browser, folder / "explorer-light.png")
-        with Browser(chromium(), Path(name) / "dark", width=1440, height=900, dark=True) as browser:
+        with Browser(chromium(), Path(name) / "dark", width=1280, height=800, dark=True) as browser:
             open_page(browser, explorer.url)
             browser.click("#views .tabs button:nth-child(3)")
             choose(browser, ".call select", "deposit(uint256)")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import time
 
 import pytest
 
-from fusevm import explain
+from fusevm import BadSource, explain
 from fusevm.codegen.bytecode import optimize
 from fusevm.evm.bytecode import instructions
 from fusevm.ir.fold.functions import FunctionFolder
@@ -50,6 +51,13 @@ def test_hostile_code_is_explained_in_bounded_time_and_size(code: bytes) -> None
     opcodes = {each.pc for each in instructions(explanation.code)}
     for pane in explanation.panes:
         assert all(opcodes >= set(line.pcs) for line in pane.lines)
+
+
+def test_the_collector_is_on_again_afterwards() -> None:
+    explain(b"\x5b" * 100).to_json()
+    with pytest.raises(BadSource):
+        explain("0x1")
+    assert gc.isenabled()
 
 
 def test_what_is_left_out_is_said() -> None:

@@ -168,12 +168,15 @@ def test_a_call_is_run_and_its_trace_is_walked_backwards(page: Browser) -> None:
     assert page.js("document.querySelectorAll('.logs li').length") == 1
     assert page.js("document.querySelectorAll('.flame-part').length") > 3
     page.key(">", ">")
-    last = page.until("document.querySelector('[data-pane=trace] .active .op')?.textContent")
-    assert last in ("RETURN", "STOP")
+    operation = (
+        "(row => Number(row?.getAttribute('aria-posinset')) === window.fusevm.state.trace + 1 "
+        "&& row.querySelector('.op').textContent)(document.querySelector('[data-pane=trace] .active'))"
+    )
+    assert page.until(operation) in ("RETURN", "STOP")
     steps: list[str] = []
     for _ in range(300):
         page.key(",", ",")
-        steps.append(page.until("document.querySelector('[data-pane=trace] .active .op')?.textContent"))
+        steps.append(page.until(operation))
         if steps[-1] == "SSTORE":
             break
     assert steps[-1] == "SSTORE"

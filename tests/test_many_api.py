@@ -6,17 +6,21 @@ import pickle
 import signal
 import threading
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fusevm import EVM, Batch, Call, CallFailed, Hooks, Status
+from fusevm.batch import Threads
+from fusevm.evm.forks import Fork
 from fusevm.machine import batch as batches
 from fusevm.machine.batches import WINDOW
 from fusevm.native.host import engine as machinery
 from fusevm.native.host import many
 from fusevm.values import BadValue
-from test_many import CALLER, HERE, NATIVE, OTHER, RETURN_WORD, TIERS, machine, word
+from test_many import CALLER, CONTRACTS, HERE, NATIVE, OTHER, RETURN_WORD, TIERS, Scene, machine, word
 
 DOUBLE = f"PUSH1 0 CALLDATALOAD DUP1 ADD {RETURN_WORD}"
 COUNT = f"PUSH1 0 SLOAD PUSH1 1 ADD DUP1 PUSH1 0 SSTORE {RETURN_WORD}"
@@ -104,6 +108,48 @@ def test_columns_have_what_results_have(numpy: bool, monkeypatch: pytest.MonkeyP
     assert found.words() == [2, None, None, 18]
     assert [each for each in found.floats() if each == each] == [2.0, 18.0]
     assert repr(found) == "<Batch of 4 calls: 2 ok, 1 reverted, 1 halted>"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("seed", range(6))
+def test_slots_are_read_after_each_call(seed: int, tier: str, keep: bool) -> None:
+    scene = Scene(seed, Fork.OSAKA)
+    calls = scene.calls(40, special=0.3, slots=not keep)
+    slots = [(address, key) for address in CONTRACTS[:3] for key in (0, 1, 2)]
+    evm, judge = scene.machine(tier), scene.machine("reference")
+    found = (evm.call_many if keep else evm.simulate_many)(calls, errors="keep", reads=slots)
+    for number, call in enumerate(calls):
+        with nullcontext() if keep else judge.snapshot():
+            alone = judge.call_many([call], errors="keep") if keep else one_kept(judge, call)
+            assert bool(alone.errors) == (number in found.errors)
+            if not alone.errors:
+                assert found[number] == alone[0]
+                assert [found.reads(n)[number] for n in range(9)] == [judge.get_storage(*slot) for slot in slots]
+
+
+def one_kept(evm: EVM, call: Call) -> Batch:
+    """One call, of which the slots that are its own are seen, and stay."""
+    for address, slots in call.storage.items():
+        for key, value in slots.items():
+            evm.set_storage(address, key, value)
+    return evm.call_many([replace(call, storage={})], errors="keep")
+
+
+def test_reads_are_part_of_a_batch_in_pieces_too() -> None:
+    evm = machine("native", here=f"PUSH1 0 CALLDATALOAD PUSH1 0 SSTORE {DOUBLE}")
+    with Threads(evm, 2) as pool:
+        found = pool.simulate_many([word(n) for n in range(3_000)], to=HERE, reads=[(HERE, 1), (HERE, 0)])
+    assert found.reads(1) == list(range(3_000))
+    assert pickle.loads(pickle.dumps(found)).reads() == [0] * 3_000
+    with pytest.raises(IndexError, match="slot 2: 2 were asked for by reads="):
+        found.reads(2)
+
+
+@pytest.mark.parametrize("given", [5, [HERE], [(HERE, 1, 2)]])
+def test_reads_that_cannot_be_read_are_refused(given: Any) -> None:
+    with pytest.raises(BadValue, match="reads: expected pairs of an address and a slot"):
+        machine("native", here=DOUBLE).simulate_many([b""], to=HERE, reads=given)
 
 
 def test_a_batch_is_a_sequence_of_results_that_can_be_joined_and_pickled() -> None:

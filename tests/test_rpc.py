@@ -457,3 +457,18 @@ def test_no_method_answers_nonsense_with_an_internal_error(session: Session) -> 
             asked = {"id": 1, "method": name, "params": [nonsense] * max(method.least, min(method.most, 1))}
             found = answered(asked, session.request)
             assert found.get("error", {}).get("code") != -32603, (name, nonsense, found)
+
+
+def test_a_pinned_session_is_not_touched_by_calls_on_the_chain_after_it() -> None:
+    """The block that calls on the head see is made once: whoever goes on elsewhere has one of its own."""
+    from fusevm.rpc.pinned import pinned
+
+    session, target = Session(), "0x" + "c0" * 20
+    session.request("anvil_setCode", [target, "0x485f5260205ff3"])  # returns the base fee
+    priced = [{"from": session.request("eth_accounts")[0], "to": target, "gasPrice": hex(10**10)}, "latest"]
+    expected = session.request("eth_call", priced)
+    assert int(expected, 16) > 0
+    twin = pinned(session, priced)
+    with session.dev.at(session.dev.head.number) as (_, block, _):
+        block.base_fee = 0  # as a call without a price does while it runs
+        assert twin.request("eth_call", priced) == expected

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fusevm.blockchain import Bookmark, Chain, Which
 from fusevm.chain.authorization import address_of_key
@@ -94,6 +94,39 @@ def dev_genesis(
     return genesis_on(schedule, first, state)
 
 
+class Surroundings(NamedTuple):
+    """What calls on the head see, and of which head it is."""
+
+    head: Bookmark
+    chain_id: int
+    block: Block
+    step: Step
+
+
+class _OnHead:
+    """The state after the head; what is done to it, and to the block, is undone. Short calls spend their time here."""
+
+    __slots__ = ("_dev", "_found", "_mark", "_opened", "_restore")
+
+    def __init__(self, dev: DevChain) -> None:
+        self._dev = dev
+
+    def __enter__(self) -> tuple[State, Block, Step]:
+        state = self._dev.chain.state
+        self._opened, self._mark = state.open_marks, state.mark()
+        self._found = self._dev.take_surroundings()
+        self._restore = self._found.block.keep()
+        state.open_mark(self._mark)
+        return state, self._found.block, self._found.step
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._dev.chain.state.close_mark(self._mark, keep=self._opened)
+        finally:
+            self._restore()
+            self._dev.surroundings = self._found
+
+
 class DevChain:
     """A `Chain` that a program or a node drives.
 
@@ -129,7 +162,7 @@ class DevChain:
         self._any_nonce = replace(checks, nonce=False)
         self.waiting = Waiting()  # of what is pending
         self._next: tuple[tuple[Any, ...], Block, Rules] | None = None  # of the block that is next, and of which
-        self._surroundings: tuple[Bookmark, int, Block, Step] | None = None  # of calls on the head, and of which
+        self.surroundings: Surroundings | None = None  # of calls on the head
 
     @property
     def accounts(self) -> list[bytes]:
@@ -261,36 +294,33 @@ class DevChain:
 
     # -- reading and calling at a block
 
-    @contextmanager
-    def at(self, which: Which) -> Iterator[tuple[State, Block, Step]]:
+    def at(self, which: Which) -> AbstractContextManager[tuple[State, Block, Step]]:
         """The state after a block (or after the pending one), the block as calls see it, and its upgrade."""
+        if which != PENDING and self.chain.header(which).hash == self.head.hash:
+            return _OnHead(self)
+        return self._at_another(which)
+
+    @contextmanager
+    def _at_another(self, which: Which) -> Iterator[tuple[State, Block, Step]]:
         if which == PENDING:
             with self.pending_block() as (block, _):
                 environment = self.chain.environment_after(block.header)
                 yield self.chain.state, _with_blobs(environment, step := self.chain.step_after(block.header)), step
-        elif self.chain.header(which).hash == self.head.hash:
-            state = self.chain.state
-            with _undone(state), self._head_surroundings() as (block, step):
-                yield state, block, step
         else:
             with self.chain.at(which) as state:
                 step = self.chain.step_of(which)
                 yield state, _with_blobs(self.chain.environment(which), step), step
 
-    @contextmanager
-    def _head_surroundings(self) -> Iterator[tuple[Block, Step]]:
-        """The head as calls see it, made once: what a call changes in it is changed back."""
+    def take_surroundings(self) -> Surroundings:
+        """The head as calls see it, made once. Whoever takes it gives it back as it was; a call within a call gets one
+        of its own."""
         head, chain_id = self.chain.bookmark(), self.chain_id
-        found, self._surroundings = self._surroundings, None  # taken: a call within a call gets its own
-        if found is None or found[0] is not head or found[1] != chain_id:
+        found, self.surroundings = self.surroundings, None
+        if found is None or found.head is not head or found.chain_id != chain_id:
             step = self.chain.step_of(self.head.hash)
-            found = head, chain_id, _with_blobs(self.chain.environment(self.head.hash), step), step
-        restore = found[2].keep()
-        try:
-            yield found[2], found[3]
-        finally:
-            restore()
-            self._surroundings = found
+            block = _with_blobs(self.chain.environment(self.head.hash), step)
+            found = Surroundings(head, chain_id, block, step)
+        return found
 
     def call(self, tx: Transaction, which: Which, checks: Checks = CALL_CHECKS) -> Result:
         """Runs a transaction after a block and forgets what it did. Raises Rejected where it may not run."""

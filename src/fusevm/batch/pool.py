@@ -11,7 +11,7 @@ from typing import Self
 
 from fusevm.api import DEFAULT_GAS, EVM
 from fusevm.chain.environment import ZERO_ADDRESS
-from fusevm.chain.packed import CallLike, Common, Packed, Pieces
+from fusevm.chain.packed import CallLike, Common, Packed, Pieces, ReadsLike
 from fusevm.machine.batch import Batch
 from fusevm.machine.batches import ERRORS
 from fusevm.values import AddressLike, BadValue, Number
@@ -111,10 +111,11 @@ class Pool(ABC):
         caller: AddressLike = ZERO_ADDRESS,
         gas: Number = DEFAULT_GAS,
         errors: str = "raise",
+        reads: ReadsLike = (),
         progress: Progress | None = None,
     ) -> Batch:
         """As `EVM.simulate_many`, the calls shared among the workers. `progress` is told how many are done."""
-        given = {"value": value, "caller": caller, "gas": gas}
+        given = {"value": value, "caller": caller, "gas": gas, "reads": reads}
         return Batch.joined(self.stream(calls, to, errors=errors, progress=progress, **given))  # type: ignore[arg-type]
 
     def stream(
@@ -126,12 +127,13 @@ class Pool(ABC):
         caller: AddressLike = ZERO_ADDRESS,
         gas: Number = DEFAULT_GAS,
         errors: str = "raise",
+        reads: ReadsLike = (),
         progress: Progress | None = None,
     ) -> Iterator[Batch]:
         """As `simulate_many`, piece by piece in the calls' order: only what is under way is in memory."""
         if errors not in ERRORS:
             raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {errors!r}")
-        return self._stream(Pieces(calls, Common.read(to, caller, value, gas)), errors, progress)
+        return self._stream(Pieces(calls, Common.read(to, caller, value, gas, reads)), errors, progress)
 
     def _stream(self, pieces: Pieces, errors: str, progress: Progress | None) -> Iterator[Batch]:
         again: deque[Piece] = deque()
@@ -180,7 +182,7 @@ class Pool(ABC):
             self._adapt(piece.calls.count, done.seconds)
             return done.batch
         if piece.calls.count == 1 and piece.tries >= TRIES:
-            return Batch.failed(f"its worker was lost, more than once ({done.lost})")
+            return Batch.failed(f"its worker was lost, more than once ({done.lost})", len(piece.calls.reads))
         again.extendleft(reversed(list(piece.parts())))
         return None
 

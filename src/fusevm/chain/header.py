@@ -67,6 +67,11 @@ def layout_of(fork: Fork) -> tuple[Field, ...]:
 
 
 _BY_LENGTH = {len(layout_of(fork)): layout_of(fork) for fork in ADDED}
+# The same, the longest first, with the fields that a header may lack.
+_LATER = [
+    (layout, [field.name for field in layout[len(ADDED[Fork.FRONTIER]) :]])
+    for _, layout in sorted(_BY_LENGTH.items(), reverse=True)
+]
 
 
 @dataclass(frozen=True)
@@ -102,14 +107,12 @@ class Header:
     @property
     def layout(self) -> tuple[Field, ...]:
         """The fields it has: the longest layout without one that is None."""
-        return max((each for each in _BY_LENGTH.values() if not self._lacks(each)), key=len)
+        fields = self.__dict__
+        return next(layout for layout, names in _LATER if all(fields[name] is not None for name in names))
 
     @property
     def item(self) -> Item:
         return write_fields(self.layout, self)
-
-    def _lacks(self, layout: tuple[Field, ...]) -> bool:
-        return any(getattr(self, field.name) is None for field in layout)
 
     def check_format(self, fork: Fork) -> None:
         """Raises InvalidBlock where the fields are not those of the fork."""

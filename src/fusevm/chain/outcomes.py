@@ -43,10 +43,11 @@ class CallFailed(RuntimeError):
 class Outcomes:
     """Of so many calls, written one after another: by native code into `records`, or from results."""
 
-    def __init__(self, count: int, outputs: bytearray, logs: bytearray) -> None:
+    def __init__(self, count: int, outputs: bytearray, logs: bytearray, reads: bytearray) -> None:
         self.records = bytearray(count * RECORD.size)
         self.outputs = outputs  # of all calls, as the logs
         self.logs = logs
+        self.reads = reads  # words, of each call as many
         self.done = 0  # calls
         self.odd: dict[int, Result] = {}  # those that are more than a record says
         self.errors: dict[int, CallFailed] = {}

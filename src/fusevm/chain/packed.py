@@ -25,6 +25,8 @@ from fusevm.values import (
 
 GAS_BITS = 64
 Slots = tuple[tuple[bytes, int, int], ...]  # address, key, value
+Reads = tuple[tuple[bytes, int], ...]  # address, key
+ReadsLike = Iterable[tuple[AddressLike, Word]]
 
 
 @dataclass(slots=True)
@@ -87,6 +89,7 @@ class Packed:
     kind_of: array[int] | None  # by number; None where all are of the first
     special: dict[int, Special]
     count: int
+    reads: Reads = ()  # slots that are read after each call
 
     @cached_property
     def starts(self) -> Sequence[int]:
@@ -108,6 +111,7 @@ class Packed:
             None if self.kind_of is None else self.kind_of[first:last],
             {number - first: each for number, each in self.special.items() if first <= number < last},
             last - first,
+            self.reads,
         )
 
     def kind(self, number: int) -> Kind:
@@ -121,15 +125,25 @@ class Common(NamedTuple):
     caller: bytes
     value: int
     gas: int
+    reads: Reads = ()
 
     @staticmethod
-    def read(to: AddressLike | None, caller: AddressLike, value: Number, gas: Number) -> Common:
+    def read(to: AddressLike | None, caller: AddressLike, value: Number, gas: Number, reads: ReadsLike = ()) -> Common:
         return Common(
             None if to is None else to_address(to, "to"),
             to_address(caller, "caller"),
             to_number(value, "value"),
             to_number(gas, "gas", bits=GAS_BITS),
+            _reads(reads),
         )
+
+
+def _reads(given: ReadsLike) -> Reads:
+    try:
+        pairs = [(address, key) for address, key in given]
+    except (TypeError, ValueError):
+        raise BadValue("reads: expected pairs of an address and a slot, such as [(address, 0)]") from None
+    return tuple((to_address(address, "reads"), to_word(key, "reads")) for address, key in pairs)
 
 
 NOTHING_SPECIAL = Special()
@@ -164,6 +178,7 @@ class Pieces:
         else:
             found = packed(list(islice(self._rest, count)), self._common, first)
         self.taken += found.count
+        found.reads = found.reads or self._common.reads
         return found if found.count else None
 
 

@@ -16,6 +16,7 @@ from fusevm.evm.keccak import keccak256
 
 KEY = 32  # bytes
 MOST = 32  # entries of a bucket; when more come, it is split
+FEW = 8  # changes of a bucket that are made one by one
 FEWEST = 16  # entries of a branch; when fewer are left, they are packed
 _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))
@@ -61,7 +62,9 @@ class Branch:
 
     def body(self) -> bytes:
         """The branch alone, without the extension above it."""
-        return list_of(b"".join([*(NOTHING if child is None else _ref(child) for child in self.children), NOTHING]))
+        parts = [NOTHING if child is None else child.ref or _ref(child) for child in self.children]
+        parts.append(NOTHING)
+        return list_of(b"".join(parts))
 
 
 Node: TypeAlias = Bucket | Branch
@@ -225,6 +228,11 @@ def _changed(node: Node | None, depth: int, changes: list[Change]) -> Node | Non
 
 
 def _bucket_changed(bucket: Bucket, changes: list[Change]) -> Node | None:
+    if len(changes) <= FEW:
+        packed = bucket.packed
+        for key, value in changes:
+            packed = _with(packed, bytes.fromhex(key), value)
+        return bucket if packed == bucket.packed else _built(packed, bucket.depth)
     entries = dict(bucket.packed.entries())
     for key, value in changes:
         if value is None:
@@ -233,6 +241,29 @@ def _bucket_changed(bucket: Bucket, changes: list[Change]) -> Node | None:
             entries[bytes.fromhex(key)] = value
     packed = _pack(entries.items())
     return bucket if packed == bucket.packed else _built(packed, bucket.depth)
+
+
+def _with(packed: Packed, key: bytes, value: bytes | None) -> Packed:
+    """With one more entry, or another in its place; with None without it."""
+    keys, sizes, values = packed
+    low, high = 0, len(sizes)
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[KEY * middle : KEY * (middle + 1)] < key:
+            low = middle + 1
+        else:
+            high = middle
+    there = keys[KEY * low : KEY * (low + 1)] == key
+    if value is None and not there:
+        return packed
+    end, start = low + there, sum(sizes[:low])
+    after = start + sizes[low] if there else start
+    new = (b"", b"", b"") if value is None else (key, bytes((len(value),)), value)
+    return Packed(
+        keys[: KEY * low] + new[0] + keys[KEY * end :],
+        sizes[:low] + new[1] + sizes[end:],
+        values[:start] + new[2] + values[after:],
+    )
 
 
 def _parted(node: Branch, leaving: list[str]) -> Branch:
@@ -286,14 +317,13 @@ def _complete(node: Node) -> None:
 
 
 def _without_reference(node: Node) -> Iterator[Bucket]:
-    if node.ref is not None:
-        return
-    if isinstance(node, Bucket):
-        yield node
-    else:
-        for child in node.children:
-            if child is not None:
-                yield from _without_reference(child)
+    waiting = [node] if node.ref is None else []
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Bucket):
+            yield found
+        else:
+            waiting += [child for child in found.children if child is not None and child.ref is None]
 
 
 def _plainly(bucket: Bucket) -> bytes:

@@ -26,12 +26,25 @@ class Trailing(MalformedRLP):
     """Bytes after the end of the item."""
 
 
+_SHORT = [bytes((0x80 + size,)) for size in range(56)]  # how bytes of these sizes begin
+
+
 def encode(item: Item) -> bytes:
     if isinstance(item, bytes):
-        if len(item) == 1 and item[0] < 0x80:
+        size = len(item)
+        if size == 1 and item[0] < 0x80:
             return item
-        return _header(len(item), 0x80) + item
-    return list_of(b"".join(map(encode, item)))
+        return (_SHORT[size] if size < 56 else _header(size, 0x80)) + item
+    parts: list[bytes] = []
+    for each in item:  # most are bytes, and few are long: this runs for every field of every block
+        if isinstance(each, bytes):
+            size = len(each)
+            if size != 1 or each[0] >= 0x80:
+                parts.append(_SHORT[size] if size < 56 else _header(size, 0x80))
+            parts.append(each)
+        else:
+            parts.append(encode(each))
+    return list_of(b"".join(parts))
 
 
 def list_of(body: bytes) -> bytes:

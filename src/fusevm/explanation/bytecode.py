@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from fusevm.api import EVM
 from fusevm.codegen.bytecode import optimize
 from fusevm.evm import assembler
 from fusevm.evm.assembly import AssemblyError, assemble, items_of
@@ -17,15 +20,50 @@ from fusevm.ir.fold.recorder import number_of
 
 # Instructions of code that is optimised without being asked for, and that is shown as dependency blocks.
 MOST_OPTIMISED, MOST_FOLDED = 3_000, 6_000
+GAS = 10_000_000  # for creation code whose runtime is asked for
 _OPTIMISED = "The code that fusevm.optimize makes of it."
 _AS_IT_IS = "The code as it was given."
 LinesAt = dict[int, tuple[int, ...]]
 
 
-def explain_bytecode(code: bytes, fork: Fork, runs: int, optimised: bool | None) -> Made:
-    """`optimised`: None optimises what is short enough for that to be quick."""
+CREATION, RUNTIME = "creation", "runtime"
+
+
+def explain_bytecode(
+    code: bytes, creation: bytes, fork: Fork, runs: int, optimised: bool | None, wanted: str | None
+) -> Made:
+    """`optimised`: None optimises what is short enough for that to be quick.
+
+    `creation` is the code that deploys this one, if it is known. `wanted` is creation or runtime: the runtime of code
+    that is only known as creation code is what it leaves when it is run.
+    """
+    if wanted not in (None, CREATION, RUNTIME):
+        raise BadSource(f"object {wanted!r} is not there; bytecode has {CREATION!r} and {RUNTIME!r}")
+    if wanted == CREATION and creation:
+        code, creation = creation, b""
+        made = _listed_code(code, fork, runs, optimised)
+        made.is_creation = True
+    elif wanted == RUNTIME and not creation:
+        creation, code = code, _deployed(code, fork)
+        made = _listed_code(code, fork, runs, optimised)
+    else:
+        made = _listed_code(code, fork, runs, optimised)
+    if made.is_creation or creation:
+        made.objects, made.chosen = [CREATION, RUNTIME], CREATION if made.is_creation else RUNTIME
+    made.creation = partial(bytes, creation)
+    return made
+
+
+def _listed_code(code: bytes, fork: Fork, runs: int, optimised: bool | None) -> Made:
     lines, lines_at = source_listing(code, fork)
     return explain_code(code, fork, runs, optimised, lines, lines_at, "bytecode")
+
+
+def _deployed(code: bytes, fork: Fork) -> bytes:
+    result = EVM(fork=fork).deploy(code, gas=GAS)
+    if not result.ok or not result.output:
+        raise BadSource(f"object {RUNTIME!r}: the code deploys nothing: {result.error or 'it returns no code'}")
+    return result.output
 
 
 def explain_assembly(text: str, fork: Fork, runs: int, optimised: bool | None) -> Made:
@@ -49,7 +87,7 @@ def explain_code(
     language: str,
 ) -> Made:
     """`lines_at` gives the lines of the source by the pc of the code as it was given."""
-    watching, notes = Watching(), list[str]()
+    watching, notes, is_creation = Watching(), list[str](), False
     count = sum(1 for _ in instructions(code, fork))
     small = count <= MOST_FOLDED
     made_of: dict[int, tuple[int, ...]] = {pc: (pc,) for pc in lines_at}  # new pcs to old ones
@@ -57,11 +95,13 @@ def explain_code(
     if optimised or (optimised is None and count <= MOST_OPTIMISED):
         found = optimize(code, fork, runs, recorder=watching)
         notes += [f"optimize: {reason}" for reason in found.report.left_alone]
+        is_creation = found.report.kind == "creation"
         if found.layout is not None:
             sources = places_of(watching, found.layout.sources())
             new = found.code
             made_of = {pc: _old_pcs(places, watching) for pc, places in sources.items()}
-            ir = ir_lines(watching, sources, lambda where: lines_at.get(where[-1], ()) if where[0] >= 0 else ())
+            names = {each.pc: each.name for each in instructions(new, fork)}
+            ir = ir_lines(watching, sources, lambda where: lines_at.get(where[-1], ()) if where[0] >= 0 else (), names)
     elif optimised is None:
         notes.append(
             f"optimize: not run: {count:,} instructions, and what has more than {MOST_OPTIMISED:,} takes long; "
@@ -76,15 +116,19 @@ def explain_code(
     elif new is code:
         notes.append(f"IR: not made: {count:,} instructions, more than {MOST_FOLDED:,}")
     became = opcodes_by_line(new_lines_at)
-    lines = [line._replace(pcs=tuple(became.get(number, ()))) for number, line in enumerate(lines, 1)]
+    lines = [Line(line.text, line.src, tuple(became.get(at, ())), line.kind) for at, line in enumerate(lines, 1)]
     panes = [Pane("source", "Original" if language == "bytecode" else "Source", _AS_IT_IS, lines)]
     if ir:
         panes.append(Pane("ir", "Folded IR", note, ir))
     note = _OPTIMISED if new is not code else _AS_IT_IS
     panes.append(Pane("bytecode", "Bytecode", note, listed(new, fork, new_lines_at, {})))
-    totals = Totals(len(code), len(new), static_gas(code, fork), static_gas(new, fork))
+    gas = static_gas(code, fork)
+    totals = Totals(len(code), len(new), gas, gas if new is code else static_gas(new, fork))
     folds = folds_of(watching, ir) if new is not code else {}
-    return Made(language, new, panes, totals, lines_at=new_lines_at, notes=notes, folds=folds)
+    line_at = {pc: found[0] for pc, found in new_lines_at.items() if found}
+    made = Made(language, new, panes, totals, lines_at=new_lines_at, line_at=line_at, notes=notes, folds=folds)
+    made.is_creation = is_creation
+    return made
 
 
 def _old_pcs(places: list[assembler.Source], watching: Watching) -> tuple[int, ...]:

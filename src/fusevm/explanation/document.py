@@ -84,6 +84,7 @@ class Made:
     objects: list[str] = field(default_factory=list)
     chosen: str = ""
     lines_at: dict[int, tuple[int, ...]] = field(default_factory=dict)  # source lines, by the offset of an opcode
+    line_at: dict[int, int] = field(default_factory=dict)  # the one line that the gas of an opcode is counted to
     functions_at: dict[int, str] = field(default_factory=dict)  # names, by where they begin
     notes: list[str] = field(default_factory=list)
     sequence: str | None = None

@@ -9,6 +9,7 @@ from typing import Any
 from fusevm.abi.interface import Abi
 from fusevm.evm.forks import LATEST, Fork, fork_named
 from fusevm.explanation.bytecode import explain_assembly, explain_bytecode, explain_code
+from fusevm.explanation.collecting import uncollected
 from fusevm.explanation.comparison import Comparison, compare
 from fusevm.explanation.compilers import compile_solidity, compile_vyper
 from fusevm.explanation.dependencies import Dependencies, dependencies_of
@@ -45,18 +46,22 @@ class Explanation:
         self.name, self.language = source.name, source.language
         self.fork, self.runs = fork, runs
         self.code: bytes = made.code
+        self.objects, self.object = made.objects, made.chosen
+        self.sequence, self.totals, self.folds = made.sequence, made.totals, made.folds
         self.notes: list[str] = made.notes
         self.steps = Steps(made.steps)
         self.abi: Abi = interface_of(abi, source.artifact, source.text, made.code, fork)
         self._source, self._made, self._with_machine = source, made, machine
 
     @cached_property
+    @uncollected
     def panes(self) -> list[Pane]:
         """From the source to the schedule, in the order in which one became the other; machine code if asked for."""
         found = [*self._made.panes, self.schedule]
         return [*found, self.machine] if self._with_machine else found
 
     @cached_property
+    @uncollected
     def schedule(self) -> Pane:
         """What the native tier runs: sections and fusions."""
         return schedule_pane(self.code, self.fork, self._made.lines_at)
@@ -69,6 +74,7 @@ class Explanation:
         return machine_pane(self.code, self.fork, self._made.lines_at)
 
     @cached_property
+    @uncollected
     def graph(self) -> Graph:
         """The control flow of the final code, laid out."""
         return graph_of(self.code, self.fork, self._made.lines_at, self._made.functions_at)
@@ -106,8 +112,8 @@ class Explanation:
         else:
             named = functions_of_lines(self._source.text, self.language)
         made = self._made
-        creation = self._source.creation or made.creation()
-        return Runner(Subject(self.code, self.fork, self.abi, made.lines_at, texts, named, creation, made.is_creation))
+        creation = made.creation()
+        return Runner(Subject(self.code, self.fork, self.abi, made.line_at, texts, named, creation, made.is_creation))
 
     def run(
         self,
@@ -144,6 +150,7 @@ class Explanation:
 
     # -- data
 
+    @uncollected
     def to_json(self, parts: Collection[str] | None = None) -> dict[str, Any]:
         """Everything as plain data, as docs/explain.md lists it.
 
@@ -168,6 +175,7 @@ class Explanation:
             "folds": {str(number): chain for number, chain in made.folds.items()},
             "graph": self.part("graph") if "graph" in wanted else None,
             "dependencies": {},
+            "lines": {str(pc): line for pc, line in made.line_at.items() if line > 0},
             "functions": self.functions,
             "notes": [*self.notes, *(self.graph.notes if "graph" in wanted else [])],
             "pending": [each for each in PARTS if each not in wanted],
@@ -184,6 +192,7 @@ class Explanation:
         return panes_html(self.name, self.panes, self._made.totals, self.notes)
 
 
+@uncollected
 def explain(
     source: Any,
     fork: str | Fork = LATEST,
@@ -203,10 +212,13 @@ def explain(
 
     Solidity is compiled to Yul by `solc`, and Vyper to bytecode by `vyper`: those on PATH, or the given `compiler`.
 
-    `steps` are the Yul optimiser's, as `fusevm yul optimize --steps` takes them; `object` says which object of a Yul
-    program is shown (default: what is deployed). `optimised` says whether anything is optimised (default: bytecode
-    where it is short enough to be quick). `abi` is an ABI or a list of signatures, for runs. `machine` asks for machine
-    code, which takes a while. Raises BadSource, a ValueError, in one line.
+    - `language`, `name`, `contract`: where the text does not tell them, or there are several contracts.
+    - `runs`, `steps`: as `fusevm yul optimize` takes them. `object`: which object of a Yul program is shown (default:
+      what is deployed), or `creation` or `runtime` of bytecode.
+    - `optimised`: whether anything is optimised (default: bytecode where it is short enough to be quick).
+    - `abi`: an ABI or a list of signatures, for runs. `machine`: machine code as well, which takes a while.
+
+    Raises BadSource, a ValueError, in one line.
 
     >>> explanation = explain("0x6001600201600301" + "5f5260205ff3")
     >>> print(explanation.pane("bytecode").lines[0].text)
@@ -219,7 +231,7 @@ def explain(
     elif given.language == "assembly":
         made = explain_assembly(given.text, chosen, runs, optimised)
     elif given.language == "bytecode":
-        made = explain_bytecode(given.code, chosen, runs, optimised)
+        made = explain_bytecode(given.code, given.creation, chosen, runs, optimised, object)
     elif given.language == "solidity":
         solc = compile_solidity(given.text, given.name, chosen, contract, compiler)
         made = explain_yul(

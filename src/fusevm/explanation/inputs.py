@@ -106,11 +106,11 @@ def language_of(text: str) -> str:
 
 
 def _is_json(text: str) -> bool:
+    """Braces with nothing in them are Yul."""
     try:
-        json.loads(text)
+        return bool(json.loads(text))
     except (ValueError, RecursionError):
         return False
-    return True
 
 
 def _from_hex(text: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from fusevm.abi.artifacts import Artifact
@@ -55,7 +56,8 @@ def functions_in(abi: Abi, code: bytes, fork: Fork) -> list[dict[str, Any]]:
     return found[:MOST_FUNCTIONS]
 
 
-def selectors_in(code: bytes, fork: Fork) -> list[bytes]:
+@lru_cache(maxsize=8)
+def selectors_in(code: bytes, fork: Fork) -> tuple[bytes, ...]:
     """Words of four bytes that are compared with something soon after they are pushed."""
     found: dict[bytes, None] = {}
     waiting: list[tuple[int, bytes]] = []
@@ -67,7 +69,7 @@ def selectors_in(code: bytes, fork: Fork) -> list[bytes]:
             waiting.clear()
         if len(found) >= MOST_FUNCTIONS:
             break
-    return list(found)
+    return tuple(found)
 
 
 def _named_in(text: str) -> dict[bytes, Function]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from fusevm.codegen.ordering import FREE
 from fusevm.evm.assembler import Source
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
@@ -39,13 +40,16 @@ class Watching(Recorder):
 
 
 def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
-    """All places that each opcode was made for: the one it is laid out for, and those of code that it stands for."""
+    """All places that each opcode was made for: the one it is laid out for, the calls that this was inlined for, and
+    those of code that it stands for."""
     found: dict[int, list[Source]] = {}
     for pc, source in sources.items():
         number = number_of(source)
         found[pc] = [source]
         if number is not None:
-            others = sorted(recorder.written_for(number) - {number})[:MOST_PLACES]
+            written = [number, *sorted(recorder.written_for(number) - {number})[:MOST_PLACES]]
+            calls = [call for each in written for call in recorder.callers(each)]
+            others = dict.fromkeys([*calls, *written[1:]])
             found[pc] += [(*recorder.place(other)[:2], Tag(other)) for other in others]
     return found
 
@@ -60,9 +64,12 @@ def opcodes_by_number(places: Mapping[int, Sequence[Source]]) -> dict[int, list[
     return found
 
 
-def ir_lines(watching: Watching, places: Mapping[int, Sequence[Source]], lines_of: LinesOf) -> list[Line]:
-    """`lines_of` gives the source lines of a place."""
+def ir_lines(
+    watching: Watching, places: Mapping[int, Sequence[Source]], lines_of: LinesOf, names: Mapping[int, str]
+) -> list[Line]:
+    """`lines_of` gives the source lines of a place, `names` are those of the opcodes."""
     became = opcodes_by_number(places)
+    _add_pushed(became, watching.lines, names)
     found: list[Line] = []
     for line in watching.lines:
         number = number_of(line.where)
@@ -70,9 +77,23 @@ def ir_lines(watching: Watching, places: Mapping[int, Sequence[Source]], lines_o
             src = lines_of(line.where) if line.where is not None else ()
             found.append(Line(line.text, src, (), LABEL))
             continue
-        src, pcs = lines_of(watching.place(number)), tuple(sorted(became.get(number, ())))
+        written = [watching.place(each) for each in (number, *watching.callers(number))]
+        src = tuple(sorted({line for place in written for line in lines_of(place)}))
+        pcs = tuple(sorted(became.get(number, ())))
         found.append(Line(line.text, src, pcs, CODE, None, number))
     return with_removed(watching, found, lines_of)
+
+
+def _add_pushed(became: dict[int, list[int]], lines: Sequence[function_text.Line], names: Mapping[int, str]) -> None:
+    """What is pushed wherever it is used, as CALLER, has no code of its own: its opcodes are among its users'."""
+    for line in lines:
+        user = number_of(line.where)
+        for value in line.uses:
+            number = number_of(value.where)
+            if value.op in FREE and number is not None and user is not None:
+                pcs = [pc for pc in became.get(user, ()) if names.get(pc) == value.op]
+                known = became.setdefault(number, [])
+                known += [pc for pc in pcs if pc not in known]
 
 
 def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]]) -> list[Line]:

@@ -13,8 +13,9 @@ MOST_DATA_LINES = 64
 
 
 def instruction_text(instruction: Instruction) -> str:
-    if instruction.op is not None and instruction.op.is_push and instruction.op.immediate:
-        return f"{instruction.name} 0x{instruction.push or 0:0{2 * instruction.op.immediate}x}"
+    op = instruction.op
+    if op is not None and op.immediate and instruction.push is not None:
+        return f"{op.name} 0x{instruction.push:0{2 * op.immediate}x}"
     return instruction.name
 
 

@@ -15,6 +15,7 @@ from fusevm.yul.syntax.ast import (
     Block,
     Case,
     Data,
+    Expression,
     ExpressionStatement,
     ForLoop,
     FunctionCall,
@@ -26,53 +27,81 @@ from fusevm.yul.syntax.ast import (
     Object,
     Switch,
     VariableDeclaration,
+    callers_of,
 )
 from fusevm.yul.syntax.depth import room_to_recurse
 from fusevm.yul.syntax.origins import NO_ORIGINS
 from fusevm.yul.syntax.printer import block_lines
-from fusevm.yul.syntax.walk import children, copy_block, nodes
+from fusevm.yul.syntax.walk import Copier, children, nodes
 
 _SIMPLE = (ExpressionStatement, Assignment, VariableDeclaration, FunctionCall, Identifier, Literal)
 
 
-class Numbering:
-    """A copy of an object whose nodes are numbered; `starts` has the offset in the source by number, -1 if none.
+class _Fresh(Copier):
+    """Copies names and literals as well, which steps share."""
 
-    As parsed, every node has a place of its own already: that is its number.
+    def expression(self, expression: Expression) -> Expression:
+        return replace(expression) if isinstance(expression, Literal) else super().expression(expression)
+
+    def identifier(self, identifier: Identifier) -> Identifier:
+        return replace(identifier)
+
+    def switch(self, statement: Switch) -> Switch:
+        made = super().switch(statement)
+        for case in made.cases:
+            case.value = replace(case.value) if case.value is not None else None
+        return made
+
+
+def _names_of(node: Any) -> list[Any]:
+    """The names that a node itself mentions, expressions aside."""
+    if isinstance(node, FunctionCall):
+        return [node.function]
+    if isinstance(node, Assignment):
+        return node.targets
+    if isinstance(node, VariableDeclaration):
+        return node.variables
+    return [*node.parameters, *node.returns] if isinstance(node, FunctionDefinition) else []
+
+
+class Numbering:
+    """A copy of an object whose nodes are numbered.
+
+    `starts` has, by number, the offset of a node in the source, and those of the calls that it was inlined for.
     """
 
-    def __init__(self, obj: Object, as_parsed: bool = False) -> None:
+    def __init__(self, obj: Object) -> None:
         with room_to_recurse():
-            code = copy_block(obj.code)
+            code = _Fresh().block(obj.code)
         self.obj = replace(obj, code=code, debug=None, origins=NO_ORIGINS)
-        self.starts: list[int] = []
-        self._as_parsed = as_parsed
-        if not as_parsed:
-            self._number(code)
+        self.starts: list[tuple[int, ...]] = []
+        self._number(code)
 
     def _number(self, code: Block) -> None:
-        """What steps made out of nothing counts as part of what it stands in."""
-        work: list[tuple[Any, int]] = [(code, code.location.start)]
+        """What steps made out of nothing, names and literals count as part of what they stand in."""
+        work: list[tuple[Any, tuple[int, ...], Location]] = [(code, _starts_of(code.location), Location())]
         while work:
-            node, outer = work.pop()
+            node, outer, around = work.pop()
             if node.__class__ in (Identifier, Literal):
+                node.location = around
                 continue
-            start = node.location.start if node.location.start >= 0 else outer
-            number = len(self.starts)
-            self.starts.append(start)
-            node.location = Location(number, number + 1)
-            work += [(child, start) for child in children(node)]
-            if isinstance(node, Switch):
-                for case in node.cases:
-                    self.starts.append(case.location.start if case.location.start >= 0 else start)
-                    case.location = Location(len(self.starts) - 1, len(self.starts))
+            start = _starts_of(node.location) if node.location.start >= 0 else outer
+            place = node.location = self._new(start)
+            work += [(child, start, place) for child in children(node)]
+            for name in _names_of(node):
+                name.location = place
+            for case in node.cases if isinstance(node, Switch) else ():
+                case.location = self._new(_starts_of(case.location) if case.location.start >= 0 else start)
+                if case.value is not None:
+                    case.value.location = case.location
 
-    def start(self, source: Source | None) -> int:
-        """The offset in the source text of what has a place in the numbered code."""
-        return self._start(source[0]) if source is not None and source[0] >= 0 else -1
+    def _new(self, starts: tuple[int, ...]) -> Location:
+        self.starts.append(starts)
+        return Location(len(self.starts) - 1, len(self.starts))
 
-    def _start(self, number: int) -> int:
-        return number if self._as_parsed else self.starts[number]
+    def starts_of(self, source: Source | None) -> tuple[int, ...]:
+        """The offsets in the source text of what has a place in the numbered code, innermost first."""
+        return self.starts[source[0]] if source is not None and source[0] >= 0 else ()
 
     def lines(self, lines: Lines, sources: Mapping[int, Sequence[Source]]) -> list[Line]:
         """The numbered code as text, each line with the opcodes of the nodes on it."""
@@ -83,7 +112,7 @@ class Numbering:
         found: list[Line] = []
         for text, printed in block_lines(self.obj.code):
             numbers = [number for node in printed for number in self._numbers_on(node)]
-            starts = [self._start(number) for number in numbers]
+            starts = [start for number in numbers for start in self.starts[number]]
             pcs = tuple(sorted({pc for number in numbers for pc in made.get(number, ())}))
             kind = LABEL if any(isinstance(node, FunctionDefinition) for node in printed) else CODE
             found.append(Line(text, lines.of(starts), pcs, kind))
@@ -95,6 +124,10 @@ class Numbering:
         for each in _on_line(node):
             if each.__class__ not in (Identifier, Literal, Data, Object):
                 yield each.location.start
+
+
+def _starts_of(location: Location) -> tuple[int, ...]:
+    return location.start, *(each.start for each in callers_of(location))
 
 
 def _on_line(node: Any) -> Iterator[Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
 from fusevm.tracing.sources.functions import functions_of
 from fusevm.yul.syntax.origins import Origins
+
+_CONTRACT = re.compile(rb"(?m)(?<=^)[ \t]*(?:abstract[ \t]+)?(?:contract|library|interface)\b")
 
 
 class Lines:
@@ -26,6 +29,10 @@ class Lines:
         """The lines of the offsets that are known, in order."""
         return tuple(sorted({self.at(offset) for offset in offsets if offset >= 0}))
 
+    def innermost(self, offsets: Iterable[int]) -> int:
+        """The line of the first offset that has one, else 0."""
+        return next((line for offset in offsets for line in self.of([offset])), 0)
+
 
 class OriginLines(Lines):
     """The lines of the text that Yul was made from, by offsets in the Yul, as its `@src` comments say."""
@@ -33,10 +40,20 @@ class OriginLines(Lines):
     def __init__(self, text: str, origins: Origins, source: int, size: int) -> None:
         super().__init__(text)
         self._origins, self._source, self._size = origins, source, size
+        self._wholes = {match.start() for match in _CONTRACT.finditer(text.encode())}
 
     def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
-        found = (self._origins.at(offset, 0, self._size) for offset in offsets if offset >= 0)
-        return super().of(origin.start for origin in found if origin.source == self._source)
+        """What comes from a contract as a whole tells something only where nothing else does."""
+        found = [self._origins.at(offset, 0, self._size) for offset in offsets if offset >= 0]
+        starts = {origin.start for origin in found if origin.source == self._source}
+        return super().of(starts - self._wholes or starts)
+
+    def innermost(self, offsets: Iterable[int]) -> int:
+        """The line of the first offset that tells something, else of any."""
+        offsets = list(offsets)
+        wholes = {self.at(start) for start in self._wholes}
+        lines = [line for offset in offsets for line in self.of([offset])]
+        return next((line for line in lines if line not in wholes), lines[0] if lines else 0)
 
 
 def opcodes_by_line(lines_at: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:

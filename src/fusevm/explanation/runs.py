@@ -89,7 +89,7 @@ class Subject:
     code: bytes
     fork: Fork
     abi: Abi
-    lines_at: Mapping[int, tuple[int, ...]]
+    line_at: Mapping[int, int]
     texts: Sequence[str]  # of the source's lines
     functions_of_lines: Mapping[int, str]  # the function that a line of the source stands in
     creation: bytes = b""  # what deploys it, where there is any
@@ -227,8 +227,7 @@ def flame_of(subject: Subject, heat: Heat, name: str, used: int) -> dict[str, An
     """Gas by function of the source and by line in it. A function that was inlined is there all the same."""
     functions: dict[str, dict[str, int]] = {}
     for pc, (_, gas) in heat.items():
-        lines = subject.lines_at.get(pc, ())
-        line = lines[0] if lines else 0
+        line = subject.line_at.get(pc, 0)
         function = subject.functions_of_lines.get(line, "code")
         text = f"{line}: {subject.texts[line - 1].strip()[:120]}" if line else "no line"
         by_line = functions.setdefault(function, {})

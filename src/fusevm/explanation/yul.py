@@ -10,11 +10,12 @@ from fusevm.evm.bytecode import instructions
 from fusevm.explanation.document import Line, Made, Pane, Totals
 from fusevm.explanation.folds import folds_of
 from fusevm.explanation.inputs import BadSource
-from fusevm.explanation.irlines import Watching, ir_lines, places_of
+from fusevm.explanation.irlines import LinesOf, Watching, ir_lines, places_of
 from fusevm.explanation.listing import listed, static_gas
 from fusevm.explanation.numbering import Numbering
 from fusevm.explanation.places import Lines, OriginLines, opcodes_by_line
 from fusevm.explanation.steps import StepWatcher
+from fusevm.ir.fold.recorder import number_of
 from fusevm.yul.optimise import optimize
 from fusevm.yul.sequence import DEFAULT_CLEANUP, DEFAULT_SEQUENCE, Names, SequenceError
 from fusevm.yul.syntax.ast import Object
@@ -43,29 +44,34 @@ def explain_yul(
     chosen = _chosen(objects, wanted)
     watcher = StepWatcher(dialect, lines)
     try:
-        optimised = obj if as_written else optimize(obj, dialect, runs, steps, watcher.watch)
+        optimised = obj if as_written else optimize(obj, dialect, runs, steps, watcher.watch, keep_calls=True)
     except SequenceError as error:
         raise BadSource(str(error)) from None
-    numbering, watching = Numbering(dict(_objects(optimised))[chosen], as_written), Watching()
+    numbering, watching = Numbering(dict(_objects(optimised))[chosen]), Watching()
     compiled = _compiled(numbering.obj, dialect, None if as_written else runs, watching)
     fork, size, sources = dialect.fork, code_size(compiled), places_of(watching, compiled.sources)
-    lines_at = {pc: lines.of(map(numbering.start, places)) for pc, places in sources.items()}
+    starts_at = {
+        pc: [start for each in places for start in numbering.starts_of(each)] for pc, places in sources.items()
+    }
+    lines_at = {pc: lines.of(starts) for pc, starts in starts_at.items()}
     functions = {entry.pc: name for name, entry in compiled.functions.items()}
     panes = [
         Pane("source", "Source", "The text as it was given.", source_lines(lines, lines_at)),
         Pane("yul", "Optimised Yul", "What the optimiser's steps made of it.", numbering.lines(lines, sources)),
     ]
     folds = {}
-    if watching.lines:
+    from_ir = any(number_of(source) is not None for source in compiled.sources.values())  # and not plainly translated
+    if from_ir:
         note = "Functions in SSA form, folded and inlined: what the code generator writes down."
-        place = lambda where: lines.of([numbering.start(where)])  # noqa: E731
-        panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, place)))
+        names = {each.pc: each.name for each in instructions(compiled.code[:size], fork)}
+        panes.append(Pane("ir", "Folded IR", note, ir_lines(watching, sources, _lines_of(lines, numbering), names)))
         folds = folds_of(watching, panes[-1].lines)
     note = "The code as it is deployed and run."
     panes.append(Pane("bytecode", "Bytecode", note, listed(compiled.code, fork, lines_at, functions, size)))
     made = Made("yul", compiled.code, panes, _totals(objects[chosen], compiled, dialect, size))
     made.objects, made.chosen, made.size = list(objects), chosen, size
     made.lines_at, made.functions_at = lines_at, functions
+    made.line_at = {pc: lines.innermost(starts) for pc, starts in starts_at.items()}
     made.sequence = None if as_written else steps if isinstance(steps, str) else f"{DEFAULT_SEQUENCE}:{DEFAULT_CLEANUP}"
     made.steps, made.folds = watcher.steps, folds
     outermost = next(iter(objects))
@@ -74,11 +80,14 @@ def explain_yul(
         made.creation = partial(_creation_code, optimised, dialect, runs)
     if watcher.left_out:
         made.notes.append(f"steps: {watcher.left_out:,} more are not shown")
-    if not watching.lines:
-        made.notes.append(
-            "IR: not made, because the values do not fit on the stack: the code was translated as it stands"
-        )
+    if not from_ir:
+        why = "nothing is optimised" if as_written else "the values do not fit on the stack"
+        made.notes.append(f"IR: not made, because {why}: the code was translated as it stands")
     return made
+
+
+def _lines_of(lines: Lines, numbering: Numbering) -> LinesOf:
+    return lambda where: lines.of(numbering.starts_of(where))
 
 
 def _creation_code(obj: Object, dialect: Dialect, runs: int) -> bytes:

@@ -16,7 +16,7 @@ class Mode(StrEnum):
     OPTIMISATION = "optimisation"  # what a caller can see is kept; gas may only fall
 
 
-CONTINUES = ("JUMP", "JUMPI", "FALL")  # terminators with a successor; FALL runs on into the block behind
+CONTINUES = ("JUMP", "JUMPI", "FALL")  # terminators with a successor; FALL runs on into the next block
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Edge:
 class Terminator:
     op: str  # an EVM opcode that ends a block, or FALL
     args: tuple[Value, ...] = ()
-    falls: int | None = None  # the block behind, for JUMPI and FALL; None: behind the code, which stops
+    falls: int | None = None  # the next block, for JUMPI and FALL; None: past the end of the code, which stops
     edges: list[Edge] = field(default_factory=list)  # known successors of a program's block
 
 
@@ -49,7 +49,7 @@ class DependencyBlock:
     stack: tuple[Value, ...] = ()
     terminator: Terminator = field(default_factory=lambda: Terminator("STOP"))
     spills: list[Value] = field(default_factory=list)
-    gas: int = 0  # static gas charged on entry; what looks at the counter carries the gas charged behind it
+    gas: int = 0  # static gas charged on entry; what looks at the counter carries the gas charged after it
     low: int = 0  # the deepest slot it needs: -2 needs two words
     high: int = 0  # the highest the stack rises above where it began
     opcodes: int = 0  # how many EVM instructions it was made of

@@ -11,7 +11,7 @@ from fusevm.ir.values import CONST, SPILL, TRAITS, UNSPILL, WORD, Value
 
 
 class NeverReached(Exception):
-    """The instruction being emitted halts for certain: nothing behind it in the block is ever reached."""
+    """The instruction being emitted halts for certain: nothing after it in the block is ever reached."""
 
 
 class Builder:

@@ -11,11 +11,11 @@ from fusevm.ir.values import CONST, Value
 
 
 class Line(NamedTuple):
-    """A line of text, the instruction on it (None: it is a head, or an end), and the place that was written for."""
+    """A line of text, the place that it was written for, and the values that it uses."""
 
     text: str
-    value: Value | None = None
     where: Source | None = None
+    uses: tuple[Value, ...] = ()
 
 
 def unit_text(unit: Unit) -> str:
@@ -29,12 +29,13 @@ def function_text(function: Function, unit: Unit) -> str:
 def function_lines(function: Function, unit: Unit) -> Iterator[Line]:
     name = function.name or "main"
     results = f" -> {function.results}" if function.results else "" if function.returns else " never returns"
-    yield Line(f"function {name}({_list(function.params)}){results}", None, function.where)
+    yield Line(f"function {name}({_list(function.params)}){results}", function.where)
     for block in function.blocks():
         yield Line(f"  block {block.start}({_list(block.params)}):")
         for value in block.instructions:
-            yield Line(f"    {_instruction(value, unit)}", value, value.where)
-        yield Line(f"    {_end(block)}", None, block.end.where)
+            yield Line(f"    {_instruction(value, unit)}", value.where, value.args)
+        handed = [arg for arc in block.end.arcs for arg in arc.args]
+        yield Line(f"    {_end(block)}", block.end.where, (*block.end.args, *handed))
 
 
 def _name(value: Value) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 
+from fusevm.ir.fold.recorder import number_of, within
 from fusevm.ir.functions import JUMP, LEAVE, Arc, End, Function, GraphBlock, Unit
 from fusevm.ir.values import CONST, PHI, Value
 
@@ -83,6 +84,11 @@ def _inline(
             value.block = after.start
             after.instructions.append(value)
     entry, copies = _copied(callee, after, numbers, call.args)
+    if number_of(call.where) is not None:  # somebody wants to know where code comes from
+        for copy in copies.values():
+            for value in copy.instructions:
+                value.where = within(value.where, call.where)
+            copy.end.where = within(copy.end.where, call.where)
     del block.instructions[at:]
     block.end = End(JUMP, (), [Arc(entry)], where=call.where)
     return copies

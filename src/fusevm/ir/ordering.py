@@ -2,7 +2,7 @@
 
 Words are read from the run-time stack as late as possible and written to it as early as possible, so that few of them
 are alive at once. A call into the runtime leaves no registers: a word that lies in a slot of the run-time stack is read
-again behind it instead of being kept.
+again after it instead of being kept.
 """
 
 from __future__ import annotations

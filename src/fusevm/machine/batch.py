@@ -43,6 +43,7 @@ class Batch(Sequence[Result]):
         self._records = bytearray()
         self._outputs = bytearray()
         self._logs = bytearray()
+        self._reads = bytearray()
         self._odd: dict[int, Result] = {}
         self.errors: dict[int, CallFailed] = {}  # calls that ended in an exception, where those are kept
         self._later: list[Batch] = []  # what comes after, not joined yet
@@ -50,7 +51,7 @@ class Batch(Sequence[Result]):
 
     def room_for(self, count: int) -> Outcomes:
         """For the outcomes of so many calls after these; `add` takes them when they are written."""
-        return Outcomes(count, self._outputs, self._logs)
+        return Outcomes(count, self._outputs, self._logs, self._reads)
 
     def add(self, found: Outcomes) -> None:
         first = len(self)
@@ -71,6 +72,7 @@ class Batch(Sequence[Result]):
             self._records += _shifted(other._records, len(self._outputs), len(self._logs))
             self._outputs += other._outputs
             self._logs += other._logs
+            self._reads += other._reads
 
     def _note(self, first: int, odd: dict[int, Result], errors: dict[int, CallFailed]) -> None:
         for number, result in odd.items():
@@ -79,11 +81,12 @@ class Batch(Sequence[Result]):
             self.errors[first + number] = CallFailed(first + number, failed.error)
 
     @staticmethod
-    def failed(error: str) -> Batch:
-        """One call that ended in an exception."""
+    def failed(error: str, reads: int = 0) -> Batch:
+        """One call that ended in an exception; so many slots were to be read after it."""
         batch = Batch()
         found = batch.room_for(1)
         found.add_error(CallFailed(0, error))
+        found.reads += bytes(reads * _WORD)
         batch.add(found)
         return batch
 
@@ -132,7 +135,11 @@ class Batch(Sequence[Result]):
             number: each.error for number, each in other.errors.items()
         }:
             return False
-        return all(self[number] == other[number] for number in range(len(self)) if number not in self.errors)
+        self._join()
+        other._join()
+        return self._reads == other._reads and all(
+            self[number] == other[number] for number in range(len(self)) if number not in self.errors
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         self._join()
@@ -190,6 +197,23 @@ class Batch(Sequence[Result]):
         for number, result in self._odd.items():
             found[number] = result.logs
         return found
+
+    def reads(self, index: int = 0) -> list[int]:
+        """What one of the slots that were asked for held after each call, the first unless told.
+
+        >>> from fusevm import EVM
+        >>> evm, counter = EVM(), "0x" + "c0" * 20
+        >>> evm.set_code(counter, "0x5f355f54015f55")  # storage[0] += data
+        >>> evm.simulate_many([b"\\0" * 31 + b"\\5", b""], to=counter, reads=[(counter, 0)]).reads()
+        [5, 0]
+        """
+        self._join()
+        width = len(self._reads) // len(self) if len(self) else 0
+        start = index * _WORD
+        if len(self) and not 0 <= start < width:
+            raise IndexError(f"slot {index}: {width // _WORD} were asked for by reads=")
+        raw = bytes(self._reads)
+        return [int.from_bytes(raw[at + start : at + start + _WORD], "big") for at in range(0, len(raw), width or 1)]
 
     def words(self, index: int = 0) -> list[int | None]:
         """A word of each output, the first unless told; None where a call failed or its output is shorter."""

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import CallFailed, Outcomes
-from fusevm.chain.packed import NOTHING_SPECIAL, CallLike, Common, Packed, Pieces
+from fusevm.chain.packed import NOTHING_SPECIAL, CallLike, Common, Kind, Packed, Pieces, ReadsLike, Special
 from fusevm.chain.result import Result
 from fusevm.machine.batch import Batch
 from fusevm.machine.messages import DEFAULT_GAS
@@ -21,6 +21,7 @@ WINDOW = 1 << 16  # calls that are packed at once: what they take does not grow 
 FEW = 8  # calls that the native loop has done before one needs Python: with fewer it does not pay
 MOST_SINGLE = 64  # calls that are then made one by one before the loop is tried again
 ERRORS = ("raise", "keep")
+_WORD = 32
 NativeLoop = Callable[[], Executor | None]
 
 
@@ -36,12 +37,16 @@ class Batches(Tracing):
         caller: AddressLike = ZERO_ADDRESS,
         gas: Number = DEFAULT_GAS,
         errors: str = "raise",
+        reads: ReadsLike = (),
     ) -> Batch:
         """As `simulate` for each call, all on the state as it is: nothing is kept.
 
         A call is its data (then `to` says who is called), a pair of target and data, or a `Call` (or a dict of its
         fields) that may say more: caller, value, gas, slots and fields of the block that are other for this call
         alone. A matrix of bytes (a NumPy array, say) is the data of one call per row.
+
+        `reads` are pairs of an address and a slot: what they hold after each call is in `Batch.reads`. Such calls are
+        made one by one.
 
         A call that ends in an exception ends all with `CallFailed`, which names its number; with `errors="keep"` the
         others are done, and `Batch.errors` has it.
@@ -52,7 +57,7 @@ class Batches(Tracing):
         >>> evm.simulate_many([bytes(32), b"\\0" * 31 + b"\\5"], target).words()
         [1, 6]
         """
-        return self._run_many(calls, Common.read(to, caller, value, gas), keep=False, errors=errors)
+        return self._run_many(calls, Common.read(to, caller, value, gas, reads), keep=False, errors=errors)
 
     def call_many(
         self,
@@ -63,6 +68,7 @@ class Batches(Tracing):
         caller: AddressLike = ZERO_ADDRESS,
         gas: Number = DEFAULT_GAS,
         errors: str = "raise",
+        reads: ReadsLike = (),
     ) -> Batch:
         """As `call` for one after another: what each changes is kept if it succeeds, and seen by the next.
 
@@ -75,7 +81,7 @@ class Batches(Tracing):
         >>> evm.get_storage(counter, 0)
         3
         """
-        return self._run_many(calls, Common.read(to, caller, value, gas), keep=True, errors=errors)
+        return self._run_many(calls, Common.read(to, caller, value, gas, reads), keep=True, errors=errors)
 
     def _run_many(self, calls: Iterable[CallLike] | Packed, common: Common, *, keep: bool, errors: str) -> Batch:
         if errors not in ERRORS:
@@ -118,11 +124,12 @@ class _Window:
                 if self._errors == "raise":
                     raise failed from error
                 self._found.add_error(failed)
+                self._found.reads += bytes(_WORD * len(self._calls.reads))
 
     def _native_loop(self) -> NativeLoop | None:
         """The tier's, where it has one: what is watched or limited in time is made call by call."""
         machine = self._machine
-        if machine._direct is None or machine.session is not None:
+        if machine._direct is None or machine.session is not None or self._calls.reads:
             return None
         if machine.hooks is not None or machine.timeout is not None:
             return None
@@ -169,15 +176,25 @@ class _Window:
         machine, number = self._machine, self._found.done
         kind, data = self._calls.kind(number), self._calls.data_of(number)
         special = self._calls.special.get(number, NOTHING_SPECIAL)
+        if not self._calls.reads:
+            return self._done(kind, data, special, keep=self._keep)
+        with nullcontext() if self._keep else machine.snapshot():
+            result = self._done(kind, data, special, keep=True)
+            words = [machine.state.storage(*slot).to_bytes(_WORD, "big") for slot in self._calls.reads]
+        self._found.reads += b"".join(words)
+        return result
+
+    def _done(self, kind: Kind, data: bytes, special: Special, *, keep: bool) -> Result:
+        machine = self._machine
         if special is NOTHING_SPECIAL:
-            direct = machine._call_directly(kind.caller, kind.to, data, kind.gas, False, self._keep)
+            direct = machine._call_directly(kind.caller, kind.to, data, kind.gas, False, keep)
             if direct is not None:
                 return direct
         if self._keep and special.slots:
             raise BadValue("storage: only simulate_many has slots that are other for one call; use set_storage")
         restore_block = machine.block.keep()
         try:
-            with nullcontext() if self._keep else machine.snapshot():
+            with nullcontext() if keep else machine.snapshot():
                 for name, field in special.block:
                     setattr(machine.block, name, field)
                 for slot in special.slots:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,6 +50,8 @@ def run(options: Options, say: Callable[[str], None], warn: Callable[[str], None
     session.interval = options.block_time
     if options.host not in LOOPBACK:
         warn(f"fusevm: {options.host} is not this machine alone: whoever reaches it can spend from all accounts")
+    gc.collect()
+    gc.freeze()  # what is there now stays as long as the node: nobody needs to look through it again
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(options, session, (lambda text: None) if options.silent else say, warn))
 

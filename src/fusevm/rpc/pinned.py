@@ -42,8 +42,8 @@ def pinned(session: Session, params: list[Any]) -> Session:
     """For one of `CALLS` with these parameters. To be made where no other request runs; it is used anywhere."""
     which = which_block(session, params[1] if len(params) > 1 else None)
     with session.dev.at(which) as (state, block, step):
-        held = state.copy()
+        held, seen = state.copy(), copy(block)  # the chain's own block serves the next call as well
     twin = copy(session)
     twin.machines = {}
-    twin.dev = PinnedChain(session.dev, held, block, step)  # type: ignore[assignment]
+    twin.dev = PinnedChain(session.dev, held, seen, step)  # type: ignore[assignment]
     return twin

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from fusevm.abi import Abi
 from fusevm.api import EVM
@@ -19,6 +20,9 @@ from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
 from fusevm.rpc.filters import Filters
 from fusevm.rpc.start import Config, Upstream, start
 
+if TYPE_CHECKING:
+    from fusevm.rpc.methods import Method
+
 CALL_SECONDS = 30.0  # that one request may run code for
 
 
@@ -31,6 +35,13 @@ class Snapshot:
     time_offset: int
     next_timestamp: int | None
     next_base_fee: int | None
+
+
+@cache
+def _methods() -> Mapping[str, Method]:
+    from fusevm.rpc.methods import METHODS
+
+    return METHODS
 
 
 class Session:
@@ -93,9 +104,7 @@ class Session:
 
     def request(self, method: str, params: Sequence[Any] = ()) -> Any:
         """The result of a method, in JSON's types. Raises RpcError, whatever goes wrong."""
-        from fusevm.rpc.methods import METHODS
-
-        found = METHODS.get(method)
+        found = _methods().get(method)
         if found is None:
             raise RpcError(METHOD_NOT_FOUND, f"the method {method} does not exist or is not available")
         given = list(params)

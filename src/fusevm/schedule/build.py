@@ -48,14 +48,14 @@ class Marks(Protocol):
 class Branch:
     """What can be matched after the names that lead here."""
 
-    __slots__ = ("address", "behind", "hopping", "operands", "sequence")
+    __slots__ = ("address", "hopping", "longer", "operands", "sequence")
 
     def __init__(self, sequence: tuple[str, ...]) -> None:
         self.sequence = sequence
         self.address = 0  # of the handler of just this sequence, if there is one
         self.hopping: Branch | None = None  # the same with HOPPING for the JUMPI@ at its end, if that has a handler
         self.operands = [(n, OPERANDS[name]) for n, name in enumerate(sequence) if name in OPERANDS]
-        self.behind: dict[str, Branch] = {}
+        self.longer: dict[str, Branch] = {}
 
 
 Trie = dict[str, Branch]
@@ -129,7 +129,7 @@ class Handlers:
             node = self.trie
             for length, name in enumerate(sequence, 1):
                 branch = node.setdefault(name, Branch(sequence[:length]))
-                node = branch.behind
+                node = branch.longer
             branch.address = address
         for sequence in addresses:
             if sequence[-1] == HOPPING and (plain := self._branch((*sequence[:-1], "JUMPI@"))) is not None:
@@ -141,7 +141,7 @@ class Handlers:
             branch = node.get(name)
             if branch is None:
                 return None
-            node = branch.behind
+            node = branch.longer
         return branch
 
     def only(self, wanted: frozenset[tuple[str, ...]], *, loops: bool = False) -> Handlers:
@@ -270,7 +270,7 @@ class _Writer:
                 ahead += 1
                 if branch.address:
                     best, end = branch, ahead
-                node = branch.behind
+                node = branch.longer
             if best is None:
                 raise KeyError(f"no handler for {tokens[at].name}")
             if best.hopping is not None and tokens[end - 1][1] in self.hops:
@@ -377,7 +377,7 @@ def fewest(tokens: list[Token], trie: Trie) -> list[int]:
             ahead += 1
             if branch.address and handlers[ahead] < least:
                 least, stops[at] = handlers[ahead], ahead
-            node = branch.behind
+            node = branch.longer
         handlers[at] = least + 1
     return stops
 

@@ -193,12 +193,12 @@ class _Reader:
                 if height > grows:
                     grows = height
                 if role == ROLE_PUSH:
-                    behind = pc + 1 + immediate
-                    value = int.from_bytes(code[pc + 1 : behind], "big")
-                    if behind > end:
-                        value <<= 8 * (behind - end)
+                    after = pc + 1 + immediate
+                    value = int.from_bytes(code[pc + 1 : after], "big")
+                    if after > end:
+                        value <<= 8 * (after - end)
                     tokens.append(token_of(("PUSH" if value < SMALL else "PUSHW", value, pc, 1)))
-                    pc = behind
+                    pc = after
                     continue
                 if role == ROLE_PLAIN:
                     if not (tokens and tokens[-1][0] in PUSHES and _simplified(tokens, name, folds, pc)):

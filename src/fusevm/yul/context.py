@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fusevm.yul.syntax.ast import Block
+from fusevm.yul.syntax.ast import Block, Identifier, Literal, Location, Switch, inlined
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.names import NameDispenser
-from fusevm.yul.syntax.walk import count_nodes
+from fusevm.yul.syntax.walk import count_nodes, nodes
 
 
 class TooDeep(NamedTuple):
@@ -39,11 +39,23 @@ class StepContext:
     reserved: frozenset[str] = field(default_factory=frozenset)  # functions that someone outside uses
     report: tuple[str, StackReport] | None = None  # the last text asked about, and where its stack is too deep
     growth: int = GROWTH  # nodes that may still be copied
+    keeps_calls: bool = False  # whether inlined code shall remember where it was called
 
     @classmethod
     def for_block(cls, dialect: Dialect, block: Block, runs: int | None = 200) -> StepContext:
         growth = GROWTH + GROWTH_PER_NODE * count_nodes(block)
         return cls(dialect, NameDispenser.for_block(dialect, block), runs, growth=growth)
+
+    def mark_inlined(self, root: Any, place: Location) -> None:
+        """The tree, a copy, is what a call at that place became."""
+        if not self.keeps_calls:
+            return
+        for node in nodes(root):
+            if node.__class__ is not Identifier and node.__class__ is not Literal:
+                node.location = inlined(node.location, place)
+            if node.__class__ is Switch:
+                for case in node.cases:
+                    case.location = inlined(case.location, place)
 
     def may_copy(self, root: Any, times: int = 1) -> bool:
         """Take a copy of the tree from what may still be copied. Once one is refused, all are."""

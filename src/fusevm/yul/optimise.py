@@ -93,15 +93,17 @@ def optimize(
     steps: str | Names | None = None,
     on_step: OnStep | None = None,
     runtime: bool | None = None,
+    keep_calls: bool = False,
 ) -> Object:
     """The object optimised, with everything in it; the one given is left as it is.
 
     `runs` is how often the deployed code is expected to run: few ask for small code, many for cheap code. The outermost
     object is creation code, objects in it named `…_deployed` are runtime code, unless `runtime` says what all are.
+    With `keep_calls` inlined code remembers where it was called (`ast.Inlined`).
     """
     sequences = read_sequences(steps)
     with room_to_recurse():
-        suite = _Suite(dialect or dialect_for(), runs, sequences, on_step, runtime, falls_back=steps is None)
+        suite = _Suite(dialect or dialect_for(), runs, sequences, on_step, runtime, steps is None, keep_calls)
         return suite.object(obj, obj.name, is_runtime=False)
 
 
@@ -113,6 +115,7 @@ class _Suite:
     on_step: OnStep | None
     runtime: bool | None
     falls_back: bool
+    keep_calls: bool = False
 
     def object(self, obj: Object, path: str, is_runtime: bool) -> Object:
         children = [
@@ -146,6 +149,7 @@ class _Suite:
         started = perf_counter()
         block = disambiguated(self.dialect, block)
         context = StepContext.for_block(self.dialect, block, runs)
+        context.keeps_calls = self.keep_calls
 
         def after(step: OptimiserStep, seconds: float) -> None:
             if self.on_step is not None:

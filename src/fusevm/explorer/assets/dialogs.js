@@ -11,7 +11,7 @@ const KEYS = [
   ["< >", "to the first, last step of the trace"],
   ["/", "search all panes; Enter and Shift+Enter go through what was found"],
   ["1 … 4", "the views: Optimise, Graph, Run, Compare"],
-  ["+ − 0", "in the graph: zoom in, out, show all; arrows move; Tab goes from block to block"],
+  ["+ − 0", "in the graph: zoom in, out, show all; arrows move, n and p go from block to block"],
   ["Space, Alt+← →", "on a letter of the sequence: switch it off, move it"],
   ["t", "light, dark, as the system has it"],
   ["Esc", "clear the search and the selection"],
@@ -36,8 +36,8 @@ export function helpDialog() {
 
 export function openDialog() {
   const { settings } = state;
-  const name = el("input", { value: settings.name, maxlength: 200, "aria-label": "Name; its ending says what it is" });
-  const text = el("textarea", { class: "paste", spellcheck: "false", "aria-label": "Source, hex or artifact", placeholder: "Yul, assembly, hex, an artifact in JSON; Solidity and Vyper where their compilers are installed" });
+  const name = el("input", { value: settings.name, maxlength: 200, "aria-label": "Name" });
+  const text = el("textarea", { class: "paste", spellcheck: "false", "aria-label": "Source, hex or artifact", placeholder: "Paste a contract" });
   text.value = settings.source;
   const file = el("input", { type: "file", "aria-label": "File", on: { change: () => taken(file.files[0]) } });
   const taken = async (chosen) => {
@@ -51,6 +51,6 @@ export function openDialog() {
   }, { class: "primary" });
   const box = dialog(
     "Open a contract",
-    el("div", { class: "open-form" }, el("label", {}, "Name ", name), file, text, el("p", { class: "dim", text: "The ending of the name says what it is: .yul, .sol, .vy, .asm, .hex, .json." }), start),
+    el("div", { class: "open-form" }, el("div", { class: "open-name" }, el("label", {}, "Name ", name), file), text, el("p", { class: "dim", text: "The language is found from the text: Yul, assembly, hex, an artifact; Solidity and Vyper where solc and vyper are installed." }), start),
   );
 }

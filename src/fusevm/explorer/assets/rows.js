@@ -5,9 +5,12 @@ import { el } from "./dom.js";
 export const ROW = 19;
 const MORE = 6; // rows drawn above and below the view
 
+let made = 0;
+
 export class Rows {
   // draw(index) makes a row; pick(index, event) and hover(index or -1) are told where the pointer is.
   constructor({ label, draw, pick, hover, role = "listbox" }) {
+    this.name = `rows-${++made}`; // for the ids of rows
     this.draw = draw;
     this.pick = pick;
     this.count = 0;
@@ -74,6 +77,7 @@ export class Rows {
       row.classList.add("row");
       row.style.top = `${index * ROW}px`;
       row.setAttribute("role", "option");
+      row.id = `${this.name}-${index}`;
       row.setAttribute("aria-setsize", this.count);
       row.setAttribute("aria-posinset", index + 1);
       if (index === this.active) row.classList.add("active");
@@ -81,6 +85,8 @@ export class Rows {
       drawn.push(row);
     }
     this.sizer.replaceChildren(...drawn);
+    if (this.active >= first && this.active < last) this.element.setAttribute("aria-activedescendant", `${this.name}-${this.active}`);
+    else this.element.removeAttribute("aria-activedescendant");
   }
 
   choose(index, event) {
@@ -96,9 +102,9 @@ export class Rows {
   }
 
   reveal(index, centred = false) {
-    if (index < 0 || this.isInView(index)) return;
     const { scrollTop, clientHeight } = this.element;
     if (centred) this.element.scrollTop = index * ROW - clientHeight / 2 + ROW;
+    else if (index < 0 || this.isInView(index)) return;
     else if (index * ROW < scrollTop) this.element.scrollTop = index * ROW;
     else this.element.scrollTop = (index + 1) * ROW - clientHeight;
   }

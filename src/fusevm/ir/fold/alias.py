@@ -47,7 +47,7 @@ class Range(NamedTuple):
     size: int | None
 
     def distance_to(self, other: Range) -> int:
-        """How far the other begins behind this one; only for one base."""
+        """How far the other begins after this one; only for one base."""
         difference = (other.offset - self.offset) & WORD
         return difference - (WORD + 1) if difference & SIGN else difference
 

@@ -96,7 +96,7 @@ def _reach_relative(engine: Folder, offset: Value, size: Value) -> Verdict:
 
 
 def _merged(known: Range, wanted: Range) -> int | None:
-    """The size that makes the earlier check cover the later too, if that begins behind it and not far off.
+    """The size that makes the earlier check cover the later too, if that begins after it and not far off.
 
     Both are executed or the frame halts in between; if base + offset wraps for either, that check fails for want of
     gas, as the merged one does. A gap between them is paid for by the second anyway.

@@ -17,6 +17,7 @@ from fusevm.ir.values import CONST, PHI, Value
 from fusevm.rules.pattern import Rule
 
 MOST_EVENTS = 24  # of one instruction in one round
+MOST_CALLERS = 16  # of one instruction
 MOST_REMOVED = 4_000  # instructions of a unit
 PLACE = 2  # numbers of a place that are kept beside the recorder's
 NOWHERE = (-1, -1)
@@ -50,6 +51,7 @@ class Numbered:
 
     where: Source  # the place as it was before numbers
     parent: int = -1  # the number in the round before
+    caller: int = -1  # the number of the call that it was inlined for, after that round
     events: list[Event] = field(default_factory=list)
 
 
@@ -61,10 +63,25 @@ def number_of(where: Source | None) -> int | None:
     return where[-1] if where and isinstance(where[-1], Tag) else None
 
 
+class Within(tuple[int, ...]):
+    """The place of an instruction that was copied to where its function is called."""
+
+    caller: Source
+
+
+def within(where: Source | None, caller: Source | None) -> Source | None:
+    if where is None or caller is None:
+        return where or caller
+    made = Within(where)
+    made.caller = caller
+    return made
+
+
 class Recorder:
     def __init__(self) -> None:
         self.numbered: list[Numbered] = []
         self.removed: list[Removed] = []
+        self._calls: dict[int, tuple[Source, int]] = {}  # calls with their numbers, by the identity of their places
         self.others: dict[int, set[int]] = {}  # numbers whose code was equal and is written once, by the one it is
 
     # -- units --------------------------------------------------------------------------------------------------------
@@ -78,6 +95,7 @@ class Recorder:
     def number(self, unit: Unit) -> None:
         """Gives a number of its own to every instruction and end."""
         seen: set[int] = set()
+        self._calls.clear()
         for thing in _things(unit):
             if id(thing) not in seen:
                 seen.add(id(thing))
@@ -103,11 +121,19 @@ class Recorder:
     def _fresh(self, where: Source | None) -> Source:
         before = number_of(where)
         place = where or NOWHERE
-        if before is None:
-            self.numbered.append(Numbered(place))
-        else:
-            self.numbered.append(Numbered(self.numbered[before].where, before))
+        caller = self._call(where.caller) if isinstance(where, Within) else None
+        origin = place if before is None else self.numbered[before].where
+        self.numbered.append(Numbered(origin, -1 if before is None else before, -1 if caller is None else caller))
         return (*place[:PLACE], Tag(len(self.numbered) - 1))
+
+    def _call(self, where: Source) -> int | None:
+        """The number of a call that was inlined; one that stands in inlined code itself gets a new one, once."""
+        if not isinstance(where, Within):
+            return number_of(where)
+        known = self._calls.get(id(where))
+        if known is None:  # the place is kept, or another could have its identity
+            known = self._calls[id(where)] = where, self._fresh(where)[-1]
+        return known[1]
 
     # -- what the engine tells ----------------------------------------------------------------------------------------
 
@@ -149,6 +175,17 @@ class Recorder:
         """What led to it, the oldest first."""
         rounds = [self.numbered[each].events for each in self.lineage(number)]
         return [event for events in reversed(rounds) for event in events]
+
+    def callers(self, number: int) -> list[int]:
+        """The calls that it was inlined for, innermost first."""
+        found: list[int] = []
+        work = [number]
+        while work and len(found) < MOST_CALLERS:
+            calls = [self.numbered[each].caller for each in self.lineage(work.pop())]
+            inner = [call for call in reversed(calls) if call >= 0 and call not in found]
+            found += inner
+            work += inner
+        return found
 
     def place(self, number: int) -> Source:
         """The place in the source."""

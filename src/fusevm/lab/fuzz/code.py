@@ -103,16 +103,16 @@ class Code:
 
 def misdirected(code: Code, rng: Random) -> Code:
     """The code with one jump to a label retargeted: after itself or another jump, perhaps into an instruction."""
-    behind = {}  # by index of the reference: where its jump's way on is
+    after = {}  # by index of the reference: where its jump's way on is
     place = 0
     for index, (item, following) in enumerate(pairwise(code.items)):
         place += item.size()
         if item.op == REF and following.op in ("JUMP", "JUMPI"):
-            behind[index] = place + 1
-    if not behind:
+            after[index] = place + 1
+    if not after:
         return code
-    index = rng.choice(list(behind))
-    target = rng.choice((behind[index], rng.choice(list(behind.values())), rng.choice(list(behind.values())) + 1))
+    index = rng.choice(list(after))
+    target = rng.choice((after[index], rng.choice(list(after.values())), rng.choice(list(after.values())) + 1))
     return Code([*code.items[:index], Item("PUSH2", target & 0xFFFF), *code.items[index + 1 :]], code.parts)
 
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from array import array
 
 from fusevm.chain.patricia import NativeTries, Packed, use_native
 from fusevm.evm import keccak
 from fusevm.native.emit.crypto import functions
 from fusevm.native.runtime.crypto.merkle import CELL, SCRATCH
+
+
+class _Scratch(threading.local):
+    """Room to work in, for each thread its own: making it takes longer than a small trie."""
+
+    def __init__(self) -> None:
+        self.room = ctypes.create_string_buffer(SCRATCH)
+
+
+_scratch = _Scratch()
 
 
 def references(packed: Packed, counts: list[int], depths: list[int]) -> list[bytes]:
@@ -20,7 +31,7 @@ def references(packed: Packed, counts: list[int], depths: list[int]) -> list[byt
         array("Q", counts).tobytes(),
         array("Q", depths).tobytes(),
         len(counts),
-        ctypes.create_string_buffer(SCRATCH),
+        _scratch.room,
         out,
     )
     raw = out.raw

@@ -94,7 +94,7 @@ def _words(start: int, end: int) -> list[int]:
 
 
 def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:
-    """Goes on behind a call, counting words only, to the instruction that finds too few of them, or too many."""
+    """Goes on after a call, counting words only, to the instruction that finds too few of them, or too many."""
     height = len(twin.stack) + 1
     for each in instructions(twin.message.code, twin.context.fork, twin.pc):
         if each.op is None or each.op.name == "JUMPDEST":
@@ -120,7 +120,7 @@ def _twin(frame: Frame, view: NativeFrame, pc: int, state: State) -> Frame:
 
 
 def section_of(unit: Unit, schedule: Schedule) -> Section:
-    """The section a unit stands in; a bad jump's own place, behind all sections, counts to the last."""
+    """The section a unit stands in; a bad jump's own place, after all sections, counts to the last."""
     units, index = schedule.units, unit_index(schedule.units, unit.at)
     while (section := units[index].section) is None:
         index -= 1
@@ -135,9 +135,9 @@ def unit_index(units: list[Unit], at: int) -> int:
 def _gas_ahead(frame: Frame, unit: Unit, schedule: Schedule) -> int:
     """What the section costs from the unit's first instruction on."""
     section = section_of(unit, schedule)
-    behind = 0
+    after = 0
     for each in instructions(schedule.code, frame.context.fork, section.pc):
         if each.pc >= unit.tokens[0].pc:
             break
-        behind += each.op.gas_at(frame.context.fork) if each.op else 0
-    return section.gas - behind
+        after += each.op.gas_at(frame.context.fork) if each.op else 0
+    return section.gas - after

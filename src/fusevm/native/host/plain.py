@@ -147,7 +147,7 @@ class PlainScheduler:
 
 
 def plain_form(kind: Kind) -> tuple[str, int]:
-    """The handler's name, if there is one, and how many words stand behind its address."""
+    """The handler's name, if there is one, and how many words follow its address."""
     if kind.role == ROLE_PUSH:
         return ("PUSH", 1) if kind.immediate <= SHORT else ("PUSHW", 4)
     if kind.role == ROLE_DEST:

@@ -11,7 +11,7 @@ from fusevm.schedule.build import PLACE, Handlers, Schedule, build_schedule
 
 
 def patched(schedule: Schedule, compiled: Compiled) -> Schedule | None:
-    """The schedule with regions in it, and itself as it was behind that; None where they do not fit it."""
+    """The schedule with regions in it, and itself as it was after that; None where they do not fit it."""
     count = len(schedule.words)
     if compiled.words != count:
         return None

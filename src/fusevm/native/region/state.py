@@ -133,7 +133,7 @@ class FunctionState:
         return lambda: self.build.position_at_end(following)
 
     def leave_to(self, pc: int, words: tuple[Value, ...]) -> None:
-        """The schedule goes on there, behind its patched words, so that it does not come straight back."""
+        """The schedule goes on there, after its patched words, so that it does not come straight back."""
         self.store_words(words)
         self.go_to(pc, self.height(words))
 

@@ -22,7 +22,7 @@ def answer(frame: NativeFrame, gas: u64, word: u256) -> u64:
 
 @native
 def child_of(frame: NativeFrame, gas: u64, given: u64, mark: u64) -> ptr:
-    """The frame behind this one, with so much of this one's gas. Code, data and who it is are yet to be said."""
+    """The frame after this one, with so much of this one's gas. Code, data and who it is are yet to be said."""
     engine = Engine(frame.engine)
     slice_part = gas
     if given < slice_part:

@@ -69,7 +69,7 @@ def absorb_lane(state: ptr, offset: u64, lane: u64) -> None:
 
 @native
 def absorb_tail(state: ptr, data: ptr, size: u64) -> None:
-    """The last bytes, less than a block, and the padding: a one behind them, a one at the block's end."""
+    """The last bytes, less than a block, and the padding: a one after them, a one at the block's end."""
     offset: u64 = 0
     while offset + 8 <= size:
         absorb_lane(state, offset, load(u64, data, offset))

@@ -8,7 +8,7 @@ from fusevm.schedule.build import HANDLER
 
 @exported
 def relocate(words: ptr, kinds: ptr, count: u64, handlers: ptr, base: u64) -> None:
-    """Handler numbers become addresses, entries become places behind the schedule's base."""
+    """Handler numbers become addresses, entries become offsets from the schedule's base."""
     number: u64 = 0
     while number < count:
         kind = load(u8, kinds, number)

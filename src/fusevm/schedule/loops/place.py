@@ -59,7 +59,7 @@ class _Copy:
         self.plan = plan
         self.around = around
         self.labels: dict[int, int] = {}
-        self.behind: dict[int, int] = {}  # inner loops' headers, past their entries
+        self.past_entry: dict[int, int] = {}  # inner loops' headers, past their entries
         self.members = frozenset(plan.members)
 
 
@@ -74,14 +74,14 @@ class _Writer:
         self.count = 0
         self.own = 0  # sections of the plain code, once they are written
         self.plain: dict[int, int] = {}  # labels of plain blocks, entries included
-        self.behind: dict[int, int] = {}
+        self.past_entry: dict[int, int] = {}
         self.waiting: list[tuple[_Copy, int]] = []
         self.later: list[tuple[int, Section]] = []
         self.unrolled: dict[int, int] = {}
 
     def lay_out(self, sections: list[Section]) -> None:
         for plan in self.plans.values():
-            self.behind[plan.meta.header] = self._label()
+            self.past_entry[plan.meta.header] = self._label()
         entries = {}
         for header, plan in self.plans.items():
             copy = _Copy(plan, None)
@@ -93,7 +93,7 @@ class _Writer:
             self.sections += sections[done:index]
             if section.needs >= 0 and section.pc in self.plans:
                 self.sections.append(Section(section.pc, 0, PAID, 0, [entries[section.pc]]))
-                self._mark(self.behind[section.pc])
+                self._mark(self.past_entry[section.pc])
             relinked = self._relinked(section, sections[index + 1] if index + 1 < len(sections) else None)
             if relinked is section:
                 kept[index] = len(self.sections)
@@ -160,10 +160,10 @@ class _Writer:
         tokens = section.tokens
         last = tokens[-1] if tokens else None
         if last is not None and last.name in ("JUMP@", "JUMPI@") and self._is_latch(section.pc, last.operand):
-            tokens = [*tokens[:-1], last._replace(operand=~self.behind[last.operand])]
+            tokens = [*tokens[:-1], last._replace(operand=~self.past_entry[last.operand])]
         falls = following is not None and following.needs >= 0 and (last is None or last.name != "JUMP@")
         if falls and following is not None and self._is_latch(section.pc, following.pc):
-            tokens = [*tokens, Token("JUMP@", ~self.behind[following.pc], section.pc, 0)]
+            tokens = [*tokens, Token("JUMP@", ~self.past_entry[following.pc], section.pc, 0)]
         return section if tokens is section.tokens else section._replace(tokens=tokens)
 
     def _is_latch(self, pc: int, header: int) -> bool:
@@ -227,8 +227,8 @@ class _Writer:
             around = around.around
         return ~self._plain(edge.pc)
 
-    def _node_label(self, copy: _Copy, number: int, *, behind: bool = False) -> int:
-        labels = copy.behind if behind and number in copy.behind else copy.labels
+    def _node_label(self, copy: _Copy, number: int, *, past_entry: bool = False) -> int:
+        labels = copy.past_entry if past_entry and number in copy.past_entry else copy.labels
         if number not in labels:
             labels[number] = self._label()
         return labels[number]
@@ -256,7 +256,7 @@ class _Writer:
         arrivals = _arrivals(plan)
         inner = {number: found for number in order if (found := self._fits_inside(copy, number)) is not None}
         for number in inner:
-            copy.behind[number] = self._label()
+            copy.past_entry[number] = self._label()
         running: list[Token] = []
         gas = pc = 0
         for index, number in enumerate(order):
@@ -270,7 +270,7 @@ class _Writer:
                 if number in inner:
                     entry = self._entry(_Copy(inner[number], copy))
                     self.sections.append(Section(pc, 0, PAID, 0, [entry]))
-                    self._mark(copy.behind[number])
+                    self._mark(copy.past_entry[number])
             tokens = self._node_tokens(copy, node, following, early, stubs)
             if number in plan.spine:
                 running, gas = running + tokens, gas + node.block.gas
@@ -293,21 +293,21 @@ class _Writer:
 
         def back_inside(edge: Edge) -> bool:
             """A latch of an inner loop: it goes to the place after that loop's entry."""
-            return edge.node in copy.behind and node.block.pc in self.plans[edge.pc].meta.body
+            return edge.node in copy.past_entry and node.block.pc in self.plans[edge.pc].meta.body
 
         def place(way: int) -> int:
             edge = node.edges[way]
             if (node.number, way) in early:
                 return ~stubs[node.number, way]
             if edge.node in copy.members:
-                return ~self._node_label(copy, edge.node, behind=back_inside(edge))
+                return ~self._node_label(copy, edge.node, past_entry=back_inside(edge))
             if edge.pc == NOWHERE and last is not None:
                 return last.operand  # fails when it is taken
             return self._outside(copy, edge)
 
         def go(way: int) -> list[Token]:
             edge = node.edges[way]
-            if edge.node in copy.behind and not back_inside(edge):
+            if edge.node in copy.past_entry and not back_inside(edge):
                 written = self._unrolled_inside(copy, node, edge)
                 if written:
                     return [Token("JUMP@", ~written, node.block.pc, 0)]

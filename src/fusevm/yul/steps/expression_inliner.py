@@ -13,7 +13,7 @@ from fusevm.yul.analysis.metrics import code_cost
 from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Assignment, Block, Expression, FunctionCall, FunctionDefinition, Identifier
 from fusevm.yul.syntax.substitution import substituted
-from fusevm.yul.syntax.walk import Modifier, count_variables, functions_of, nodes
+from fusevm.yul.syntax.walk import Modifier, copy_expression, count_variables, functions_of, nodes
 
 
 def run(context: StepContext, block: Block) -> None:
@@ -66,4 +66,8 @@ class _Inliner(Modifier):
         assert isinstance(body, Assignment)
         if not self.context.may_copy(body.value):
             return call
-        return substituted(body.value, values)
+        value = body.value
+        if self.context.keeps_calls:
+            value = copy_expression(value)
+            self.context.mark_inlined(value, call.location)
+        return substituted(value, values)

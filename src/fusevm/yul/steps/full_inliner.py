@@ -166,7 +166,10 @@ class _CallInliner(Rewriter):
         for variable in function.returns:
             name = TypedName(copier.renew(variable.name), place)
             new.append(VariableDeclaration([name], literals.zero(place), place))
-        new += copier.statements(function.body.statements)
+        copied = copier.statements(function.body.statements)
+        for each in copied:
+            self.inliner.context.mark_inlined(each, place)
+        new += copied
         results = [Identifier(copier.renamed[each.name], statement.location) for each in function.returns]
         if isinstance(statement, Assignment):
             for target, result in zip(statement.targets, results, strict=True):

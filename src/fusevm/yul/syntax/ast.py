@@ -17,6 +17,31 @@ class Location(NamedTuple):
 
 
 NOWHERE = Location()
+DEEPEST = 8  # calls that the place of inlined code remembers
+
+
+class Inlined(Location):
+    """A place in the body of a function that was copied to where it is called: `caller` is the place of the call."""
+
+    caller: Location = NOWHERE
+
+
+def inlined(place: Location, caller: Location) -> Location:
+    """What has no place of its own counts as part of the call."""
+    if place.start < 0 or caller.start < 0:
+        return place if place.start >= 0 else caller
+    made = Inlined(*place)
+    made.caller = inlined(place.caller, caller) if isinstance(place, Inlined) else caller
+    return made
+
+
+def callers_of(place: Location) -> list[Location]:
+    """The calls that led to a place, innermost first."""
+    found: list[Location] = []
+    while isinstance(place, Inlined) and len(found) < DEEPEST:
+        place = place.caller
+        found.append(place)
+    return found
 
 
 class LiteralKind(Enum):
