@@ -41,7 +41,7 @@ CODE = {
 
 
 ROOT = Path(__file__).resolve().parent.parent
-LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "47"))  # between two interrupts; 1 for every line
+LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "101"))  # between two interrupts; 1 for every line
 FIRST_LINE = 1 if LINES == 1 else random.randrange(1, LINES + 1)
 
 
@@ -172,7 +172,7 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
     assert line > LINES
 
 
-SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "300"))
+SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "120"))
 BY_SIGNALS = """
 import random, signal, sys
 sys.path.insert(0, "tests")

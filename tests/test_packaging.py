@@ -143,7 +143,7 @@ def test_a_platforms_wheel_has_its_tags_its_handlers_and_a_record_of_them(
 def test_pip_installs_a_platforms_wheel_on_that_platform_alone(
     pure: Path, objects: Callable[[str], list[Path]], wheels: Any, tmp_path: Path
 ) -> None:
-    names = list(wheels.TAGS)
+    names = ["linux-aarch64", "macos-aarch64", "windows-x86-64"]
     for number, platform in enumerate(names):
         made = wheels.platform_wheel(pure, platform, objects(platform), pure.parent)
         for other in (platform, names[number - 1]):
