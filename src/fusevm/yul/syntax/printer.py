@@ -84,11 +84,6 @@ def print_object(obj: Object) -> str:
     return _text(_printed(obj))
 
 
-def object_lines(obj: Object) -> list[Line]:
-    """The lines of `print_object`, each with what it was printed from."""
-    return _lines(_printed(obj))
-
-
 def block_lines(block: Block) -> list[Line]:
     """The lines of `print_block`, each with what it was printed from."""
     return _lines(_printed(block))
