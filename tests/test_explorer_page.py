@@ -372,7 +372,7 @@ def test_a_graph_of_3000_blocks_is_drawn_and_moved(python: Path, program: str, t
     with Explorer(python, str(source)) as explorer, Browser(program, tmp_path) as browser:
         opened = open_page(browser, explorer.url + "#panes=bytecode,graph/inspect")
         blocks = browser.until("window.fusevm.state.doc.graph?.blocks.length")
-        assert blocks >= 1000
+        assert blocks >= 3000
         browser.js("window.fusevm.paneAt('graph').fit()")
         draw = browser.js(
             "((graph, started = performance.now()) => { graph.draw(); return performance.now() - started; })"
