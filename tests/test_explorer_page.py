@@ -92,6 +92,14 @@ def test_a_click_on_bytecode_leads_back_to_its_source_line(page: Browser) -> Non
     assert "total_slot" in "".join(page.until(lit("source")))
 
 
+def test_inlined_code_leads_to_its_own_line_and_more_faintly_to_its_call(page: Browser) -> None:
+    lines = "window.fusevm.state.doc.panes.find(p => p.id === 'bytecode').lines"
+    stores = page.js(f"{lines}.map((l, at) => l.text.endsWith('SSTORE') ? at + 1 : 0).filter(Boolean)")
+    select_line(page, "bytecode", stores[-1])
+    assert "sload(total_slot())" in "".join(page.until(lit("source")))
+    assert page.js("[...window.fusevm.paneAt('source').around]") == [16], "deposit(…), where the function was called"
+
+
 def test_hovering_shows_the_links_before_the_click(page: Browser) -> None:
     box = page.js(
         "(({x, y}) => [x + 90, y + 30])(document.querySelector('[data-pane=bytecode] .rows').getBoundingClientRect())"
