@@ -169,6 +169,26 @@ def test_the_rules_of_an_instruction_are_listed_with_equation_and_proof(page: Br
     page.until("document.querySelector('.fold .proved') && document.querySelector('.fold .equation')")
 
 
+def test_removed_instructions_are_struck_out_with_the_reason(page: Browser) -> None:
+    removed = page.js(
+        "window.fusevm.state.doc.panes.find(p => p.id === 'ir').lines.findIndex(l => l.kind === 'removed')"
+    )
+    assert removed >= 0
+    select_line(page, "ir", removed + 1)
+    style = "getComputedStyle(document.querySelector('[data-pane=ir] .line.removed .text')).textDecorationLine"
+    assert page.until(style) == "line-through"
+    assert page.js("document.querySelector('[data-pane=ir] .line.removed .why').textContent.length") > 5
+    assert "Removed: " in page.js("document.querySelector('.inspect').textContent")
+
+
+def test_machine_code_is_compiled_when_its_pane_is_opened(page: Browser) -> None:
+    assert "machine" in page.js("window.fusevm.state.doc.pending")
+    page.click("[data-toggle=machine]")
+    page.until("window.fusevm.state.doc.panes.some(p => p.id === 'machine')", 60)
+    select_line(page, "source", DEPOSIT_LINE)
+    assert page.until(lit("machine"))
+
+
 def test_a_call_is_run_and_its_trace_is_walked_backwards(page: Browser) -> None:
     run_call(page, "deposit(uint256)", "1000")
     assert page.js("document.querySelector('.run-facts').textContent").startswith("success")
