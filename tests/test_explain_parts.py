@@ -28,6 +28,16 @@ def test_the_parts_are_those_of_the_whole_document() -> None:
     assert explanation.part("schedule") in whole["panes"]
 
 
+def test_every_opcode_has_at_most_one_line_that_it_is_known_by() -> None:
+    document = explain(VAULT).to_json(())
+    bytecode = next(pane for pane in document["panes"] if pane["id"] == "bytecode")["lines"]
+    sources = {pc: line["src"] for line in bytecode for pc in line["pcs"]}
+    assert len(document["lines"]) > 0.9 * len(sources)
+    assert all(line in sources[int(pc)] for pc, line in document["lines"].items())
+    store = next(line for line in bytecode if line["text"].endswith("SSTORE"))
+    assert document["lines"][str(store["pcs"][0])] == 61, "where it stands, not where its function was called"
+
+
 def test_an_unknown_part_is_refused() -> None:
     with pytest.raises(BadSource, match="there is no part 'nothing'"):
         explain("{ sstore(0, 1) }").part("nothing")

@@ -175,6 +175,7 @@ class Explanation:
             "folds": {str(number): chain for number, chain in made.folds.items()},
             "graph": self.part("graph") if "graph" in wanted else None,
             "dependencies": {},
+            "lines": {str(pc): line for pc, line in made.line_at.items() if line > 0},
             "functions": self.functions,
             "notes": [*self.notes, *(self.graph.notes if "graph" in wanted else [])],
             "pending": [each for each in PARTS if each not in wanted],

@@ -2,7 +2,7 @@
 
 import { clipped, el, hexOf, number, short } from "./dom.js";
 import { currentRun, linksOf, on, paneOf, state } from "./store.js";
-import { Rows } from "./rows.js";
+import { ROW, Rows } from "./rows.js";
 import { coloured } from "./syntax.js";
 import { hoverLine, selectLine } from "./select.js";
 import { Editor } from "./editor.js";
@@ -18,6 +18,7 @@ export class CodePane {
     this.id = id;
     this.kind = id.replace("a:", "");
     this.lit = new Set();
+    this.around = new Set(); // of the lit ones, calls that the selection was inlined for
     this.near = new Set();
     this.found = new Set();
     this.texts = null; // of the editor, where they differ from the document's
@@ -99,25 +100,44 @@ export class CodePane {
     const own = selection && selection.pane.startsWith("a:") === this.id.startsWith("a:");
     this.lit = links && selection ? links.linesOf(this.id, selection, own) : new Set();
     const isOwn = selection && selection.pane === this.id;
+    this.around = new Set();
+    if (links && selection && !isOwn && own && selection.pane !== "source") {
+      const main = links.mainLines(selection);
+      const isCall = ({ src }) => src && src.length && !src.some((line) => main.has(line));
+      if (main.size) this.around = new Set([...this.lit].filter((line) => this.lines[line] && isCall(this.lines[line])));
+    }
     if (isOwn) this.lit.add(selection.line);
     this.rows.active = isOwn ? selection.line : -1;
-    if (moves && !isOwn && this.lit.size) this.show([...this.lit].sort((a, b) => a - b));
+    if (moves && !isOwn && this.lit.size) this.show(this.litLines());
     this.rows.schedule();
     this.rule();
   }
 
-  // The first lit line comes into view, unless one is there already.
+  // Those that matter most, in order.
+  litLines() {
+    const main = [...this.lit].filter((line) => !this.around.has(line));
+    return (main.length ? main : [...this.lit]).sort((a, b) => a - b);
+  }
+
+  // The place with most of the lines comes into view, unless most of them are.
   show(lines) {
-    const seen = lines.find((line) => this.rows.isInView(line));
-    const line = seen === undefined ? lines[0] : seen;
-    if (seen === undefined && this.editable) this.editor.reveal(line);
-    else if (seen === undefined) this.rows.reveal(line, true);
-    this.showStart(line);
+    const room = Math.max(1, Math.floor(this.rows.element.clientHeight / ROW) - 1);
+    let best = 0;
+    let most = 0;
+    for (let first = 0, last = 0; first < lines.length; first++) {
+      while (last < lines.length && lines[last] < lines[first] + room) last++;
+      if (last - first > most) [best, most] = [first, last - first];
+    }
+    const seen = lines.filter((line) => this.rows.isInView(line));
+    const middle = Math.floor((lines[best] + lines[best + most - 1]) / 2);
+    if (seen.length < most && this.editable) this.editor.centre(middle);
+    else if (seen.length < most) this.rows.reveal(middle, true);
+    this.showStart(seen.length < most ? lines[best] : seen[0]);
   }
 
   shown() {
     this.rows.schedule();
-    if (this.lit.size) requestAnimationFrame(() => this.show([...this.lit].sort((a, b) => a - b)));
+    if (this.lit.size) requestAnimationFrame(() => this.show(this.litLines()));
   }
 
   // A narrow pane moves sideways, so that a deeply indented line can be read.
@@ -171,13 +191,14 @@ export class CodePane {
     const row = el("div", { class: "line" });
     const classes = row.classList;
     if (line.kind && line.kind !== "code") classes.add(line.kind);
-    if (this.lit.has(index)) classes.add("lit");
+    if (this.lit.has(index)) classes.add(this.around.has(index) ? "around" : "lit");
     if (this.near.has(index)) classes.add("near");
     if (this.found.has(index)) classes.add("found");
     row.append(el("span", { class: "gutter", text: this.mark(index, line) }));
     const stripe = el("span", { class: "stripe" });
     const links = linksOf(this.id);
-    if (line.src && line.src.length && links && links.linked.has(line.src[0])) stripe.classList.add(`s${line.src[0] % STRIPES}`);
+    const main = links && line.src && line.src.length ? (this.kind === "source" ? index + 1 : links.mainLine(line)) : 0;
+    if (main && links.linked.has(main)) stripe.classList.add(`s${main % STRIPES}`);
     row.append(stripe);
     if (this.heat) row.append(this.heatCell(index));
     row.append(el("div", { class: "text" }, ...coloured(this.kind === "bytecode" ? this.text(index).replace(OFFSET, "") : this.text(index))));

@@ -65,11 +65,8 @@ export class Editor {
     this.rows.element.scrollLeft = this.field.scrollLeft;
   }
 
-  reveal(line) {
-    const { scrollTop, clientHeight } = this.field;
-    const top = line * ROW;
-    if (top >= scrollTop && top + ROW <= scrollTop + clientHeight) return;
-    this.field.scrollTop = top - clientHeight / 2;
+  centre(line) {
+    this.field.scrollTop = line * ROW - this.field.clientHeight / 2 + ROW;
     this.follow();
   }
 }

@@ -35,6 +35,7 @@ export class Links {
   constructor(doc) {
     this.panes = new Map(doc.panes.map((pane) => [pane.id, new PaneLinks(pane)]));
     this.linked = new Set(doc.panes.filter((pane) => pane.id !== "source").flatMap((pane) => [...this.panes.get(pane.id).bySource.keys()]));
+    this.lineOfPc = new Map(Object.entries(doc.lines || {}).map(([pc, line]) => [Number(pc), line])); // the innermost
     this.sourceOfPc = new Map();
     const code = doc.panes.find((pane) => pane.id === "bytecode");
     for (const line of code ? code.lines : [])
@@ -56,7 +57,20 @@ export class Links {
   linesOf(pane, selection, own) {
     const links = this.panes.get(pane.replace("a:", ""));
     if (!links || !selection) return new Set();
-    return links.linesOf(own ? selection : { pcs: [], src: selection.src });
+    if (!own) return links.linesOf({ pcs: [], src: selection.src });
+    // Code that was inlined belongs to its own line first: its calls are told in the source alone.
+    const main = pane === "source" || selection.pane === "source" ? new Set() : this.mainLines(selection);
+    return links.linesOf({ pcs: selection.pcs, src: main.size ? [...main] : selection.src });
+  }
+
+  // The one source line that a line of code is known by: not that of a call which it was inlined for.
+  mainLine({ pcs, src }) {
+    const line = pcs && pcs.length ? this.lineOfPc.get(pcs[0]) : undefined;
+    return line === undefined && src ? src[src.length - 1] : line;
+  }
+
+  mainLines({ pcs }) {
+    return new Set(pcs.map((pc) => this.lineOfPc.get(pc)).filter((line) => line !== undefined));
   }
 
   atPc(pc) {

@@ -102,9 +102,9 @@ export class Rows {
   }
 
   reveal(index, centred = false) {
-    if (index < 0 || this.isInView(index)) return;
     const { scrollTop, clientHeight } = this.element;
     if (centred) this.element.scrollTop = index * ROW - clientHeight / 2 + ROW;
+    else if (index < 0 || this.isInView(index)) return;
     else if (index * ROW < scrollTop) this.element.scrollTop = index * ROW;
     else this.element.scrollTop = (index + 1) * ROW - clientHeight;
   }

@@ -89,7 +89,7 @@ export class TracePane {
     if (!step) return;
     this.slider.value = state.trace;
     this.rows.active = state.trace;
-    this.rows.reveal(state.trace, true);
+    if (!this.rows.isInView(state.trace)) this.rows.reveal(state.trace, true);
     this.rows.schedule();
     const before = state.trace ? run.trace[state.trace - 1].stack : [];
     const stack = [...step.stack].reverse();
