@@ -16,6 +16,8 @@ from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction, decode_transaction
 
 WHOLE = 128  # of the latest blocks are kept as they are
+SHORT = 2048  # bytes of a block that are not compressed: to begin takes longer than building a small block should
+_PLAIN, _COMPRESSED = b"p", b"c"
 UNPACKED = 32  # of the others, those that were asked for last
 
 Receipts = tuple[BlockReceipt, ...]
@@ -67,7 +69,7 @@ class Node:
         block = self._block
         if block is not None:
             return [signed.sender for signed in block.transactions]
-        return [sender for _, sender in marshal.loads(zlib.decompress(self._packed))[0]]
+        return [sender for _, sender in _raw(self._packed)[0]]
 
     def with_diff(self, diff: Diff) -> Node:
         """The same block after more was done."""
@@ -93,12 +95,17 @@ def _packed(transactions: tuple[SignedTransaction, ...], receipts: Receipts) -> 
         )
         for each in receipts
     ]
-    return zlib.compress(marshal.dumps((sent, done)), 1)
+    raw = marshal.dumps((sent, done))
+    return _PLAIN + raw if len(raw) < SHORT else _COMPRESSED + zlib.compress(raw, 1)
+
+
+def _raw(packed: bytes) -> Any:
+    return marshal.loads(packed[1:] if packed[:1] == _PLAIN else zlib.decompress(packed[1:]))
 
 
 @lru_cache(UNPACKED)
 def _unpacked(packed: bytes) -> Contents:
-    sent, done = marshal.loads(zlib.decompress(packed))
+    sent, done = _raw(packed)
     return tuple(_transaction(*each) for each in sent), tuple(_receipt(*each) for each in done)
 
 
