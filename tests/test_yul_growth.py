@@ -53,8 +53,11 @@ def test_every_family_is_a_valid_program(family: str) -> None:
     assert not [error for error in check(source(size))[1] if not error.is_warning]
 
 
+LONG = {"compile": pytest.mark.long}  # half of the time of all phases
+
+
 @pytest.mark.parametrize("family", WIDE)
-@pytest.mark.parametrize("phase", sorted(phases()))
+@pytest.mark.parametrize("phase", [pytest.param(each, marks=LONG.get(each, ())) for each in sorted(phases())])
 def test_four_times_the_program_is_little_more_than_four_times_the_work(phase: str, family: str) -> None:
     if phase.split()[0] in BUDGETED and family != "switch":
         pytest.skip("tall stacks cost more, up to the budget")
