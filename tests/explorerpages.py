@@ -31,11 +31,12 @@ def jumpdests(size: int = 24_576) -> str:
 
 
 def block_code(blocks: int) -> str:
-    """Hex of code with so many blocks: each branches to the next but one."""
-    parts, length = [], 10
+    """Hex of code with so many blocks: each branches forwards, up to fifty blocks on, or falls through."""
+    length = 9
+    parts = []
     for number in range(blocks):
-        target = min(number + 2, blocks - 1) * length
-        parts.append(f"5b6001{number % 256:02x}"[:6] + f"5060{number % 256:02x}" + f"61{target:04x}57")
+        target = min(number + 1 + number * 37 % 50, blocks - 1) * length
+        parts.append(f"5b60{number % 256:02x}503661{target:04x}57")  # JUMPDEST PUSH POP CALLDATASIZE PUSH2 JUMPI
     return "".join(parts) + "00"
 
 

@@ -9,6 +9,8 @@ from fusevm.codegen.bytecode import optimize as optimize_bytecode
 from fusevm.codegen.yul import compile_object
 from fusevm.explanation.document import Line
 from fusevm.explanation.irlines import Watching
+from fusevm.ir.fold.program import fold_program
+from fusevm.ir.text import program_text
 from fusevm.lab.yul.generate_contracts import random_contract
 from fusevm.rules.families import RULES
 from fusevm.yul.syntax.checks import check
@@ -85,6 +87,27 @@ def test_what_is_removed_has_no_opcodes_and_its_source_line() -> None:
     explanation = explain("{\n  mstore(0, 1)\n  mstore(0, 2)\n  return(0, 32)\n}", steps=NO_STEPS)
     (line,) = [line for line in explanation.pane("ir").lines if line.kind == "removed"]
     assert (line.src, line.pcs) == ((2,), ())
+
+
+def test_code_that_is_not_optimised_has_the_rules_of_its_dependency_blocks() -> None:
+    code = "5f35600402" + "5f525f51" + "5f55"  # storage[0] = memory[0] = 4 * calldata[0]
+    explanation = explain(code, optimised=False)
+    assert chain(explanation, "Shl")[0]["before"] == "mul(calldataload(0), 4)"
+    assert [line.text.strip() for line in explanation.pane("ir").lines if line.kind == "removed"] == ["mload(0)"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_recorder_changes_nothing_in_dependency_blocks(seed: int) -> None:
+    obj, _ = check(random_contract(seed).source)
+    assert obj is not None
+    try:
+        code = compile_object(obj, runs=0).code
+    except YulError:
+        pytest.skip("does not compile")
+    expected, stats = fold_program(code)
+    found, recorded = fold_program(code, recorder=Watching())
+    assert program_text(found) == program_text(expected)
+    assert recorded == stats
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -91,6 +91,13 @@ def test_a_loop_that_never_ends_is_run_to_the_end_of_its_gas() -> None:
     assert len(run.trace) == 5_000
 
 
+def test_large_memory_ends_a_trace_before_it_takes_long() -> None:
+    run = explain("0x5f621fffff53" + "5b600656", optimised=False).run(gas=9_000_000)  # 2 MiB, then an endless loop
+    assert run.gas_used == 9_000_000
+    assert run.notes == [f"trace: the first {len(run.trace)} steps: memory is large; heat and gas count all"]
+    assert 200 < len(run.trace) < 300
+
+
 def test_memory_of_a_trace_is_bounded() -> None:
     run = explain("0x5b60015a525f53600056").run(gas=3_000_000)
     assert sum(len(step.get("memory", "")) for step in run.trace) < 10_000_000

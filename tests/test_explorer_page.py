@@ -92,6 +92,14 @@ def test_a_click_on_bytecode_leads_back_to_its_source_line(page: Browser) -> Non
     assert "total_slot" in "".join(page.until(lit("source")))
 
 
+def test_inlined_code_leads_to_its_own_line_and_more_faintly_to_its_call(page: Browser) -> None:
+    lines = "window.fusevm.state.doc.panes.find(p => p.id === 'bytecode').lines"
+    stores = page.js(f"{lines}.map((l, at) => l.text.endsWith('SSTORE') ? at + 1 : 0).filter(Boolean)")
+    select_line(page, "bytecode", stores[-1])
+    assert "sload(total_slot())" in "".join(page.until(lit("source")))
+    assert page.js("[...window.fusevm.paneAt('source').around]") == [16], "deposit(…), where the function was called"
+
+
 def test_hovering_shows_the_links_before_the_click(page: Browser) -> None:
     box = page.js(
         "(({x, y}) => [x + 90, y + 30])(document.querySelector('[data-pane=bytecode] .rows').getBoundingClientRect())"
@@ -159,6 +167,26 @@ def test_the_rules_of_an_instruction_are_listed_with_equation_and_proof(page: Br
     assert found > 0
     select_line(page, "ir", found)
     page.until("document.querySelector('.fold .proved') && document.querySelector('.fold .equation')")
+
+
+def test_removed_instructions_are_struck_out_with_the_reason(page: Browser) -> None:
+    removed = page.js(
+        "window.fusevm.state.doc.panes.find(p => p.id === 'ir').lines.findIndex(l => l.kind === 'removed')"
+    )
+    assert removed >= 0
+    select_line(page, "ir", removed + 1)
+    style = "getComputedStyle(document.querySelector('[data-pane=ir] .line.removed .text')).textDecorationLine"
+    assert page.until(style) == "line-through"
+    assert page.js("document.querySelector('[data-pane=ir] .line.removed .why').textContent.length") > 5
+    assert "Removed: " in page.js("document.querySelector('.inspect').textContent")
+
+
+def test_machine_code_is_compiled_when_its_pane_is_opened(page: Browser) -> None:
+    assert "machine" in page.js("window.fusevm.state.doc.pending")
+    page.click("[data-toggle=machine]")
+    page.until("window.fusevm.state.doc.panes.some(p => p.id === 'machine')", 60)
+    select_line(page, "source", DEPOSIT_LINE)
+    assert page.until(lit("machine"))
 
 
 def test_a_call_is_run_and_its_trace_is_walked_backwards(page: Browser) -> None:
@@ -372,7 +400,7 @@ def test_a_graph_of_3000_blocks_is_drawn_and_moved(python: Path, program: str, t
     with Explorer(python, str(source)) as explorer, Browser(program, tmp_path) as browser:
         opened = open_page(browser, explorer.url + "#panes=bytecode,graph/inspect")
         blocks = browser.until("window.fusevm.state.doc.graph?.blocks.length")
-        assert blocks >= 1000
+        assert blocks >= 3000
         browser.js("window.fusevm.paneAt('graph').fit()")
         draw = browser.js(
             "((graph, started = performance.now()) => { graph.draw(); return performance.now() - started; })"

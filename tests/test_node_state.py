@@ -6,6 +6,9 @@ import json
 import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ import fusevm.node.saving as saving
 from fusevm.chain.diffs import Diff, FieldChange
 from fusevm.chain.state import State
 from fusevm.node.journal import Changes, journal_of
-from fusevm.node.saving import StateFile, load, restore_pending
+from fusevm.node.saving import StateFile, alone, load, restore_pending
 from fusevm.rpc import Config, RpcError, Session
 from fusevm.rpc.editing import dump
 from fusevm.values import BadValue
@@ -324,3 +327,21 @@ def test_with_sync_a_change_is_on_the_disk_before_it_is_told(file: Path, monkeyp
         send(session)
         kept.keep()
         assert len(synced) == expected
+
+
+def test_a_file_that_a_node_uses_is_refused_to_another_until_that_one_ends(file: Path) -> None:
+    with alone(file):
+        with pytest.raises(BadValue, match="another node uses it"), alone(file):
+            raise AssertionError
+        assert file.with_name("state.json.lock").exists()
+    with pytest.raises(BadValue, match="wrong"), alone(file):
+        raise BadValue("something else is wrong")
+    assert not list(file.parent.iterdir())
+
+
+def test_a_node_that_was_killed_leaves_no_lock_behind(file: Path) -> None:
+    script = f"from pathlib import Path; from fusevm.node.saving import alone\nwith alone(Path({str(file)!r})): "
+    command = [sys.executable, "-c", script + "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    with alone(file):
+        pass

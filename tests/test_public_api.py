@@ -36,7 +36,9 @@ def test_every_public_name_has_a_docstring_with_an_example(name: str, thing: Any
     assert re.search(r"^\s*>>> ", own, re.MULTILINE), f"{name} has no example"
 
 
-@pytest.mark.parametrize("kind", [fusevm.EVM, fusevm.Result, fusevm.Block, Contract, Method, abi.Abi, abi.Artifact])
+@pytest.mark.parametrize(
+    "kind", [fusevm.EVM, fusevm.Explanation, fusevm.Result, fusevm.Block, Contract, Method, abi.Abi, abi.Artifact]
+)
 def test_every_public_method_has_a_docstring(kind: type) -> None:
     members = inspect.getmembers(kind, lambda each: callable(each) or isinstance(each, property))
     without = [name for name, member in members if not name.startswith("_") and not inspect.getdoc(member)]

@@ -112,7 +112,10 @@ def explain_code(
     }
     note = "Functions in SSA form, folded: what the new code is written from."
     if new is code and small:
-        ir, note = block_ir_lines(code, fork, lines_at), "Dependency blocks of the code, folded with gas kept exact."
+        ir, note = (
+            block_ir_lines(code, fork, lines_at, watching),
+            "Dependency blocks of the code, folded with gas kept exact.",
+        )
     elif new is code:
         notes.append(f"IR: not made: {count:,} instructions, more than {MOST_FOLDED:,}")
     became = opcodes_by_line(new_lines_at)
@@ -124,7 +127,7 @@ def explain_code(
     panes.append(Pane("bytecode", "Bytecode", note, listed(new, fork, new_lines_at, {})))
     gas = static_gas(code, fork)
     totals = Totals(len(code), len(new), gas, gas if new is code else static_gas(new, fork))
-    folds = folds_of(watching, ir) if new is not code else {}
+    folds = folds_of(watching, ir)
     line_at = {pc: found[0] for pc, found in new_lines_at.items() if found}
     made = Made(language, new, panes, totals, lines_at=new_lines_at, line_at=line_at, notes=notes, folds=folds)
     made.is_creation = is_creation

@@ -96,9 +96,10 @@ def _add_pushed(became: dict[int, list[int]], lines: Sequence[function_text.Line
                 known += [pc for pc in pcs if pc not in known]
 
 
-def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]]) -> list[Line]:
-    """Dependency blocks as lines: values know the opcode they come from."""
-    program, _ = fold_program(code, fork)
+def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]], recorder: Recorder) -> list[Line]:
+    """Dependency blocks as lines: values know the opcode they come from. The recorder learns how they came to be."""
+    recorder.start()
+    program, _ = fold_program(code, fork, recorder=recorder)
     found: list[Line] = []
     for block in program.blocks.values():
         order = schedule(block, program.unseen)
@@ -109,5 +110,6 @@ def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ..
         ]
         for text, value in zip(texts, [*values, *[None] * (len(texts) - len(values))], strict=True):
             pcs = (value.number,) if value is not None and value.op in BY_NAME and value.number in lines_at else ()
-            found.append(Line(text, lines_at.get(pcs[0], ()) if pcs else (), pcs))
-    return found
+            number = number_of(value.where) if value is not None else None
+            found.append(Line(text, lines_at.get(pcs[0], ()) if pcs else (), pcs, CODE, None, number))
+    return with_removed(recorder, found, lambda place: lines_at.get(place[-1], ()))

@@ -12,7 +12,7 @@ from fusevm.abi.entries import Function
 from fusevm.abi.interface import Abi
 from fusevm.abi.types import BadAbi
 from fusevm.api import EVM
-from fusevm.chain.outcome import Status
+from fusevm.chain.outcome import EngineLimit, Status
 from fusevm.chain.result import Result
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
@@ -127,10 +127,13 @@ class Runner:
         if self.evm.get_balance(sender) < int(value):
             self.evm.set_balance(sender, int(value) + 10**18)
         tracer = Tracer(most)
-        with self.evm.snapshot():
-            self._traced(tracer, data, value, sender, gas)
-        with self.evm.record(coverage=True, gas=True) as recording:
-            result = self._called(data, value, sender, gas)
+        try:
+            with self.evm.snapshot():
+                self._traced(tracer, data, value, sender, gas)
+            with self.evm.record(coverage=True, gas=True) as recording:
+                result = self._called(data, value, sender, gas)
+        except EngineLimit as error:
+            raise BadSource(f"run: {error}") from None
         call = {"data": "0x" + data.hex(), "value": int(value), "caller": "0x" + sender.hex()}
         if function is not None:
             call["function"] = function.signature

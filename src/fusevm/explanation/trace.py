@@ -11,6 +11,7 @@ MOST_STEPS = 5_000
 MOST_STACK = 64  # words of a stack that are kept, from the top
 MOST_MEMORY = 1 << 13  # bytes of memory that are shown
 MOST_MEMORY_ALL = 1 << 22  # bytes of memory that a trace keeps altogether
+MOST_MEMORY_SEEN = 1 << 29  # bytes of memory of all steps together: each is a copy
 
 
 class Enough(Exception):
@@ -26,6 +27,7 @@ class Tracer:
     notes: list[str] = field(default_factory=list)
     _memory: dict[int, bytes] = field(default_factory=dict)  # by depth, as it was shown last
     _kept: int = 0
+    _seen: int = 0
 
     def hooks(self) -> Hooks:
         return Hooks(on_opcode=self.step, memory=True)
@@ -33,6 +35,10 @@ class Tracer:
     def step(self, step: Step) -> None:
         if len(self.steps) >= self.most:
             self.notes.append(f"trace: the first {self.most:,} steps; heat and gas count all")
+            raise Enough
+        self._seen += step.memory_size
+        if self._seen > MOST_MEMORY_SEEN:
+            self.notes.append(f"trace: the first {len(self.steps):,} steps: memory is large; heat and gas count all")
             raise Enough
         found: dict[str, Any] = {
             "i": len(self.steps),

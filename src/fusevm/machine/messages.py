@@ -70,6 +70,9 @@ def read_more(
     )
 
 
+SHORT_TIMEOUT = 0.1  # seconds: on the straight path the clock is first looked at after a slice of gas
+
+
 class Messages(Checkpoints):
     """Runs messages, one at a time; whatever ends one early leaves the state as it was."""
 
@@ -77,8 +80,10 @@ class Messages(Checkpoints):
         self, caller: bytes, address: bytes, data: bytes, gas: Number, static: bool, keep: bool
     ) -> Result | None:
         """A call without value on the tier's straight path; None where it is not for that path, and has not begun."""
-        direct, state, context = self._direct, self._state, self._context
-        if direct is None or self._hooks is not None or self._timeout is not None or state.ledger is not None:
+        direct, state, context, timeout = self._direct, self._state, self._context, self._timeout
+        if direct is None or self._hooks is not None or state.ledger is not None:
+            return None
+        if timeout is not None and timeout < SHORT_TIMEOUT:
             return None
         if self.session is not None:
             session = self.session
@@ -87,6 +92,8 @@ class Messages(Checkpoints):
             return None
         if context.gas_price or context.block is not self._block:
             context = self._context = self._new_context(caller, 0)
+        if timeout is not None:
+            context.deadline = time.monotonic() + timeout
         running, ticket = self._running, object()
         try:
             try:

@@ -6,14 +6,14 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from fusevm.node.saving import StateFile, load, restore_pending
+from fusevm.node.saving import StateFile, alone, load, restore_pending
 from fusevm.node.server import Server
 from fusevm.rpc.mnemonic import keys_of
 from fusevm.rpc.session import CALL_SECONDS, Session
@@ -42,6 +42,11 @@ class Options:
 
 def run(options: Options, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
     """Serves until SIGINT or SIGTERM. Raises BadValue where it cannot begin."""
+    with nullcontext() if options.state is None else alone(options.state):
+        _run(options, say, warn)
+
+
+def _run(options: Options, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
     saved = None if options.state is None else load(options.state)
     session = Session(options.config, saved=saved, call_seconds=options.call_seconds)
     if saved is not None:

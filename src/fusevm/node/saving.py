@@ -6,8 +6,8 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,34 @@ class StateFile:
             self._lines.close()
             self._lines = None
             journal_of(self.path).unlink()
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """While it lasts, no other node uses the file: each would undo what the other keeps.
+
+    Raises BadValue where one does. A node that is killed leaves the lock's file, but not the lock.
+    """
+    lock = path.with_name(path.name + ".lock")
+    try:
+        import fcntl
+
+        handle = os.open(lock, os.O_WRONLY | os.O_CREAT, 0o644)
+    except (ImportError, OSError):  # Windows; or a folder that is not there, of which `keep` tells
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BadValue(f"--state {path}: another node uses it; stop that one, or give another file") from None
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
+    finally:
+        os.close(handle)
 
 
 def _same(one: list[SignedTransaction], other: list[SignedTransaction]) -> bool:

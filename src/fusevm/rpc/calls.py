@@ -85,8 +85,12 @@ def call(session: Session, form: Any, tag: Any = None, overrides: Any = None, bl
     fields, which = read_request(form), which_block(session, tag)
     if (upstream := session.upstream_for(which)) is not None:
         return str(upstream.ask("eth_call", form, hex(which)))  # type: ignore[arg-type]
-    with machine(session, which, overrides, block_overrides) as evm:
-        result = run_call(evm, fields)
+    quick, result = session.quick_calls, None
+    if quick is not None and overrides is None and block_overrides is None and which == session.dev.head.number:
+        result = quick.call(session, fields)
+    if result is None:
+        with machine(session, which, overrides, block_overrides) as evm:
+            result = run_call(evm, fields)
     if not result.ok:
         raise failed(result)
     return data(result.output)

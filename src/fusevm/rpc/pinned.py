@@ -44,6 +44,6 @@ def pinned(session: Session, params: list[Any]) -> Session:
     with session.dev.at(which) as (state, block, step):
         held, seen = state.copy(), copy(block)  # the chain's own block serves the next call as well
     twin = copy(session)
-    twin.machines = {}
+    twin.machines, twin.quick_calls = {}, None
     twin.dev = PinnedChain(session.dev, held, seen, step)  # type: ignore[assignment]
     return twin

@@ -18,6 +18,7 @@ from fusevm.rpc.blobs import Blobs
 from fusevm.rpc.describe import KNOWN
 from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
 from fusevm.rpc.filters import Filters
+from fusevm.rpc.quick import QuickCalls
 from fusevm.rpc.start import Config, Upstream, start
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Session:
         self.dev.clock = self.next_time
         self.blobs = Blobs()
         self.last_decoded: tuple[Any, SignedTransaction] | None = None  # what was sent last, in its two forms
+        self.quick_calls: QuickCalls | None = None if self.upstream else QuickCalls()
         self.machines: dict[Checks, EVM] = {}  # of calls on the head, for the next one
         self.impersonated: set[bytes] = set()
         self.impersonates_all = False

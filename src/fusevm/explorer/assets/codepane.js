@@ -101,9 +101,10 @@ export class CodePane {
     this.lit = links && selection ? links.linesOf(this.id, selection, own) : new Set();
     const isOwn = selection && selection.pane === this.id;
     this.around = new Set();
-    if (this.id === "source" && selection && !isOwn && own) {
+    if (links && selection && !isOwn && own && selection.pane !== "source") {
       const main = links.mainLines(selection);
-      if (main.size) this.around = new Set([...this.lit].filter((line) => !main.has(line + 1)));
+      const isCall = ({ src }) => src && src.length && !src.some((line) => main.has(line));
+      if (main.size) this.around = new Set([...this.lit].filter((line) => this.lines[line] && isCall(this.lines[line])));
     }
     if (isOwn) this.lit.add(selection.line);
     this.rows.active = isOwn ? selection.line : -1;

@@ -57,7 +57,10 @@ export class Links {
   linesOf(pane, selection, own) {
     const links = this.panes.get(pane.replace("a:", ""));
     if (!links || !selection) return new Set();
-    return links.linesOf(own ? selection : { pcs: [], src: selection.src });
+    if (!own) return links.linesOf({ pcs: [], src: selection.src });
+    // Code that was inlined belongs to its own line first: its calls are told in the source alone.
+    const main = pane === "source" || selection.pane === "source" ? new Set() : this.mainLines(selection);
+    return links.linesOf({ pcs: selection.pcs, src: main.size ? [...main] : selection.src });
   }
 
   // The one source line that a line of code is known by: not that of a call which it was inlined for.

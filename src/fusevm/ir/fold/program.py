@@ -14,6 +14,7 @@ from fusevm.ir.block import DependencyBlock, Mode, Program, Terminator
 from fusevm.ir.flow import ROOT, Flow, flow_of
 from fusevm.ir.fold.engine import Folder, fuel_for
 from fusevm.ir.fold.facts import BITS, KnownState
+from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.program import build_program, unseen_by
@@ -53,6 +54,11 @@ class ProgramEngine(Folder):
 
     def is_available(self, value: Value) -> bool:
         return value.block == self.block.start or self.flow.tree.dominates(value.block, self.block.start)
+
+    def emit(self, op: str, args: tuple[Value, ...] = (), pc: int = 0) -> Value | None:
+        if self.recorder is not None:
+            self.where = self.recorder.numbered_place((self.block.start, pc))
+        return super().emit(op, args, pc)
 
     # -- loops ------------------------------------------------------------------------------------------------------
 
@@ -128,11 +134,15 @@ def fold_program(
     mode: Mode = Mode.EXECUTION,
     stages: Stage = EVERYTHING,
     peel: bool = False,
+    recorder: Recorder | None = None,
 ) -> tuple[Program, Stats]:
-    return fold_flow(flow_of(control_flow(code, fork), peel), mode, stages)
+    return fold_flow(flow_of(control_flow(code, fork), peel), mode, stages, recorder)
 
 
-def fold_flow(flow: Flow, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING) -> tuple[Program, Stats]:
+def fold_flow(
+    flow: Flow, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING, recorder: Recorder | None = None
+) -> tuple[Program, Stats]:
     engine = ProgramEngine(flow, mode, stages)
+    engine.recorder = recorder
     program = build_program(flow, engine, mode)
     return program, engine.stats

@@ -103,6 +103,10 @@ class Recorder:
                 if isinstance(thing, End):  # a case is part of its switch
                     thing.places = tuple([(*place[:PLACE], thing.where[-1]) for place in thing.places])
 
+    def numbered_place(self, place: Source) -> Source:
+        """A place with a number of its own, for code that is folded as it is read: bytecode, by block and pc."""
+        return self._fresh(place)
+
     def finish(self, unit: Unit) -> None:
         """Nothing is folded any more. Whoever wants the unit as it is now looks at it here: it is changed in place."""
         self.number(unit)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
     Break,
-    Case,
     Continue,
     Data,
     Expression,
@@ -71,134 +71,158 @@ class Line(NamedTuple):
     nodes: tuple[Any, ...] = ()
 
 
+# A line that is not indented yet: how deep it stands, its text, its nodes.
+_Raw = tuple[int, str, tuple[Any, ...]]
+
+
 def print_block(block: Block) -> str:
-    with room_to_recurse():
-        return _text(_block(block))
+    return _text(_printed(block))
 
 
 def print_object(obj: Object) -> str:
     """The whole object with everything in it; an object without name and children is only its block."""
-    return _text(object_lines(obj))
-
-
-def object_lines(obj: Object) -> list[Line]:
-    """The lines of `print_object`, each with what it was printed from."""
-    with room_to_recurse():
-        return _block(obj.code) if is_bare(obj) else _object(obj)
+    return _text(_printed(obj))
 
 
 def block_lines(block: Block) -> list[Line]:
     """The lines of `print_block`, each with what it was printed from."""
-    with room_to_recurse():
-        return _block(block)
+    return _lines(_printed(block))
 
 
 def is_bare(obj: Object) -> bool:
     return not obj.name and not obj.children
 
 
-def _text(lines: list[Line]) -> str:
-    return "\n".join([line.text for line in lines])
+def _printed(root: Block | Object) -> list[_Raw]:
+    out: list[_Raw] = []
+    with room_to_recurse():
+        if isinstance(root, Block):
+            _block(root, 0, out)
+        elif is_bare(root):
+            _block(root.code, 0, out)
+        else:
+            _object(root, 0, out)
+    return out
 
 
-# -- lines, not indented; the block around them indents ---------------------------------------------------------------
+def _text(lines: list[_Raw]) -> str:
+    return "\n".join([INDENT * depth + text for depth, text, _ in lines])
 
 
-def _object(obj: Object) -> list[Line]:
-    inner = _after("code ", _block(obj.code))
+def _lines(lines: list[_Raw]) -> list[Line]:
+    return [Line(INDENT * depth + text, nodes) for depth, text, nodes in lines]
+
+
+# -- what follows appends lines; one that turns out to be short is joined with the one before it -----------------------
+
+
+def _object(obj: Object, depth: int, out: list[_Raw]) -> None:
+    if obj.debug is not None:
+        out.append((depth, f"/// @use-src {obj.debug}", ()))
+    out.append((depth, f"object {quote(obj.name or 'object')} {{", (obj,)))
+    start = len(out)
+    _block(obj.code, depth + 1, out)
+    _put_before("code ", (), start, out)
     for child in obj.children:
-        inner += _data(child) if isinstance(child, Data) else _object(child)
-    head = [Line(f"/// @use-src {obj.debug}")] if obj.debug is not None else []
-    return [*head, Line(f"object {quote(obj.name or 'object')} {{", (obj,)), *_indented(inner), Line("}")]
+        if isinstance(child, Data):
+            out.append((depth + 1, f'data {quote(child.name)} hex"{child.content.hex()}"', (child,)))
+        else:
+            _object(child, depth + 1, out)
+    out.append((depth, "}", ()))
 
 
-def _data(data: Data) -> list[Line]:
-    return [Line(f'data {quote(data.name)} hex"{data.content.hex()}"', (data,))]
+def _put_before(head: str, nodes: tuple[Any, ...], at: int, out: list[_Raw]) -> None:
+    """The line continues the head."""
+    depth, text, others = out[at]
+    out[at] = depth, head + text, nodes + others
 
 
-def _indented(lines: list[Line]) -> list[Line]:
-    return [Line(INDENT + text, nodes) for text, nodes in lines]
-
-
-def _after(head: str, lines: list[Line], *nodes: Any) -> list[Line]:
-    """The first line continues the head, which is printed from some nodes."""
-    return [Line(head + lines[0].text, (*nodes, *lines[0].nodes)), *lines[1:]]
-
-
-def _block(block: Block) -> list[Line]:
+def _block(block: Block, depth: int, out: list[_Raw]) -> None:
     if not block.statements:
-        return [Line("{ }")]
-    lines = [line for statement in block.statements for line in _lines(statement)]
-    if len(lines) == 1 and len(lines[0].text) < SHORT_BLOCK:
-        return [Line(f"{{ {lines[0].text} }}", lines[0].nodes)]
-    return [_OPENS, *_indented(lines), _CLOSES]
+        out.append((depth, "{ }", ()))
+        return
+    start = len(out)
+    out.append((depth, "{", ()))
+    for statement in block.statements:
+        _statement(statement, depth + 1, out)
+    _, text, nodes = out[-1]
+    if len(out) == start + 2 and len(text) < SHORT_BLOCK:
+        out[start:] = [(depth, f"{{ {text} }}", nodes)]
+    else:
+        out.append((depth, "}", ()))
 
 
-_OPENS, _CLOSES = Line("{"), Line("}")
+def _statement(statement: Statement, depth: int, out: list[_Raw]) -> None:
+    simple = _SIMPLE.get(type(statement))
+    if simple is not None:
+        out.append((depth, simple(statement), (statement,)))
+    else:
+        _COMPOUND[type(statement)](statement, depth, out)
 
 
-def _lines(statement: Statement) -> list[Line]:
-    return _PRINTERS[type(statement)](statement)  # type: ignore[operator,no-any-return]
+def _assignment(statement: Assignment) -> str:
+    targets = ", ".join([target.name for target in statement.targets])
+    return f"{targets} := {print_expression(statement.value)}"
 
 
-def _expression_statement(statement: ExpressionStatement) -> list[Line]:
-    return [Line(print_expression(statement.expression), (statement,))]
+def _declaration(statement: VariableDeclaration) -> str:
+    names = ", ".join([variable.name for variable in statement.variables])
+    return f"let {names}" if statement.value is None else f"let {names} := {print_expression(statement.value)}"
 
 
-def _assignment(statement: Assignment) -> list[Line]:
-    targets = ", ".join(target.name for target in statement.targets)
-    return [Line(f"{targets} := {print_expression(statement.value)}", (statement,))]
-
-
-def _declaration(statement: VariableDeclaration) -> list[Line]:
-    names = ", ".join(variable.name for variable in statement.variables)
-    text = f"let {names}" if statement.value is None else f"let {names} := {print_expression(statement.value)}"
-    return [Line(text, (statement,))]
-
-
-def _function(function: FunctionDefinition) -> list[Line]:
+def _function(function: FunctionDefinition, depth: int, out: list[_Raw]) -> None:
     parameters = ", ".join(parameter.name for parameter in function.parameters)
     returns = ", ".join(variable.name for variable in function.returns)
     arrow = f" -> {returns}" if returns else ""
-    return [Line(f"function {function.name}({parameters}){arrow}", (function,)), *_block(function.body)]
+    out.append((depth, f"function {function.name}({parameters}){arrow}", (function,)))
+    _block(function.body, depth, out)
 
 
-def _if(statement: If) -> list[Line]:
-    head, body = f"if {print_expression(statement.condition)}", _block(statement.body)
-    return _after(f"{head} ", body, statement) if len(body) == 1 else [Line(head, (statement,)), *body]
+def _if(statement: If, depth: int, out: list[_Raw]) -> None:
+    start = len(out)
+    out.append((depth, f"if {print_expression(statement.condition)}", (statement,)))
+    _block(statement.body, depth, out)
+    if len(out) == start + 2:
+        _, head, nodes = out.pop(start)
+        _put_before(f"{head} ", nodes, start, out)
 
 
-def _switch(statement: Switch) -> list[Line]:
-    lines = [Line(f"switch {print_expression(statement.expression)}", (statement,))]
+def _switch(statement: Switch, depth: int, out: list[_Raw]) -> None:
+    out.append((depth, f"switch {print_expression(statement.expression)}", (statement,)))
     for case in statement.cases:
-        lines += _case(case)
-    return lines
+        start = len(out)
+        _block(case.body, depth, out)
+        head = "default " if case.value is None else f"case {print_literal(case.value)} "
+        _put_before(head, (case,), start, out)
 
 
-def _case(case: Case) -> list[Line]:
-    head = "default " if case.value is None else f"case {print_literal(case.value)} "
-    return _after(head, _block(case.body), case)
+def _for(loop: ForLoop, depth: int, out: list[_Raw]) -> None:
+    start = len(out)
+    _block(loop.pre, depth, out)
+    middle = len(out)
+    out.append((depth, print_expression(loop.condition), (loop,)))
+    _block(loop.post, depth, out)
+    parts = out[start:]
+    if len(parts) == 3 and middle == start + 1 and sum(len(text) for _, text, _ in parts) < SHORT_LOOP_HEAD:
+        head = " ".join(["for", *(text for _, text, _ in parts)])
+        out[start:] = [(depth, head, (loop, *parts[0][2], *parts[2][2]))]
+    else:
+        _put_before("for ", (), start, out)
+    _block(loop.body, depth, out)
 
 
-def _for(loop: ForLoop) -> list[Line]:
-    pre, condition, post = _block(loop.pre), print_expression(loop.condition), _block(loop.post)
-    body = _block(loop.body)
-    if len(pre) == len(post) == 1 and len(pre[0].text) + len(condition) + len(post[0].text) < SHORT_LOOP_HEAD:
-        head = f"for {pre[0].text} {condition} {post[0].text}"
-        return [Line(head, (loop, *pre[0].nodes, *post[0].nodes)), *body]
-    return [*_after("for ", pre), Line(condition, (loop,)), *post, *body]
-
-
-_PRINTERS = {
-    ExpressionStatement: _expression_statement,
+_SIMPLE: dict[type, Callable[[Any], str]] = {
+    ExpressionStatement: lambda each: print_expression(each.expression),
     Assignment: _assignment,
     VariableDeclaration: _declaration,
+    Break: lambda _: "break",
+    Continue: lambda _: "continue",
+    Leave: lambda _: "leave",
+}
+_COMPOUND: dict[type, Callable[[Any, int, list[_Raw]], None]] = {
     FunctionDefinition: _function,
     If: _if,
     Switch: _switch,
     ForLoop: _for,
     Block: _block,
-    Break: lambda each: [Line("break", (each,))],
-    Continue: lambda each: [Line("continue", (each,))],
-    Leave: lambda each: [Line("leave", (each,))],
 }
