@@ -42,7 +42,7 @@ CODE = {
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "101"))  # between two interrupts; 1 for every line
-FIRST_LINE = 1 if LINES == 1 else random.randrange(1, LINES + 1)
+FIRST_LINE = random.randrange(1, min(LINES, 40) + 1)  # the shortest deed has more lines
 
 
 def machine(tier: str, fork: str) -> EVM:
@@ -169,7 +169,7 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
             assert again == answers[stages.index(found)], f"line {line}"
             assert fingerprint(evm) == stages[stages.index(found) + 1], f"line {line}"
         line += LINES
-    assert line > LINES
+    assert line > FIRST_LINE
 
 
 SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "120"))

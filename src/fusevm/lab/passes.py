@@ -25,7 +25,7 @@ def _never(*_: object) -> bool:
     return False
 
 
-def _as_written(program: StackProgram) -> None:
+def _as_written(program: StackProgram, followed: object = None) -> None:
     program.order = list(program.blocks)
 
 
