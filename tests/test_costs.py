@@ -21,6 +21,16 @@ from fusevm.reference.interpreter import execute as execute_reference
 from nativeprograms import Case, agreed
 from programs import HERE, NOBODY, OTHER, call, push
 
+
+@pytest.fixture(autouse=True)
+def not_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ran before on this thread's engine may have been hot: while that is counted, all code is."""
+    heat = engine(tiered=True).codes.heat
+    if heat is not None:
+        monkeypatch.setattr(heat, "counting", None)
+        monkeypatch.setattr(heat, "begin", lambda: None)
+
+
 ROOT = Path(__file__).resolve().parent.parent
 LARGE = 24_000
 LAST = bytes.fromhex("1a57" * 10)
