@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from pathlib import Path
 
+from started import Started
+
 ROOT = Path(__file__).resolve().parent.parent
-STOP_SECONDS = 20
 
 
-class Explorer:
+class Explorer(Started):
     """Running until the `with` block ends; `url` is what it printed."""
 
     def __init__(self, python: Path, *arguments: str) -> None:
@@ -28,22 +28,6 @@ class Explorer:
 
     def __enter__(self) -> Explorer:
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-    errors = ""
-
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Ends it; its exit status."""
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        try:
-            _, self.errors = self.process.communicate(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            _, self.errors = self.process.communicate()
-        return self.process.returncode
 
 
 def exported(python: Path, source: Path, target: Path) -> str:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 from anvil import RpcError
+from started import Started
 
 ROOT = Path(__file__).resolve().parent.parent
 ASK_SECONDS = 60
-STOP_SECONDS = 20
 
 
-class Node:
+class Node(Started):
     """Running until the `with` block ends."""
 
     def __init__(self, python: Path, *options: str) -> None:
@@ -38,22 +37,6 @@ class Node:
 
     def __enter__(self) -> Node:
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Ends it; its exit status."""
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        try:
-            _, self.errors = self.process.communicate(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            _, self.errors = self.process.communicate()
-        return self.process.returncode
-
-    errors = ""
 
     def post(self, body: bytes) -> Any:
         asked = urllib.request.Request(self.url, body, {"content-type": "application/json"})

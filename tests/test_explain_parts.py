@@ -39,7 +39,7 @@ def test_every_opcode_has_at_most_one_line_that_it_is_known_by() -> None:
 
 
 def test_an_unknown_part_is_refused() -> None:
-    with pytest.raises(BadSource, match="there is no part 'nothing'"):
+    with pytest.raises(BadSource, match="part 'nothing': unknown; known: "):
         explain("{ sstore(0, 1) }").part("nothing")
 
 

@@ -140,7 +140,7 @@ def test_dependencies_show_which_word_an_instruction_needs_and_what_stays_in_ord
 
 
 def test_there_are_no_dependencies_where_there_is_no_code() -> None:
-    with pytest.raises(BadSource, match="there is no block at 0x10"):
+    with pytest.raises(BadSource, match="block 0x10: none begins there"):
         explain("0x00").dependencies(16)
 
 
@@ -199,3 +199,9 @@ def test_html_of_a_large_pane_is_bounded() -> None:
     markup = explain(b"\x5b" * 24_000)._repr_html_()
     assert len(re.findall("<span", markup)) <= 3 * 400
     assert "lines more" in markup
+
+
+def test_explanations_and_runs_print_in_one_line() -> None:
+    explanation = explain("{ sstore(0, 1) }")
+    assert repr(explanation) == f"<Explanation of {explanation.name}: yul, {len(explanation.code)} bytes at osaka>"
+    assert repr(explanation.run(b"")) == "<Run: success, 22,105 gas, 4 steps>"

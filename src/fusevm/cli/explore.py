@@ -43,12 +43,12 @@ def explore(
 
 
 def _export(settings: Settings, path: Path) -> None:
-    from fusevm.explorer.bench import Bench, failure
     from fusevm.explorer.bundle import exported
+    from fusevm.explorer.jobs import Jobs, failure
 
     job: dict[str, Any] = {"do": "export", "settings": settings.to_json(), "pinned": None, "calls": [], "parts": []}
     try:
-        content = Bench().do(job, lambda text: None)
+        content = Jobs().do(job, lambda text: None)
     except Exception as error:
         raise BadInput(f"{settings.name}: {failure(error)['message']}") from None
     try:

@@ -74,7 +74,7 @@ def dependencies_of(code: bytes, fork: Fork, pc: int) -> Dependencies:
     """Of the block that an opcode stands in."""
     block = next((each for each in basic_blocks(code, fork) if each.start <= pc < each.end), None)
     if block is None:
-        raise BadSource(f"there is no block at {pc:#x}: the code has {len(code):,} bytes")
+        raise BadSource(f"block {pc:#x}: none begins there; the code has {len(code):,} bytes")
     return _Drawn(block, fork).run()
 
 

@@ -53,6 +53,9 @@ class Explanation:
         self.abi: Abi = interface_of(abi, source.artifact, source.text, made.code, fork)
         self._source, self._made, self._with_machine = source, made, machine
 
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.name}: {self.language}, {len(self.code):,} bytes at {self.fork.label}>"
+
     @cached_property
     @uncollected
     def panes(self) -> list[Pane]:
@@ -93,7 +96,7 @@ class Explanation:
         for each in self.panes:
             if each.id == id:
                 return each
-        raise BadSource(f"there is no pane {id!r}; there are {', '.join(each.id for each in self.panes)}")
+        raise BadSource(f"pane {id!r}: unknown; known: {', '.join(each.id for each in self.panes)}")
 
     # -- runs
 
@@ -184,7 +187,7 @@ class Explanation:
     def part(self, name: str) -> dict[str, Any]:
         """One of the parts that take long, as plain data: the pane `schedule` or `machine`, or the `graph`."""
         if name not in PARTS:
-            raise BadSource(f"there is no part {name!r}; there are {', '.join(PARTS)}")
+            raise BadSource(f"part {name!r}: unknown; known: {', '.join(PARTS)}")
         found: Pane | Graph = getattr(self, name)
         return found.as_data()
 

@@ -1,4 +1,4 @@
-"""What folding did, line by line: the chain of rules behind a value, and the instructions that are gone."""
+"""What folding did, line by line: the chain of rules that made each value, and the instructions that were removed."""
 
 from __future__ import annotations
 

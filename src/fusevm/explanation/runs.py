@@ -55,6 +55,9 @@ class Run:
     trace: list[dict[str, Any]]
     notes: list[str] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        return f"<Run: {self.status}, {self.gas_used:,} gas, {len(self.trace):,} steps>"
+
     def as_data(self) -> dict[str, Any]:
         """As JSON has it."""
         return {

@@ -12,8 +12,8 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from fusevm.explorer.bench import failure
 from fusevm.explorer.bundle import POLICY, TYPES, asset
+from fusevm.explorer.jobs import failure
 from fusevm.explorer.session import Session
 from fusevm.explorer.settings import FORKS, MOST_SOURCE, Settings
 from fusevm.explorer.workers import Cancelled, Worker

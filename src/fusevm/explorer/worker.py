@@ -7,15 +7,15 @@ import sys
 import threading
 from typing import Any, BinaryIO
 
-from fusevm.explorer.bench import Bench, failure
 from fusevm.explorer.frames import packed, read
+from fusevm.explorer.jobs import Jobs, failure
 
 GRACE_SECONDS = 10.0  # beyond the time that the server allows; a server that is gone ends nobody
 
 
 def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
     """Until the input ends."""
-    bench = Bench()
+    work = Jobs()
 
     def say(kind: str, content: Any) -> None:
         answers.write(packed({kind: content}))
@@ -27,7 +27,7 @@ def serve(jobs: BinaryIO, answers: BinaryIO) -> None:
         watchdog.daemon = True
         watchdog.start()
         try:
-            say("result", bench.do(job, lambda text: say("progress", text)))
+            say("result", work.do(job, lambda text: say("progress", text)))
         except Exception as error:
             say("error", failure(error))
         finally:

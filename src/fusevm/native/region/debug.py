@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-FIRST = 1  # the line of pc 0: LLVM's line 0 is no line at all
+FIRST = 1  # the line of pc 0: to LLVM line 0 means that there is none
 
 
 class DebugLines:

@@ -1,4 +1,4 @@
-"""The work behind the page: explanations, runs and comparisons, kept between the jobs that rest on them."""
+"""What the page asks for: explanations, runs and comparisons, kept between the jobs that need them again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def failure(error: BaseException) -> dict[str, Any]:
     return {"message": message[:_PART], "line": line, "column": column}
 
 
-class Bench:
+class Jobs:
     """Does one job at a time. A job names all that it rests on; what was made before is used again."""
 
     def __init__(self) -> None:
