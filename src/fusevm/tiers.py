@@ -67,9 +67,6 @@ _DIRECT = {
 }
 
 
-RecordedCall = Callable[[Session, State, Context, bytes, bytes, bytes, int, bool, bool], Result | Executor | None]
-
-
 class UnknownTier(BadValue):
     """A name that no tier has; the message lists those there are.
 
@@ -121,12 +118,15 @@ def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
     return partial(import_module("fusevm.native.host.direct").call_directly, *_DIRECT[tier])
 
 
-def recorded_call_for(tier: str, direct: DirectCall | None) -> RecordedCall | None:
-    """The same for calls that are recorded."""
-    if direct is None:
-        return None
-    engine = f"{_DIRECT[tier][0]}-recorded"
-    return partial(import_module("fusevm.native.host.direct").record_directly, engine)
+def recorded_call_for(tier: str, session: Session) -> DirectCall:
+    """The same for calls that are recorded, for a tier that has a short way."""
+    return partial(_recorded_call(), f"{_DIRECT[tier][0]}-recorded", session)
+
+
+@cache
+def _recorded_call() -> Callable[..., Result | Executor | None]:
+    found: Callable[..., Result | Executor | None] = import_module("fusevm.native.host.direct").record_directly
+    return found
 
 
 @cache

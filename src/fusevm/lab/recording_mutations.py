@@ -21,8 +21,10 @@ EXACT, BUILD, EMIT = "native/host/exact.py", "schedule/build.py", "native/emit/c
 
 MUTATIONS = (
     # what native code notes
-    Mutation(CALLS, "        note.caller = frame.caller\n        note.value = frame.value", "        note.value = frame.value"),
-    Mutation(CALLS, "    if kind == STATICCALL:\n        note.static = 1", "    if kind == STATICCALL:\n        note.static = frame.static"),
+    Mutation(NOTES, "    if value != 0:\n        head += 32\n", ""),
+    Mutation(NOTES, "    if delegated != 0:\n        head += 32\n", ""),
+    Mutation(NOTES, "        store(rest, 0, account.delegate)\n", "        store(rest, 0, account.address)\n"),
+    Mutation(NOTES, "    note.tag = frame.pc << PC_SHIFT | kind", "    note.tag = (frame.pc + 1) << PC_SHIFT | kind"),
     Mutation(CALLS, "    given += stipend\n", ""),
     Mutation(CALLS, "        stipend = engine.call_stipend\n", "        stipend = 0\n"),
     Mutation(CALLS, "    if frame.depth >= CALL_DEPTH_LIMIT:\n        reason = REASON_DEPTH", "    if frame.depth > CALL_DEPTH_LIMIT:\n        reason = REASON_DEPTH"),
@@ -43,6 +45,12 @@ MUTATIONS = (
     Mutation(NOTES, "load(u64, caller.place) - (own.given - left))", "load(u64, caller.place) - own.given)"),
     Mutation(EMIT, '    noted_name("REVERT"): lambda handler: _end_with_output(handler, Status.REVERT, noted=True),', '    noted_name("REVERT"): lambda handler: _end_with_output(handler, Status.REVERT),'),
     # decoding
+    Mutation(CODEC, "by, value = caller.caller, caller.value", "value = caller.value"),
+    Mutation(CODEC, "by, value = caller.caller, caller.value", "by = caller.caller"),
+    Mutation(CODEC, "static = caller.static or kind is FrameKind.STATICCALL", "static = kind is FrameKind.STATICCALL"),
+    Mutation(CODEC, "acting = to if kind in _ELSEWHERE else caller.address", "acting = to"),
+    Mutation(CODEC, "data, depth, pc = self._data(size), caller.depth + 1", "data, depth, pc = self._data(size), len(self._tree.open) + 1"),
+    Mutation(CODEC, "REASONS[facts >> notes.REASON_SHIFT & _BYTE]", "REASONS[facts >> notes.REASON_SHIFT & 7]"),
     Mutation(CODEC, "while self._logs and self._logs[-1].start >= start:", "while self._logs and self._logs[-1].start > start:"),
     Mutation(CODEC, "key=lambda found: (-found[0].place, -found[0].start)", "key=lambda found: found[0].place"),
     Mutation(CODEC, "        if not depth:\n            self._key = self._older = self._logged_to = 0\n", ""),
@@ -50,8 +58,7 @@ MUTATIONS = (
     Mutation(RECORDER, "        if not depth and mark <= FEW_LOGS:\n            mark = 0\n", ""),
     Mutation(RECORDER, "pc = running.pc - 1 if failed else self._tables.views[depth].pc", "pc = running.pc - 1"),
     Mutation(RECORDER, "        if ran:\n            self._halting.end(depth, running.gas)", "        self._halting.end(depth, running.gas)"),
-    Mutation(RECORDER, "            kind, pc = before.kind, before.pc\n", "            pc = before.pc\n"),
-    Mutation(RECORDER, "        if message.depth and before is not None:", "        if before is not None:"),
+    Mutation(RECORDER, "begun(running, self._before if message.depth else None)", "begun(running, self._before)"),
     # frames that halt
     Mutation(HALTING, "section.gas - _gas_before(of, section.pc, first.pc)", "section.gas"),
     Mutation(HALTING, "view.load_limit = max(view.memory_size - 31, 0)", "pass"),

@@ -85,9 +85,6 @@ class Messages(Checkpoints):
             return None
         if timeout is not None and timeout < SHORT_TIMEOUT:
             return None
-        if self.session is not None:
-            session = self.session
-            direct = session.direct if session.way is self._recorded else session.direct_with(self._recorded)
         if type(gas) is not int or gas >> GAS_BITS:
             return None
         if context.gas_price or context.block is not self._block:

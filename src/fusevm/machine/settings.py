@@ -20,8 +20,8 @@ from fusevm.values import BadValue, Number, shown, to_instance, to_number, to_se
 LIMIT_BITS = 62
 _IDENTITY = (4).to_bytes(20, "big")
 _MADE_ANEW = (  # when a machine is unpickled: from the rest, or empty
-    "_running", "_rules", "_execute", "_direct", "_recorded", "_context", "_checkpoints", "_snapshot_floor",
-    "_checkpoint_ids", "session", "_precompiles", "_always_warm", "_opcodes", "_own_precompiles", "_own_opcodes",
+    "_running", "_rules", "_execute", "_direct", "_unrecorded", "_context", "_checkpoints", "_snapshot_floor",
+    "_checkpoint_ids", "_session", "_precompiles", "_always_warm", "_opcodes", "_own_precompiles", "_own_opcodes",
 )  # fmt: skip
 BUSY = (
     "this EVM is running already; give each thread (and each hook) an EVM of its own, "
@@ -74,7 +74,7 @@ class Settings:
     def _start(self) -> None:
         """What neither pickle nor a copy takes along."""
         self._running: dict[int, object] = {}  # whoever runs it
-        self.session: Session | None = None  # the recording that is under way
+        self._session: Session | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._fork.label}, {self._tier} tier, {self._state.size} accounts>"
@@ -153,8 +153,23 @@ class Settings:
             self._execute = executor_for(tier)
         # The short way keeps native tables from call to call, where all precompiles are warm; the console's is not.
         warm = self._precompiles is self._always_warm
-        self._direct = direct_call_for(tier, self._execute) if warm else None
-        self._recorded = recorded_call_for(tier, self._direct)
+        self._unrecorded = direct_call_for(tier, self._execute) if warm else None
+        self._choose_direct()
+
+    def _choose_direct(self) -> None:
+        """The short way to call; another one while calls are recorded."""
+        direct, session = self._unrecorded, self._session
+        self._direct = direct if direct is None or session is None else recorded_call_for(self._tier, session)
+
+    @property
+    def session(self) -> Session | None:
+        """The recording that is under way."""
+        return self._session
+
+    @session.setter
+    def session(self, session: Session | None) -> None:
+        self._session = session
+        self._choose_direct()
 
     def _extended(self) -> None:
         """Something was added or taken out."""

@@ -190,9 +190,10 @@ class Wanted(NamedTuple):
 
     def checked(self) -> Wanted:
         for name, value in zip(self._fields, self, strict=True):
-            to_flag(value, name)
-        for name in ("storage", "keccak"):
-            if getattr(self, name) and not self.calls:
+            if value is not True and value is not False:
+                to_flag(value, name)
+        for name in () if self.calls else ("storage", "keccak"):
+            if getattr(self, name):
                 raise BadValue(f"{name}: needs calls=True, since it is recorded in the tree of calls")
         return self if self.calls else self._replace(logs=False)
 

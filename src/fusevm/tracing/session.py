@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Protocol
 
 from fusevm.reference.hooks import Hooks
 from fusevm.tracing.recording import Recording, Wanted
@@ -19,34 +17,34 @@ class Session:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self.watcher = RecordingWatcher(recording)
-        self.own_hooks = Hooks(watcher=self.watcher)
-        self.way: object = None  # a tier's straight path for recorded calls, and bound to this recording
-        self.direct: Any = None
 
-    def direct_with(self, way: Callable[..., Any] | None) -> Any:
-        if way is not self.way:
-            self.way, self.direct = way, None if way is None else partial(way, self)
-        return self.direct
+    @cached_property
+    def _hooks(self) -> Hooks:
+        return Hooks(watcher=RecordingWatcher(self.recording))
 
     def hooks(self, others: Hooks | None) -> Hooks:
-        return self.own_hooks if others is None else replace(others, watcher=self.watcher)
+        return self._hooks if others is None else replace(others, watcher=self._hooks.watcher)
 
 
 class Recorded(Protocol):
     session: Session | None
 
 
-@contextmanager
-def recording_on(machine: Recorded, wanted: Wanted) -> Iterator[Recording]:
+class recording_on:  # noqa: N801 - read as a verb: `with recording_on(machine, wanted) as recording`
     """Records what a machine runs in the `with` block."""
-    recording = Recording(wanted.checked())
-    if machine.session is not None:
-        raise BadValue("record: this EVM is being recorded already; leave the other `with` block first")
-    session = machine.session = Session(recording)
-    try:
-        yield recording
-    finally:
-        machine.session = None
-        session.direct_with(None)  # no cycle is left, so that a recording goes with its last user
-        recording.close()
+
+    def __init__(self, machine: Recorded, wanted: Wanted) -> None:
+        self._machine = machine
+        self._recording = Recording(wanted.checked())
+
+    def __enter__(self) -> Recording:
+        if self._machine.session is not None:
+            raise BadValue("record: this EVM is being recorded already; leave the other `with` block first")
+        self._machine.session = Session(self._recording)
+        return self._recording
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._machine.session = None
+        finally:
+            self._recording.close()

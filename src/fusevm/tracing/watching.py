@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fusevm.chain.outcome import Status
 from fusevm.evm.opcodes import BY_BYTE, BY_NAME
 from fusevm.reference.frame import Frame as Running
@@ -28,6 +30,7 @@ SLOAD, SSTORE, TLOAD, TSTORE = (BY_NAME[name].byte for name in ("SLOAD", "SSTORE
 LOGS = frozenset(BY_NAME[f"LOG{topics}"].byte for topics in range(5))
 
 
+@cache
 def noted_by(wanted: Wanted) -> frozenset[int]:
     """The opcodes whose events are recorded."""
     return frozenset().union(

@@ -139,29 +139,27 @@ def record_directly(
 ) -> Result | Executor | None:
     """As `call_directly`, recorded: on the engine of that kind that records."""
     engine: NativeEngine | None = getattr(engines, kind, None)
-    if engine is None or (recorder := engine.recorder) is None:
+    if engine is None or gas > MUCH_GAS or (recorder := engine.recorder) is None:
         return None
     if recorder.recording is not session.recording:
         if engine.world.busy:
             return None
-        recorder.start(session.own_hooks, session.recording)
-    if gas > MUCH_GAS:
-        return None
+        recorder.start(session.recording)
     started = 0.0 if engine.codes.heat is None else time.perf_counter()
     try:
         found = call_directly(kind, False, state, context, caller, address, data, gas, static, keep)
     except BaseException:
         recorder.drop()
         raise
-    if type(found) is Result:
-        if recorder.buffer.has_more:
-            recorder.finish()
-        if started:
-            recorder.seconds += time.perf_counter() - started
-            if recorder.seconds > LOOK_AT_HEAT:
-                _note_heat(engine, recorder, address)
-        return found
-    return None if found is None else partial(_go_on_recording, recorder, found)  # type: ignore[arg-type]
+    if type(found) is not Result:
+        return None if found is None else partial(_go_on_recording, recorder, found)  # type: ignore[arg-type]
+    if recorder.buffer.has_more:
+        recorder.finish()
+    if started:
+        recorder.seconds += time.perf_counter() - started
+        if recorder.seconds > LOOK_AT_HEAT:
+            _note_heat(engine, recorder, address)
+    return found
 
 
 def _note_heat(engine: NativeEngine, recorder: Recorder, address: bytes) -> None:

@@ -19,7 +19,8 @@ from fusevm.tracing.tree import TreeBuilder
 _BEGUN = packed_whole(
     notes.Begun, "tag kind depth pc gas static size caller address code_address delegate value"
 )  # fmt: skip
-_ENDED = packed_whole(notes.Ended, "tag how gas_left reason pc size")
+_CALLED = packed_whole(notes.Called, "tag gas size code_address")
+_ENDED = packed_whole(notes.Ended, "tag gas_left size")
 _TAG = struct.Struct("<Q")
 _PREIMAGE = packed_whole(notes.Preimage, "tag size hash")
 _LOST = packed_whole(notes.LostLogs, "tag start end")
@@ -50,6 +51,8 @@ _KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 _HOW = [Status.SUCCESS, Status.REVERT, Status.HALT]  # by number
 _NOBODY = bytes(WORD)
 _TAGS = notes.WIDE - 1
+_BYTE = 0xFF
+_ELSEWHERE = (FrameKind.CALL, FrameKind.STATICCALL)  # calls that act on the account whose code runs
 
 
 def _padding(size: int) -> bytes:
@@ -89,7 +92,8 @@ def ended(
 ) -> bytes:
     """The note that the innermost frame ends."""
     at = NOWHERE if pc is None else pc
-    head = _ENDED.pack(notes.ENDED, _HOW.index(how), gas_left, _NUMBERS[reason], at, len(output))
+    facts = at << notes.PC_SHIFT | _NUMBERS[reason] << notes.REASON_SHIFT | _HOW.index(how) << notes.HOW_SHIFT
+    head = _ENDED.pack(facts | notes.ENDED, gas_left, len(output))
     return head + output + _padding(len(output))
 
 
@@ -146,6 +150,7 @@ class _Decoder:
         raw = self._raw
         read: dict[int, Callable[[], None]] = {
             notes.BEGUN: self._begun,
+            notes.CALLED: self._called,
             notes.ENDED: self._ended,
             notes.HASHED: self._hashed,
             notes.LOGGED: self._logged,
@@ -185,13 +190,28 @@ class _Decoder:
             )
         )
 
+    def _called(self) -> None:
+        facts, gas, size, raw_address = _CALLED.unpack_from(self._raw, self._at)
+        self._at += _CALLED.size
+        value = int.from_bytes(self._data(WORD), "little") if facts & notes.VALUED else 0
+        delegate = _address(self._data(WORD)) if facts & notes.DELEGATED else None
+        kind, caller = KINDS[facts >> notes.KIND_SHIFT & _BYTE], self._tree.open[-1]
+        by, to = caller.address, _address(raw_address)
+        acting = to if kind in _ELSEWHERE else caller.address
+        if kind is FrameKind.DELEGATECALL:
+            by, value = caller.caller, caller.value
+        static = caller.static or kind is FrameKind.STATICCALL
+        data, depth, pc = self._data(size), caller.depth + 1, facts >> notes.PC_SHIFT
+        self._tree.enter(Frame(kind, by, acting, to, value, gas, data, depth, pc, static, delegate))
+
     def _ended(self) -> None:
-        _, how, left, reason, pc, size = _ENDED.unpack_from(self._raw, self._at)
+        facts, left, size = _ENDED.unpack_from(self._raw, self._at)
         self._at += _ENDED.size
         frame = self._tree.open[-1]
-        frame.status = _HOW[how]
+        frame.status = _HOW[facts >> notes.HOW_SHIFT & _BYTE]
         frame.gas_used = frame.gas - left
-        frame.failure = REASONS[reason]
+        frame.failure = REASONS[facts >> notes.REASON_SHIFT & _BYTE]
+        pc = facts >> notes.PC_SHIFT
         frame.failed_at = None if pc == NOWHERE else pc
         frame.output = self._data(size)
         if frame.kind.creates and frame.ok:

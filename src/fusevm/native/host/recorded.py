@@ -40,7 +40,7 @@ def execute_watched(kind: str, message: Message, state: State, context: Context,
         engine = recording_engine(kind)
     except NativeUnavailable:  # there is no address space for one more
         return execute_reference(message, state, context, hooks)
-    return _recorded(engine, message, state, context, hooks, watcher.recording)
+    return _recorded(engine, message, state, context, watcher.recording)
 
 
 def record_elsewhere(
@@ -51,17 +51,15 @@ def record_elsewhere(
     assert recorder is not None
     hooks, recording = recorder.hooks, recorder.recording
     recorder.leave()
-    if isinstance(limit, FailedInRegion) and hooks is not None and recording is not None:
-        return _recorded(recording_engine("fused"), message, state, context, hooks, recording)
+    if isinstance(limit, FailedInRegion) and recording is not None:
+        return _recorded(recording_engine("fused"), message, state, context, recording)
     return execute_reference(message, state, context, hooks)
 
 
-def _recorded(
-    engine: NativeEngine, message: Message, state: State, context: Context, hooks: Hooks, recording: Recording
-) -> Outcome:
+def _recorded(engine: NativeEngine, message: Message, state: State, context: Context, recording: Recording) -> Outcome:
     recorder = engine.recorder
     assert recorder is not None
-    recorder.start(hooks, recording, message.gas)
+    recorder.start(recording, message.gas)
     try:
         outcome = engine.execute_surely(message, state, context)
     except BaseException:

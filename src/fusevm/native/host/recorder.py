@@ -30,6 +30,7 @@ from fusevm.schedule.build import Handlers
 from fusevm.schedule.sections import TELLING
 from fusevm.tracing.frames import Before, begun, unbegun
 from fusevm.tracing.recording import Recording, Wanted
+from fusevm.tracing.watching import RecordingWatcher
 
 if TYPE_CHECKING:
     from fusevm.native.host.engine import NativeEngine
@@ -72,13 +73,16 @@ class Recorder:
         self._known: weakref.WeakSet[Recording] = weakref.WeakSet()  # recordings that ask before they are read
         self._logged = 0  # bytes of logs before a frame ended
         self._before: Before | None = None  # the call that Python is doing
-        self.hooks: Hooks | None = None  # for a run on the reference tier, if it comes to that
+
+    @property
+    def hooks(self) -> Hooks | None:
+        """For a run on the reference tier, if it comes to that."""
+        return None if self.recording is None else Hooks(watcher=RecordingWatcher(self.recording))
 
     # -- a call from outside
 
-    def start(self, hooks: Hooks, recording: Recording, gas: int = 0) -> None:
+    def start(self, recording: Recording, gas: int = 0) -> None:
         """Before a call: for which recording it is. Needed where that changes, or Python makes the first frame."""
-        self.hooks = hooks
         self._alone = gas > MUCH_GAS
         if self._alone:  # it may have to run elsewhere, and what it counted till then must not count
             self.flush()
@@ -128,7 +132,7 @@ class Recorder:
     def _flush_for(self, recording: Recording) -> None:
         if recording is self.recording and not self._engine.busy:
             self.flush()
-            self.recording = self.hooks = None  # which are not held when nobody records
+            self.recording = None  # which is not held when nobody records
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""

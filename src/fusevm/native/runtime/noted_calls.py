@@ -5,13 +5,11 @@ from __future__ import annotations
 from fusevm.evm.gas import most_given
 from fusevm.evm.limits import CALL_DEPTH_LIMIT
 from fusevm.native.lang import load, native, ptr, specialised, u64, u256
-from fusevm.native.layout import ACCOUNT_DELEGATED, ACCOUNT_PRECOMPILE, Account, Engine, NativeFrame
+from fusevm.native.layout import ACCOUNT_PRECOMPILE, Account, Engine, NativeFrame
 from fusevm.native.runtime.calls import (
     CALL,
     CALLCODE,
-    DELEGATECALL,
     IDENTITY,
-    STATICCALL,
     begin_call,
     call_precompile,
     enter,
@@ -39,6 +37,7 @@ from fusevm.native.runtime.notes import (
     Destroyed,
     begin_meter,
     note_begun,
+    note_called,
     note_ended,
     note_logs,
     room_for,
@@ -49,26 +48,6 @@ CREATE = 4  # after the kinds of calls; CREATE2 is 5
 
 
 @native
-def describe(note: Begun, frame: NativeFrame, account: Account, kind: u64, value: u256) -> None:
-    """Who is called from a frame, and how: as `set_up` has it."""
-    note.static = frame.static
-    note.caller = frame.address
-    note.address = account.address
-    note.code_address = account.address
-    note.delegate = u256(0)
-    note.value = value
-    if (account.flags & ACCOUNT_DELEGATED) != 0:
-        note.delegate = account.delegate
-    if kind == STATICCALL:
-        note.static = 1
-    if kind == DELEGATECALL or kind == CALLCODE:  # noqa: SIM109
-        note.address = frame.address
-    if kind == DELEGATECALL:
-        note.caller = frame.caller
-        note.value = frame.value
-
-
-@native
 def call_precompile_noted(
     frame: NativeFrame, gas: u64, given: u64, account: Account, in_offset: u64, in_size: u64
 ) -> u64:
@@ -76,10 +55,8 @@ def call_precompile_noted(
     engine = Engine(frame.engine)
     kind = engine.calling
     input_place: ptr = frame.memory + in_offset
-    note = Begun(note_begun(engine, kind, frame.depth + 1, frame.pc, given, input_place, in_size))
-    if note == 0:
+    if note_called(frame, account, kind, u256(0), given, input_place, in_size) == 0:
         return BROKEN
-    describe(note, frame, account, kind, u256(0))
     status = call_precompile(frame, gas, given, account, in_offset, in_size)
     if status != DONE:
         return status
@@ -105,11 +82,9 @@ def set_up_noted(
     set_up(frame, child, account, runner, value, kind)
     engine = Engine(frame.engine)
     given = child.gas + child.reserve
-    note = Begun(note_begun(engine, kind, child.depth, frame.pc, given, child.data, child.data_size))
-    if note == 0:
+    if note_called(frame, account, kind, value, given, child.data, child.data_size) == 0:
         engine.calling = FAILED
         return
-    describe(note, frame, account, kind, value)
     begin_meter(engine, child.depth, given)
 
 
@@ -161,10 +136,8 @@ def note_answered(
     given += stipend
     data: ptr = frame.memory + start_of(args - 32)
     size = clamp(load(u256, args - 64))
-    note = Begun(note_begun(engine, kind, frame.depth + 1, frame.pc, given, data, size))
-    if note == 0:
+    if note_called(frame, account, kind, value, given, data, size) == 0:
         return 0
-    describe(note, frame, account, kind, value)
     if load(u256, frame.sp - 32) != 0:
         return note_ended(engine, SUCCEEDED, given, NO_REASON, u64(NOWHERE), data, 0)
     reason: u64 = REASON_BALANCE

@@ -23,16 +23,18 @@ from fusevm.native.lang import (
     u256,
     unlikely,
 )
-from fusevm.native.layout import Engine, NativeFrame, Status
+from fusevm.native.layout import ACCOUNT_DELEGATED, Account, Engine, NativeFrame, Status
 
-BEGUN, ENDED, READ, WRITTEN, READ_TRANSIENT, WRITTEN_TRANSIENT, HASHED, LOGGED, UNDONE, DESTROYED = range(1, 11)
+BEGUN, ENDED, READ, WRITTEN, READ_TRANSIENT, WRITTEN_TRANSIENT, HASHED, LOGGED, UNDONE, DESTROYED, CALLED = range(1, 12)
 # Storage is noted as a tag, the key, the value, and where it was written, the value before.
 WIDE = 16  # is added to the tag where values do not fit 128 bits
 SAME = 32  # and this where the key is that of the storage noted last, and is left out
 OLDER = 64  # or the one before that; the two change places
 FEW_LOGS = 1 << 14  # bytes: so many are copied when a call from outside has ended
 LOG_SHIFT = 8  # above the tag, LOGGED has how many bytes of logs there are
-NOWHERE = (1 << 64) - 1  # a pc that there is not
+NOWHERE = (1 << 32) - 1  # a pc that there is not
+KIND_SHIFT, VALUED, DELEGATED, PC_SHIFT = 8, 1 << 16, 1 << 17, 32  # above the tag CALLED: a value follows, a delegate
+HOW_SHIFT, REASON_SHIFT = 8, 16  # above the tag ENDED, and the pc
 STOP, RETURN, REVERT = Status.STOP, Status.RETURN, Status.REVERT
 SUCCEEDED, REVERTED, HALTED = range(3)
 METER_SIZE = 16
@@ -50,7 +52,7 @@ METER_SIZE = 16
 
 
 class Begun(Struct):
-    """A frame begins: this, then its input, padded to eight bytes as all data here."""
+    """A frame begins, from outside or by a creation: this, then its input, padded to eight bytes as all data here."""
 
     tag: u64
     kind: u64
@@ -66,14 +68,24 @@ class Begun(Struct):
     value: u256
 
 
+class Called(Struct):
+    """A frame calls another: this, the value and the delegate if the tag says so, then the input.
+
+    Who calls, where it acts and whether it may change state follow from the caller, the frame that is open then. Notes
+    are short because all of them have to be written, copied and kept: memory is what a recording costs.
+    """
+
+    tag: u64  # with the kind of call and its pc
+    gas: u64
+    size: u64
+    code_address: u256
+
+
 class Ended(Struct):
     """A frame ends: this, then its output."""
 
-    tag: u64
-    how: u64
+    tag: u64  # with how, the pc, and the number of a reason in Python's list of them; zero for none
     gas_left: u64
-    reason: u64  # number of a reason, in Python's list of them; zero for none
-    pc: u64
     size: u64
 
 
@@ -110,6 +122,7 @@ class Meter(Struct):
 
 
 BEGUN_SIZE = Begun.byte_size()
+CALLED_SIZE = Called.byte_size()
 ENDED_SIZE = Ended.byte_size()
 PREIMAGE_SIZE = Preimage.byte_size()
 LOST_SIZE = LostLogs.byte_size()
@@ -195,6 +208,39 @@ def note_begun(engine: Engine, kind: u64, depth: u64, pc: u64, gas: u64, data: p
 
 
 @native
+def note_called(frame: NativeFrame, account: Account, kind: u64, value: u256, gas: u64, data: ptr, size: u64) -> u64:
+    """A frame calls an account's code with some gas; whether there was room."""
+    engine = Engine(frame.engine)
+    if note_logs(engine) == 0:
+        return 0
+    delegated = account.flags & ACCOUNT_DELEGATED
+    head: u64 = CALLED_SIZE
+    if value != 0:
+        head += 32
+    if delegated != 0:
+        head += 32
+    note = Called(room_for(engine, head + padded(size)))
+    if note == 0:
+        return 0
+    note.tag = frame.pc << PC_SHIFT | kind << KIND_SHIFT | CALLED
+    note.gas = gas
+    note.size = size
+    note.code_address = account.address
+    rest: ptr = note + CALLED_SIZE
+    if value != 0:
+        note.tag |= VALUED
+        store(rest, 0, value)
+        rest = rest + 32
+    if delegated != 0:
+        note.tag |= DELEGATED
+        store(rest, 0, account.delegate)
+        rest = rest + 32
+    if size != 0:
+        copy(rest, data, size)
+    return 1
+
+
+@native
 def note_ended(engine: Engine, how: u64, gas_left: u64, reason: u64, pc: u64, output: ptr, size: u64) -> u64:
     """The frame that began last and has not ended; whether there was room."""
     if note_logs(engine) == 0:
@@ -202,11 +248,8 @@ def note_ended(engine: Engine, how: u64, gas_left: u64, reason: u64, pc: u64, ou
     note = Ended(room_for(engine, ENDED_SIZE + padded(size)))
     if note == 0:
         return 0
-    note.tag = ENDED
-    note.how = how
+    note.tag = pc << PC_SHIFT | reason << REASON_SHIFT | how << HOW_SHIFT | ENDED
     note.gas_left = gas_left
-    note.reason = reason
-    note.pc = pc
     note.size = size
     if size != 0:
         copy(note + ENDED_SIZE, output, size)
