@@ -7,9 +7,12 @@ from functools import partial
 
 import pytest
 
+from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.ir.regions.find import MOST_STATES
+from fusevm.native.host.engine import engines
+from fusevm.native.host.heat import WORTH, Heat
 from fusevm.native.region.build import placed_schedule, regions_of
 from fusevm.native.region.choice import MOST, functions_and_loops, hot_parts
 from regionprograms import ANSWER, Program
@@ -69,3 +72,39 @@ def test_no_more_of_it_is_compiled_than_a_region_may_have(name: str) -> None:
         blocks = [block for function in region.unit.functions.values() for block in function.blocks()]
         assert sum(len(block.instructions) for block in blocks) <= MOST
         assert len(blocks) <= 4 * MOST_STATES
+
+
+COUNTED, UNSEEN = 0xC0DE, 0xCC << 152
+CALLS_UNSEEN = (  # those from the number in the calldata on
+    "PUSH0 loop: JUMPDEST PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 DUP6 PUSH0 CALLDATALOAD ADD GAS CALL POP"
+    " PUSH1 1 ADD DUP1 PUSH1 20 GT PUSH1 @loop JUMPI"
+)
+
+
+def heated() -> tuple[EVM, Heat]:
+    """A machine whose engine is new, counting because of one contract that has run for long."""
+    for name in [name for name in vars(engines) if name.startswith("tiered")]:
+        delattr(engines, name)
+    evm = EVM(tier="native-tiered")
+    evm.set_code(COUNTED, assemble(CALLS_UNSEEN))
+    evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
+    engine = engines.tiered
+    engine.codes.ran_for(assemble(CALLS_UNSEEN), WORTH[0])
+    heat = engine.codes.heat
+    assert heat.counting == {}
+    return evm, heat
+
+
+def test_code_that_is_new_is_not_counted() -> None:
+    evm, heat = heated()
+    for number in range(20):
+        evm.set_code(UNSEEN + number, number.to_bytes(8, "big") + bytes(LARGEST - 8))
+    evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
+    assert heat.counting is not None
+    assert {code for code, _ in heat.counting} <= {assemble(CALLS_UNSEEN)}
+
+
+def test_schedules_that_count_take_no_longer_than_what_was_hot() -> None:
+    _, heat = heated()
+    counted = [heat.count((b"\x5b" * 4_000 + bytes([number]), LATEST)) is not None for number in range(10)]
+    assert counted == [True] * 3 + [False] * 7

@@ -242,15 +242,25 @@ class Codes:
 
     def schedule(self, code: bytes, *, on_disk: bool = True) -> Schedule:
         key = (code, self.fork)
-        if self.heat is not None and (counting := self.heat.schedule(key)) is not None:
-            return counting
         schedule = self.schedules.get(key)
+        if self.heat is not None and self.heat.counting is not None:
+            counting = self.heat.counting.get(key)
+            if counting is None and self._is_worth_counting(key, schedule):
+                counting = self.heat.count(key)
+            if counting is not None:
+                return counting
         if schedule is None:
             schedule = self.schedules[key] = self._made(code, on_disk=on_disk)
             self._grow(schedule.size + ENTRY)
         if schedule.plain:
             self.run_plainly(code)
         return schedule
+
+    def _is_worth_counting(self, key: tuple[bytes, Fork], schedule: Schedule | None) -> bool:
+        """Only what has run for so long that it has, or should have, a fused schedule: new code is not prepared so."""
+        if schedule is not None:
+            return not schedule.plain
+        return self.is_worth_fusing(key[0], self._spent.get(key, 0.0))
 
     def run_plainly(self, code: bytes) -> None:
         """This call runs the code on its plain schedule."""

@@ -1,8 +1,9 @@
 """Which code is hot: what has run for long is counted, block by block, and then compiled in the background.
 
-Time comes first: only code that has already taken longer than all this costs is looked at. Then all code that is run is
-counted for a few calls, on schedules made for that; handlers as such count nothing. What comes back from the compiler
-is put in place between two calls, or while a long one waits for its next slice of gas.
+Time comes first: only code that has already taken longer than all this costs is looked at. Then code that is run is
+counted for a few calls, on schedules made for that, as far as making them costs no more than the time it took; handlers
+as such count nothing. What comes back from the compiler is put in place between two calls, or while a long one waits
+for its next slice of gas.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import Fork
 from fusevm.native.host.compiler import LARGEST, compiler, kept
 from fusevm.native.host.regions import counted, counting_schedule, patched
@@ -21,6 +23,8 @@ WORTH = (0.04, 1.0, 20.0)  # seconds that code has taken before it is counted fo
 LONGEST = 1e6  # seconds: more only where nothing is known
 ENOUGH = 1 << 19  # sections counted: some milliseconds of a long call
 MOST_CALLS = 32  # that are counted
+MAKING = 1.2e-6  # seconds per byte, for a schedule that counts
+LANDING = 4  # bytes that a JUMPDEST takes as long as, beside its own: it begins a section
 SHARE = 0.02  # of all that is counted: less is not compiled
 MOST_CODES = 4_096  # that are known
 
@@ -37,6 +41,7 @@ class Heat:
         self._rounds: dict[Key, int] = {}  # how often it was counted
         self._counts: dict[Key, dict[int, int]] = {}
         self.counting: dict[Key, Schedule] | None = None  # the schedules that count, while they are in use
+        self._room = 0.0  # seconds left to make such schedules in
         self._calls = 0
         self._asked: set[Key] = set()  # whose regions are being compiled
         self.finished: deque[tuple[Key, Compiled]] = deque()  # what the compiler sent
@@ -50,7 +55,10 @@ class Heat:
             self._seconds.clear()
         spent = self._seconds[key] = self._seconds.get(key, 0.0) + seconds
         done = self._rounds.get(key, 0)
-        return key not in self._asked and done < len(WORTH) and spent >= WORTH[done]
+        if key in self._asked or done == len(WORTH) or spent < WORTH[done]:
+            return False
+        self._room = 2 * WORTH[done]
+        return True
 
     @property
     def is_settled(self) -> bool:
@@ -60,13 +68,14 @@ class Heat:
     def begin(self) -> None:
         self.counting, self._calls = {}, 0
 
-    def schedule(self, key: Key) -> Schedule | None:
-        """The schedule that counts, while that is wanted."""
-        if self.counting is None or len(key[0]) > LARGEST:
+    def count(self, key: Key) -> Schedule | None:
+        """A schedule that counts, for code that has none in this round; nothing where no time is left to make it."""
+        code = key[0]
+        price = MAKING * (len(code) + LANDING * code.count(JUMPDEST))
+        if self.counting is None or len(code) > LARGEST or price > self._room:
             return None
-        found = self.counting.get(key)
-        if found is None:
-            found = self.counting[key] = counting_schedule(*key, self._handlers)
+        self._room -= price
+        found = self.counting[key] = counting_schedule(*key, self._handlers)
         return found
 
     @property
