@@ -29,6 +29,13 @@ def ssa_values(block: Block) -> dict[str, Expression]:
     return values
 
 
+def fixed_names(block: Block) -> set[str]:
+    """The variables never assigned to, parameters included; but those declared together are left out."""
+    functions = (node for node in nodes(block) if isinstance(node, FunctionDefinition))
+    parameters = {each.name for function in functions for each in function.parameters}
+    return ssa_values(block).keys() | (parameters - assigned_names(block))
+
+
 def fixed_values(block: Block) -> tuple[dict[str, Expression], set[str]]:
     """For variables never assigned to: the values that stay true for as long as the variable lives, and their names.
 

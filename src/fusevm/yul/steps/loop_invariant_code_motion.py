@@ -9,7 +9,7 @@ Why: once instead of every round.
 from __future__ import annotations
 
 from fusevm.yul.analysis.effects import effects_below, effects_of, is_movable_out_of, program_effects, uses_msize
-from fusevm.yul.analysis.ssa import ssa_values
+from fusevm.yul.analysis.ssa import fixed_names
 from fusevm.yul.context import StepContext
 from fusevm.yul.syntax.ast import Block, ForLoop, FunctionCall, Identifier, Statement, VariableDeclaration
 from fusevm.yul.syntax.walk import Rewriter, nodes
@@ -26,7 +26,7 @@ class _Mover(Rewriter):
         self.effects = program_effects(context.dialect, block)
         self.uses_msize = uses_msize(block)
         self.loops: dict[int, int] = {}  # the effects of loops; what is moved out of one stays in those around it
-        self.fixed = ssa_values(block).keys()
+        self.fixed = fixed_names(block)
 
     def rewrite(self, statement: Statement) -> list[Statement] | None:
         self.statement(statement)
