@@ -48,11 +48,9 @@ def covered(store: Operation, write: Operation) -> bool:
         return True
     if store.start is None or write.start is None or store.length is None or write.length is None:
         return False
-    if store == write:
-        return True
     if length is None or covering is None:
-        return False
-    if store.start == write.start:
+        return (store.name, store.length_name) == (write.name, write.length_name) and store.length_name != ""
+    if store.name == write.name:
         return length <= covering
     start, from_ = number_of(store.start), number_of(write.start)
     if start is None or from_ is None or from_ + covering > MASK:
@@ -67,21 +65,26 @@ def random_offset(random: Random, bases: tuple[str | None, ...]) -> Offset | Non
     return Offset(random.choice(bases), value & MASK)
 
 
-def random_operation(random: Random) -> Operation:
+def random_operation(random: Random, starts: dict[str, Offset | None]) -> Operation:
     length = random.choice((1, 32, 32, 32, 0, 5, 33, 64, 200, 1 << 45, MASK))
-    known = random.choice((Offset(None, length), Offset(None, 32), Offset("n", random.randrange(2)), None))
-    return Operation(random_offset(random, (None, None, "p", "q")), known)
+    more = random.randrange(2)
+    known, length_name = random.choice(
+        ((Offset(None, length), ""), (Offset(None, 32), ""), (Offset("n", more), f"n{more}"), (None, ""))
+    )
+    name = random.choice(list(starts))
+    return Operation(starts[name], known, name, length_name)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_memory_index_finds_what_looking_at_every_store_finds(seed: int) -> None:
     random = Random(seed)
-    stores = [random_operation(random) for _ in range(60)]
+    starts = {f"v{number}": random_offset(random, (None, None, "p", "q")) for number in range(40)}
+    stores = [random_operation(random, starts) for _ in range(60)]
     index = MemoryIndex()
     for number, store in enumerate(stores):
         index.add(1 << number, store)
     for _ in range(60):
-        access, active = random_operation(random), random.getrandbits(60)
+        access, active = random_operation(random, starts), random.getrandbits(60)
         touched, overwritten = index.touched(active, access), index.covered(active, access)
         for number, store in enumerate(stores):
             is_active = bool(active >> number & 1)
@@ -92,17 +95,18 @@ def test_the_memory_index_finds_what_looking_at_every_store_finds(seed: int) -> 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_storage_index_finds_what_looking_at_every_store_finds(seed: int) -> None:
     random = Random(seed)
-    one = Offset(None, 1)
-    stores = [Operation(random_offset(random, (None, "p", "q")), one) for _ in range(60)]
+    variables = {f"v{number}": random_offset(random, (None, "p", "q")) for number in range(30)}
+    slots = [Operation(start, None, name) for name, start in variables.items()]
+    stores = random.choices(slots, k=60)
     index = StorageIndex()
     for number, store in enumerate(stores):
         index.add(1 << number, store)
-    for _ in range(60):
-        access, active = Operation(random_offset(random, (None, "p", "q")), one), random.getrandbits(60)
+    for access in slots:
+        active = random.getrandbits(60)
         for number, store in enumerate(stores):
             is_active = bool(active >> number & 1)
             apart = distance(store.start, access.start)
-            touches, covers = apart is None or apart == 0, access.start is not None and store.start == access.start
+            touches, covers = apart is None or apart == 0, access.start is not None and store.name == access.name
             assert bool(index.touched(active, access) >> number & 1) == (is_active and touches)
             assert bool(index.covered(active, access) >> number & 1) == (is_active and covers)
 

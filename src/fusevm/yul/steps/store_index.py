@@ -17,15 +17,21 @@ _SHIFTS = tuple(range(40, -1, -4))
 
 
 class Operation(NamedTuple):
-    """A range of memory or a slot of storage; None where nothing is known."""
+    """A range of memory or a slot of storage; None where nothing is known.
+
+    That a store is overwritten is known where the same variables say so, or numbers. That two variables have the same
+    unknown value is not made use of, as in solc's step.
+    """
 
     start: Offset | None
     length: Offset | None
+    name: str = ""  # the variable that is the start
+    length_name: str = ""  # and the one that is the length
 
     @property
     def bases(self) -> set[str]:
         """The variables that say where it is."""
-        return {each.base for each in self if each is not None and each.base is not None}
+        return {each.base for each in (self.start, self.length) if each is not None and each.base is not None}
 
 
 def number_of(offset: Offset | None) -> int | None:
@@ -33,17 +39,19 @@ def number_of(offset: Offset | None) -> int | None:
 
 
 class StorageIndex:
-    """Slots are the same or not: only those with a common base are known not to be."""
+    """Slots are the same or not: those of one base at other distances are not, those of one variable are."""
 
     def __init__(self) -> None:
         self._bases: dict[str | None, int] = {}
         self._slots: dict[Offset, int] = {}
+        self._names: dict[str, int] = {}
 
     def add(self, store: int, operation: Operation) -> None:
         if operation.start is not None:
             base = operation.start.base
             self._bases[base] = self._bases.get(base, 0) | store
             self._slots[operation.start] = self._slots.get(operation.start, 0) | store
+            self._names[operation.name] = self._names.get(operation.name, 0) | store
 
     def touched(self, stores: int, operation: Operation) -> int:
         """Those of the stores that the operation may have a slot in common with."""
@@ -53,7 +61,7 @@ class StorageIndex:
 
     def covered(self, stores: int, operation: Operation) -> int:
         """Those of the stores that the operation certainly overwrites."""
-        return stores & self._slots.get(operation.start, 0) if operation.start is not None else 0
+        return stores & self._names.get(operation.name, 0) if operation.start is not None else 0
 
 
 class MemoryIndex:
@@ -65,8 +73,8 @@ class MemoryIndex:
         self._open = _Starts()  # of any length, from a number on
         self._all_numbers = 0
         self._words: dict[str | None, _Starts] = {}  # by base, those of at most a word
-        self._lengths: dict[Offset, dict[int, int]] = {}  # by start and length, which is a number
-        self._same: dict[Operation, int] = {}  # whose length is that of a variable
+        self._lengths: dict[str, dict[int, int]] = {}  # by variable and length, which is a number
+        self._same: dict[tuple[str, str], int] = {}  # by variables of start and length
 
     def add(self, store: int, operation: Operation) -> None:
         start, length = operation.start, number_of(operation.length)
@@ -82,10 +90,10 @@ class MemoryIndex:
         elif length is not None and length <= _WORD:
             self._words.setdefault(start.base, _Starts()).add(_centred(start.distance), store)
         if length is not None:
-            lengths = self._lengths.setdefault(start, {})
+            lengths = self._lengths.setdefault(operation.name, {})
             lengths[length] = lengths.get(length, 0) | store
         elif operation.length is not None:
-            self._same[operation] = self._same.get(operation, 0) | store
+            self._same[operation[2:]] = self._same.get(operation[2:], 0) | store
 
     def touched(self, stores: int, operation: Operation) -> int:
         """Those of the stores that the operation may have a byte in common with."""
@@ -116,9 +124,9 @@ class MemoryIndex:
         start, length = operation.start, number_of(operation.length)
         found = self._empty
         if start is not None and operation.length is not None:
-            found |= self._same.get(operation, 0)
+            found |= self._same.get(operation[2:], 0)
         if start is not None and length is not None:
-            for size, same in self._lengths.get(start, {}).items():
+            for size, same in self._lengths.get(operation.name, {}).items():
                 if size <= length:
                     found |= same
             if start.base is None and start.distance + length <= _MASK:

@@ -162,12 +162,15 @@ class _Walker(StoreWalker):
         self.active ^= index.covered(self.active, operation)
 
     def operation(self, call: FunctionCall, access: Access) -> Operation:
-        start = None if access.start is None else self.offset(call.arguments[access.start])
+        start, name = self.offset(call, access.start)
         if access.size is not None:
-            return Operation(start, Offset(None, access.size))
-        return Operation(start, None if access.length is None else self.offset(call.arguments[access.length]))
+            return Operation(start, Offset(None, access.size), name)
+        length, length_name = self.offset(call, access.length)
+        return Operation(start, length, name, length_name)
 
-    def offset(self, argument: Expression) -> Offset | None:
+    def offset(self, call: FunctionCall, number: int | None) -> tuple[Offset | None, str]:
+        """What is known of an argument, and the variable that it is."""
+        argument = None if number is None else call.arguments[number]
         if isinstance(argument, Identifier) and argument.name in self.fixed:
-            return self.knowledge.offset(argument.name)
-        return None
+            return self.knowledge.offset(argument.name), argument.name
+        return None, ""
