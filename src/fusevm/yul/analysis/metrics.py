@@ -36,7 +36,7 @@ def code_size(root: Any, with_functions: bool = False) -> int:
     for node in nodes(root, into_functions=with_functions):
         kind = node.__class__
         if kind is Literal:
-            size += node.value != 0
+            size += node.unlimited or node.value != 0
         elif kind is Switch:
             size += 1 + 2 * len(node.cases)
         elif kind is not FunctionDefinition or with_functions:
