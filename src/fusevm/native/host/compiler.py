@@ -21,7 +21,7 @@ from fusevm.evm.forks import Fork
 from fusevm.native.cache.folder import keep_newest, read, usable_folder, write
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit.build import library
-from fusevm.native.host.kept_schedules import CHECKSUM, checksum
+from fusevm.native.host.kept_schedules import checksum, checksums_in, file_name
 from fusevm.native.region.compiled import Compiled
 from fusevm.native.region.worker import receive, request, send
 from fusevm.version import __version__
@@ -132,10 +132,9 @@ def _fingerprint() -> str:
 
 
 @cache
-def _names() -> set[str]:
+def _names() -> set[int]:
     """How the names of files begin: a quick look before the digest of unseen code is made."""
-    folder = usable_folder("regions")
-    return set() if folder is None else {name[:CHECKSUM] for name in os.listdir(folder)}
+    return checksums_in(usable_folder("regions"))
 
 
 def _path(code: bytes, fork: Fork) -> Path | None:
@@ -143,7 +142,7 @@ def _path(code: bytes, fork: Fork) -> Path | None:
     if folder is None:
         return None
     digest = hashlib.sha256(f"{_fingerprint()} {fork.name} ".encode() + code).hexdigest()
-    return folder / f"{checksum(code)}{digest[:40]}.regions"
+    return folder / file_name(code, digest, "regions")
 
 
 def keep(code: bytes, fork: Fork, made: bytes) -> None:

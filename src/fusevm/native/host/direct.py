@@ -15,7 +15,7 @@ from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.native.host import engine as machinery
-from fusevm.native.host.choice import LOOK_AT_HEAT, Trial
+from fusevm.native.host.choice import LOOK_AT_HEAT, WORTH_NOTING, Trial
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine, engines
 from fusevm.native.host.kept import Shape, Target
 from fusevm.native.host.logs import NativeLogs
@@ -61,7 +61,7 @@ def call_directly(
         target is None or state is not kept.state or state.version != kept.version or codes.untidy
         or context is not engine.context or context.block.version != engine.block_version or world.hashes_asked
     ):  # fmt: skip
-        fresh, target = _prepared(engine, state, context, address, shape[2])
+        fresh, target, trial = _prepared(engine, state, context, address, shape[2])
         if target is None:
             return None
         given = b""
@@ -106,7 +106,10 @@ def call_directly(
     if trial is not None:
         if trial.started:
             trial.ran_natively(time.perf_counter() - trial.started)
-        codes.ran_for(target.code, trial.native * (1 + trial.free))
+        trial.unnoted += trial.native * (1 + trial.free)
+        if trial.unnoted > WORTH_NOTING:
+            codes.ran_for(target.code, trial.unnoted)
+            trial.unnoted = 0.0
     if codes.in_use and codes.tiered:
         codes.tally()
     return result
@@ -182,26 +185,28 @@ def _go_on_recording(recorder: Recorder, go_on: Executor, message: Message, stat
 
 def _prepared(
     engine: NativeEngine, state: State, context: Context, address: bytes, selector: bytes | None
-) -> tuple[bool, Target | None]:
+) -> tuple[bool, Target | None, Trial | None]:
     """Whether native tables must be emptied, and whom to call: nobody where the call is not for this path.
 
-    With a selector, that is so unless it is the call's turn to run natively.
+    With a selector, that is so unless it is the call's turn to run natively; what is known of such calls comes last.
     """
-    world = engine.world
+    world, trial = engine.world, None
     if world.busy or state.ledger is not None:
-        return False, None
+        return False, None, None
     if context is not engine.context or context.block.version != engine.block_version:
         engine.bind(context)
     fresh = engine.kept.begin(state)
     code = state.unsettled_account(address).code
     if not code:
-        return False, None
-    if selector is not None and not engine.choice.trial(code, selector).is_natives_turn:
-        return False, None
+        return False, None, None
+    if selector is not None:
+        trial = engine.choice.trial(code, selector)
+        if not trial.is_natives_turn:
+            return False, None, None
     try:
         target = engine.kept.targets.get(address) or engine.kept.target(address, state)
     except NativeLimit:
-        return False, None  # the general path knows what to do
+        return False, None, None  # the general path knows what to do
     state.forget_transaction()
     world.prepare(state)
     world.coinbase = context.block.coinbase if context.rules.warm_coinbase else b""
@@ -210,7 +215,7 @@ def _prepared(
         state.pending.ends_transaction = True
     elif state.pending is not None:
         state.settle()
-    return fresh, target
+    return fresh, target, trial
 
 
 def _take(

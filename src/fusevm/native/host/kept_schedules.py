@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
 import struct
 import time
 import zlib
@@ -22,16 +23,28 @@ from fusevm.schedule.build import HANDLER, PLACE, Handlers, Schedule, build_sche
 
 LARGE = 2048  # bytes of code; smaller ones are built faster than read
 MOST_BYTES = 1 << 28
-CHECKSUM = 8  # letters of a name
+CHECKSUM, DIGEST = 8, 40  # letters of a name
 SAMPLE = 64  # bytes
 LISTED = 5.0  # seconds that the list of files is good for
 _HEADER = struct.Struct("<QQ")  # words, jumps
+_NAME = re.compile(rf"[0-9a-f]{{{CHECKSUM}}}")
 
 
 @lru_cache(maxsize=1)
-def checksum(code: bytes) -> str:
+def checksum(code: bytes) -> int:
     """Of its ends, where compilers leave a dispatcher and a hash of the source: contracts seldom share both."""
-    return f"{zlib.crc32(code[-SAMPLE:], zlib.crc32(code[:SAMPLE], len(code))):08x}"
+    return zlib.crc32(code[-SAMPLE:], zlib.crc32(code[:SAMPLE], len(code)))
+
+
+def file_name(code: bytes, digest: str, kind: str) -> str:
+    """Of what is kept for a code; it begins with the checksum, so that a list of names tells what may be there."""
+    return f"{checksum(code):08x}{digest[:DIGEST]}.{kind}"
+
+
+def checksums_in(folder: Path | None) -> set[int]:
+    """Of the codes that something may be kept for."""
+    names = os.listdir(folder) if folder is not None else []
+    return {int(name[:CHECKSUM], 16) for name in names if _NAME.match(name)}
 
 
 class ScheduleStore:
@@ -44,7 +57,7 @@ class ScheduleStore:
         self._table = array("Q", handlers.addresses.values())
         self._numbers = {address: number for number, address in enumerate(self._table)}
         self._fingerprint = f"{library.fingerprint} {self._sequences} {handlers.loops}"
-        self._names: set[str] = set()  # how the names of files begin
+        self._names: set[int] = set()  # how the names of files begin
         self._listed = -LISTED  # when that was
         self._written = MOST_BYTES  # bytes since the oldest files were last removed: it is time for that
 
@@ -59,9 +72,7 @@ class ScheduleStore:
         """A quick look: the digest of unseen code takes longer than running it may pay for."""
         now = time.monotonic()
         if now > self._listed + LISTED:
-            folder = self._folder
-            names = os.listdir(folder) if folder is not None else []
-            self._listed, self._names = now, {name[:CHECKSUM] for name in names}
+            self._listed, self._names = now, checksums_in(self._folder)
         return checksum(code) in self._names
 
     def kept(self, code: bytes, fork: Fork) -> Schedule | None:
@@ -90,7 +101,7 @@ class ScheduleStore:
         if folder is None:
             return None
         digest = hashlib.sha256(f"{self._fingerprint} {fork.name} ".encode() + code).hexdigest()
-        return folder / f"{checksum(code)}{digest[:40]}.schedule"
+        return folder / file_name(code, digest, "schedule")
 
     def _packed(self, schedule: Schedule) -> bytes:
         words, kinds = array("Q", schedule.words), schedule.kinds

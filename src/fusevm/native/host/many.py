@@ -161,7 +161,7 @@ class ManyCalls:
         ):  # fmt: skip
             return False
         self._given.clear()
-        fresh, target = _prepared(engine, state, context, self._calls.kind(self._found.done).to, None)
+        fresh, target, _ = _prepared(engine, state, context, self._calls.kind(self._found.done).to, None)
         return None if target is None else fresh
 
     def _with_targets(self, engine: NativeEngine, end: int) -> int:
