@@ -27,9 +27,10 @@ from fusevm.yul.syntax.printer import print_object
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "contract" in metafunc.fixturenames:
-        found = sorted((fixtures_folder(metafunc.config) / "corpus").glob("*.opt.yul"))
+        folder = fixtures_folder(metafunc.config)
+        found = [path for part in ("corpus", "corpus_new") for path in sorted((folder / part).glob("*.opt.yul"))]
         missing = pytest.mark.skip(reason="conformance data not found (set FUSEVM_FIXTURES)")
-        names = [path.name.removesuffix(".opt.yul") for path in found]
+        names = [str(path.relative_to(folder)).removesuffix(".opt.yul") for path in found]
         metafunc.parametrize("contract", names or [pytest.param("", marks=missing)])
 
 
@@ -38,9 +39,9 @@ def without_comments(text: str) -> list[str]:
 
 
 def test_a_contract_of_the_corpus_comes_out_exactly_as_from_solc(contract: str, fixtures_dir: Path) -> None:
-    corpus = fixtures_dir / "corpus"
-    result = optimize(parse_object((corpus / f"{contract}.yul").read_text()))
-    assert without_comments(print_object(result)) == without_comments((corpus / f"{contract}.opt.yul").read_text())
+    result = optimize(parse_object((fixtures_dir / f"{contract}.yul").read_text()))
+    theirs = (fixtures_dir / f"{contract}.opt.yul").read_text()
+    assert without_comments(print_object(result)) == without_comments(theirs)
 
 
 # -- sequences --------------------------------------------------------------------------------------------------------

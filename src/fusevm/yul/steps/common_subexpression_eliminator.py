@@ -54,9 +54,7 @@ class _Eliminator(DataFlowAnalyzer):
             value = self.values.get(expression.name)
             return value if value.__class__ is Identifier and value.name in self.in_scope else expression
         if expression.__class__ is FunctionCall:
-            builtin = self.dialect.builtin(expression.function.name)
-            if builtin is None or not builtin.literals:  # what has to be a literal must stay one
-                self.call(expression)
+            self.free_arguments(expression, self.dialect.builtin(expression.function.name))
             if self.effects[expression.function.name] & IMMOVABLE:
                 return expression  # the values of variables are movable
         return self._variable_for(expression) or expression

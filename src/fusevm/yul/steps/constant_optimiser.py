@@ -40,9 +40,7 @@ class _Optimiser(Modifier):
         return super().expression(expression)
 
     def call(self, call: FunctionCall) -> None:
-        builtin = self.dialect.builtin(call.function.name)
-        if builtin is None or not builtin.literals:
-            super().call(call)
+        self.free_arguments(call, self.dialect.builtin(call.function.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from fusevm.yul.syntax.ast import (
     TypedName,
     VariableDeclaration,
 )
+from fusevm.yul.syntax.dialect import Builtin
 
 
 class Modifier:
@@ -62,6 +63,13 @@ class Modifier:
         arguments = call.arguments
         for index in range(len(arguments) - 1, -1, -1):
             arguments[index] = self.expression(arguments[index])
+
+    def free_arguments(self, call: FunctionCall, builtin: Builtin | None) -> None:
+        """Visits the arguments but those that must stay literals."""
+        arguments = call.arguments
+        for index in range(len(arguments) - 1, -1, -1):
+            if builtin is None or builtin.literal_kind(index) is None:
+                arguments[index] = self.expression(arguments[index])
 
     def expression_statement(self, statement: ExpressionStatement) -> None:
         statement.expression = self.expression(statement.expression)
