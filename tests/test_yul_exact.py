@@ -57,6 +57,28 @@ STORES = """object "C" {
         return(0, calldataload(64))
     }
 }"""
+# Nothing can read a store of no bytes, not even a function of which nothing is known.
+NO_BYTES = """object "C" {
+    code {
+        let a := calldataload(4)
+        extcodecopy(a, 0, 4, 0)
+        f()
+        calldatacopy(a, 5, 0)
+        log0(0, 0x140)
+        for { let i := 0 } lt(i, 5) { i := add(i, 1) } {
+            f()
+            extcodecopy(a, 0, 4, 0)
+        }
+        mstore(a, 7)
+        f()
+        function f()
+        {
+            sstore(2, mload(0))
+            sstore(3, mload(32))
+            if calldataload(7) { f() }
+        }
+    }
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +86,7 @@ def solc_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return npm_folder(tmp_path_factory, "FUSEVM_SOLC", ["solc@0.8"])
 
 
-@pytest.mark.parametrize("source", [IMMUTABLES, PARAMETER, STORES])
+@pytest.mark.parametrize("source", [IMMUTABLES, PARAMETER, STORES, NO_BYTES])
 def test_what_differed_once_is_solcs_text(source: str, solc_folder: Path) -> None:
     with Solc(solc_folder) as solc:
         assert difference(source, solc) is None

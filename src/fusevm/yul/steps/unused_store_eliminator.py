@@ -38,6 +38,7 @@ from fusevm.yul.syntax.ast import (
 from fusevm.yul.syntax.walk import declared_names
 
 _REMOVABLE = frozenset({"sstore", "mstore", "mstore8", "calldatacopy", "codecopy", "extcodecopy"})
+_ANYWHERE = Operation(None, None)
 
 
 def run(context: StepContext, block: Block) -> None:
@@ -147,9 +148,9 @@ class _Walker(StoreWalker):
             return  # it touches neither
         effects = self.effects[call.function.name]
         if effects & (READS_MEMORY | WRITES_MEMORY):
-            self.use(Place.MEMORY)
+            self.read(Place.MEMORY, _ANYWHERE)
         if effects & (READS_STORAGE | WRITES_STORAGE):
-            self.use(Place.STORAGE)
+            self.read(Place.STORAGE, _ANYWHERE)
 
     def read(self, place: Place, operation: Operation) -> None:
         index = self.memory if place is Place.MEMORY else self.storage
