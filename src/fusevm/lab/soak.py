@@ -1,0 +1,209 @@
+"""One process that runs for long: the same calls again and again, in every way there is, on `auto`.
+
+`python -m fusevm.lab.soak [--seconds N] [--seed S] [--works N] [--sooner N] [--threads N]`
+
+What `auto` knows of code grows with time: code is timed, prepared, counted, compiled, put in place, forgotten. Random
+programs and mutated real code are run thousands of times, most often the first ones, and every answer must be the one
+that the reference tier gave at the start. All that waits for time to pass comes `sooner` by that factor, so that a
+minute is like hours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fusevm.api import EVM
+from fusevm.chain.reasons import Rejected
+from fusevm.chain.result import Result
+from fusevm.lab.fuzz.differential import differences
+from fusevm.lab.peers.ours import Tier
+from fusevm.lab.peers.work import Observation, Work
+from fusevm.lab.regions.cases import case
+from fusevm.native.host import choice, codes, compiler, direct, heat
+from fusevm.native.host.engine import engine
+
+IN_A_ROW = 3  # calls on one state, each on what the last one left
+MANY = 40  # calls of a batch
+MOST_GAS = 3_000_000  # of a call: the reference tier has to answer too
+FRESH = 50  # one of so many works is replaced by a new one
+
+Answer = tuple[str, bytes, int, int, str]
+
+
+@dataclass(slots=True)
+class Subject:
+    """A program, a machine that keeps running it, and what the reference tier said."""
+
+    seed: str
+    work: Work
+    machine: EVM
+    transacted: Observation
+    simulated: Answer
+    in_a_row: list[Answer]
+
+
+class Soak:
+    def __init__(self, seed: int, works: int, fixtures: Path | None) -> None:
+        self.rng = Random(seed)
+        self._seed, self._made, self._fixtures = seed, 0, fixtures
+        self._auto, self._reference = Tier("auto"), Tier("reference")
+        self.subjects = [self._subject() for _ in range(works)]
+        self.done: Counter[str] = Counter()
+
+    def _subject(self) -> Subject:
+        while True:
+            self._made += 1
+            seed = f"{self._seed}-{self._made}"
+            work = case(seed, self._fixtures).work()
+            if work.transaction.to is None or work.transaction.authorizations:
+                continue
+            work = work.with_gas(min(work.transaction.gas_limit, MOST_GAS))
+            model = self._machine(work, "reference")
+            simulated = self._answer(model.simulate, work)
+            in_a_row = [self._answer(model.call, work) for _ in range(IN_A_ROW)]
+            machine = self._machine(work, "auto")
+            return Subject(seed, work, machine, self._reference.run(work), simulated, in_a_row)
+
+    @staticmethod
+    def _machine(work: Work, tier: str) -> EVM:
+        return EVM(work.fork, tier, block=work.block, state=work.state())
+
+    @staticmethod
+    def _answer(call: Callable[..., Result], work: Work) -> Answer:
+        tx = work.transaction
+        try:
+            result = call(tx.to, tx.data, value=tx.value, caller=tx.sender, gas=tx.gas_limit)
+        except Rejected as rejected:
+            return "rejected", b"", 0, 0, str(rejected)
+        return result.status.value, result.output, result.gas_used, result.gas_refunded, repr(list(result.logs))
+
+    def step(self) -> str | None:
+        """Runs something; what was wrong with it, if anything was."""
+        rng = self.rng
+        if not rng.randrange(FRESH):
+            self.subjects[int(len(self.subjects) * rng.random())] = self._subject()
+        subject = self.subjects[int(len(self.subjects) * rng.random() ** 3)]
+        way = rng.choice(_WAYS)
+        self.done[way.__name__.strip("_")] += 1
+        try:
+            wrong = way(self, subject)
+        except Exception:
+            wrong = traceback.format_exc()
+        return None if wrong is None else f"program {subject.seed}, {way.__name__.strip('_')}: {wrong}"
+
+    def _simulated(self, subject: Subject) -> str | None:
+        for _ in range(self.rng.choice((1, 1, 10, 50))):
+            found = self._answer(subject.machine.simulate, subject.work)
+            if found != subject.simulated:
+                return f"{found} instead of {subject.simulated}"
+        return None
+
+    def _called(self, subject: Subject) -> str | None:
+        with subject.machine.snapshot():
+            found = [self._answer(subject.machine.call, subject.work) for _ in range(IN_A_ROW)]
+        return None if found == subject.in_a_row else f"{found} instead of {subject.in_a_row}"
+
+    def _recorded(self, subject: Subject) -> str | None:
+        with subject.machine.record(calls=True, storage=True, coverage=self.rng.random() < 0.5):
+            found = self._answer(subject.machine.simulate, subject.work)
+        return None if found == subject.simulated else f"{found} instead of {subject.simulated}"
+
+    def _transacted(self, subject: Subject) -> str | None:
+        found = self._auto.run(subject.work)
+        fields = [name for name, _, _ in differences(subject.transacted, found)]
+        return f"{', '.join(fields)} differ: {found.reason} instead of {subject.transacted.reason}" if fields else None
+
+    def _batched(self, subject: Subject) -> str | None:
+        tx = subject.work.transaction
+        given: dict[str, Any] = {"value": tx.value, "caller": tx.sender, "gas": tx.gas_limit}
+        found = subject.machine.simulate_many([tx.data] * MANY, to=tx.to, **given)
+        if subject.simulated[0] == "rejected":
+            return None
+        for result in found:
+            if (result.status.value, result.output, result.gas_used) != subject.simulated[:3]:
+                return f"{result} instead of {subject.simulated}"
+        return None
+
+    def _disturbed(self, subject: Subject) -> str | None:
+        """The compiler is killed, or the machine is another one from now on."""
+        if self.rng.random() < 0.1:
+            process = compiler.compiler()._process
+            if process is not None:
+                process.kill()
+        else:
+            subject.machine = self._machine(subject.work, "auto")
+        return None
+
+
+_WAYS = (
+    Soak._simulated, Soak._simulated, Soak._simulated, Soak._called, Soak._called, Soak._recorded, Soak._transacted,
+    Soak._batched, Soak._disturbed,
+)  # fmt: skip
+
+
+_TIMES = (
+    (heat, "WORTH"), (heat, "MAKING"), (codes, "PREPARING"), (choice, "WORTH_PREPARING"), (choice, "LOOK_AT_HEAT"),
+    (direct, "LOOK_AT_HEAT"), (direct, "WORTH_NOTING"),
+)  # fmt: skip
+
+
+@contextmanager
+def sooner(factor: float) -> Iterator[None]:
+    """Time that must pass before code is looked at is shorter by the factor."""
+    before = [(module, name, getattr(module, name)) for module, name in _TIMES]
+    for module, name, value in before:
+        setattr(module, name, tuple(each / factor for each in value) if isinstance(value, tuple) else value / factor)
+    try:
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+def soak(options: argparse.Namespace, seed: int) -> tuple[Soak, int, int]:
+    """On this thread, for as long as asked: what was done, how many codes got regions, and findings."""
+    made = Soak(seed, options.works, options.fixtures if options.fixtures.is_dir() else None)
+    ends, findings = time.monotonic() + options.seconds, 0
+    while time.monotonic() < ends and findings < options.stop:
+        wrong = made.step()
+        if wrong is not None:
+            findings += 1
+            print(wrong, flush=True)
+    own = engine(tiered=True).codes.heat
+    return made, 0 if own is None else own.installed, findings
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--works", type=int, default=60, help="programs at a time")
+    parser.add_argument("--sooner", type=float, default=100)
+    parser.add_argument("--threads", type=int, default=1, help="each with programs and an engine of its own")
+    parser.add_argument("--stop", type=int, default=3, help="end after so many findings")
+    fixtures = os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures")
+    parser.add_argument("--fixtures", type=Path, default=Path(fixtures), help="folder with real code")
+    options = parser.parse_args(arguments)
+    with sooner(options.sooner), ThreadPoolExecutor(options.threads) as pool:
+        ended = list(pool.map(partial(soak, options), range(options.seed, options.seed + options.threads)))
+    for made, regions, findings in ended:
+        ways = ", ".join(f"{count} {way}" for way, count in made.done.most_common())
+        print(f"{ways}; regions of {regions} codes put in place; {findings} findings")
+    return 1 if any(findings for _, _, findings in ended) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
