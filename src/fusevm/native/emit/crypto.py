@@ -39,6 +39,8 @@ FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         "modexp_brief": ("modexp_brief",),
     },
     "merkle": {"merkle": ("merkle_references", "keccak256_each")},
+    "secp256k1": {"secp256k1": ("ecrecover",)},
+    "hashes": {"sha256": ("sha256",), "ripemd160": ("ripemd160",)},
     "blake2": {"blake2": ("blake2_begin", "blake2_rounds", "blake2_end", "blake2_compress")},
 }
 
@@ -63,6 +65,20 @@ def library(family: str) -> Loaded:
 
 def prepare(family: str, pause: Pause) -> None:
     """Loads or builds a family with pauses: LLVM takes up to a second, and cannot be interrupted."""
+    worker = _worker(family)
+    while worker.is_alive():
+        worker.join(_MOMENT)
+        pause()
+
+
+def is_ready(family: str) -> bool:
+    """Whether a family need not be waited for. For those who have another way meanwhile: it is begun, if need be."""
+    return not _worker(family).is_alive()
+
+
+@cache
+def _worker(family: str) -> threading.Thread:
+    """What loads or builds a family, begun when first asked for."""
 
     def work() -> None:
         with contextlib.suppress(Exception):  # the next caller that needs it gets the error
@@ -70,9 +86,7 @@ def prepare(family: str, pause: Pause) -> None:
 
     worker = threading.Thread(target=work, name=f"fusevm builds {family}")
     worker.start()
-    while worker.is_alive():
-        worker.join(_MOMENT)
-        pause()
+    return worker
 
 
 def build(family: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fusevm.evm.secp256k1 import GENERATOR, SEVEN, Point, affine
+from fusevm.evm.secp256k1 import ORDER as N
 from fusevm.evm.secp256k1 import add as add_plainly
 from fusevm.evm.secp256k1 import double as double_plainly
 from fusevm.native.lang import (
@@ -34,7 +35,6 @@ from fusevm.native.runtime.crypto.secp256k1_curve import (
     odd_multiples,
 )
 from fusevm.native.runtime.crypto.secp256k1_field import (
-    N,
     fp_add,
     fp_inverse,
     fp_mul,
