@@ -17,7 +17,7 @@ from fusevm.chain.state import DELEGATION_PREFIX, Account, State
 from fusevm.chain.transaction import Authorization
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.secp256k1 import ORDER as CURVE_ORDER
-from fusevm.evm.secp256k1 import address_of_key
+from fusevm.evm.secp256k1 import address_of_key, sign
 from test_transaction import FEES, FUNDS, SENDER, TARGET, send, world
 
 KEY = b"\x07" * 32
@@ -25,12 +25,8 @@ SIGNER = address_of_key(KEY)
 
 
 def authorization(to: bytes = TARGET, nonce: int = 0, chain_id: int = 1, key: bytes = KEY) -> Authorization:
-    from coincurve import PrivateKey
-
     digest = keccak256(MAGIC + encode([natural(chain_id), to, natural(nonce)]))
-    signature = PrivateKey(key).sign_recoverable(digest, hasher=None)
-    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
-    return Authorization(chain_id, to, nonce, signature[64], r, s)
+    return Authorization(chain_id, to, nonce, *sign(digest, key))
 
 
 def delegate(state: State, *listed: Authorization, **fields: Any) -> Receipt:

@@ -72,21 +72,32 @@ def prepare(family: str, pause: Pause) -> None:
 
 
 def is_ready(family: str) -> bool:
-    """Whether a family need not be waited for. For those who have another way meanwhile: it is begun, if need be."""
-    return not _worker(family).is_alive()
+    """Whether a family need not be waited for; it is begun, if need be. For those who have another way meanwhile."""
+    if family not in _tried:
+        _worker(family)
+    return family in _tried
 
 
-@cache
 def _worker(family: str) -> threading.Thread:
-    """What loads or builds a family, begun when first asked for."""
+    """What loads or builds a family: at most one at a time."""
 
     def work() -> None:
-        with contextlib.suppress(Exception):  # the next caller that needs it gets the error
-            library(family)
+        try:
+            with contextlib.suppress(Exception):  # the next caller that needs it gets the error
+                library(family)
+        finally:
+            _tried.add(family)
+            _workers.pop(family, None)
 
-    worker = threading.Thread(target=work, name=f"fusevm builds {family}")
-    worker.start()
+    worker = _workers.get(family)
+    if worker is None or not worker.is_alive():  # after a fork the other process has the thread
+        worker = _workers[family] = threading.Thread(target=work, name=f"fusevm builds {family}")
+        worker.start()
     return worker
+
+
+_workers: dict[str, threading.Thread] = {}
+_tried: set[str] = set()  # families that were loaded, or cannot be
 
 
 def build(family: str) -> bytes:
