@@ -20,6 +20,7 @@ from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import TABLE, Precompile, PrecompileFailure
+from fusevm.evm.secp256k1 import sign
 
 BY_NAME = {contract.name: contract for contract in TABLE}
 HERE = b"\xc0" * 20
@@ -130,13 +131,12 @@ def bls_shapes() -> Iterator[Shape]:
 
 
 def signature_shapes() -> Iterator[Shape]:
-    from coincurve import PrivateKey
     from cryptography.hazmat.primitives.asymmetric import ec, utils
     from cryptography.hazmat.primitives.hashes import SHA256
 
     digest = rng.randbytes(32)
-    signature = PrivateKey(words(7)).sign_recoverable(digest, hasher=None)
-    recoverable = digest + words(27 + signature[64]) + signature[:64]
+    parity, *signature = sign(digest, words(7))
+    recoverable = digest + words(27 + parity, *signature)
     yield Shape("ecrecover", "valid", recoverable)
     yield Shape("ecrecover", "no point", digest + words(27, 5, 1))
     yield Shape("ecrecover", "in 256 KiB", recoverable + bytes(1 << 18))

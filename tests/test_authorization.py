@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fusevm.chain.authorization import CURVE_ORDER, MAGIC, address_of_key
+from fusevm.chain.authorization import MAGIC
 from fusevm.chain.environment import ZERO_ADDRESS, Block
 from fusevm.chain.outcome import Status
 from fusevm.chain.processing import Receipt
@@ -16,6 +16,8 @@ from fusevm.chain.rlp import encode, natural
 from fusevm.chain.state import DELEGATION_PREFIX, Account, State
 from fusevm.chain.transaction import Authorization
 from fusevm.evm.keccak import keccak256
+from fusevm.evm.secp256k1 import ORDER as CURVE_ORDER
+from fusevm.evm.secp256k1 import address_of_key, sign
 from test_transaction import FEES, FUNDS, SENDER, TARGET, send, world
 
 KEY = b"\x07" * 32
@@ -23,12 +25,8 @@ SIGNER = address_of_key(KEY)
 
 
 def authorization(to: bytes = TARGET, nonce: int = 0, chain_id: int = 1, key: bytes = KEY) -> Authorization:
-    from coincurve import PrivateKey
-
     digest = keccak256(MAGIC + encode([natural(chain_id), to, natural(nonce)]))
-    signature = PrivateKey(key).sign_recoverable(digest, hasher=None)
-    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
-    return Authorization(chain_id, to, nonce, signature[64], r, s)
+    return Authorization(chain_id, to, nonce, *sign(digest, key))
 
 
 def delegate(state: State, *listed: Authorization, **fields: Any) -> Receipt:

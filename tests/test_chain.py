@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from fusevm import EVM, Chain, EngineLimit, Hooks, Step
-from fusevm.chain.authorization import address_of_key
 from fusevm.chain.genesis import genesis_at, genesis_from_json
 from fusevm.chain.header import Header
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
@@ -33,6 +32,7 @@ from fusevm.chain.system import (
 from fusevm.chain.transaction import Transaction
 from fusevm.chain.trie import EMPTY_ROOT
 from fusevm.evm.assembly import assemble
+from fusevm.evm.secp256k1 import address_of_key
 from fusevm.values import BadValue
 
 KEY, OTHER_KEY = bytes(31) + b"\x01", bytes(31) + b"\x02"

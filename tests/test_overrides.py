@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fusevm import EVM, BadValue, Block, EstimateFailed, ExecutionFailed, Rejected, RejectReason
-from fusevm.chain.authorization import address_of_key
 from fusevm.chain.signed import sign
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.assembly import assemble
+from fusevm.evm.secp256k1 import address_of_key
 
 A, B, C, D = b"\xa1" * 20, b"\xb0" * 20, b"\xc0" * 20, b"\xd0" * 20
 TIERS = ("reference", "native", "auto", "lockstep")

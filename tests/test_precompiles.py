@@ -23,7 +23,9 @@ from fusevm.evm.precompiles.blake2f import IV
 from fusevm.evm.precompiles.bn254 import FIELD_MODULUS as BN254_FIELD
 from fusevm.evm.precompiles.bn254_pairing import U
 from fusevm.evm.precompiles.kzg import BLS_MODULUS
-from fusevm.evm.precompiles.signatures import P256_ORDER, SECP256K1_ORDER
+from fusevm.evm.precompiles.signatures import P256_ORDER
+from fusevm.evm.secp256k1 import ORDER as SECP256K1_ORDER
+from fusevm.evm.secp256k1 import address_of_key, sign
 
 BY_NAME = {contract.name: contract for contract in TABLE}
 
@@ -213,13 +215,8 @@ MESSAGE = hashlib.sha256(b"message").digest()
 
 def signed_by_secp256k1() -> tuple[int, int, int, bytes]:
     """v, r, s of MESSAGE, and the signer's address as a word."""
-    from coincurve import PrivateKey
-
-    key = PrivateKey(words(7))
-    signature = key.sign_recoverable(MESSAGE, hasher=None)
-    address = keccak256(key.public_key.format(compressed=False)[1:])[12:]
-    r, s = (int.from_bytes(part, "big") for part in (signature[:32], signature[32:64]))
-    return 27 + signature[64], r, s, bytes(12) + address
+    parity, r, s = sign(MESSAGE, words(7))
+    return 27 + parity, r, s, bytes(12) + address_of_key(words(7))
 
 
 def test_ecrecover_finds_the_signer_and_ignores_further_bytes() -> None:

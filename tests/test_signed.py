@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fusevm.chain.authorization import CURVE_ORDER, address_of_key
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.rlp import Item, decode, encode
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign, transaction_from_item
 from fusevm.chain.transaction import Authorization, Transaction
 from fusevm.evm.forks import Fork, rules_of
+from fusevm.evm.secp256k1 import ORDER as CURVE_ORDER
+from fusevm.evm.secp256k1 import address_of_key
 
 KEY = bytes(31) + b"\x07"
 SENDER, TARGET, BLOB = address_of_key(KEY), b"\x22" * 20, b"\x01" + bytes(31)

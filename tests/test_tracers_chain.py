@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fusevm import BadValue, Chain
-from fusevm.chain.authorization import address_of_key
 from fusevm.evm.assembly import assemble
+from fusevm.evm.secp256k1 import address_of_key
 from fusevm.reference.hooks import Hooks
 
 KEY = bytes(31) + b"\x01"

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fusevm.chain.assembly import Assembly
-from fusevm.chain.authorization import CURVE_ORDER, address_of_key
 from fusevm.chain.building import following, sealed
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.diffs import Diff, diff_since
@@ -29,6 +28,7 @@ from fusevm.chain.state import State
 from fusevm.chain.transaction import Transaction
 from fusevm.chain.validation import check_block, check_header
 from fusevm.evm.forks import Fork
+from fusevm.evm.secp256k1 import ORDER, address_of_key
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import executor_for
 from fusevm.values import (
@@ -206,7 +206,7 @@ class Chain:
         Other types than 0 and 2, and other chains: `fusevm.chain.signed.sign`.
         """
         secret = to_hash(key, "key")
-        if not 0 < int.from_bytes(secret, "big") < CURVE_ORDER:
+        if not 0 < int.from_bytes(secret, "big") < ORDER:
             raise BadValue(f"key: {shown(int.from_bytes(secret, 'big'))} is not a secret key")
         sender = address_of_key(secret)
         waiting = sum(each.sender == sender for each in self.pending)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from fusevm.blockchain import Bookmark, Chain, Which
-from fusevm.chain.authorization import address_of_key
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.genesis import Genesis, genesis_on
@@ -26,6 +25,7 @@ from fusevm.chain.state import Account, State
 from fusevm.chain.transaction import Transaction, validate
 from fusevm.chain.waiting import Waiting
 from fusevm.evm.forks import Fork, Rules, rules_of
+from fusevm.evm.secp256k1 import address_of_key
 from fusevm.machine.estimate import least_gas
 from fusevm.values import AddressLike, BadValue, to_address
 

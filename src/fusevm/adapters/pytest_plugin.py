@@ -109,8 +109,8 @@ def _checkpointed(machine: MeteredEVM) -> Iterator[MeteredEVM]:
 def chain_session(pytestconfig: pytest.Config, gas_report: GasReport) -> MeteredChain:
     """A development chain with ten funded accounts, for set-up that all tests share."""
     from fusevm.adapters.metered import MeteredChain
-    from fusevm.chain.authorization import address_of_key
     from fusevm.devchain import dev_genesis, dev_keys
+    from fusevm.evm.secp256k1 import address_of_key
 
     keys = dev_keys()
     genesis = dev_genesis(pytestconfig.getini("fusevm_fork"), [address_of_key(key) for key in keys])

@@ -9,8 +9,8 @@ from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import Rules
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.limits import MAX_NONCE
+from fusevm.evm.secp256k1 import ORDER, recover_address
 
-CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 MAGIC = b"\x05"
 
 
@@ -37,25 +37,7 @@ def _apply(auth: Authorization, state: State, chain_id: int, rules: Rules) -> No
 
 
 def signer_of(auth: Authorization) -> bytes | None:
-    if auth.y_parity > 1 or not 0 < auth.r < CURVE_ORDER or not 0 < auth.s <= CURVE_ORDER // 2:
+    if auth.y_parity > 1 or not 0 < auth.r < ORDER or not 0 < auth.s <= ORDER // 2:
         return None
     digest = keccak256(MAGIC + encode([natural(auth.chain_id), auth.address, natural(auth.nonce)]))
     return recover_address(digest, auth.r, auth.s, auth.y_parity)
-
-
-def recover_address(digest: bytes, r: int, s: int, parity: int) -> bytes | None:
-    """Whose key signed; None where no key can have."""
-    from coincurve import PublicKey
-
-    signature = r.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes((parity,))
-    try:
-        key = PublicKey.from_signature_and_message(signature, digest, hasher=None)
-    except Exception:  # coincurve raises plain Exception for unrecoverable signatures
-        return None
-    return keccak256(key.format(compressed=False)[1:])[12:]
-
-
-def address_of_key(secret: bytes) -> bytes:
-    from coincurve import PrivateKey
-
-    return keccak256(PrivateKey(secret).public_key.format(compressed=False)[1:])[12:]

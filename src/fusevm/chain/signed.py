@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from fusevm.chain.authorization import CURVE_ORDER, recover_address
 from fusevm.chain.fields import (
     ACCESS_LIST,
     ADDRESS,
@@ -44,6 +43,8 @@ from fusevm.chain.rlp import (
 from fusevm.chain.transaction import Authorization, Transaction
 from fusevm.evm.forks import Fork, Rules
 from fusevm.evm.keccak import keccak256
+from fusevm.evm.secp256k1 import ORDER, recover_address
+from fusevm.evm.secp256k1 import sign as sign_hash
 from fusevm.values import AccessList
 
 R = RejectReason
@@ -153,7 +154,7 @@ class SignedTransaction:
     @cached_property
     def sender(self) -> bytes:
         """Whose key has signed. Raises Rejected where no key can have."""
-        if self.y_parity > 1 or not 0 < self.r < CURVE_ORDER or not 0 < self.s < CURVE_ORDER:
+        if self.y_parity > 1 or not 0 < self.r < ORDER or not 0 < self.s < ORDER:
             raise Rejected(R.INVALID_SIGNATURE_VRS)
         found = recover_address(self.signing_hash, self.r, self.s, self.y_parity)
         if found is None:
@@ -166,7 +167,7 @@ class SignedTransaction:
             raise Rejected(R.INVALID_SIGNATURE_VRS, f"v is {self.v}; chains are told apart since Spurious Dragon")
         if self.chain_id not in (None, chain_id):
             raise Rejected(R.INVALID_CHAINID, f"{self.chain_id}, not {chain_id}")
-        if rules.fork >= Fork.HOMESTEAD and self.s > CURVE_ORDER // 2:
+        if rules.fork >= Fork.HOMESTEAD and self.s > ORDER // 2:
             raise Rejected(R.INVALID_SIGNATURE_VRS, "s is over half the curve's order")
 
     def transaction(self) -> Transaction:
@@ -193,8 +194,6 @@ class SignedTransaction:
 
 def sign(tx: Transaction, secret: bytes, chain_id: int | None) -> SignedTransaction:
     """The transaction signed with a 32-byte key; `tx.sender` is not looked at, `tx.nonce` must be given."""
-    from coincurve import PrivateKey
-
     if tx.nonce is None:
         raise ValueError("sign: the transaction has no nonce; give the sender's")
     unsigned = SignedTransaction(
@@ -216,9 +215,8 @@ def sign(tx: Transaction, secret: bytes, chain_id: int | None) -> SignedTransact
     )
     if unsigned.type and chain_id is None:
         raise ValueError(f"sign: a transaction of type {unsigned.type} names its chain; give chain_id")
-    signature = PrivateKey(secret).sign_recoverable(unsigned.signing_hash, hasher=None)
-    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
-    return replace(unsigned, y_parity=signature[64], r=r, s=s)
+    y_parity, r, s = sign_hash(unsigned.signing_hash, secret)
+    return replace(unsigned, y_parity=y_parity, r=r, s=s)
 
 
 # -- decoding

@@ -169,12 +169,21 @@ def access_list_cost(rules: Rules, addresses: Gas, slots: Gas) -> Gas:
 
 # -- precompiled contracts --------------------------------------------------------------------------------------------
 
+ECRECOVER = 3_000
 SHA256, RIPEMD160, IDENTITY = (60, 12), (600, 120), (15, 3)  # for a call, and for each word of its input
 BLS12_PAIRING = (37_700, 32_600)  # for a call, and for each pair
 
 
 def linear_cost(base: Gas, each: Gas, count: Gas) -> Gas:
     return base + each * count
+
+
+def sha256_cost(size: Gas) -> Gas:
+    return linear_cost(SHA256[0], SHA256[1], words_of(size))
+
+
+def ripemd160_cost(size: Gas) -> Gas:
+    return linear_cost(RIPEMD160[0], RIPEMD160[1], words_of(size))
 
 
 def identity_cost(size: Gas) -> Gas:

@@ -288,7 +288,7 @@ class Account(Struct):
     code_size: u64
     schedule: ptr
     jumps: ptr
-    entry: ptr  # where the schedule begins
+    entry: ptr  # where the schedule begins; of a precompile, its native code, zero where Python must be asked
     delegate: u256  # the account whose code runs in place of its own (EIP-7702)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from fusevm.chain.authorization import recover_address
+from fusevm.evm import secp256k1
 from fusevm.evm.keccak import keccak256
 from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
 from fusevm.rpc.typed_data import typed_hash
@@ -30,13 +30,11 @@ def personal_hash(message: bytes) -> bytes:
 
 
 def _signed(session: Session, address: Any, digest: bytes) -> str:
-    from coincurve import PrivateKey
-
     key = session.dev.keys.get(to_address(address, "address"))
     if key is None:
         raise RpcError(SERVER_ERROR, f"No Signer available: no key for {address}")
-    signature = PrivateKey(key).sign_recoverable(digest, hasher=None)
-    return data(signature[:64] + bytes((27 + signature[64],)))
+    parity, r, s = secp256k1.sign(digest, key)
+    return data(r.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes((27 + parity,)))
 
 
 def _message(given: Any) -> bytes:
@@ -60,7 +58,7 @@ def personal_recover(session: Session, message: Any, signature: Any) -> str:
         raise invalid(f"signature: expected 65 bytes, got {len(raw)}")
     parity = raw[64] - 27 if raw[64] >= 27 else raw[64]
     r, s = int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:64], "big")
-    found = recover_address(personal_hash(_message(message)), r, s, parity) if parity in (0, 1) else None
+    found = secp256k1.recover_address(personal_hash(_message(message)), r, s, parity) if parity in (0, 1) else None
     if found is None:
         raise invalid("signature: no key has signed this")
     return data(found)

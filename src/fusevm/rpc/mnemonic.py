@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import unicodedata
 
-from fusevm.chain.authorization import CURVE_ORDER
+from fusevm.evm.secp256k1 import ORDER, public_key
 from fusevm.values import BadValue
 
 TEST_MNEMONIC = "test test test test test test test test test test test junk"  # anvil's and Hardhat's
@@ -40,9 +40,12 @@ def _split(digest: bytes) -> tuple[int, bytes]:
 
 
 def _child(key: int, chain: bytes, index: int) -> tuple[int, bytes]:
-    from coincurve import PrivateKey
-
     secret = key.to_bytes(32, "big")
-    start = b"\0" + secret if index >= HARDENED else PrivateKey(secret).public_key.format(compressed=True)
+    start = b"\0" + secret if index >= HARDENED else _compressed(public_key(secret))
     tweak, below = _split(hmac.digest(chain, start + index.to_bytes(4, "big"), "sha512"))
-    return (tweak + key) % CURVE_ORDER, below
+    return (tweak + key) % ORDER, below
+
+
+def _compressed(key: bytes) -> bytes:
+    """x, after a byte that tells the parity of y."""
+    return bytes((2 + key[63] % 2,)) + key[:32]

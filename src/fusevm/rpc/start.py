@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fusevm.chain.authorization import address_of_key
 from fusevm.chain.checks import Checks
 from fusevm.chain.dumps import document_of, state_from_document
 from fusevm.chain.genesis import Genesis
@@ -19,6 +18,7 @@ from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import State
 from fusevm.devchain import DevChain, dev_genesis
 from fusevm.evm.forks import Fork
+from fusevm.evm.secp256k1 import address_of_key
 from fusevm.rpc.mnemonic import TEST_MNEMONIC, keys_of
 from fusevm.values import BadValue, to_address, to_bytes, to_hash, to_number
 

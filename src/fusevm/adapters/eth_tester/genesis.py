@@ -9,7 +9,6 @@ from typing import Any
 from eth_account.hdaccount import HDPath, seed_from_mnemonic
 from eth_tester.backends.common import merge_genesis_overrides
 
-from fusevm.chain.authorization import address_of_key
 from fusevm.chain.genesis import Genesis
 from fusevm.chain.header import Header
 from fusevm.chain.schedule import Activation, Schedule, step_named
@@ -17,6 +16,7 @@ from fusevm.chain.state import Account, State
 from fusevm.chain.trie import EMPTY_ROOT
 from fusevm.devchain import dev_genesis, dev_keys
 from fusevm.evm.forks import Fork
+from fusevm.evm.secp256k1 import address_of_key
 
 CHAIN_ID = 131_277_322_940_537  # eth-tester's
 GAS_LIMIT = 30_029_122

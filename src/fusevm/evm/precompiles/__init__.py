@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 from fusevm.evm.forks import Fork
-from fusevm.evm.gas import IDENTITY, RIPEMD160, SHA256
+from fusevm.evm.gas import ECRECOVER, IDENTITY, RIPEMD160, SHA256
 from fusevm.evm.precompiles import blake2f, bls12_381, bn254, hashes, kzg, modexp, signatures
 from fusevm.evm.precompiles.contract import First, Precompile, PrecompileFailure, fixed, per_word
 
 __all__ = ["TABLE", "Precompile", "PrecompileFailure", "precompiles_of"]
 
 TABLE = (
-    Precompile("ecrecover",           0x01, Fork.FRONTIER,  fixed(3_000),         signatures.ecrecover,    First(128)),
+    Precompile("ecrecover",           0x01, Fork.FRONTIER,  fixed(ECRECOVER),     signatures.ecrecover,    First(128)),
     Precompile("sha256",              0x02, Fork.FRONTIER,  per_word(*SHA256),    hashes.sha256),
     Precompile("ripemd160",           0x03, Fork.FRONTIER,  per_word(*RIPEMD160), hashes.ripemd160),
     Precompile("identity",            0x04, Fork.FRONTIER,  per_word(*IDENTITY),  hashes.identity),

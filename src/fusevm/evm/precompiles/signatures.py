@@ -5,8 +5,9 @@ from __future__ import annotations
 from fusevm.evm.forks import Fork
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.precompiles.contract import Pause, no_pause, padded
+from fusevm.evm.secp256k1 import ORDER as SECP256K1_ORDER
+from fusevm.evm.secp256k1 import recover
 
-SECP256K1_ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
 P256_ORDER = 0xFFFFFFFF_00000000_FFFFFFFF_FFFFFFFF_BCE6FAAD_A7179E84_F3B9CAC2_FC632551
 
 _P256_LENGTH = 160
@@ -23,20 +24,8 @@ def ecrecover(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     parity = int.from_bytes(v, "big") - 27
     if parity not in (0, 1) or not _in_range(r, SECP256K1_ORDER) or not _in_range(s, SECP256K1_ORDER):
         return b""
-    key = _recovered_key(message, r + s + bytes([parity]))
+    key = recover(message, int.from_bytes(r, "big"), int.from_bytes(s, "big"), parity)
     return keccak256(key)[12:].rjust(32, b"\0") if key else b""
-
-
-def _recovered_key(message: bytes, signature: bytes) -> bytes:
-    """The public key's 64 bytes; none where no point has the abscissa r or the key would be the point at infinity."""
-    from coincurve import PublicKey
-
-    try:
-        key = PublicKey.from_signature_and_message(signature, message, hasher=None)
-    except ValueError:
-        return b""
-    encoded: bytes = key.format(compressed=False)
-    return encoded[1:]
 
 
 def p256verify(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 from fusevm.blockchain import Chain
-from fusevm.chain.authorization import address_of_key
 from fusevm.chain.genesis import Genesis, genesis_on
 from fusevm.chain.header import Header
 from fusevm.chain.schedule import DEPOSIT_CONTRACT, STEPS, Activation, Schedule, always
@@ -26,6 +25,7 @@ from fusevm.chain.system import (
 from fusevm.chain.transaction import Transaction
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
+from fusevm.evm.secp256k1 import address_of_key
 from fusevm.lab.fuzz.generator import CONTRACTS, NOBODY, PERSON, program
 
 KEYS = tuple((0x51 + place).to_bytes(32, "big") for place in range(8))

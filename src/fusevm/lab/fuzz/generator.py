@@ -13,6 +13,7 @@ from fusevm.chain.transaction import Authorization, Transaction, floor_gas, intr
 from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.precompiles import precompiles_of
+from fusevm.evm.secp256k1 import address_of_key, sign
 from fusevm.lab.fuzz import constants as words
 from fusevm.lab.fuzz.code import misdirected, raw
 from fusevm.lab.fuzz.flow import caller_code, contract_code, init_code, maker_code
@@ -158,8 +159,6 @@ def _gas(rng: Random, made: Program, rules: Rules) -> int:
 
 @cache
 def _signer(key: bytes) -> bytes:
-    from fusevm.chain.authorization import address_of_key
-
     return address_of_key(key)
 
 
@@ -172,9 +171,5 @@ def _authorization(rng: Random) -> Authorization:
 
 @cache
 def _signed(key: bytes, chain_id: int, to: bytes, nonce: int) -> Authorization:
-    from coincurve import PrivateKey
-
     digest = keccak256(b"\x05" + encode([natural(chain_id), to, natural(nonce)]))
-    signature = PrivateKey(key).sign_recoverable(digest, hasher=None)
-    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
-    return Authorization(chain_id, to, nonce, signature[64], r, s)
+    return Authorization(chain_id, to, nonce, *sign(digest, key))

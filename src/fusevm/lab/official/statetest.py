@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fusevm.chain.authorization import address_of_key
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import Executor
 from fusevm.chain.processing import process
@@ -15,6 +14,7 @@ from fusevm.chain.state import Account, State, logs_hash
 from fusevm.chain.transaction import Authorization, Transaction
 from fusevm.evm.forks import Fork, UnknownFork, fork_named
 from fusevm.evm.keccak import keccak256
+from fusevm.evm.secp256k1 import address_of_key
 from fusevm.lab.official.expected import is_expected
 
 

@@ -17,8 +17,8 @@ from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit import handlers as made
+from fusevm.native.emit import merkle, signers
 from fusevm.native.emit.jit import Loaded, object_code
-from fusevm.native.emit.merkle import quicken
 from fusevm.native.emit.progress import Bar
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
@@ -166,7 +166,8 @@ def library() -> Library:
     made = cached(f"handlers-{fingerprint}.o", lambda: ready_made(digest_of_handlers(sequences)) or _build(sequences))
     found = Library(made, sequences, fingerprint)
     use_native(found.hash_of)
-    quicken()
+    merkle.quicken()
+    signers.quicken()
     return found
 
 

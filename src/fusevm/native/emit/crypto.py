@@ -39,6 +39,8 @@ FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         "modexp_brief": ("modexp_brief",),
     },
     "merkle": {"merkle": ("merkle_references", "keccak256_each")},
+    "secp256k1": {"secp256k1": ("ecrecover",)},
+    "hashes": {"sha256": ("sha256",), "ripemd160": ("ripemd160",)},
     "blake2": {"blake2": ("blake2_begin", "blake2_rounds", "blake2_end", "blake2_compress")},
 }
 
@@ -63,16 +65,39 @@ def library(family: str) -> Loaded:
 
 def prepare(family: str, pause: Pause) -> None:
     """Loads or builds a family with pauses: LLVM takes up to a second, and cannot be interrupted."""
-
-    def work() -> None:
-        with contextlib.suppress(Exception):  # the next caller that needs it gets the error
-            library(family)
-
-    worker = threading.Thread(target=work, name=f"fusevm builds {family}")
-    worker.start()
+    worker = _worker(family)
     while worker.is_alive():
         worker.join(_MOMENT)
         pause()
+
+
+def is_ready(family: str) -> bool:
+    """Whether a family need not be waited for; it is begun, if need be. For those who have another way meanwhile."""
+    if family not in _tried:
+        _worker(family)
+    return family in _tried
+
+
+def _worker(family: str) -> threading.Thread:
+    """What loads or builds a family: at most one at a time."""
+
+    def work() -> None:
+        try:
+            with contextlib.suppress(Exception):  # the next caller that needs it gets the error
+                library(family)
+        finally:
+            _tried.add(family)
+            _workers.pop(family, None)
+
+    worker = _workers.get(family)
+    if worker is None or not worker.is_alive():  # after a fork the other process has the thread
+        worker = _workers[family] = threading.Thread(target=work, name=f"fusevm builds {family}")
+        worker.start()
+    return worker
+
+
+_workers: dict[str, threading.Thread] = {}
+_tried: set[str] = set()  # families that were loaded, or cannot be
 
 
 def build(family: str) -> bytes:

@@ -1,4 +1,7 @@
-"""Precompiled contracts whose arithmetic is native: each answers as the one of `evm/precompiles` at its address."""
+"""Precompiled contracts whose arithmetic is native: each answers as the one of `evm/precompiles` at its address.
+
+Some are functions that native code calls itself, once they are loaded (`native/runtime/precompiles.py`).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import ctypes
 from functools import cache
 
 from fusevm.evm.forks import Fork
-from fusevm.evm.precompiles import Precompile, blake2f, bn254
+from fusevm.evm.precompiles import Precompile, blake2f, bn254, precompiles_of
 from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, Run, no_pause, padded
-from fusevm.native.emit.crypto import functions, prepare
+from fusevm.native.emit.crypto import functions, is_ready, library, prepare
 from fusevm.reference import apart
 
 _PAIRS = 32  # of a pairing, between two pauses: 6 ms
@@ -29,7 +32,7 @@ _prepared: set[str] = set()
 def run_precompile(contract: Precompile, data: bytes, fork: Fork, price: int, deadline: float | None) -> bytes:
     """The contract's output, its price being paid. As the reference tier's, and natively where that is known."""
     native = NATIVE.get(contract.address)
-    if native is None:
+    if native is None or (contract.address in DIRECT and not _is_at_hand(native[0], deadline)):
         if contract.seconds is None and deadline is None:
             return contract.run(data, fork)
         return apart.run_precompile(contract, data, fork, price, deadline)
@@ -39,6 +42,31 @@ def run_precompile(contract: Precompile, data: bytes, fork: Fork, price: int, de
         prepare(family, pause)
         _prepared.add(family)
     return run(data, fork, pause)
+
+
+def _is_at_hand(family: str, deadline: float | None) -> bool:
+    """Whether a family can be used that there is another way without: with a time limit it is not waited for."""
+    if family not in _prepared:
+        if deadline is not None and not is_ready(family):
+            return False
+        prepare(family, no_pause)
+        _prepared.add(family)
+    return True
+
+
+def loaded_entry(contract: Precompile, where: bytes) -> int:
+    """Where native code finds a contract that it calls itself; 0 where Python must be asked for it."""
+    direct = DIRECT.get(contract.address)
+    if direct is None or direct[0] not in _prepared or _STANDARD.get(where) is not contract:
+        return 0
+    return library(direct[0]).address(f"fusevm_{direct[1]}")
+
+
+def load_entry(contract: Precompile, deadline: float | None) -> None:
+    """Loads what native code will call itself from now on, now that the contract is used."""
+    direct = DIRECT.get(contract.address)
+    if direct is not None:
+        _is_at_hand(direct[0], deadline)
 
 
 def _require_valid(status: int) -> None:
@@ -55,6 +83,12 @@ def _modular() -> Run:
 
 def modexp(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     return _modular()(data, fork, pause)
+
+
+def ecrecover(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
+    out = ctypes.create_string_buffer(32)
+    size = functions("secp256k1")["ecrecover"](data, len(data), out)
+    return out.raw[:size]
 
 
 def bn254_add(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
@@ -104,9 +138,14 @@ def blake2(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
 
 # By address: the family of native code, and what runs on it.
 NATIVE: dict[int, tuple[str, Run]] = {
+    0x01: ("secp256k1", ecrecover),
     0x05: ("modexp", modexp),
     0x06: ("bn254", bn254_add),
     0x07: ("bn254", bn254_mul),
     0x08: ("bn254", bn254_pairing),
     0x09: ("blake2", blake2),
 }
+
+# By address: the family and the function that native code calls itself, with an input, its size, and where to answer.
+DIRECT = {0x01: ("secp256k1", "ecrecover"), 0x02: ("hashes", "sha256"), 0x03: ("hashes", "ripemd160")}
+_STANDARD = precompiles_of(Fork.FRONTIER)

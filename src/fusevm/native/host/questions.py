@@ -12,7 +12,7 @@ from fusevm.evm.precompiles.contract import Answers
 from fusevm.native.emit.build import Library
 from fusevm.native.host.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
 from fusevm.native.host.ledger import BODY, HEAD, native_word, require_native_nonce
-from fusevm.native.host.precompiles import run_precompile
+from fusevm.native.host.precompiles import load_entry, loaded_entry, run_precompile
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed, packed_whole, view_at
 from fusevm.native.host.world import NativeWorld
@@ -50,6 +50,7 @@ _INIT_CODE = packed_whole(InitCode, "hash size code schedule jumps entry")
 _ASKED, _ASKED_AT = packed(Engine, "asked_data asked_size asked_gas"), Engine.offset("asked_data")
 _ANSWER, _ANSWER_AT = packed(Engine, "answer_size answer_gas"), Engine.offset("answer_size")
 _EPOCH, _EPOCH_AT = packed(Account, "epoch"), Account.offset("epoch")
+_ENTRY, _ENTRY_AT = packed(Account, "entry"), Account.offset("entry")
 _CODE, _CODE_HASH = Account.offset("code"), Account.offset("code_hash")
 _KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
 _NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an address nobody has used
@@ -164,6 +165,13 @@ class Questions:
         more, fields = self._nature(where, account)
         described = number, flags | more, account.nonce, raw_balance, fields
         _ACCOUNT.pack_into(self._account_map, at + BODY, *described)
+        if more & ACCOUNT_PRECOMPILE:
+            self._tell_entry(at, where)
+
+    def _tell_entry(self, at: int, where: bytes) -> None:
+        entry = loaded_entry(self._world.precompiles[where], where)
+        if entry:
+            _ENTRY.pack_into(self._account_map, at + _ENTRY_AT, entry)
 
     def _nature(self, where: bytes, account: StateAccount) -> tuple[int, bytes]:
         """What calling the account means, as flags, and the fields about its code."""
@@ -223,7 +231,9 @@ class Questions:
         context = world.context
         if context.deadline is not None:
             world.look_at_clock()
-        contract = world.precompiles[world.address_at(address + self._account_shift)]
+        at = address + self._account_shift
+        where = world.address_at(at)
+        contract = world.precompiles[where]
         place, size, gas = _ASKED.unpack_from(engine, _ASKED_AT)
         if contract.answers is not None:
             self._answer(contract.answers, ctypes.string_at(place, size), gas)
@@ -244,6 +254,8 @@ class Questions:
         except PrecompileFailure:
             _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 1)  # recordings tell it from a lack of gas
             return
+        load_entry(contract, context.deadline)
+        self._tell_entry(at, where)
         self._give(output, gas - price)
 
     def _answer(self, answers: Answers, data: bytes, gas: int) -> None:

@@ -6,7 +6,7 @@ which does the instruction as the reference tier does.
 
 from __future__ import annotations
 
-from fusevm.evm.gas import call_cost, cold_account_cost, delegation_cost, identity_cost, most_given
+from fusevm.evm.gas import call_cost, cold_account_cost, delegation_cost, most_given
 from fusevm.evm.limits import CALL_DEPTH_LIMIT
 from fusevm.native.lang import (
     bswap,
@@ -58,9 +58,9 @@ from fusevm.native.runtime.outside import (
     warm,
 )
 from fusevm.native.runtime.plain import land, write_on
+from fusevm.native.runtime.precompiles import call_precompile
 from fusevm.native.runtime.storage import commit, revert_to
 
-IDENTITY = 4
 STOP, RETURN, REVERT, SYNC, REFILL, OUT_OF_GAS, INVALID_JUMP, RETURNDATA, CALLING, MORE = (
     Status.STOP,
     Status.RETURN,
@@ -264,37 +264,6 @@ def set_up(frame: NativeFrame, child: NativeFrame, account: Account, runner: Acc
         if kind == STATICCALL:
             child.static = 1
     child.code_account = account.number
-
-
-@native
-def call_precompile(frame: NativeFrame, gas: u64, given: u64, account: Account, in_offset: u64, in_size: u64) -> u64:
-    """Runs a precompiled contract: the identity here, the others in Python."""
-    engine = Engine(frame.engine)
-    data: ptr = frame.memory + in_offset
-    if account.address == IDENTITY:
-        price = identity_cost(in_size)
-        engine.answer_size = in_size
-        engine.answer_gas = given - price
-        if price > given:
-            engine.answer_size = FAILED
-        else:
-            copy(engine.output, data, in_size)
-    else:
-        engine.asked_data = data
-        engine.asked_size = in_size
-        engine.asked_gas = given
-        if call_pointer(u64, engine.run_precompile, account) != 0:
-            return BROKEN
-    size = engine.answer_size
-    if size == FAILED:
-        return answer(frame, charge(frame, gas, given), 0)
-    gas = charge(frame, gas, given - engine.answer_gas)
-    frame.returned = engine.output
-    frame.returned_size = size
-    if size > frame.call_size:
-        size = frame.call_size
-    copy(frame.memory + frame.call_offset, engine.output, size)
-    return answer(frame, gas, 1)
 
 
 @native

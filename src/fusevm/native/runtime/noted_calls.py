@@ -9,9 +9,7 @@ from fusevm.native.layout import ACCOUNT_PRECOMPILE, Account, Engine, NativeFram
 from fusevm.native.runtime.calls import (
     CALL,
     CALLCODE,
-    IDENTITY,
     begin_call,
-    call_precompile,
     enter,
     set_up,
     start_of,
@@ -43,6 +41,7 @@ from fusevm.native.runtime.notes import (
     room_for,
 )
 from fusevm.native.runtime.outside import ADDRESS_MASK, find_account
+from fusevm.native.runtime.precompiles import call_precompile
 
 CREATE = 4  # after the kinds of calls; CREATE2 is 5
 
@@ -66,7 +65,7 @@ def call_precompile_noted(
         )  # fmt: skip
     else:
         reason: u64 = REASON_OUT_OF_GAS
-        if account.address != IDENTITY and engine.answer_gas != 0:
+        if engine.answer_gas != 0:
             reason = REASON_PRECOMPILE
         noted = note_ended(engine, HALTED, 0, reason, u64(NOWHERE), engine.output, 0)
     if noted == 0:
