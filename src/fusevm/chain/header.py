@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,6 @@ from fusevm.chain.fields import (
     Field,
     as_list,
     read_fields,
-    write_fields,
 )
 from fusevm.chain.reasons import BlockReason, InvalidBlock
 from fusevm.chain.rlp import Item, encode
@@ -72,6 +72,7 @@ _LATER = [
     (layout, [field.name for field in layout[len(ADDED[Fork.FRONTIER]) :]])
     for _, layout in sorted(_BY_LENGTH.items(), reverse=True)
 ]
+_WRITERS = {size: [(field.name, field.kind.write) for field in layout] for size, layout in _BY_LENGTH.items()}
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,26 @@ class Header:
     def layout(self) -> tuple[Field, ...]:
         """The fields it has: the longest layout without one that is None."""
         fields = self.__dict__
-        return next(layout for layout, names in _LATER if all(fields[name] is not None for name in names))
+        for layout, names in _LATER:
+            for name in names:
+                if fields[name] is None:
+                    break
+            else:
+                return layout
+        raise AssertionError("the last layout has no such fields")
 
     @property
     def item(self) -> Item:
-        return write_fields(self.layout, self)
+        fields = self.__dict__  # as `write_fields`, which asks for each by name: every block is hashed
+        return [write(fields[name]) for name, write in _WRITERS[len(self.layout)]]
+
+    def having(self, fields: Mapping[str, Any]) -> Header:
+        """The same with other values of these fields: `replace`, which takes as long as hashing it does."""
+        made = object.__new__(Header)
+        made.__dict__.update(self.__dict__)
+        made.__dict__.pop("hash", None)
+        made.__dict__.update(fields)
+        return made
 
     def check_format(self, fork: Fork) -> None:
         """Raises InvalidBlock where the fields are not those of the fork."""
