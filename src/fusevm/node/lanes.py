@@ -82,14 +82,28 @@ class Lanes:
             return Later()
         if not self._chain.acquire(blocking=False):
             return Later()
+        session = self.session
         try:
+            session.catch_up()
             if sends and not self._is_brief(asked):
                 return Later()
+            session.postpones = sends and self.keep is None
             return _answered(asked, self._kept if sends else self._ask)
         except TooSlow as slow:
             return Later(slow.twin)
         finally:
+            session.postpones = False
             self._chain.release()
+            if session.owed:  # while the client reads the answer
+                asyncio.get_running_loop().call_soon(self._catch_up)
+
+    def _catch_up(self) -> None:
+        """Makes the block of a transaction that was answered. Where somebody holds the chain, he did so first."""
+        if self._chain.acquire(blocking=False):
+            try:
+                self.session.catch_up()
+            finally:
+                self._chain.release()
 
     def _is_brief(self, asked: Mapping[str, Any]) -> bool:
         params = asked.get("params")
