@@ -16,7 +16,7 @@ from fusevm.evm.keccak import keccak256
 
 KEY = 32  # bytes
 MOST = 32  # entries of a bucket; when more come, it is split
-FEW = 8  # changes of a bucket that are made one by one
+FEW = 8  # changes of a bucket that are made one by one; keys that are hashed so
 FEWEST = 16  # entries of a branch; when fewer are left, they are packed
 _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))
@@ -163,7 +163,7 @@ def hashed_keys(pieces: list[bytes], size: int) -> list[bytes]:
     """The hash of each piece; all are of one size."""
     if not _native and _loader and len(pieces) >= MANY:
         _loader.pop()()
-    if not _native:
+    if not _native or len(pieces) <= FEW:  # the hashes of some are remembered
         return [keccak256(piece) for piece in pieces]
     digests = _native[0].hashes(b"".join(pieces), size)
     return [digests[at : at + KEY] for at in range(0, len(digests), KEY)]

@@ -50,10 +50,9 @@ class NotedSlots(Noting[int, int]):
             self._trie = trie_of(self)
             self._changed = set()  # last: until then all may have been written
         elif self._changed:
-            keys = list(self._changed)
-            values = map(self.get, keys)
-            changes = zip(_hashed(keys), (encoded_word(value) if value else None for value in values), strict=True)
-            self._trie = before.changed(dict(changes))
+            keys, get = list(self._changed), self.get
+            values = [encoded_word(value) if (value := get(key)) else None for key in keys]
+            self._trie = before.changed(dict(zip(_hashed(keys), values, strict=True)))
             self._changed.difference_update(keys)
         else:
             self._trie = before

@@ -18,6 +18,7 @@ from fusevm.native.runtime.crypto.patricia import (
     ARENA,
     GONE,
     LARGE,
+    LEFT,
     MEDIUM,
     NIBBLES,
     PATH,
@@ -52,7 +53,7 @@ class _Memory:
 
     def grow(self) -> None:
         """More of those nodes that are few."""
-        for kind, left in enumerate(_LEFT.unpack_from(self.arena, 4 * WORD)):
+        for kind, left in enumerate(_LEFT.unpack_from(self.arena, LEFT)):
             if left < RESERVE:
                 count = self._next // _SIZES[kind]
                 part = ctypes.create_string_buffer(count * _SIZES[kind])

@@ -45,19 +45,9 @@ SMALL, MEDIUM, LARGE = 40, 16 * WORD, 256
 RESERVE = NIBBLES + 4  # nodes of each size that one change may take
 
 
-class Arena(Struct):
-    """Where nodes come from."""
-
-    nothing: u64  # 0: a child that is not there
-    free_0: u64
-    free_1: u64
-    free_2: u64
-    left_0: u64  # how many are free
-    left_1: u64
-    left_2: u64
-
-
-SCRATCH = 7 * WORD  # from here on: room for a node's encoding
+# Where nodes come from: 0, which stands for a child that is not there; then for each size the first that is free, and
+# how many are; then room for a node's encoding.
+FREE, LEFT, SCRATCH = WORD, 4 * WORD, 7 * WORD
 ARENA = SCRATCH + NODE
 
 
@@ -79,21 +69,26 @@ def kind_of_node(node: TrieNode) -> u64:
 
 
 @native
+def left_of(arena: ptr, kind: u64) -> u64:
+    """How many nodes of a size are free."""
+    return load(u64, arena, LEFT + kind * WORD)
+
+
+@native
 def taken(arena: ptr, kind: u64) -> TrieNode:
     """A free node; its caller is the only one that refers to it."""
-    node = TrieNode(load(ptr, arena, WORD + kind * WORD))
-    store(arena, WORD + kind * WORD, node.count)
-    store(arena, 4 * WORD + kind * WORD, load(u64, arena, 4 * WORD + kind * WORD) - 1)
+    node = TrieNode(load(ptr, arena, FREE + kind * WORD))
+    store(arena, FREE + kind * WORD, node.count)
+    store(arena, LEFT + kind * WORD, left_of(arena, kind) - 1)
     node.count = 1
     return node
 
 
 @native
-def freed(arena: ptr, node: TrieNode) -> None:
-    kind = kind_of_node(node)
-    node.count = load(u64, arena, WORD + kind * WORD)
-    store(arena, WORD + kind * WORD, u64(node))
-    store(arena, 4 * WORD + kind * WORD, load(u64, arena, 4 * WORD + kind * WORD) + 1)
+def given_back(arena: ptr, node: TrieNode, kind: u64) -> None:
+    node.count = load(u64, arena, FREE + kind * WORD)
+    store(arena, FREE + kind * WORD, u64(node))
+    store(arena, LEFT + kind * WORD, left_of(arena, kind) + 1)
 
 
 @native
@@ -149,7 +144,7 @@ def let_go(arena: ptr, node: TrieNode) -> None:
             if u64(child) != 0:
                 let_go(arena, child)
             nibble += 1
-    freed(arena, node)
+    given_back(arena, node, kind_of_node(node))
 
 
 @native
@@ -240,7 +235,7 @@ def without(arena: ptr, node: TrieNode, above: u64, key: ptr) -> TrieNode:
     if left != 1:
         return unknown(mine, above)
     child = unknown(own(arena, child_of(mine, last)), above)  # it takes the branch's place, with a longer path
-    freed(arena, mine)
+    given_back(arena, mine, 1)
     return child
 
 
@@ -250,7 +245,6 @@ def trie_changed(arena: ptr, root: ptr, keys: ptr, sizes: ptr, values: ptr, firs
 
     `root` has the node to begin with, and then the new one, which the caller refers to. The old one stays his too.
     """
-    pool = Arena(arena)
     node = TrieNode(load(ptr, root))
     if first == 0 and u64(node) != 0:
         node.count += 1
@@ -258,7 +252,7 @@ def trie_changed(arena: ptr, root: ptr, keys: ptr, sizes: ptr, values: ptr, firs
     while at < count:
         size = load(u64, sizes, at * WORD)
         if at >= first and has(node, keys, values, size) == 0:
-            if pool.left_0 < RESERVE or pool.left_1 < RESERVE or pool.left_2 < RESERVE:
+            if left_of(arena, 0) < RESERVE or left_of(arena, 1) < RESERVE or left_of(arena, 2) < RESERVE:
                 break
             if size == GONE:
                 node = without(arena, node, 0, keys)
@@ -281,9 +275,7 @@ def trie_let_go(arena: ptr, node: ptr) -> None:
 def trie_room(arena: ptr, memory: ptr, kind: u64, bytes_each: u64, count: u64) -> None:
     """Makes free nodes of memory."""
     while count != 0:
-        store(memory, 0, load(u64, arena, WORD + kind * WORD))
-        store(arena, WORD + kind * WORD, u64(memory))
-        store(arena, 4 * WORD + kind * WORD, load(u64, arena, 4 * WORD + kind * WORD) + 1)
+        given_back(arena, TrieNode(memory), kind)
         memory += bytes_each
         count -= 1
 
