@@ -15,7 +15,7 @@ from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.execution import environment_of, run_block
 from fusevm.chain.fees import base_fee_after
 from fusevm.chain.genesis import Genesis, genesis_from_json
-from fusevm.chain.header import NO_OMMERS, ZERO_HASH, Header
+from fusevm.chain.header import BLANK, NO_OMMERS, ZERO_HASH, Header
 from fusevm.chain.history import WHOLE, Node
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
@@ -388,14 +388,16 @@ class Chain:
         """The header of a block after the head, as far as it is known before the block has run; and its upgrade."""
         parent = self._head
         next_slot = parent.header.timestamp + SLOT_SECONDS
-        header = Header(
-            parent_hash=parent.hash,
-            ommers_hash=ommers_hash(ommers) if ommers else NO_OMMERS,
-            coinbase=to_address(coinbase, "coinbase"),
-            number=parent.number + 1,
-            timestamp=to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
-            extra_data=to_bytes(extra_data, "extra_data"),
-            prev_randao=to_hash(prev_randao, "prev_randao"),
+        header = BLANK.having(
+            {
+                "parent_hash": parent.hash,
+                "ommers_hash": ommers_hash(ommers) if ommers else NO_OMMERS,
+                "coinbase": to_address(coinbase, "coinbase"),
+                "number": parent.number + 1,
+                "timestamp": to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
+                "extra_data": to_bytes(extra_data, "extra_data"),
+                "prev_randao": to_hash(prev_randao, "prev_randao"),
+            }
         )
         step = self._step(header, parent)
         limit = None if gas_limit is None else to_number(gas_limit, "gas_limit", bits=64)
@@ -443,6 +445,9 @@ class Chain:
         return self._executor(message, state, context, self._hooks)
 
     def _node(self, which: Which) -> Node:
+        node = self._nodes.get(which) if isinstance(which, bytes) else None
+        if node is not None:
+            return node
         if isinstance(which, int):
             place = which - self.genesis.block.number
             if not 0 <= place < len(self._canonical):

@@ -137,6 +137,9 @@ class Header:
             raise InvalidBlock(BlockReason.INCORRECT_BLOCK_FORMAT, detail)
 
 
+BLANK = Header()
+
+
 def header_from_item(item: Item) -> Header:
     """A header from its decoded RLP. Raises InvalidBlock for what is not one at any fork."""
     try:

@@ -94,12 +94,10 @@ class Lanes:
         finally:
             session.postpones = False
             self._chain.release()
-            if session.owed:  # while the client reads the answer
-                asyncio.get_running_loop().call_soon(self._catch_up)
 
-    def _catch_up(self) -> None:
-        """Makes the block of a transaction that was answered. Where somebody holds the chain, he did so first."""
-        if self._chain.acquire(blocking=False):
+    def catch_up(self) -> None:
+        """Makes the block of a transaction, while its sender reads the answer. Whoever has the chain does so first."""
+        if self.session.owed and self._chain.acquire(blocking=False):
             try:
                 self.session.catch_up()
             finally:

@@ -32,10 +32,16 @@ class PlainHttp(asyncio.Protocol):
     """One connection, until something comes on it that is not a plain request."""
 
     def __init__(
-        self, begin: Begin, other: Callable[[], asyncio.Protocol], open_ones: set[PlainHttp], most_bytes: int
+        self,
+        begin: Begin,
+        other: Callable[[], asyncio.Protocol],
+        open_ones: set[PlainHttp],
+        most_bytes: int,
+        after: Callable[[], None],
     ) -> None:
-        """`other` makes a protocol that understands all of HTTP; of bodies longer than `most_bytes` it says so."""
-        self._begin, self._other, self._open, self._most = begin, other, open_ones, most_bytes
+        """`other` makes a protocol that understands all of HTTP; of bodies longer than `most_bytes` it says so.
+        `after` is called when an answer is on its way."""
+        self._begin, self._other, self._open, self._most, self._after = begin, other, open_ones, most_bytes, after
         self._received = bytearray()
         self._wanted = 0  # bytes that the request being received has in all, once its head is there
         self._head = 0  # and those of its head
@@ -120,6 +126,7 @@ class PlainHttp(asyncio.Protocol):
 
     def _send(self, body: bytes | None) -> None:
         self._transport.write(_NOTHING if body is None else _DONE % len(body) + body)
+        self._after()
 
     def _done(self, task: asyncio.Future[bytes | None]) -> None:
         self._busy = False
