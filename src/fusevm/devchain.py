@@ -246,6 +246,15 @@ class DevChain:
             self._next = key, self.chain.plan(**fields)
         return self._next[1]
 
+    @property
+    def is_planned(self) -> bool:
+        """Whether there is a plan for the next block, be it out of date."""
+        return self._next is not None
+
+    def plan_ahead(self) -> None:
+        """For whoever has time now: the next transaction is checked against it."""
+        self._planned()
+
     def send(self, signed: SignedTransaction) -> bytes:
         """Keeps a transaction for the next block; its hash. Raises Rejected where it cannot be in it."""
         self.check(signed)

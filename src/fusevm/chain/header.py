@@ -20,9 +20,10 @@ from fusevm.chain.fields import (
     Field,
     as_list,
     read_fields,
+    write_fields,
 )
 from fusevm.chain.reasons import BlockReason, InvalidBlock
-from fusevm.chain.rlp import Item, encode
+from fusevm.chain.rlp import Item, encode, list_of
 from fusevm.chain.trie import EMPTY_ROOT
 from fusevm.evm.forks import Fork
 from fusevm.evm.keccak import keccak256
@@ -72,7 +73,12 @@ _LATER = [
     (layout, [field.name for field in layout[len(ADDED[Fork.FRONTIER]) :]])
     for _, layout in sorted(_BY_LENGTH.items(), reverse=True)
 ]
-_WRITERS = {size: [(field.name, field.kind.write) for field in layout] for size, layout in _BY_LENGTH.items()}
+# How the fields of a header with so many begin where their size is known; None where it is not.
+_BEGINNINGS = {kind: encode(bytes(size))[:-size] for kind, size in ((HASH, 32), (ADDRESS, 20), (BLOOM, 256), (SEAL, 8))}
+_WRITERS = {
+    size: [(field.name, _BEGINNINGS.get(field.kind), field.kind.write) for field in layout]
+    for size, layout in _BY_LENGTH.items()
+}
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,19 @@ class Header:
 
     @cached_property
     def hash(self) -> bytes:
-        return keccak256(encode(self.item))
+        return keccak256(self.encoded)
+
+    @property
+    def encoded(self) -> bytes:
+        """As `encode` of its item, in one pass."""
+        fields, parts = self.__dict__, list[bytes]()
+        for name, beginning, write in _WRITERS[len(self.layout)]:
+            if beginning is None:
+                parts.append(encode(write(fields[name])))
+            else:
+                parts.append(beginning)
+                parts.append(fields[name])
+        return list_of(b"".join(parts))
 
     @property
     def layout(self) -> tuple[Field, ...]:
@@ -119,8 +137,7 @@ class Header:
 
     @property
     def item(self) -> Item:
-        fields = self.__dict__  # as `write_fields`, which asks for each by name: every block is hashed
-        return [write(fields[name]) for name, write in _WRITERS[len(self.layout)]]
+        return write_fields(self.layout, self)
 
     def having(self, fields: Mapping[str, Any]) -> Header:
         """The same with other values of these fields: `replace`, which takes as long as hashing it does."""

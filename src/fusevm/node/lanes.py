@@ -96,10 +96,17 @@ class Lanes:
             self._chain.release()
 
     def catch_up(self) -> None:
-        """Makes the block of a transaction, while its sender reads the answer. Whoever has the chain does so first."""
-        if self.session.owed and self._chain.acquire(blocking=False):
+        """Makes the block of a transaction, while its sender reads the answer; at leisure, plans the next.
+
+        Whoever has the chain makes that block before anything else.
+        """
+        session = self.session
+        if (session.owed or not session.dev.is_planned) and self._chain.acquire(blocking=False):
             try:
-                self.session.catch_up()
+                if session.owed:
+                    session.catch_up()
+                else:
+                    session.dev.plan_ahead()
             finally:
                 self._chain.release()
 
