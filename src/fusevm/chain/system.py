@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.header import NO_REQUESTS
 from fusevm.chain.outcome import Executor, Outcome, Status
 from fusevm.chain.processing import clear_away
 from fusevm.chain.reasons import BlockReason, InvalidBlock
@@ -91,6 +92,8 @@ def requests_of_block(
 
 
 def requests_hash(requests: Sequence[bytes]) -> bytes:
+    if not requests:
+        return NO_REQUESTS
     return sha256(b"".join(sha256(request).digest() for request in requests)).digest()
 
 

@@ -107,6 +107,9 @@ class Lanes:
                     session.catch_up()
                 else:
                     session.dev.plan_ahead()
+            except Exception as error:  # nobody waits for an answer any more
+                said = {"message": "fusevm: the block could not be made; its transactions wait", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(said)
             finally:
                 self._chain.release()
 
