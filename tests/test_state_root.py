@@ -15,7 +15,7 @@ from fusevm.chain import patricia, roots, slots
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.slots import Slots, encoded_word
 from fusevm.chain.sources.lazy import LazySlots
-from fusevm.chain.state import Account, State
+from fusevm.chain.state import Account, State, put_slot
 from fusevm.chain.trie import EMPTY_ROOT, storage_root, trie_root
 from fusevm.evm.assembly import assemble
 from fusevm.evm.keccak import keccak256
@@ -166,6 +166,32 @@ def test_storage_survives_pickling_and_copying() -> None:
         twin[1] = 3
         assert twin.root == storage_root({1: 3})
     assert slots.root == storage_root({1: 2})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_root_that_was_computed_ahead_is_taken_only_where_what_was_expected_came(seed: int) -> None:
+    rng = random.Random(seed)
+    slots = Slots({key: key + 1 for key in range(40)})
+    taken = 0
+    for _ in range(300):
+        assert slots.root == storage_root(dict(slots))
+        expected = {rng.randrange(60): rng.choice((0, 1, 5, 2**255)) for _ in range(rng.choice((1, 2)))}
+        slots.expect(expected)
+        ahead = slots._ahead
+        written = dict(expected)
+        kind = rng.randrange(5)
+        if kind == 0:  # something else, or more, or less
+            written[rng.randrange(60)] = 7
+        elif kind == 1:
+            written.popitem()
+        elif kind == 2:
+            slots[1] = 9  # and it was asked for in between
+            assert slots.root == storage_root(dict(slots))
+        for key, value in written.items():
+            put_slot(slots, key, value)
+        assert slots.root == storage_root(dict(slots))
+        taken += ahead is not None and slots._trie is ahead[2]
+    assert 50 < taken < 250
 
 
 # -- proofs -----------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from fusevm.chain.schedule import Schedule, Step
 from fusevm.chain.sealed import SealedBlock, Withdrawal, decode_block, ommers_hash
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.state import State
+from fusevm.chain.system import expect_block
 from fusevm.chain.transaction import Transaction
 from fusevm.chain.validation import check_block, check_header
 from fusevm.evm.forks import Fork
@@ -267,6 +268,12 @@ class Chain:
         if step.blobs is not None:
             environment.blob_max, environment.blob_base_fee_fraction = step.blobs.most, step.blobs.fraction
         return Plan(header, step, environment)
+
+    def expect(self, plan: Plan) -> None:
+        """Does what can be done now for a block that may come; see `expect_block`."""
+        header, step, environment = plan
+        given = header.parent_hash, header.parent_beacon_root
+        expect_block(self._state, environment, step.fork, *given, self.known_contracts)
 
     def build_planned(
         self,

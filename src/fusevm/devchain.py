@@ -253,7 +253,7 @@ class DevChain:
 
     def plan_ahead(self) -> None:
         """For whoever has time now: the next transaction is checked against it."""
-        self._planned()
+        self.chain.expect(self._planned())
 
     def send(self, signed: SignedTransaction) -> bytes:
         """Keeps a transaction for the next block; its hash. Raises Rejected where it cannot be in it."""
