@@ -228,3 +228,34 @@ def test_calls_on_the_head_see_it_as_it_is_whatever_calls_before_have_done_to_it
             assert inner.number == dev.head.number
     with dev.at(dev.head.number) as (_, block, _):
         assert block.number == dev.head.number
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_blocks_that_were_planned_ahead_are_those_another_chain_accepts(seed: int) -> None:
+    """Whatever happens between plan and block: edits, other times, blocks gone back over."""
+    rng = random.Random(seed)
+    dev = DevChain()
+    other = Chain(dev.chain.genesis)
+    for _ in range(40):
+        dev.plan_ahead()
+        kind = rng.randrange(6)
+        if kind == 0:
+            dev.next_timestamp = dev.head.header.timestamp + rng.randrange(1, 10_000)
+        elif kind == 1:
+            with dev.at(rng.randrange(dev.head.number + 1)) as (state, _, _):
+                state.set_storage(HISTORY, rng.randrange(50), 5)
+                assert state.root()
+        elif kind == 2 and dev.head.number > 3:
+            dev.chain.set_head(dev.head.number - rng.randrange(1, 3))
+        elif kind == 3:
+            with dev.pending_block() as (block, _):
+                assert block.number == dev.head.number + 1
+        elif kind == 4:
+            dev.coinbase, dev.gas_limit = rng.randbytes(20), 30_000_000 - rng.randrange(3)
+        if rng.random() < 0.5:
+            dev.plan_ahead()
+        tx = Transaction(dev.accounts[0], rng.randbytes(20), value=1, gas_limit=21_000, gas_price=10**10)
+        dev.send(dev.sign(tx))
+        block = dev.mine()
+        assert len(block.transactions) == 1
+        assert other.import_block(block.encoded).hash == block.hash

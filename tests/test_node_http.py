@@ -76,7 +76,7 @@ class Connection:
     def __init__(self, begin: Any, most: int = 1000) -> None:
         self.other = Other()
         self.open: set[PlainHttp] = set()
-        self.protocol = PlainHttp(begin, lambda: self.other, self.open, most)
+        self.protocol = PlainHttp(begin, lambda: self.other, self.open, most, lambda: None)
         self.transport = Transport(self.protocol)
         self.protocol.connection_made(self.transport)
 

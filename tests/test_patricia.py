@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import random
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from fusevm.chain import patricia
-from fusevm.chain.patricia import FEWEST, KEY, MOST, NativeTries, Packed, Trie
+from fusevm.chain.patricia import FEWEST, KEY, MOST, NativeTries, Trie
 from fusevm.chain.trie import EMPTY_ROOT, trie_root
 from fusevm.evm.keccak import keccak256
-from fusevm.native.emit import merkle
+from fusevm.native.emit import merkle, tries
+from fusevm.native.emit.tries import NativeTrie, trie_of
+from fusevm.native.runtime.crypto.patricia import NIBBLES, REFERENCE, REST, WORD
 
-SIZES = (1, 1, 2, 33, 56, 110, 255)  # of values: those of one byte make nodes shorter than a hash
+SIZES = (1, 1, 2, 33, 40, 41, 56, 110, 128, 129, 255)  # of values: those of one byte make nodes shorter than a hash
 
 
 @pytest.fixture(params=["python", "native"], autouse=True)
 def hashing(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Both ways to hash, whatever was loaded before."""
+    """Both kinds of tries, whatever was loaded before."""
     before = list(patricia._native)
-    patricia._native[:] = [NativeTries(merkle.references, merkle.hashes)] if request.param == "native" else []
+    patricia._native[:] = [NativeTries(trie_of, merkle.hashes)] if request.param == "native" else []
     yield request.param
     patricia._native[:] = before
 
@@ -103,30 +109,107 @@ def test_a_change_to_the_same_value_keeps_every_node() -> None:
     entries = {some_key(rng): some_value(rng) for _ in range(300)}
     trie = Trie.of(entries.items())
     key = rng.choice(list(entries))
-    assert trie.changed({key: entries[key]})._node is trie._node
-    assert trie.changed({some_key(rng): None})._node is trie._node
+    assert top_of(trie.changed({key: entries[key]})) == top_of(trie)
+    assert top_of(trie.changed({some_key(rng): None})) == top_of(trie)
 
 
-def test_after_one_change_of_many_entries_few_are_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def top_of(trie: Trie) -> int:
+    """Which node is at the top."""
+    return trie._top if isinstance(trie, NativeTrie) else id(trie._node)
+
+
+def test_after_one_change_of_many_entries_few_are_hashed_again(hashing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trie = Trie.of((keccak256(number.to_bytes(4, "big")), b"value") for number in range(20_000))
     assert trie.root != EMPTY_ROOT
     hashed: list[int] = []
-
-    def counting(packed: Packed, counts: list[int], depths: list[int]) -> list[bytes]:
-        hashed.append(sum(counts))
-        return merkle.references(packed, counts, depths)
-
-    patricia._native[:] = [NativeTries(counting, merkle.hashes)]
+    monkeypatch.setattr(
+        patricia, "reference", lambda entries, depth: hashed.append(len(entries)) or kept(entries, depth)
+    )
     branches = list[bytes]()
     monkeypatch.setattr(patricia, "reference_to", lambda node: branches.append(node) or patricia_reference(node))
     for number in range(50):
         trie = trie.changed({keccak256(number.to_bytes(4, "big")): b"other"})
+        if isinstance(trie, NativeTrie):
+            assert 0 < len(without_reference(trie._top)) <= 6  # four levels of branches, or five, and the entry
         assert trie.root != EMPTY_ROOT
-    assert sum(hashed) <= 50 * MOST
-    assert len(branches) <= 50 * 4  # 20,000 entries are four levels of branches
+    if hashing == "python":
+        assert 50 <= sum(hashed) <= 50 * MOST
+        assert len(branches) <= 50 * 4  # 20,000 entries are four levels of branches
 
 
-patricia_reference = patricia.reference_to
+kept, patricia_reference = patricia.reference, patricia.reference_to
+
+
+# -- native memory ----------------------------------------------------------------------------------------------------
+
+
+def without_reference(node: int) -> list[int]:
+    """The nodes from this one down, as far as their references are still to be computed."""
+    place, size = (int.from_bytes(ctypes.string_at(node + at, 8), sys.byteorder) for at in (16, REFERENCE))
+    if size:
+        return []
+    children = () if place == NIBBLES else struct.unpack("=16Q", ctypes.string_at(node + REST, 16 * WORD))
+    return [node, *(each for child in children if child for each in without_reference(child))]
+
+
+def free_bytes() -> int:
+    """Of the nodes that no trie has; nodes that come later are counted as if they had been there."""
+    memory = tries._memory()
+    left = struct.unpack_from("=3Q", memory.arena, 4 * WORD)
+    free = sum(count * size for count, size in zip(left, tries._SIZES, strict=True))
+    return free - sum(len(part) for part in memory._parts)
+
+
+def test_memory_of_tries_that_are_gone_is_used_again() -> None:
+    """Whatever they shared, and in whatever order they go."""
+    rng = random.Random("memory")
+    gc.collect()
+    before = free_bytes()
+    alive: list[Trie] = [trie_of([])]
+    entries = [(some_key(rng), some_value(rng)) for _ in range(400)]
+    for _ in range(300):
+        changes = {
+            key: value if rng.random() < 0.7 else None for key, value in rng.sample(entries, rng.choice((1, 40)))
+        }
+        alive.append(rng.choice(alive).changed(changes))
+        if rng.random() < 0.5:
+            assert len(alive.pop(rng.randrange(len(alive)))) <= 400
+            alive = alive or [trie_of([])]
+    assert free_bytes() < before
+    del alive
+    gc.collect()
+    assert free_bytes() == before
+
+
+def test_native_tries_of_threads_do_not_disturb_each_other() -> None:
+    def work(seed: int) -> bool:
+        rng = random.Random(seed)
+        entries: dict[bytes, bytes] = {}
+        trie = trie_of([])
+        for _ in range(300):
+            key, value = some_key(rng), some_value(rng)
+            entries[key] = value
+            trie = trie.changed({key: value})
+        return trie.root == trie_root(entries)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+def test_a_trie_from_before_native_code_was_there_changes_by_it() -> None:
+    loaded, patricia._native[:] = list(patricia._native), []
+    entries = {bytes([number]) * KEY: b"value" for number in range(50)}
+    plain = Trie.of(entries.items())
+    patricia._native[:] = loaded or [NativeTries(trie_of, merkle.hashes)]
+    for _ in range(2):  # the second time what was brought over is there
+        changed = plain.changed({bytes(KEY): b"another", bytes([7]) * KEY: None})
+        assert isinstance(changed, NativeTrie)
+        wanted = {key: value for key, value in entries.items() if key != bytes([7]) * KEY} | {bytes(KEY): b"another"}
+        assert changed.root == trie_root(wanted)
+    assert plain.root == trie_root(entries)
+
+
+# -- proofs -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 2, 17, MOST, 400])

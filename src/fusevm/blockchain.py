@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from fusevm.chain.assembly import Assembly
 from fusevm.chain.building import following, sealed
@@ -15,7 +14,7 @@ from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.execution import environment_of, run_block
 from fusevm.chain.fees import base_fee_after
 from fusevm.chain.genesis import Genesis, genesis_from_json
-from fusevm.chain.header import NO_OMMERS, ZERO_HASH, Header
+from fusevm.chain.header import BLANK, NO_OMMERS, ZERO_HASH, Header
 from fusevm.chain.history import WHOLE, Node
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
@@ -25,6 +24,7 @@ from fusevm.chain.schedule import Schedule, Step
 from fusevm.chain.sealed import SealedBlock, Withdrawal, decode_block, ommers_hash
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.state import State
+from fusevm.chain.system import expect_block
 from fusevm.chain.transaction import Transaction
 from fusevm.chain.validation import check_block, check_header
 from fusevm.evm.forks import Fork
@@ -50,6 +50,14 @@ Which: TypeAlias = int | bytes | str  # a number, or a hash as bytes or hex text
 
 
 Bookmark: TypeAlias = Node
+
+
+class Plan(NamedTuple):
+    """A block before any transaction: its header as far as it is known, its upgrade, and what calls see of it."""
+
+    header: Header
+    step: Step
+    environment: Block
 
 
 class Chain:
@@ -250,19 +258,35 @@ class Chain:
 
         Of the pending ones those that cannot run yet stay, those whose nonce is used are dropped.
         """
+        fields = coinbase, timestamp, gas_limit, extra_data, prev_randao, beacon_root, ommers, base_fee
+        return self.build_planned(self.plan(*fields), transactions, withdrawals, ommers)
+
+    def plan(self, *fields: Any, **named: Any) -> Plan:
+        """As `upcoming`, and the block as calls in it will see it."""
+        header, step = self.upcoming(*fields, **named)
+        environment = self.environment_after(header)
+        if step.blobs is not None:
+            environment.blob_max, environment.blob_base_fee_fraction = step.blobs.most, step.blobs.fraction
+        return Plan(header, step, environment)
+
+    def expect(self, plan: Plan) -> None:
+        """Does what can be done now for a block that may come; see `expect_block`."""
+        header, step, environment = plan
+        given = header.parent_hash, header.parent_beacon_root
+        expect_block(self._state, environment, step.fork, *given, self.known_contracts)
+
+    def build_planned(
+        self,
+        plan: Plan,
+        transactions: Iterable[SignedTransaction | BytesLike] | None = None,
+        withdrawals: Sequence[Withdrawal] = (),
+        ommers: Sequence[Header] = (),
+    ) -> SealedBlock:
+        """As `build`, where the head is still the one that the plan was made on."""
         parent = self._head
         with self._scratch() as keep:
             mark = self._state.mark()
-            fields = {
-                "coinbase": coinbase,
-                "timestamp": timestamp,
-                "gas_limit": gas_limit,
-                "extra_data": extra_data,
-                "prev_randao": prev_randao,
-                "beacon_root": beacon_root,
-                "base_fee": base_fee,
-            }
-            block, assembly, left = self._assemble(transactions, fields, withdrawals, ommers)
+            block, assembly, left = self._assemble(plan, transactions, withdrawals, ommers)
             keep(self._add(block, parent, assembly, mark))
         self.pending = left
         return block
@@ -282,14 +306,8 @@ class Chain:
         All of it is undone at the end of the `with` block.
         """
         with self._scratch():
-            fields = {
-                "coinbase": coinbase,
-                "timestamp": timestamp,
-                "prev_randao": prev_randao,
-                "gas_limit": gas_limit,
-                "base_fee": base_fee,
-            }
-            block, assembly, _ = self._assemble(None, fields, (), ())
+            plan = self.plan(coinbase, timestamp, gas_limit, prev_randao=prev_randao, base_fee=base_fee)
+            block, assembly, _ = self._assemble(plan)
             yield block, tuple(assembly.receipts)
 
     def import_block(self, block: SealedBlock | BytesLike) -> SealedBlock:
@@ -377,14 +395,16 @@ class Chain:
         """The header of a block after the head, as far as it is known before the block has run; and its upgrade."""
         parent = self._head
         next_slot = parent.header.timestamp + SLOT_SECONDS
-        header = Header(
-            parent_hash=parent.hash,
-            ommers_hash=ommers_hash(ommers) if ommers else NO_OMMERS,
-            coinbase=to_address(coinbase, "coinbase"),
-            number=parent.number + 1,
-            timestamp=to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
-            extra_data=to_bytes(extra_data, "extra_data"),
-            prev_randao=to_hash(prev_randao, "prev_randao"),
+        header = BLANK.having(
+            {
+                "parent_hash": parent.hash,
+                "ommers_hash": ommers_hash(ommers) if ommers else NO_OMMERS,
+                "coinbase": to_address(coinbase, "coinbase"),
+                "number": parent.number + 1,
+                "timestamp": to_number(next_slot if timestamp is None else timestamp, "timestamp", bits=64),
+                "extra_data": to_bytes(extra_data, "extra_data"),
+                "prev_randao": to_hash(prev_randao, "prev_randao"),
+            }
         )
         step = self._step(header, parent)
         limit = None if gas_limit is None else to_number(gas_limit, "gas_limit", bits=64)
@@ -392,7 +412,7 @@ class Chain:
         fields = following(parent.header, header, step, limit, root)
         if base_fee is not None and step.fork >= Fork.LONDON:
             fields["base_fee"] = to_number(base_fee, "base_fee")
-        return replace(header, **fields), step
+        return header.having(fields), step
 
     def environment_after(self, header: Header) -> Block:
         """A block that is not of the chain yet, as calls in it see it; its parent must be known."""
@@ -402,18 +422,17 @@ class Chain:
 
     def _assemble(
         self,
-        transactions: Iterable[SignedTransaction | BytesLike] | None,
-        fields: Mapping[str, Any],
-        withdrawals: Sequence[Withdrawal],
-        ommers: Sequence[Header],
+        plan: Plan,
+        transactions: Iterable[SignedTransaction | BytesLike] | None = None,
+        withdrawals: Sequence[Withdrawal] = (),
+        ommers: Sequence[Header] = (),
     ) -> tuple[SealedBlock, Assembly, list[SignedTransaction]]:
         """Runs a new block on the state; the block, how it went, and the transactions that are still pending."""
         parent = self._head
-        header, step = self.upcoming(**fields, ommers=ommers)
+        header, step, environment = plan
         given = tuple(withdrawals) if step.fork >= Fork.SHANGHAI else None
         if withdrawals and given is None:
             raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
-        environment = self.environment_after(header)
         assembly = Assembly(
             self._state, environment, step, self.schedule, self.execute, self.checks, self.known_contracts
         )
@@ -433,6 +452,9 @@ class Chain:
         return self._executor(message, state, context, self._hooks)
 
     def _node(self, which: Which) -> Node:
+        node = self._nodes.get(which) if isinstance(which, bytes) else None
+        if node is not None:
+            return node
         if isinstance(which, int):
             place = which - self.genesis.block.number
             if not 0 <= place < len(self._canonical):

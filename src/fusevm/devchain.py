@@ -8,7 +8,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+<<<<<<< HEAD
 from fusevm.blockchain import Bookmark, Chain, Which
+=======
+from fusevm.blockchain import Bookmark, Chain, Plan, Which
+from fusevm.chain.authorization import address_of_key
+>>>>>>> node
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.genesis import Genesis, genesis_on
@@ -24,8 +29,12 @@ from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
 from fusevm.chain.transaction import Transaction, validate
 from fusevm.chain.waiting import Waiting
+<<<<<<< HEAD
 from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.secp256k1 import address_of_key
+=======
+from fusevm.evm.forks import Fork, rules_of
+>>>>>>> node
 from fusevm.machine.estimate import least_gas
 from fusevm.values import AddressLike, BadValue, to_address
 
@@ -161,7 +170,7 @@ class DevChain:
         self.next_randao = secrets.token_bytes(32)
         self._any_nonce = replace(checks, nonce=False)
         self.waiting = Waiting()  # of what is pending
-        self._next: tuple[tuple[Any, ...], Block, Rules] | None = None  # of the block that is next, and of which
+        self._next: tuple[tuple[Any, ...], Plan] | None = None  # the block that is next, and what it follows from
         self.surroundings: Surroundings | None = None  # of calls on the head
 
     @property
@@ -226,8 +235,8 @@ class DevChain:
 
         With `gaps`, it may also be one for later, or replace one that is pending: any nonce that is not used will do.
         """
-        environment, rules = self._next_surroundings()
-        state = self.chain.state
+        plan = self._planned()
+        rules, state = rules_of(plan.step.fork), self.chain.state
         signed.check_signature(self.chain_id, rules)
         tx = signed.transaction()
         expected = state.account(tx.sender).nonce if gaps else self.next_nonce(tx.sender)
@@ -235,16 +244,25 @@ class DevChain:
             low = signed.nonce < expected
             reason = RejectReason.NONCE_MISMATCH_TOO_LOW if low else RejectReason.NONCE_MISMATCH_TOO_HIGH
             raise Rejected(reason, f"{signed.nonce}, the account's is {expected}")
-        validate(tx, state, environment, rules, checks=self._any_nonce)
+        validate(tx, state, plan.environment, rules, checks=self._any_nonce)
 
-    def _next_surroundings(self) -> tuple[Block, Rules]:
-        """The next block as transactions are checked against it, made once for as long as it is the same."""
-        key = self.chain.bookmark(), self.chain_id, self.pending_timestamp, self.gas_limit, self.next_base_fee
+    def _planned(self) -> Plan:
+        """The next block: transactions are checked against it, then run in it. Made once for as long as it is the
+        same."""
+        fields = self._next_fields()
+        key = self.chain.bookmark(), self.chain.schedule, *fields.values()
         if self._next is None or self._next[0] != key:
-            header, step = self.upcoming()
-            environment = _with_blobs(self.chain.environment_after(header), step)
-            self._next = key, environment, rules_of(step.fork)
-        return self._next[1:]
+            self._next = key, self.chain.plan(**fields)
+        return self._next[1]
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether there is a plan for the next block, be it out of date."""
+        return self._next is not None
+
+    def plan_ahead(self) -> None:
+        """For whoever has time now: the next transaction is checked against it."""
+        self.chain.expect(self._planned())
 
     def send(self, signed: SignedTransaction) -> bytes:
         """Keeps a transaction for the next block; its hash. Raises Rejected where it cannot be in it."""
@@ -253,10 +271,12 @@ class DevChain:
 
     def mine(self, *, coinbase: AddressLike | None = None, withdrawals: tuple[Withdrawal, ...] = ()) -> SealedBlock:
         """A block of what is pending."""
-        fields = self._next_fields()
-        if coinbase is not None:
-            fields["coinbase"] = to_address(coinbase, "coinbase")
-        block = self.chain.build(**fields, withdrawals=withdrawals)
+        if coinbase is None:
+            plan = self._planned()
+        else:
+            plan = self.chain.plan(**{**self._next_fields(), "coinbase": to_address(coinbase, "coinbase")})
+        self._next = None  # it is used up: whoever runs in it may change it
+        block = self.chain.build_planned(plan, None, withdrawals)
         self.next_timestamp = self.next_base_fee = None
         self.next_randao = secrets.token_bytes(32)
         for signed in block.transactions:

@@ -101,6 +101,8 @@ def to_word(value: Word, what: str) -> int:
 
 def to_hash(value: Word, what: str) -> bytes:
     """32 bytes, hex text of them, or a number below 2^256."""
+    if type(value) is bytes and len(value) == WORD_SIZE:
+        return value
     if isinstance(value, bytes | bytearray | memoryview | str):
         return _sized(value, WORD_SIZE, what)
     return to_number(value, what).to_bytes(WORD_SIZE, "big")

@@ -52,7 +52,7 @@ class Assembly:
         self.requests: list[bytes] | None = None
         self._schedule = schedule
         self._execute = execute
-        if step.blobs is not None:
+        if step.blobs is not None and (block.blob_max, block.blob_base_fee_fraction) != step.blobs[1:]:
             block.blob_max, block.blob_base_fee_fraction = step.blobs.most, step.blobs.fraction
 
     def begin(self, parent_hash: bytes, beacon_root: bytes | None) -> None:
@@ -122,7 +122,7 @@ class Assembly:
 
     @property
     def receipts_root(self) -> bytes:
-        return list_root(receipt.encoded for receipt in self.receipts)
+        return list_root([receipt.encoded for receipt in self.receipts])
 
     @property
     def bloom(self) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from fusevm.chain.assembly import Assembly
@@ -49,4 +48,4 @@ def sealed(
         fields["withdrawals_root"] = withdrawals_root(withdrawals)
     if header.blob_gas_used is not None:
         fields["blob_gas_used"] = assembly.blob_gas_used
-    return SealedBlock(replace(header, **fields), transactions, ommers, withdrawals)
+    return SealedBlock(header.having(fields), transactions, ommers, withdrawals)

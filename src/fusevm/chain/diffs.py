@@ -73,16 +73,19 @@ def diff_since(state: State, mark: int) -> Diff:
     slots: dict[tuple[int, int], tuple[dict[int, int], int, int]] = {}
     presence: dict[bytes, Account | None] = {}
     accounts = state.journalled
-    for undo, *arguments in state.entries_since(mark):
-        first = arguments[0]
-        if undo is setattr and isinstance(first, Account):
-            fields.setdefault((id(first), arguments[1]), (first, arguments[1], arguments[2]))
-        elif undo is put_slot and isinstance(arguments[1], int):  # transient storage has pairs as keys
-            slots.setdefault((id(first), arguments[1]), (first, arguments[1], arguments[2]))
-        elif undo in (accounts.pop, state.remove):
+    created, removed = (accounts.pop, state.remove), accounts.__setitem__
+    for entry in state.entries_since(mark):
+        undo, first = entry[:2]
+        if undo is setattr:
+            if isinstance(first, Account) and (key := (id(first), entry[2])) not in fields:
+                fields[key] = entry[1:]
+        elif undo is put_slot:
+            if isinstance(entry[2], int) and (place := (id(first), entry[2])) not in slots:  # transient: keys are pairs
+                slots[place] = entry[1:]
+        elif undo in created:
             presence.setdefault(first, None)
-        elif undo == accounts.__setitem__:
-            presence.setdefault(first, arguments[1])
+        elif undo == removed:
+            presence.setdefault(first, entry[2])
     return Diff(
         list(_changed_fields(fields.values())),
         [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -102,7 +102,11 @@ class Block:
         word: BLOBBASEFEE answers that, and every blob transaction is rejected.
         """
         fraction = self.blob_base_fee_fraction or rules.blob_base_fee_fraction
-        return _fake_exponential(1, self.excess_blob_gas, fraction) if fraction else 0
+        return blob_base_fee_of(self.excess_blob_gas, fraction) if fraction else 0
+
+
+def blob_base_fee_of(excess: int, fraction: int) -> int:
+    return _fake_exponential(1, excess, fraction) if excess else 1
 
 
 def _fake_exponential(factor: int, numerator: int, denominator: int) -> int:
@@ -146,6 +150,27 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "blob_max": _optional,
 }
 _FIELDS = attrgetter(*_READERS)
+_SETTERS = [Block.__dict__[each.name].__set__ for each in fields(Block)]
+
+
+def known_block(
+    number: int,
+    timestamp: int,
+    coinbase: bytes,
+    gas_limit: int,
+    base_fee: int,
+    prev_randao: int,
+    difficulty: int,
+    chain_id: int,
+    excess_blob_gas: int,
+    hashes: Callable[[int], bytes],
+) -> Block:
+    """A block whose fields are known to be right: a header has them. To check each takes longer than a small call."""
+    block: Block = object.__new__(Block)
+    values = (number, timestamp, coinbase, gas_limit, base_fee, prev_randao, difficulty, chain_id, excess_blob_gas)
+    for put, value in zip(_SETTERS, (*values, hashes, None, None, next(_versions)), strict=True):
+        put(block, value)
+    return block
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fusevm.chain.assembly import Assembly
-from fusevm.chain.environment import Block
+from fusevm.chain.environment import Block, known_block
 from fusevm.chain.header import Header
 from fusevm.chain.outcome import Executor
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected
@@ -21,7 +21,7 @@ Hashes = Callable[[int], bytes]
 
 def environment_of(header: Header, chain_id: int, hashes: Hashes) -> Block:
     """What calls in the block of a header see of it."""
-    return Block(
+    return known_block(
         number=header.number,
         timestamp=header.timestamp,
         coinbase=header.coinbase,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +23,7 @@ from fusevm.chain.fields import (
     write_fields,
 )
 from fusevm.chain.reasons import BlockReason, InvalidBlock
-from fusevm.chain.rlp import Item, encode
+from fusevm.chain.rlp import Item, encode, list_of
 from fusevm.chain.trie import EMPTY_ROOT
 from fusevm.evm.forks import Fork
 from fusevm.evm.keccak import keccak256
@@ -72,6 +73,12 @@ _LATER = [
     (layout, [field.name for field in layout[len(ADDED[Fork.FRONTIER]) :]])
     for _, layout in sorted(_BY_LENGTH.items(), reverse=True)
 ]
+# How the fields of a header with so many begin where their size is known; None where it is not.
+_BEGINNINGS = {kind: encode(bytes(size))[:-size] for kind, size in ((HASH, 32), (ADDRESS, 20), (BLOOM, 256), (SEAL, 8))}
+_WRITERS = {
+    size: [(field.name, _BEGINNINGS.get(field.kind), field.kind.write) for field in layout]
+    for size, layout in _BY_LENGTH.items()
+}
 
 
 @dataclass(frozen=True)
@@ -102,23 +109,52 @@ class Header:
 
     @cached_property
     def hash(self) -> bytes:
-        return keccak256(encode(self.item))
+        return keccak256(self.encoded)
+
+    @property
+    def encoded(self) -> bytes:
+        """As `encode` of its item, in one pass."""
+        fields, parts = self.__dict__, list[bytes]()
+        for name, beginning, write in _WRITERS[len(self.layout)]:
+            if beginning is None:
+                parts.append(encode(write(fields[name])))
+            else:
+                parts.append(beginning)
+                parts.append(fields[name])
+        return list_of(b"".join(parts))
 
     @property
     def layout(self) -> tuple[Field, ...]:
         """The fields it has: the longest layout without one that is None."""
         fields = self.__dict__
-        return next(layout for layout, names in _LATER if all(fields[name] is not None for name in names))
+        for layout, names in _LATER:
+            for name in names:
+                if fields[name] is None:
+                    break
+            else:
+                return layout
+        raise AssertionError("the last layout has no such fields")
 
     @property
     def item(self) -> Item:
         return write_fields(self.layout, self)
+
+    def having(self, fields: Mapping[str, Any]) -> Header:
+        """The same with other values of these fields: `replace`, which takes as long as hashing it does."""
+        made = object.__new__(Header)
+        made.__dict__.update(self.__dict__)
+        made.__dict__.pop("hash", None)
+        made.__dict__.update(fields)
+        return made
 
     def check_format(self, fork: Fork) -> None:
         """Raises InvalidBlock where the fields are not those of the fork."""
         if self.layout != layout_of(fork):
             detail = f"{len(self.layout)} header fields, {fork.label} has {len(layout_of(fork))}"
             raise InvalidBlock(BlockReason.INCORRECT_BLOCK_FORMAT, detail)
+
+
+BLANK = Header()
 
 
 def header_from_item(item: Item) -> Header:

@@ -16,7 +16,7 @@ from fusevm.evm.keccak import keccak256
 
 KEY = 32  # bytes
 MOST = 32  # entries of a bucket; when more come, it is split
-FEW = 8  # changes of a bucket that are made one by one
+FEW = 8  # changes of a bucket that are made one by one; keys that are hashed so
 FEWEST = 16  # entries of a branch; when fewer are left, they are packed
 _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))
@@ -72,10 +72,9 @@ Change: TypeAlias = tuple[str, bytes | None]  # the key in hex; None where the e
 
 
 class NativeTries(NamedTuple):
-    """What native code does many at once."""
+    """What native code does in the place of the functions here."""
 
-    # Of nodes whose entries come one node after the other: how many each has, and its depth.
-    references: Callable[[Packed, list[int], list[int]], list[bytes]]
+    trie_of: Callable[[Iterable[tuple[bytes, bytes]]], Trie]
     hashes: Callable[[bytes, int], bytes]  # of pieces of a size
 
 
@@ -106,20 +105,25 @@ class Trie:
     True
     """
 
-    __slots__ = ("_node",)
+    __slots__ = ("_node", "_twin")
 
     def __init__(self, node: Node | None = None) -> None:
         self._node = node
+        self._twin: Trie | None = None  # the same by native code, once that is there and this is to change
 
-    @classmethod
-    def of(cls, entries: Iterable[tuple[bytes, bytes]]) -> Trie:
-        return cls(_built(_pack(entries), 0))
+    @staticmethod
+    def of(entries: Iterable[tuple[bytes, bytes]]) -> Trie:
+        return _native[0].trie_of(entries) if _native else Trie(_built(_pack(entries), 0))
 
     def __len__(self) -> int:
         return 0 if self._node is None else self._node.size
 
     def changed(self, changes: Mapping[bytes, bytes | None]) -> Trie:
         """With these values, and without the keys that have None."""
+        if _native:
+            if self._twin is None:
+                self._twin = _native[0].trie_of(_entries(self._node))
+            return self._twin.changed(changes)
         return Trie(_changed(self._node, 0, sorted((key.hex(), value) for key, value in changes.items())))
 
     @property
@@ -128,30 +132,27 @@ class Trie:
         node = self._node
         if node is None:
             return EMPTY_ROOT
-        _complete(node)
         ref = _ref(node)
         return ref[1:] if len(ref) == KEY + 1 else keccak256(ref)
 
     def proof(self, key: bytes) -> list[bytes]:
         """Nodes from the root to the key, or to where it would be; those shorter than a hash are in their parents."""
         node, nibbles, nodes = self._node, key.hex(), list[bytes]()
-        if node is not None:
-            _complete(node)
         while isinstance(node, Branch):
             body, at = node.body(), node.depth + len(node.path)
             if node.path:
-                nodes.append(_extension(node.path, body))
+                nodes.append(extension(node.path, body))
                 if nibbles[node.depth : at] != node.path:
-                    return _roots_and_hashed(nodes)
+                    return roots_and_hashed(nodes)
             nodes.append(body)
             node = node.children[int(nibbles[at], 16)]
         if node is not None:
             entries = [(each.hex(), value) for each, value in node.packed.entries()]
             nodes += path_of(entries, node.depth, nibbles)
-        return _roots_and_hashed(nodes)
+        return roots_and_hashed(nodes)
 
 
-def _roots_and_hashed(nodes: list[bytes]) -> list[bytes]:
+def roots_and_hashed(nodes: list[bytes]) -> list[bytes]:
     return [node for at, node in enumerate(nodes) if at == 0 or len(node) >= KEY]
 
 
@@ -162,7 +163,7 @@ def hashed_keys(pieces: list[bytes], size: int) -> list[bytes]:
     """The hash of each piece; all are of one size."""
     if not _native and _loader and len(pieces) >= MANY:
         _loader.pop()()
-    if not _native:
+    if not _native or len(pieces) <= FEW:  # the hashes of some are remembered
         return [keccak256(piece) for piece in pieces]
     digests = _native[0].hashes(b"".join(pieces), size)
     return [digests[at : at + KEY] for at in range(0, len(digests), KEY)]
@@ -301,43 +302,20 @@ def _entries(node: Node | None) -> Iterator[tuple[bytes, bytes]]:
 # -- hashing ----------------------------------------------------------------------------------------------------------
 
 
-def _complete(node: Node) -> None:
-    """Gives every bucket below its reference; all at once, since native code is called once."""
-    missing = list(_without_reference(node))
-    if not missing:
-        return
-    if _native:
-        keys, sizes, values = zip(*(bucket.packed for bucket in missing), strict=True)
-        whole = Packed(b"".join(keys), b"".join(sizes), b"".join(values))
-        found = _native[0].references(whole, [each.size for each in missing], [each.depth for each in missing])
-    else:
-        found = [_plainly(bucket) for bucket in missing]
-    for bucket, ref in zip(missing, found, strict=True):
-        bucket.ref = ref
-
-
-def _without_reference(node: Node) -> Iterator[Bucket]:
-    waiting = [node] if node.ref is None else []
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, Bucket):
-            yield found
-        else:
-            waiting += [child for child in found.children if child is not None and child.ref is None]
-
-
-def _plainly(bucket: Bucket) -> bytes:
-    return reference([(key.hex(), value) for key, value in bucket.packed.entries()], bucket.depth)
-
-
 def _ref(node: Node) -> bytes:
-    """How the node stands in its parent. Every bucket has its own by now."""
+    """How the node stands in its parent."""
     if node.ref is None:
-        assert isinstance(node, Branch)
-        body = node.body()
-        node.ref = reference_to(_extension(node.path, body) if node.path else body)
+        if isinstance(node, Bucket):
+            node.ref = reference([(key.hex(), value) for key, value in node.packed.entries()], node.depth)
+        else:
+            body = node.body()
+            node.ref = reference_to(extension(node.path, body) if node.path else body)
     return node.ref
 
 
-def _extension(path: str, body: bytes) -> bytes:
+def leaf(path: str, value: bytes) -> bytes:
+    return list_of(encode(packed_path(path, leaf=True)) + encode(value))
+
+
+def extension(path: str, body: bytes) -> bytes:
     return list_of(encode(packed_path(path, leaf=False)) + reference_to(body))

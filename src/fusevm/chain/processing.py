@@ -110,8 +110,9 @@ def _process(context: Context, tx: Transaction, state: State, execute: Executor,
     state.add_balance(tx.sender, (tx.gas_limit - charged) * price)
     tip = max(price - block.base_fee, 0) if rules.newest_tx_type >= 2 else price
     state.touch(block.coinbase)
-    check_room(state, block.coinbase, charged * tip)
-    state.add_balance(block.coinbase, charged * tip)
+    if tip or not rules.clears_empty_accounts:  # since EIP-161 nothing does not create an account
+        check_room(state, block.coinbase, charged * tip)
+        state.add_balance(block.coinbase, charged * tip)
     logs = state.logs_so_far()
     clear_away(state, rules)
     return Receipt(outcome, charged, refunded, logs)

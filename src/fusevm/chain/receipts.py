@@ -11,6 +11,7 @@ from fusevm.chain.state import Log
 from fusevm.evm.keccak import keccak256
 
 BLOOM_SIZE = 256
+NO_LOGS = bytes(BLOOM_SIZE)  # their bloom
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def _log_item(log: Log) -> Item:
 
 def bloom_of(logs: Sequence[Log]) -> bytes:
     """2,048 bits; each address and topic sets three."""
+    if not logs:
+        return NO_LOGS
     bits = 0
     for log in logs:
         for entry in (log.address, *(topic.to_bytes(32, "big") for topic in log.topics)):
@@ -61,6 +64,8 @@ def bloom_bits(entry: bytes) -> int:
 
 
 def union_of(blooms: Sequence[bytes]) -> bytes:
+    if len(blooms) == 1:
+        return blooms[0]
     bits = 0
     for bloom in blooms:
         bits |= int.from_bytes(bloom, "big")

@@ -91,8 +91,17 @@ def _decode_at(data: bytes, at: int, limit: int, depth: int) -> tuple[Item, int]
         raise MalformedRLP(f"rlp: lists nested more than {MOST_NESTED} deep at byte {at}")
     items: list[Item] = []
     while start < end:
-        item, start = _decode_at(data, start, end, depth + 1)
-        items.append(item)
+        first = data[start]
+        stop = start + first - 0x7F
+        if 0x80 <= first < 0xB8 and first != 0x81 and stop <= end:  # most items are a few bytes: they are read here
+            items.append(data[start + 1 : stop])
+            start = stop
+        elif first < 0x80:
+            items.append(data[start : start + 1])
+            start += 1
+        else:
+            item, start = _decode_at(data, start, end, depth + 1)
+            items.append(item)
     return items, end
 
 

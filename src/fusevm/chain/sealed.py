@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from fusevm.chain.fields import ADDRESS, UINT64, BadField, Field, as_list, read_fields, write_fields
 from fusevm.chain.header import Header, field_reason, header_from_item
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected
-from fusevm.chain.rlp import Item, MalformedRLP, decode, encode, natural
+from fusevm.chain.rlp import Item, MalformedRLP, decode, encode, list_of, natural
 from fusevm.chain.signed import SignedTransaction, transaction_from_item
-from fusevm.chain.trie import trie_root
+from fusevm.chain.trie import EMPTY_ROOT, packed_path, trie_root
 from fusevm.evm.keccak import keccak256
 
 GWEI = 10**9
@@ -90,17 +90,24 @@ def withdrawals_from_item(item: Item) -> tuple[Withdrawal, ...]:
 # -- what headers commit to
 
 
-def list_root(encodings: Iterable[bytes]) -> bytes:
+_FIRST_LEAF = encode(packed_path(encode(natural(0)).hex(), leaf=True))  # the path of the only entry of a list
+
+
+def list_root(encodings: Sequence[bytes]) -> bytes:
     """The root of a trie from RLP-encoded places to values."""
+    if not encodings:
+        return EMPTY_ROOT
+    if len(encodings) == 1:  # a development chain's blocks are mostly such
+        return keccak256(list_of(_FIRST_LEAF + encode(encodings[0])))
     return trie_root((encode(natural(place)), value) for place, value in enumerate(encodings))
 
 
 def transactions_root(transactions: Sequence[SignedTransaction]) -> bytes:
-    return list_root(tx.encoded for tx in transactions)
+    return list_root([tx.encoded for tx in transactions])
 
 
 def withdrawals_root(withdrawals: Sequence[Withdrawal]) -> bytes:
-    return list_root(encode(write_fields(_WITHDRAWAL, each)) for each in withdrawals)
+    return list_root([encode(write_fields(_WITHDRAWAL, each)) for each in withdrawals])
 
 
 def ommers_hash(ommers: Sequence[Header]) -> bytes:

@@ -5,7 +5,7 @@ A type is a row of `LAYOUTS`. What is wrong with an encoding is refused with the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +90,7 @@ LAYOUTS: dict[int, tuple[Field, ...]] = {
 }
 SIGNATURE = (Field("y_parity", UINT8), Field("r", UINT256), Field("s", UINT256))
 LEGACY_SIGNATURE = (Field("v", UINT256), *SIGNATURE[1:])
+_WHOLE = {kind: (*layout, *(SIGNATURE if kind else LEGACY_SIGNATURE)) for kind, layout in LAYOUTS.items()}
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class SignedTransaction:
     def item(self) -> Item:
         """What stands for it in a block: a list if it is legacy, else its encoding."""
         if self.type == 0:
-            return write_fields((*LAYOUTS[0], *LEGACY_SIGNATURE), self)
+            return write_fields(_WHOLE[0], self)
         return self.encoded
 
     @cached_property
@@ -131,7 +132,7 @@ class SignedTransaction:
         """Its encoding (EIP-2718): what is hashed, sent, and kept in the transactions trie."""
         if self.type == 0:
             return encode(self.item)
-        return bytes((self.type,)) + encode(write_fields((*LAYOUTS[self.type], *SIGNATURE), self))
+        return bytes((self.type,)) + encode(write_fields(_WHOLE[self.type], self))
 
     @cached_property
     def hash(self) -> bytes:
@@ -189,6 +190,10 @@ class SignedTransaction:
         )
 
 
+_DEFAULTS: dict[str, Any] = {
+    each.name: each.default for each in fields(SignedTransaction) if each.default is not MISSING
+}
+
 # -- signing
 
 
@@ -239,20 +244,28 @@ def transaction_from_item(item: Item) -> SignedTransaction:
         if item and item[0] >= 0xC0:
             raise Rejected(R.RLP_INVALID_HEADER, "a legacy transaction stands in a block as a list")
         return decode_transaction(item)
-    fields = _read((*LAYOUTS[0], *LEGACY_SIGNATURE), item)
+    fields = _read(_WHOLE[0], item)
     v = fields.pop("v")
     if v in (27, 28):
-        return SignedTransaction(type=0, y_parity=v - 27, **fields)
+        return _made(0, fields, y_parity=v - 27)
     if v < 35:
         raise Rejected(R.INVALID_SIGNATURE_VRS, f"v is {v}")
-    return SignedTransaction(type=0, chain_id=(v - 35) // 2, y_parity=(v - 35) % 2, **fields)
+    return _made(0, fields, chain_id=(v - 35) // 2, y_parity=(v - 35) % 2)
+
+
+def _made(kind: int, fields: dict[str, Any], **others: Any) -> SignedTransaction:
+    """As its class makes it, which sets every field of a frozen one by a call."""
+    signed = object.__new__(SignedTransaction)
+    signed.__dict__.update(_DEFAULTS, type=kind, **others)
+    signed.__dict__.update(fields)
+    return signed
 
 
 def _typed(kind: int, data: bytes) -> SignedTransaction:
     item = _decoded(data[1:])
     if kind == 3 and not isinstance(item, bytes) and len(item) in (4, 5) and not isinstance(item[0], bytes):
         raise Rejected(R.TYPE_3_TX_WITH_FULL_BLOBS)
-    signed = SignedTransaction(type=kind, **_read((*LAYOUTS[kind], *SIGNATURE), item))
+    signed = _made(kind, _read(_WHOLE[kind], item))
     signed.__dict__["encoded"] = data  # strict decoding: encoding it again gives the same bytes
     return signed
 

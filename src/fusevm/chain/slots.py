@@ -20,6 +20,7 @@ class NotedSlots(Noting[int, int]):
     _changed: set[int] | None  # slots written since the trie was made; None: all of them may have been
     _trie: Trie | None
     watch: Watch | None  # whom to tell of the first change
+    _ahead: tuple[Trie, dict[int, int], Trie] | None = None  # a trie, writes that may come, and the trie after them
 
     def _note(self, key: int) -> None:
         changed = self._changed
@@ -50,10 +51,11 @@ class NotedSlots(Noting[int, int]):
             self._trie = trie_of(self)
             self._changed = set()  # last: until then all may have been written
         elif self._changed:
-            keys = list(self._changed)
-            values = map(self.get, keys)
-            changes = zip(_hashed(keys), (encoded_word(value) if value else None for value in values), strict=True)
-            self._trie = before.changed(dict(changes))
+            keys, get = list(self._changed), self.get
+            written = {key: get(key, 0) for key in keys}
+            ahead = self._ahead
+            expected = ahead is not None and ahead[0] is before and ahead[1] == written
+            self._trie = ahead[2] if ahead is not None and expected else _changed(before, written)
             self._changed.difference_update(keys)
         else:
             self._trie = before
@@ -70,12 +72,13 @@ class NotedSlots(Noting[int, int]):
 class Slots(NotedSlots):
     """All of them."""
 
-    __slots__ = ("_changed", "_trie", "watch")
+    __slots__ = ("_ahead", "_changed", "_trie", "watch")
 
     def __init__(self, *given: Mapping[int, int] | Iterable[tuple[int, int]]) -> None:
         super().__init__(*given)
         self._trie = None
         self._changed = None
+        self._ahead = None
         self.watch = None
 
     # As inherited, but for the time it takes where nobody asks: every SSTORE comes here.
@@ -90,6 +93,15 @@ class Slots(NotedSlots):
             self._note(key)
         return dict.pop(self, key, *default)
 
+    def expect(self, writes: Mapping[int, int]) -> None:
+        """Computes the root that there will be if these slots are the next that are written. Nobody need keep to it."""
+        before = self._trie
+        written = {key: value for key, value in writes.items() if self.get(key, 0) != value}
+        if before is not None and self.is_settled and written:
+            after = _changed(before, written)
+            if after.root:  # its nodes have their references now
+                self._ahead = before, written, after
+
     def copy(self) -> Slots:
         """An independent one. The trie is shared: it never changes."""
         twin = Slots(self)
@@ -101,6 +113,11 @@ class Slots(NotedSlots):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Slots, (dict(self),)
+
+
+def _changed(trie: Trie, written: Mapping[int, int]) -> Trie:
+    values = [encoded_word(value) if value else None for value in written.values()]
+    return trie.changed(dict(zip(_hashed(list(written)), values, strict=True)))
 
 
 def trie_of(slots: Mapping[int, int]) -> Trie:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
 from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.header import NO_REQUESTS
 from fusevm.chain.outcome import Executor, Outcome, Status
 from fusevm.chain.processing import clear_away
 from fusevm.chain.reasons import BlockReason, InvalidBlock
+from fusevm.chain.slots import Slots
 from fusevm.chain.state import Log, State
 from fusevm.evm.forks import Fork
 
@@ -41,20 +43,39 @@ def begin_block(
 
     What a contract does whose code is among the `known` is done without running it.
     """
+    for address, given, writes in _before(block, fork, parent_hash, beacon_root):
+        if known is not None and state.account(address).code == known[address]:
+            state.begin_transaction()
+            for key, value in writes.items():
+                state.set_storage(address, key, value)
+        else:
+            _call(state, block, fork, execute, address, given)
+
+
+def expect_block(
+    state: State,
+    block: Block,
+    fork: Fork,
+    parent_hash: bytes,
+    beacon_root: bytes | None,
+    known: Mapping[bytes, bytes] | None,
+) -> None:
+    """Computes, for whoever has time, what `begin_block` will do to the storage roots of the known contracts."""
+    for address, _, writes in _before(block, fork, parent_hash, beacon_root):
+        account = state.account(address)
+        if known is not None and account.code == known[address] and isinstance(account.storage, Slots):
+            account.storage.expect(writes)
+
+
+def _before(
+    block: Block, fork: Fork, parent_hash: bytes, beacon_root: bytes | None
+) -> Iterator[tuple[bytes, bytes, dict[int, int]]]:
+    """The contracts called before a block, what they are given, and the slots they then write."""
     if fork >= Fork.CANCUN and beacon_root is not None:
-        if known is not None and state.account(BEACON_ROOTS).code == known[BEACON_ROOTS]:
-            state.begin_transaction()
-            place = block.timestamp % RING
-            state.set_storage(BEACON_ROOTS, place, block.timestamp)
-            state.set_storage(BEACON_ROOTS, place + RING, int.from_bytes(beacon_root, "big"))
-        else:
-            _call(state, block, fork, execute, BEACON_ROOTS, beacon_root)
+        place = block.timestamp % RING
+        yield BEACON_ROOTS, beacon_root, {place: block.timestamp, place + RING: int.from_bytes(beacon_root, "big")}
     if fork >= Fork.PRAGUE:
-        if known is not None and state.account(HISTORY).code == known[HISTORY]:
-            state.begin_transaction()
-            state.set_storage(HISTORY, (block.number - 1) % RING, int.from_bytes(parent_hash, "big"))
-        else:
-            _call(state, block, fork, execute, HISTORY, parent_hash)
+        yield HISTORY, parent_hash, {(block.number - 1) % RING: int.from_bytes(parent_hash, "big")}
 
 
 def requests_of_block(
@@ -91,6 +112,8 @@ def requests_of_block(
 
 
 def requests_hash(requests: Sequence[bytes]) -> bytes:
+    if not requests:
+        return NO_REQUESTS
     return sha256(b"".join(sha256(request).digest() for request in requests)).digest()
 
 

@@ -12,7 +12,7 @@ from fusevm.evm.keccak import keccak256
 
 EMPTY_ROOT = bytes.fromhex("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421")
 
-NOTHING, _HASH = encode(b""), b"\xa0"  # how an empty string is encoded, and how 32 bytes begin
+NOTHING, HASH_HEADER = encode(b""), b"\xa0"  # how an empty string is encoded, and how 32 bytes begin
 
 Entries = list[tuple[str, bytes]]  # (key as a string of hex digits, value), sorted by key
 
@@ -38,7 +38,7 @@ def reference(entries: Entries, depth: int) -> bytes:
 
 def reference_to(node: bytes) -> bytes:
     """A node as it stands in its parent: shorter than a hash as it is, else its hash."""
-    return node if len(node) < 32 else _HASH + keccak256(node)
+    return node if len(node) < 32 else HASH_HEADER + keccak256(node)
 
 
 def packed_path(nibbles: str, *, leaf: bool) -> bytes:

@@ -82,14 +82,36 @@ class Lanes:
             return Later()
         if not self._chain.acquire(blocking=False):
             return Later()
+        session = self.session
         try:
+            session.catch_up()
             if sends and not self._is_brief(asked):
                 return Later()
+            session.postpones = sends and self.keep is None
             return _answered(asked, self._kept if sends else self._ask)
         except TooSlow as slow:
             return Later(slow.twin)
         finally:
+            session.postpones = False
             self._chain.release()
+
+    def catch_up(self) -> None:
+        """Makes the block of a transaction, while its sender reads the answer; at leisure, plans the next.
+
+        Whoever has the chain makes that block before anything else.
+        """
+        session = self.session
+        if (session.owed or not session.dev.is_planned) and self._chain.acquire(blocking=False):
+            try:
+                if session.owed:
+                    session.catch_up()
+                else:
+                    session.dev.plan_ahead()
+            except Exception as error:  # nobody waits for an answer any more
+                said = {"message": "fusevm: the block could not be made; its transactions wait", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(said)
+            finally:
+                self._chain.release()
 
     def _is_brief(self, asked: Mapping[str, Any]) -> bool:
         params = asked.get("params")

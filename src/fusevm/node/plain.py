@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 
 Begin = Callable[[bytes], "bytes | Awaitable[bytes | None] | None"]  # the answer to a body, now or later
 
@@ -18,6 +19,8 @@ _OTHER = re.compile(
     rb"\r\n(?:transfer-encoding|expect|upgrade|connection:[ \t]*close|content-encoding|\s)|\n\n|[^\r]\n"
 )
 _MOST_HEAD = 1 << 14
+_HEADS = 64  # that are remembered
+_BUFFER = 1 << 16
 CROSS_ORIGIN = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Headers": "content-type",
@@ -28,14 +31,31 @@ _DONE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json" + _ALWAYS + b"\r\nC
 _NOTHING = b"HTTP/1.1 204 No Content" + _ALWAYS + b"\r\n\r\n"
 
 
-class PlainHttp(asyncio.Protocol):
+@lru_cache(_HEADS)
+def _size_of_body(head: bytes) -> int | None:
+    """What the head of a plain request says; None for any other. A client's heads are mostly the same."""
+    head = head.lower()
+    lengths = _LENGTH.findall(head)
+    if not head.startswith(_REQUEST) or len(lengths) != 1 or _OTHER.search(head):
+        return None
+    return int(lengths[0])
+
+
+class PlainHttp(asyncio.BufferedProtocol):
     """One connection, until something comes on it that is not a plain request."""
 
     def __init__(
-        self, begin: Begin, other: Callable[[], asyncio.Protocol], open_ones: set[PlainHttp], most_bytes: int
+        self,
+        begin: Begin,
+        other: Callable[[], asyncio.Protocol],
+        open_ones: set[PlainHttp],
+        most_bytes: int,
+        after: Callable[[], None],
     ) -> None:
-        """`other` makes a protocol that understands all of HTTP; of bodies longer than `most_bytes` it says so."""
-        self._begin, self._other, self._open, self._most = begin, other, open_ones, most_bytes
+        """`other` makes a protocol that understands all of HTTP; of bodies longer than `most_bytes` it says so.
+        `after` is called when an answer is on its way."""
+        self._begin, self._other, self._open, self._most, self._after = begin, other, open_ones, most_bytes, after
+        self._buffer = bytearray(_BUFFER)  # asyncio's own would be made anew for whatever comes, 256 KB each time
         self._received = bytearray()
         self._wanted = 0  # bytes that the request being received has in all, once its head is there
         self._head = 0  # and those of its head
@@ -62,7 +82,13 @@ class PlainHttp(asyncio.Protocol):
         self._full = False
         self._go_on()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(self._buffer[:nbytes])
+
+    def data_received(self, data: bytes | bytearray) -> None:
         self._received += data
         self._go_on()
         if len(self._received) > self._most + _MOST_HEAD and not self._held:
@@ -101,13 +127,12 @@ class PlainHttp(asyncio.Protocol):
             if len(received) > _MOST_HEAD or received[: len(_REQUEST)].lower() != _REQUEST[: len(received)]:
                 self._hand_over()
             return False
-        head = bytes(received[: end + 2]).lower()
-        lengths = _LENGTH.findall(head)
-        if not head.startswith(_REQUEST) or len(lengths) != 1 or _OTHER.search(head) or int(lengths[0]) > self._most:
+        size = _size_of_body(bytes(received[: end + 2]))
+        if size is None or size > self._most:
             self._hand_over()
             return False
         self._head = end + 4
-        self._wanted = self._head + int(lengths[0])
+        self._wanted = self._head + size
         return True
 
     def _hand_over(self) -> None:
@@ -120,6 +145,7 @@ class PlainHttp(asyncio.Protocol):
 
     def _send(self, body: bytes | None) -> None:
         self._transport.write(_NOTHING if body is None else _DONE % len(body) + body)
+        self._after()
 
     def _done(self, task: asyncio.Future[bytes | None]) -> None:
         self._busy = False

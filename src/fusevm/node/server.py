@@ -64,7 +64,7 @@ class Server:
 
     def protocol(self, other: Callable[[], asyncio.Protocol]) -> PlainHttp:
         """For a new connection; `other` makes aiohttp's."""
-        return PlainHttp(self.begin, other, self.connections, MOST_BYTES)
+        return PlainHttp(self.begin, other, self.connections, MOST_BYTES, self.lanes.catch_up)
 
     async def post(self, request: web.Request) -> web.Response:
         body = await self.answer(await request.read())
@@ -82,7 +82,7 @@ class Server:
         return web.Response(text=PAGE, content_type="text/html", headers=POLICY)
 
     def begin(self, body: bytes | str, client: Client | None = None) -> bytes | Awaitable[bytes | None] | None:
-        """What to send back for a body, which may be a batch: now, or once it is awaited."""
+        """What to send back for a body, which may be a batch: now, or once it is awaited. Then `Lanes.catch_up`."""
         try:
             asked = parse(body)
         except RpcError as error:
@@ -95,8 +95,10 @@ class Server:
         return self._batch(asked, client)
 
     async def answer(self, body: bytes | str, client: Client | None = None) -> bytes | None:
-        """As `begin`, and waited for."""
-        return await _awaited(self.begin(body, client))
+        """As `begin`, and waited for; nothing is left to do after it."""
+        found = await _awaited(self.begin(body, client))
+        self.lanes.catch_up()
+        return found
 
     def _one(self, asked: Any, client: Client | None) -> bytes | Awaitable[bytes | None] | None:
         method = asked.get("method") if isinstance(asked, dict) else None

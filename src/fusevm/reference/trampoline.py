@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fusevm.chain.environment import Message
 from fusevm.chain.outcome import Failure, Outcome, Status, check_room
+from fusevm.chain.state import State
 from fusevm.evm.gas import deposit_cost
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.precompiles import PrecompileFailure
@@ -75,11 +77,7 @@ def begin(frame: Frame, run_precompile: Runner = run_precompile) -> bool:
         state.set_nonce(message.address, rules.create_nonce)
     if not rules.clears_empty_accounts:
         state.ensure(message.address)  # before EIP-161 any call created the account it called
-    state.touch(message.address)
-    if message.value and message.transfers:
-        if message.address != message.caller:
-            check_room(state, message.address, message.value)
-        state.transfer(message.caller, message.address, message.value)
+    begin_payment(message, state)
     precompile = frame.context.precompiles.get(message.code_address)
     if precompile is None or message.creates:
         return False
@@ -99,6 +97,15 @@ def begin(frame: Frame, run_precompile: Runner = run_precompile) -> bool:
             frame.error = halt
         return True
     return False
+
+
+def begin_payment(message: Message, state: State) -> None:
+    """Moves the value, if there is any."""
+    state.touch(message.address)
+    if message.value and message.transfers:
+        if message.address != message.caller:
+            check_room(state, message.address, message.value)
+        state.transfer(message.caller, message.address, message.value)
 
 
 def end(frame: Frame) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.environment import blob_base_fee_of
 from fusevm.chain.sealed import SealedBlock
 from fusevm.devchain import PENDING, Mined
 from fusevm.rpc.errors import RpcError
@@ -106,14 +107,8 @@ def genesis_time(session: Session) -> int:
 
 def blob_fee(session: Session, block: SealedBlock) -> int:
     """The price of blob gas in a block."""
-    from fusevm.evm.forks import rules_of
-
     step = session.dev.chain.step_of(block.hash)
-    if step.blobs is None:
-        return 0
-    environment = session.dev.chain.environment(block.hash)
-    environment.blob_base_fee_fraction = step.blobs.fraction
-    return environment.blob_base_fee(rules_of(step.fork))
+    return 0 if step.blobs is None else blob_base_fee_of(block.header.excess_blob_gas or 0, step.blobs.fraction)
 
 
 METHODS = {

@@ -69,6 +69,8 @@ class Session:
         self.on_block: list[Callable[[SealedBlock], None]] = []
         self.on_pending: list[Callable[[SignedTransaction], None]] = []
         self.automine = True
+        self.postpones = False  # whether the block of a transaction that is sent is left to `catch_up`
+        self.owed = False  # whether such a block is still to be made; no request sees the chain without it
         self.interval: float | None = None  # seconds between blocks that nobody asked for
         self.begin(self.config, saved)
 
@@ -106,6 +108,8 @@ class Session:
 
     def request(self, method: str, params: Sequence[Any] = ()) -> Any:
         """The result of a method, in JSON's types. Raises RpcError, whatever goes wrong."""
+        if self.owed:
+            self.catch_up()
         found = _methods().get(method)
         if found is None:
             raise RpcError(METHOD_NOT_FOUND, f"the method {method} does not exist or is not available")
@@ -130,6 +134,7 @@ class Session:
 
     def mine(self) -> SealedBlock:
         """A block of what is pending; those who watch are told."""
+        self.owed = False
         block = self.dev.mine()
         self.filters.add_block(block, self.dev.chain.receipts(block.hash))
         for told in list(self.on_block):
@@ -145,8 +150,15 @@ class Session:
         for told in list(self.on_pending):
             told(signed)
         if self.automine and ready:
-            self.mine()
+            self.owed = True
+            if not self.postpones:
+                self.catch_up()
         return signed.hash
+
+    def catch_up(self) -> None:
+        """Makes the block that is owed, if one is."""
+        if self.owed:
+            self.mine()
 
     # -- going back
 

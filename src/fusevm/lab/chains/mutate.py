@@ -98,9 +98,9 @@ def damaged_block(rng: Random, data: bytes) -> bytes:
         parts: Any = decode(changed)
         header, transactions, ommers = list(parts[0]), parts[1], parts[2]
         header[1] = keccak256(encode(ommers))
-        header[4] = list_root(each if isinstance(each, bytes) else encode(each) for each in transactions)
+        header[4] = list_root([each if isinstance(each, bytes) else encode(each) for each in transactions])
         if len(parts) > 3 and len(header) > WITHDRAWALS_ROOT:
-            header[WITHDRAWALS_ROOT] = list_root(map(encode, parts[3]))
+            header[WITHDRAWALS_ROOT] = list_root([encode(each) for each in parts[3]])
         return encode([header, *parts[1:]])
     except (MalformedRLP, ValueError, TypeError, IndexError):
         return changed

@@ -38,7 +38,10 @@ FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "modexp_brief": ("modexp_brief",),
     },
-    "merkle": {"merkle": ("merkle_references", "keccak256_each")},
+    "merkle": {
+        "merkle": ("keccak256_each",),
+        "patricia": ("trie_changed", "trie_let_go", "trie_room", "trie_root", "trie_count"),
+    },
     "secp256k1": {"secp256k1": ("ecrecover",)},
     "hashes": {"sha256": ("sha256",), "ripemd160": ("ripemd160",)},
     "blake2": {"blake2": ("blake2_begin", "blake2_rounds", "blake2_end", "blake2_compress")},

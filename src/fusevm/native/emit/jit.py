@@ -95,8 +95,8 @@ class Loaded:
         except RuntimeError:
             raise KeyError(f"no native function {name!r}") from None
 
-    def exported(self, function: Callable[..., R]) -> Callable[..., R]:
-        """A function of the subset as Python calls it; it must not outlive this."""
+    def exported(self, function: Callable[..., R], *, locked: bool = False) -> Callable[..., R]:
+        """A function of the subset as Python calls it; it must not outlive this. `locked`: see `prototype_of`."""
         if not isinstance(function, Native) or not function.export:
             raise TypeError(f"{function!r} is not exported: mark it with @exported")
-        return prototype_of(function)(self.address(function.symbol))
+        return prototype_of(function, locked=locked)(self.address(function.symbol))

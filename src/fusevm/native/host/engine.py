@@ -44,7 +44,7 @@ from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
-from fusevm.reference.trampoline import begin, end, outcome_of, resume
+from fusevm.reference.trampoline import begin, begin_payment, end, outcome_of, resume
 from fusevm.schedule.build import Handlers, address_of
 
 if TYPE_CHECKING:
@@ -506,6 +506,10 @@ class NativeEngine:
 
 def _execute_without_code(message: Message, state: State, context: Context) -> Outcome:
     """A payment, or a precompile."""
+    if not message.creates and message.code_address not in context.precompiles and context.rules.clears_empty_accounts:
+        state.settle()
+        begin_payment(message, state)
+        return Outcome(_SUCCESS, message.gas)
     frame = Frame(message, state, context)
     begin(frame, run_precompile)
     end(frame)

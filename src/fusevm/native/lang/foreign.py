@@ -17,13 +17,17 @@ class Prototype(Protocol):
     def __call__(self, address: int, /) -> Callable[..., int]: ...
 
 
-def prototype_of(function: Function) -> Prototype:
-    """For a pointer Python may give an address, bytes or a ctypes array; as a result it is a number."""
+def prototype_of(function: Function, *, locked: bool = False) -> Prototype:
+    """For a pointer Python may give an address, bytes or a ctypes array; as a result it is a number.
+
+    `locked`: no other thread runs Python meanwhile.
+    """
+    kind_of_function = ctypes.PYFUNCTYPE if locked else ctypes.CFUNCTYPE
     parameters, result = function.signature()
     arguments = [_number(function, kind) if isinstance(kind, Word) else ctypes.c_void_p for _, kind in parameters]
     if result is None:
-        return ctypes.CFUNCTYPE(None, *arguments)
-    return ctypes.CFUNCTYPE(_number(function, result) if isinstance(result, Word) else ctypes.c_uint64, *arguments)
+        return kind_of_function(None, *arguments)
+    return kind_of_function(_number(function, result) if isinstance(result, Word) else ctypes.c_uint64, *arguments)
 
 
 def _number(function: Function, kind: Word) -> type[ctypes._SimpleCData[int]]:
