@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
@@ -172,13 +172,15 @@ class Pieces:
         """The next calls, so many at most; None where there are no more."""
         first = self.taken
         if self._packed is not None:
-            found = self._packed.part(first, min(first + count, self._packed.count))
+            whole = self._packed
+            found = whole if not first and count >= whole.count else whole.part(first, min(first + count, whole.count))
         elif self._matrix is not None:
             found = _rows(self._matrix, first, count, self._common)
         else:
             found = packed(list(islice(self._rest, count)), self._common, first)
         self.taken += found.count
-        found.reads = found.reads or self._common.reads
+        if self._common.reads and not found.reads:
+            found = replace(found, reads=self._common.reads)
         return found if found.count else None
 
 
@@ -196,8 +198,8 @@ def packed(calls: list[Any], common: Common, first: int = 0) -> Packed:
 
 
 def _sizes(pieces: list[bytes]) -> array[int] | int:
-    sizes = array("Q", map(len, pieces))
-    return sizes[0] if sizes and sizes.count(sizes[0]) == len(sizes) else sizes
+    lengths = set(map(len, pieces))
+    return lengths.pop() if len(lengths) == 1 else array("Q", map(len, pieces))
 
 
 def _packed_one_by_one(calls: list[Any], common: Common, first: int) -> Packed:

@@ -56,7 +56,7 @@ class Batch(Sequence[Result]):
     def add(self, found: Outcomes) -> None:
         first = len(self)
         self._count += found.done
-        self._records += found.records[: found.done * RECORD.size]
+        self._records += memoryview(found.records)[: found.done * RECORD.size]
         self._note(first, found.odd, found.errors)
 
     def _append(self, other: Batch) -> None:
