@@ -16,6 +16,7 @@ from typing import Any
 from fusevm.api import EVM
 from fusevm.batch.mutations import SELECTOR, WORD, Calls, Mutator, smaller
 from fusevm.chain.packed import Call
+from fusevm.evm.bytecode import instructions
 from fusevm.machine.batch import Batch
 from fusevm.reference.hooks import Hooks, Step
 from fusevm.values import BadValue, to_address, to_bytes
@@ -96,7 +97,7 @@ class _Fuzzer:
         if not corpus or not all(corpus):
             raise BadValue("corpus: expected at least one sequence of calls, and a call in each")
         report, started = self._report, time.perf_counter()
-        mutator = Mutator(rng, callers, _words_of(corpus), longest)
+        mutator = Mutator(rng, callers, [*_words_of(corpus), *_constants_of(self._evm, corpus)], longest)
         kept = report.corpus
         for number in range(sequences):
             calls = corpus[number] if number < len(corpus) else mutator.mutated(rng.choice(kept or corpus), corpus)
@@ -181,6 +182,12 @@ def _read(sequence: Sequence[Any]) -> Calls:
         call = Call(**each) if isinstance(each, dict) else each if isinstance(each, Call) else Call(*each)
         found.append(replace(call, data=to_bytes(call.data)))
     return tuple(found)
+
+
+def _constants_of(evm: EVM, corpus: list[Calls]) -> list[int]:
+    """The numbers that the code of those who are called pushes: what it compares with is among them."""
+    targets = {to_address(call.to, "to") for calls in corpus for call in calls if call.to is not None}
+    return sorted({each.push for to in targets for each in instructions(evm.get_code(to)) if each.push is not None})
 
 
 def _words_of(corpus: list[Calls]) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, islice
+from pickle import PickleBuffer
 from typing import Any, NamedTuple
 
 from fusevm.chain.environment import Block
@@ -99,6 +100,11 @@ class Packed:
             return range(0, (self.count + 1) * size, size) if size else array("Q", [0]) * (self.count + 1)
         return array("Q", accumulate(size, initial=0))
 
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """The data is a buffer of its own, which whoever sends it need not copy (pickle's protocol 5)."""
+        data = PickleBuffer(self.data) if protocol >= 5 else self.data
+        return _received, (data, self.sizes, self.kinds, self.kind_of, self.special, self.count, self.reads)
+
     def data_of(self, number: int) -> bytes:
         return self.data[self.starts[number] : self.starts[number + 1]]
 
@@ -116,6 +122,11 @@ class Packed:
 
     def kind(self, number: int) -> Kind:
         return self.kinds[0 if self.kind_of is None else self.kind_of[number]]
+
+
+def _received(data: Any, *rest: Any) -> Packed:
+    """Calls that came from elsewhere: their data may be a view, and native code wants bytes."""
+    return Packed(bytes(data), *rest)
 
 
 class Common(NamedTuple):
