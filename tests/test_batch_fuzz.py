@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 
@@ -13,6 +14,7 @@ from fusevm.batch.mutations import Mutator, smaller
 from fusevm.evm.assembly import assemble
 from fusevm.values import BadValue
 
+fuzzing = sys.modules["fusevm.batch.fuzz"]  # the package has a function of that name
 VAULT, ALICE, BOB = b"\xc0" * 20, b"\xa1" * 20, b"\xb0" * 20
 # unlock(uint256) needs 0x2a, then break(uint256) more than 1000: slot 1 becomes 1
 CODE = """
@@ -74,6 +76,48 @@ def test_what_an_assertion_says_is_the_reason() -> None:
 def test_the_same_seed_tries_the_same_sequences() -> None:
     first, second = (fuzz(vault(), unbroken, corpus=CORPUS, sequences=500, seed=9) for _ in range(2))
     assert (first.corpus, first.calls, first.coverage) == (second.corpus, second.calls, second.coverage)
+
+
+GUARDED = """
+    PUSH1 4 CALLDATALOAD PUSH32 0x1badb002deadbeef0123456789abcdef0123456789abcdef0123456789abcdef EQ ISZERO
+    PUSH2 @end JUMPI PUSH1 1 PUSH1 1 SSTORE end: JUMPDEST STOP
+"""
+
+
+def guarded() -> EVM:
+    evm = EVM(tier="auto")
+    evm.set_code(VAULT, assemble(GUARDED))
+    return evm
+
+
+def test_a_number_that_only_the_code_knows_is_tried() -> None:
+    report = fuzz(guarded(), unbroken, corpus=[[(VAULT, data("11111111", 0))]], sequences=2_000)
+    assert bytes(report.findings[0].calls[0].data)[4:8].hex() == "1badb002"  # type: ignore[arg-type]
+
+
+def test_without_the_numbers_of_the_code_it_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzzing, "_constants_of", lambda evm, corpus: [])
+    report = fuzz(guarded(), unbroken, corpus=[[(VAULT, data("11111111", 0))]], sequences=2_000)
+    assert report.findings == []
+
+
+def test_what_uses_gas_in_a_new_way_is_changed_further_though_it_takes_no_new_jump() -> None:
+    """slot 0 = data % 64 == 42, without a jump; then a number above 100 breaks it, without another."""
+    code = """PUSH1 0 CALLDATALOAD PUSH1 224 SHR PUSH4 0x11111111 EQ PUSH2 @arm JUMPI
+        PUSH1 0 SLOAD PUSH1 4 CALLDATALOAD PUSH1 100 LT MUL PUSH1 1 SSTORE STOP
+        arm: JUMPDEST PUSH1 42 PUSH1 64 PUSH1 4 CALLDATALOAD MOD EQ PUSH1 0 SSTORE STOP"""
+    evm = EVM(tier="auto")
+    evm.set_code(VAULT, assemble(code))
+    seen: list[tuple[Call, ...]] = []
+
+    def nothing_new(evm: EVM, calls: tuple[Call, ...]) -> list[int]:
+        seen.append(calls)
+        return []
+
+    report = fuzz(evm, unbroken, corpus=CORPUS, sequences=20_000, coverage=nothing_new)
+    assert [bytes(call.data)[:4].hex() for call in report.findings[0].calls] == ["11111111", "22222222"]  # type: ignore[arg-type]
+    assert report.corpus == []
+    assert seen
 
 
 def test_coverage_can_be_given() -> None:

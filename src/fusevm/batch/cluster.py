@@ -17,6 +17,11 @@ RECOUNT = 1.0  # seconds: workers come and go
 LOOK, MOST_ALONE = 5.0, 60.0  # seconds: while nothing ends, whether there are workers; how long there may be none
 SENDINGS = 4  # of a machine in a row, before any piece is done
 PER_THREAD = 2  # pieces: one to do, one to begin with when it is done
+SELDOM = {  # a cluster of our own watches itself less: that took an eighth of a core from the calls
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.tick.interval": "1s",
+}
 
 _machines = threading.local()  # of each thread of a worker: a copy of the machine that was sent
 
@@ -34,9 +39,8 @@ class Cluster(Pool):
             from distributed import Client
         except ImportError as error:
             raise ImportError("a Dask cluster needs dask and distributed: pip install 'fusevm[batch]'") from error
-        options = {"threads_per_worker": 1, "dashboard_address": None, **local}
         self._owned = client is None
-        self._client = Client(**options) if self._owned else client
+        self._client = _own_client(Client, local) if self._owned else client
         self._token = f"fusevm-{id(self)}-{time.time_ns()}"
         self._pickled = pickle.dumps(evm, pickle.HIGHEST_PROTOCOL)
         self._evm = self._sent()
@@ -46,9 +50,12 @@ class Cluster(Pool):
 
     def _sent(self) -> Any:
         """The machine. A task, not scattered data: Dask does it again when all workers that had it are gone."""
-        with warnings.catch_warnings():  # of a large graph: a state is large, and is sent once
+        return self._submitted(pickle.loads, self._pickled)
+
+    def _submitted(self, *task: Any) -> Any:
+        with warnings.catch_warnings():  # of a large graph: a state is large, and so are the calls' data
             warnings.simplefilter("ignore", UserWarning)
-            return self._client.submit(pickle.loads, self._pickled, pure=False)
+            return self._client.submit(*task, pure=False)
 
     @property
     def workers(self) -> int:
@@ -62,8 +69,7 @@ class Cluster(Pool):
         return PER_THREAD * self.workers
 
     def submit(self, piece: Piece) -> None:
-        future = self._client.submit(_run, self._evm, self._token, piece.calls, pure=False)
-        self._under_way[future] = piece
+        self._under_way[self._submitted(_run, self._evm, self._token, piece.calls)] = piece
 
     def wait(self) -> list[Done]:
         """Raises RuntimeError where all workers are gone and none comes: what is under way would never end."""
@@ -116,6 +122,14 @@ class Cluster(Pool):
             self._client.close()
             if self._client.cluster is not None:
                 self._client.cluster.close()
+
+
+def _own_client(make: Any, options: dict[str, Any]) -> Any:
+    """Of a cluster of this machine: it takes results from the workers themselves, not through the scheduler."""
+    import dask
+
+    with dask.config.set(SELDOM):
+        return make(**{"threads_per_worker": 1, "dashboard_address": None, "direct_to_workers": True, **options})
 
 
 def _run(evm: EVM, token: str, calls: Packed) -> tuple[float, Batch]:

@@ -8,6 +8,7 @@ those are new, by the jumps it took, on a slower run that watches them.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -16,10 +17,12 @@ from typing import Any
 from fusevm.api import EVM
 from fusevm.batch.mutations import SELECTOR, WORD, Calls, Mutator, smaller
 from fusevm.chain.packed import Call
+from fusevm.evm.bytecode import instructions
 from fusevm.machine.batch import Batch
 from fusevm.reference.hooks import Hooks, Step
 from fusevm.values import BadValue, to_address, to_bytes
 
+ODD = 64  # sequences
 SHRINKS = 2_000  # sequences that are tried to make a failing one smaller
 
 Property = Callable[[EVM, Batch], object]
@@ -89,6 +92,7 @@ class _Fuzzer:
         self._coverage = coverage
         self._report = report
         self._signatures: set[Hashable] = set()
+        self._odd: deque[Calls] = deque(maxlen=ODD)  # the last that reached no new jump, but used gas in a new way
 
     def run(
         self, corpus: list[Calls], rng: Random, callers: list[bytes], sequences: int, longest: int, most: int
@@ -96,10 +100,9 @@ class _Fuzzer:
         if not corpus or not all(corpus):
             raise BadValue("corpus: expected at least one sequence of calls, and a call in each")
         report, started = self._report, time.perf_counter()
-        mutator = Mutator(rng, callers, _words_of(corpus), longest)
-        kept = report.corpus
+        mutator = Mutator(rng, callers, [*_words_of(corpus), *_constants_of(self._evm, corpus)], longest)
         for number in range(sequences):
-            calls = corpus[number] if number < len(corpus) else mutator.mutated(rng.choice(kept or corpus), corpus)
+            calls = corpus[number] if number < len(corpus) else mutator.mutated(self._parent(rng, corpus), corpus)
             reason, signature = self._tried(calls)
             report.sequences += 1
             report.calls += len(calls)
@@ -112,6 +115,12 @@ class _Fuzzer:
                 self._keep_if_new(calls)
         report.seconds = time.perf_counter() - started
         return report
+
+    def _parent(self, rng: Random, corpus: list[Calls]) -> Calls:
+        """What to change next. Gas tells of states that jumps do not: of a slot that was zero, say."""
+        if self._odd and not rng.randrange(3):
+            return rng.choice(self._odd)
+        return rng.choice(self._report.corpus or corpus)
 
     def _tried(self, calls: Calls) -> tuple[str | None, set[Hashable]]:
         """Why the property does not hold after these calls, or None; and what tells their paths apart."""
@@ -133,6 +142,8 @@ class _Fuzzer:
         if not reached <= report.coverage:
             report.coverage |= reached
             report.corpus.append(calls)
+        else:
+            self._odd.append(calls)
 
     def _shrunk(self, calls: Calls, reason: str) -> Finding:
         """The same failure with fewer calls and smaller numbers, as far as single steps lead."""
@@ -181,6 +192,13 @@ def _read(sequence: Sequence[Any]) -> Calls:
         call = Call(**each) if isinstance(each, dict) else each if isinstance(each, Call) else Call(*each)
         found.append(replace(call, data=to_bytes(call.data)))
     return tuple(found)
+
+
+def _constants_of(evm: EVM, corpus: list[Calls]) -> list[int]:
+    """The numbers that the code of those who are called pushes, and those beside them: what it compares with."""
+    targets = {to_address(call.to, "to") for calls in corpus for call in calls if call.to is not None}
+    pushed = {each.push for to in targets for each in instructions(evm.get_code(to)) if each.push is not None}
+    return sorted({near for word in pushed for near in (word - 1, word, word + 1) if 0 <= near < 1 << 256})
 
 
 def _words_of(corpus: list[Calls]) -> list[int]:

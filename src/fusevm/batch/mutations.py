@@ -27,10 +27,20 @@ class Mutator:
         self._longest = longest
 
     def mutated(self, calls: Calls, corpus: Sequence[Calls]) -> Calls:
-        """One or a few changes."""
-        for _ in range(self._rng.choice((1, 1, 2, 4))):
-            calls = self._changed(calls, self._rng.choice(corpus))
+        """One or a few changes, and often more calls after them: bugs of several steps need them, and a call costs
+        less than what is done once per sequence."""
+        rng = self._rng
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            calls = self._changed(calls, rng.choice(corpus))
+        if rng.randrange(2):
+            count = rng.randrange(self._longest)
+            calls = (*calls, *(self._other(rng.choice(rng.choice(corpus))) for _ in range(count)))
         return calls[: self._longest]
+
+    def _other(self, call: Call) -> Call:
+        """The same function, called with another word, and by another caller."""
+        data = self._data(to_bytes(call.data))
+        return replace(call, data=data, caller=self._rng.choice(self._callers) if self._callers else call.caller)
 
     def _changed(self, calls: Calls, other: Calls) -> Calls:
         rng, place = self._rng, self._rng.randrange(len(calls))
@@ -69,7 +79,8 @@ class Mutator:
 
 
 def smaller(calls: Calls) -> Iterator[Calls]:
-    """Simpler sequences: with a call less, then with a word that is zero or half of what it was."""
+    """Simpler sequences: with a call less, then with a word that is zero, half of what it was, or less by a power of
+    two, the largest first: the smallest that will do is found in few steps."""
     if len(calls) > 1:
         for place in range(len(calls)):
             yield calls[:place] + calls[place + 1 :]
@@ -77,7 +88,8 @@ def smaller(calls: Calls) -> Iterator[Calls]:
         data = to_bytes(call.data)
         for start in range(SELECTOR, len(data) - WORD + 1, WORD):
             old = int.from_bytes(data[start : start + WORD], "big")
-            for new in dict.fromkeys((0, 1, old >> 128, old >> 8, old // 2, old - 1)):
+            less = (old - (1 << bit) for bit in range(old.bit_length() - 1, -1, -1))
+            for new in dict.fromkeys((0, 1, old >> 128, old >> 8, old // 2, *less)):
                 if 0 <= new < old:
                     changed = data[:start] + new.to_bytes(WORD, "big") + data[start + WORD :]
                     yield _with(calls, place, replace(call, data=changed))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, islice
+from pickle import PickleBuffer
 from typing import Any, NamedTuple
 
 from fusevm.chain.environment import Block
@@ -99,6 +100,11 @@ class Packed:
             return range(0, (self.count + 1) * size, size) if size else array("Q", [0]) * (self.count + 1)
         return array("Q", accumulate(size, initial=0))
 
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """The data is a buffer of its own, which whoever sends it need not copy (pickle's protocol 5)."""
+        data = PickleBuffer(self.data) if protocol >= 5 else self.data
+        return _received, (data, self.sizes, self.kinds, self.kind_of, self.special, self.count, self.reads)
+
     def data_of(self, number: int) -> bytes:
         return self.data[self.starts[number] : self.starts[number + 1]]
 
@@ -116,6 +122,11 @@ class Packed:
 
     def kind(self, number: int) -> Kind:
         return self.kinds[0 if self.kind_of is None else self.kind_of[number]]
+
+
+def _received(data: Any, *rest: Any) -> Packed:
+    """Calls that came from elsewhere: their data may be a view, and native code wants bytes."""
+    return Packed(bytes(data), *rest)
 
 
 class Common(NamedTuple):
@@ -172,13 +183,15 @@ class Pieces:
         """The next calls, so many at most; None where there are no more."""
         first = self.taken
         if self._packed is not None:
-            found = self._packed.part(first, min(first + count, self._packed.count))
+            whole = self._packed
+            found = whole if not first and count >= whole.count else whole.part(first, min(first + count, whole.count))
         elif self._matrix is not None:
             found = _rows(self._matrix, first, count, self._common)
         else:
             found = packed(list(islice(self._rest, count)), self._common, first)
         self.taken += found.count
-        found.reads = found.reads or self._common.reads
+        if self._common.reads and not found.reads:
+            found = replace(found, reads=self._common.reads)
         return found if found.count else None
 
 
@@ -196,8 +209,8 @@ def packed(calls: list[Any], common: Common, first: int = 0) -> Packed:
 
 
 def _sizes(pieces: list[bytes]) -> array[int] | int:
-    sizes = array("Q", map(len, pieces))
-    return sizes[0] if sizes and sizes.count(sizes[0]) == len(sizes) else sizes
+    lengths = set(map(len, pieces))
+    return lengths.pop() if len(lengths) == 1 else array("Q", map(len, pieces))
 
 
 def _packed_one_by_one(calls: list[Any], common: Common, first: int) -> Packed:

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
+from pickle import PickleBuffer
 from typing import Any, overload
 
 from fusevm.chain.outcomes import (
@@ -56,7 +57,7 @@ class Batch(Sequence[Result]):
     def add(self, found: Outcomes) -> None:
         first = len(self)
         self._count += found.done
-        self._records += found.records[: found.done * RECORD.size]
+        self._records += memoryview(found.records)[: found.done * RECORD.size]
         self._note(first, found.odd, found.errors)
 
     def _append(self, other: Batch) -> None:
@@ -141,9 +142,12 @@ class Batch(Sequence[Result]):
             self[number] == other[number] for number in range(len(self)) if number not in self.errors
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Columns are buffers of their own, which whoever sends them need not copy (pickle's protocol 5)."""
         self._join()
-        return vars(self)
+        as_column = PickleBuffer if protocol >= 5 else bytes
+        columns = [as_column(each) for each in (self._records, self._outputs, self._logs, self._reads)]
+        return _received, (columns, self._odd, self.errors)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -240,6 +244,15 @@ class Batch(Sequence[Result]):
             return self._numbers()[which::COLUMNS]
         self._join()
         return numpy.frombuffer(self._records, "<u8").reshape(-1, COLUMNS)[:, which].copy()
+
+
+def _received(columns: list[Any], odd: dict[int, Result], errors: dict[int, CallFailed]) -> Batch:
+    """A batch that came from elsewhere. Its columns are as they arrived: bytes, or a view of them, to be read only."""
+    batch = Batch()
+    batch._records, batch._outputs, batch._logs, batch._reads = columns
+    batch._odd, batch.errors = odd, errors
+    batch._count = len(batch._records) // RECORD.size
+    return batch
 
 
 def _shifted(records: bytearray, outputs: int, logs: int) -> bytearray:

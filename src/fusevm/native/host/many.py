@@ -34,10 +34,10 @@ from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.many import BETWEEN, REFUSED
 from fusevm.schedule.build import address_of
 
-FEWEST_CALLS, FIRST_CALLS = 1 << 4, 1 << 8
-MOST_CALLS = 1 << 12  # in one crossing: some milliseconds of short ones
+FEWEST_CALLS, FIRST_CALLS, MOST_CALLS = 1 << 4, 1 << 8, 1 << 14  # in one crossing
 COUNTED_CALLS = 1 << 6  # while blocks are counted
-GAS = 10_000_000  # in one crossing
+GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas tells little of time, SSTORE costs much and is quick
+LONG_ENOUGH = 0.002  # seconds of a crossing: threads that cross more often wait for each other
 OUTPUT_ROOM, LOG_ROOM, CHANGE_ROOM = 1 << 22, 1 << 22, 2 * CHANGES
 
 _REVERT = Native.REVERT
@@ -102,7 +102,7 @@ class ManyCalls:
         self._found = found
         self._keep = keep
         self._specials = sorted(calls.special)
-        self._pace = FIRST_CALLS  # calls in the next crossing
+        self._pace, self._gas = FIRST_CALLS, GAS  # of the next crossing
         self._overrides: object = None
         self._is_refused = False  # whether the next call is for Python, though it does not look so
         self._given: dict[int, Target] = {}  # by kind: whom native code is to call, while that is good
@@ -208,8 +208,7 @@ class ManyCalls:
         status = engine.native.call_many(ctypes.addressof(room.buffer))
         seconds = time.perf_counter() - started
         self._take(engine, room)
-        done = self._found.done
-        self._pace = min(MOST_CALLS, 2 * self._pace) if done == end else max(FEWEST_CALLS, 2 * (done - first))
+        self._adapt(end - first, self._found.done - first, seconds, used_up=status == BETWEEN)
         resume, good = None, not state.handed_out
         if status == REFUSED:
             good = self._refuse(engine)
@@ -226,6 +225,19 @@ class ManyCalls:
         self._note_time(engine, seconds)
         return None
 
+    def _adapt(self, wanted: int, done: int, seconds: float, *, used_up: bool) -> None:
+        """Calls and gas of the next crossing, which shall take about as long as it should, and be short after one
+        that ended before its last call; `used_up` says that no call of this one needed Python."""
+        quick, slow = seconds < LONG_ENOUGH, seconds > 4 * LONG_ENOUGH
+        if done < wanted:
+            self._pace = max(FEWEST_CALLS, 2 * done)
+        elif quick:
+            self._pace = min(MOST_CALLS, 2 * self._pace)
+        if slow:
+            self._pace, self._gas = max(FEWEST_CALLS, self._pace // 2), max(GAS, self._gas // 2)
+        elif quick and used_up and done < wanted:
+            self._gas = min(MOST_GAS, 2 * self._gas)
+
     def _fill(self, many: Many, engine: NativeEngine, end: int, fresh: bool) -> None:
         calls, found = self._calls, self._found
         many.engine = engine.tables.address
@@ -236,7 +248,7 @@ class ManyCalls:
         else:
             many.sizes = calls.sizes.buffer_info()[0]
         many.data = address_of(calls.data) + calls.starts[found.done]
-        many.place, many.end, many.fresh, many.gas = found.done, end, fresh, GAS
+        many.place, many.end, many.fresh, many.gas = found.done, end, fresh, self._gas
         many.outcomes = ctypes.addressof(self._records)
         many.output_size = many.log_size = many.change_count = many.refunds = 0
         many.output_base, many.log_base = len(found.outputs), len(found.logs)
@@ -265,10 +277,10 @@ class ManyCalls:
         many, found = room.many, self._found
         first, last = found.done, many.place
         if many.output_size:
-            found.outputs += room.outputs.read(0, many.output_size)
+            found.outputs += room.outputs.view(room.outputs.address, many.output_size)
         logs = many.log_size
         if logs:
-            found.logs += room.logs.read(0, logs)
+            found.logs += room.logs.view(room.logs.address, logs)
         if many.refunds:
             found.cap_refunds(first, last, self._context.rules, self._calls.data_of)
         if many.change_count:
