@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.ir.regions.find import MOST_STATES
+from fusevm.native.host import heat as heat_module
 from fusevm.native.host.engine import engines
 from fusevm.native.host.heat import WORTH, Heat
 from fusevm.native.region.build import placed_schedule, regions_of
@@ -108,3 +110,16 @@ def test_schedules_that_count_take_no_longer_than_what_was_hot() -> None:
     _, heat = heated()
     counted = [heat.count((b"\x5b" * 4_000 + bytes([number]), LATEST)) is not None for number in range(10)]
     assert counted == [True] * 3 + [False] * 7
+
+
+def test_code_that_was_counted_whenever_others_were_is_run_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was counted more often than its own time would have asked for; then each call of it failed."""
+    monkeypatch.setattr(heat_module, "compiler", lambda: SimpleNamespace(ask=lambda *_: False))
+    evm, heat = heated()
+    key = assemble(CALLS_UNSEEN), LATEST
+    for _ in range(len(WORTH) + 1):
+        heat.begin()
+        assert heat.count(key) is not None
+        heat.end()
+    assert heat.note(key, 2 * WORTH[-1]) is False
+    evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()

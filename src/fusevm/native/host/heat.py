@@ -38,7 +38,7 @@ class Heat:
         self._handlers = handlers
         self._tell = tell  # that there is something to do between two calls
         self._seconds: dict[Key, float] = {}
-        self._rounds: dict[Key, int] = {}  # how often it was counted
+        self._rounds: dict[Key, int] = {}  # how often it was counted, for its own sake or along with others
         self._counts: dict[Key, dict[int, int]] = {}
         self.counting: dict[Key, Schedule] | None = None  # the schedules that count, while they are in use
         self._room = 0.0  # seconds left to make such schedules in
@@ -55,7 +55,7 @@ class Heat:
             self._seconds.clear()
         spent = self._seconds[key] = self._seconds.get(key, 0.0) + seconds
         done = self._rounds.get(key, 0)
-        if key in self._asked or done == len(WORTH) or spent < WORTH[done]:
+        if key in self._asked or done >= len(WORTH) or spent < WORTH[done]:
             return False
         self._room = 2 * WORTH[done]
         return True
