@@ -228,7 +228,7 @@ class DevChain:
         """
         environment, rules = self._next_surroundings()
         state = self.chain.state
-        signed.check_signature(self.chain_id, rules)
+        signed.check_signature(self.chain_id if self.chain.checks.chain_id else None, rules)
         tx = signed.transaction()
         expected = state.account(tx.sender).nonce if gaps else self.next_nonce(tx.sender)
         if signed.nonce < expected or (signed.nonce > expected and not gaps):
