@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from fusevm import EVM, BadValue, Block, Checks, Rejected, RejectReason, Result
+from fusevm.chain.signed import sign
+from fusevm.chain.transaction import Transaction
 from fusevm.evm.assembly import assemble
 
 A, B, C, D = b"\xa1" * 20, b"\xb0" * 20, b"\xc0" * 20, b"\xd0" * 20
@@ -102,6 +104,18 @@ def test_without_the_gas_cap_neither_the_fork_nor_the_block_limits_gas() -> None
 def test_without_the_eoa_check_a_contract_can_send() -> None:
     assert refused(machine(), C, B) is R.SENDER_NOT_EOA
     assert machine(eoa=False).transact(C, B).ok
+
+
+def test_without_the_chain_id_check_transactions_for_other_chains_are_taken() -> None:
+    key = bytes(31) + b"\x01"
+    signed = sign(Transaction(b"", B, gas_limit=21_000, nonce=0, max_fee=10), key, chain_id=1337)
+    evm = machine()
+    evm.set_balance(signed.sender, 10**18)
+    with pytest.raises(Rejected) as caught:
+        evm.send_raw(signed)
+    assert caught.value.reason is R.INVALID_CHAINID
+    evm.checks = Checks(chain_id=False)
+    assert evm.send_raw(signed).ok
 
 
 @pytest.mark.parametrize("tier", TIERS)

@@ -8,12 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-<<<<<<< HEAD
-from fusevm.blockchain import Bookmark, Chain, Which
-=======
 from fusevm.blockchain import Bookmark, Chain, Plan, Which
-from fusevm.chain.authorization import address_of_key
->>>>>>> node
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.genesis import Genesis, genesis_on
@@ -29,12 +24,8 @@ from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
 from fusevm.chain.transaction import Transaction, validate
 from fusevm.chain.waiting import Waiting
-<<<<<<< HEAD
-from fusevm.evm.forks import Fork, Rules, rules_of
-from fusevm.evm.secp256k1 import address_of_key
-=======
 from fusevm.evm.forks import Fork, rules_of
->>>>>>> node
+from fusevm.evm.secp256k1 import address_of_key
 from fusevm.machine.estimate import least_gas
 from fusevm.values import AddressLike, BadValue, to_address
 
@@ -237,7 +228,7 @@ class DevChain:
         """
         plan = self._planned()
         rules, state = rules_of(plan.step.fork), self.chain.state
-        signed.check_signature(self.chain_id, rules)
+        signed.check_signature(self.chain_id if self.chain.checks.chain_id else None, rules)
         tx = signed.transaction()
         expected = state.account(tx.sender).nonce if gaps else self.next_nonce(tx.sender)
         if signed.nonce < expected or (signed.nonce > expected and not gaps):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from eth.vm.forks import ShanghaiVM
+from eth_account import Account
 from eth_tester import EthereumTester, PyEVMBackend
 from eth_utils import ValidationError
 
@@ -198,3 +199,26 @@ def test_log_indices_count_through_a_block() -> None:
     assert [receipt["logs"][0]["log_index"] for receipt in receipts] == [0, 1, 2]
     assert len({receipt["block_number"] for receipt in receipts}) == 1
     assert re.fullmatch("0x[0-9a-f]{64}", sent[0])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"gasPrice": 10 * GWEI},
+        {"gasPrice": 10 * GWEI, "accessList": []},
+        {"maxFeePerGas": 10 * GWEI, "maxPriorityFeePerGas": GWEI},
+    ],
+    ids=["legacy", "access list", "fees"],
+)
+def test_transactions_signed_for_another_chain_are_taken_as_by_py_evm(kind: dict[str, Any]) -> None:
+    """Programs sign for 1337 or 1, whatever the number that the tester's chain has."""
+    signer = Account.from_key(bytes(31) + b"\x01")
+
+    def sent(tester: Any) -> Any:
+        fields = {"to": "0x" + "11" * 20, "value": 5, "gas": 21_000, "nonce": 0, "chainId": 1337, **kind}
+        number = tester.send_raw_transaction(signer.sign_transaction(fields).raw_transaction.to_0x_hex())
+        return tester.get_transaction_by_hash(number).get("chain_id"), tester.get_balance("0x" + "11" * 20)
+
+    theirs, ours = both(sent)
+    assert ours == theirs
+    assert ours[1] == 5

@@ -71,7 +71,7 @@ class Assembly:
 
     def add(self, signed: SignedTransaction) -> BlockReceipt:
         """Runs a transaction. Raises Rejected, with nothing done, if it may not run here."""
-        signed.check_signature(self.block.chain_id, self.rules)
+        signed.check_signature(self.block.chain_id if self.checks.chain_id else None, self.rules)
         tx = signed.transaction()
         done = process(tx, self.state, self.block, self.step.fork, self._execute, self.room, self.checks)
         self.gas_used += done.gas_used

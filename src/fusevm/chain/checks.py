@@ -25,10 +25,11 @@ class Checks:
     code_size: bool = True  # EIP-170, EIP-3860
     gas_cap: bool = True  # EIP-7825, and the block's gas limit
     eoa: bool = True  # EIP-3607: the sender has no code
+    chain_id: bool = True  # EIP-155: a transaction that is signed is for this chain
     max_code_size: int | None = None  # bytes of a contract, in the place of the fork's; twice as much of init code
 
     def __post_init__(self) -> None:
-        for name in ("balance", "nonce", "base_fee", "code_size", "gas_cap", "eoa"):
+        for name in ("balance", "nonce", "base_fee", "code_size", "gas_cap", "eoa", "chain_id"):
             to_flag(getattr(self, name), name)
         if self.max_code_size is not None:
             object.__setattr__(self, "max_code_size", to_number(self.max_code_size, "max_code_size", bits=32))

@@ -162,11 +162,11 @@ class SignedTransaction:
             raise Rejected(R.EC_RECOVERY_FAIL)
         return found
 
-    def check_signature(self, chain_id: int, rules: Rules) -> None:
-        """Raises Rejected for a signature that is not one on this chain, at this fork (EIP-2, EIP-155)."""
+    def check_signature(self, chain_id: int | None, rules: Rules) -> None:
+        """Raises Rejected for a signature that is not one on this chain (None: any), at this fork (EIP-2, EIP-155)."""
         if self.type == 0 and self.chain_id is not None and rules.fork < Fork.SPURIOUS_DRAGON:
             raise Rejected(R.INVALID_SIGNATURE_VRS, f"v is {self.v}; chains are told apart since Spurious Dragon")
-        if self.chain_id not in (None, chain_id):
+        if chain_id is not None and self.chain_id not in (None, chain_id):
             raise Rejected(R.INVALID_CHAINID, f"{self.chain_id}, not {chain_id}")
         if rules.fork >= Fork.HOMESTEAD and self.s > ORDER // 2:
             raise Rejected(R.INVALID_SIGNATURE_VRS, "s is over half the curve's order")

@@ -89,7 +89,7 @@ class Transactions(Scopes):
 
         if not isinstance(transaction, SignedTransaction):
             transaction = decode_transaction(to_bytes(transaction, "transaction"))
-        transaction.check_signature(self._block.chain_id, self._rules)
+        transaction.check_signature(self._block.chain_id if self._checks.chain_id else None, self._rules)
         return self._process(transaction.transaction())
 
     def read_transaction(

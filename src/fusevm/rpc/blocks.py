@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from fusevm.chain.environment import blob_base_fee_of
 from fusevm.chain.sealed import SealedBlock
 from fusevm.devchain import PENDING, Mined
-from fusevm.rpc.errors import RpcError
 from fusevm.rpc.forms import block_form, receipt_form
-from fusevm.rpc.values import which_block
+from fusevm.rpc.values import which_or_none
 from fusevm.values import to_hash
 
 if TYPE_CHECKING:
@@ -21,11 +20,11 @@ def block_number(session: Session) -> str:
 
 
 def by_number(session: Session, tag: Any, full: Any = False) -> Any:
-    which = _which(session, tag)
+    which = which_or_none(session, tag)
     if which is None:
         return None
     if (upstream := session.upstream_for(which)) is not None:
-        return upstream.ask("eth_getBlockByNumber", hex(which), bool(full))
+        return upstream.ask("eth_getBlockByNumber", hex(int(which)), bool(full))
     if which == PENDING:
         with session.dev.pending_block() as (block, receipts):
             return block_form(block, receipts, full=bool(full), pending=True)
@@ -43,16 +42,6 @@ def by_hash(session: Session, block_hash: Any, full: Any = False) -> Any:
 
 def _form(session: Session, block: SealedBlock, full: bool) -> Any:
     return block_form(block, session.dev.chain.receipts(block.hash), full=full)
-
-
-def _which(session: Session, tag: Any) -> Any:
-    """As `which_block`; None for a block that is not there."""
-    try:
-        return which_block(session, tag)
-    except RpcError as error:
-        if "BlockOutOfRange" in error.message:
-            return None
-        raise
 
 
 def count_by_number(session: Session, tag: Any) -> Any:
@@ -80,11 +69,11 @@ def no_uncle(session: Session, block: Any, index: Any) -> None:
 
 
 def receipts(session: Session, tag: Any) -> Any:
-    which = _which(session, tag)
+    which = which_or_none(session, tag)
+    if (upstream := session.upstream_for(which, tag)) is not None:
+        return upstream.ask("eth_getBlockReceipts", tag if which is None else hex(int(which)))
     if which is None:
         return None
-    if (upstream := session.upstream_for(which)) is not None:
-        return upstream.ask("eth_getBlockReceipts", hex(which))
     block = session.dev.head if which == PENDING else session.dev.chain.block(which)
     found = session.dev.chain.receipts(block.hash)
     fee = blob_fee(session, block)

@@ -16,6 +16,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 SERVER_ERROR = -32000
+RESOURCE_NOT_FOUND = -32001
 TRANSACTION_REJECTED = -32003
 REVERTED = 3
 
@@ -52,6 +53,10 @@ class RpcError(Exception):
         if self.data is not None:
             form["data"] = self.data
         return form
+
+
+class NoSuchBlock(RpcError):
+    """The block that a request names is not there. Methods that look blocks up answer null instead."""
 
 
 def invalid(message: str) -> RpcError:

@@ -13,8 +13,8 @@ from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import Log
 from fusevm.rpc.errors import invalid
 from fusevm.rpc.forms import Json, log_form, log_place
-from fusevm.rpc.values import data
-from fusevm.values import shown, to_address, to_word
+from fusevm.rpc.values import HASH_TEXT, data
+from fusevm.values import shown, to_address, to_number, to_word
 
 MOST_TOPICS = 4
 MOST_KEPT = 100_000  # changes that a filter keeps for a client that does not ask
@@ -22,10 +22,15 @@ MOST_KEPT = 100_000  # changes that a filter keeps for a client that does not as
 
 @dataclass(frozen=True)
 class LogQuery:
-    """Which logs: from any of some addresses, with any of some topics at each place. Nothing given: all."""
+    """Which logs: from any of some addresses, with any of some topics at each place. Nothing given: all.
+
+    `first` and `last` are the blocks that a range names by number; a filter that waits keeps to them.
+    """
 
     addresses: frozenset[bytes] = frozenset()
     topics: tuple[frozenset[int], ...] = ()
+    first: int | None = None
+    last: int | None = None
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> LogQuery:
@@ -35,7 +40,11 @@ class LogQuery:
         if not isinstance(topics, list) or len(topics) > MOST_TOPICS:
             raise invalid(f"filter: 'topics' is not a list of at most {MOST_TOPICS}")
         addresses = frozenset(to_address(each, "filter address") for each in listed(form.get("address")))
-        return cls(addresses, tuple(frozenset(to_word(t, "filter topic") for t in listed(each)) for each in topics))
+        wanted = tuple(frozenset(to_word(t, "filter topic") for t in listed(each)) for each in topics)
+        return cls(addresses, wanted, _number(form.get("fromBlock")), _number(form.get("toBlock")))
+
+    def spans(self, number: int) -> bool:
+        return (self.first is None or self.first <= number) and (self.last is None or number <= self.last)
 
     def matches(self, log: Log) -> bool:
         if self.addresses and log.address not in self.addresses:
@@ -69,6 +78,12 @@ class LogQuery:
                 if self.matches(log):
                     yield log_form(log, place, number)
                 number += 1
+
+
+def _number(tag: Any) -> int | None:
+    """Of a block that is not named by tag, object or hash."""
+    named = not isinstance(tag, str | int) or (isinstance(tag, str) and (len(tag) == HASH_TEXT or tag[:2] != "0x"))
+    return None if named else to_number(tag, "block", bits=64)
 
 
 def listed(value: Any) -> list[Any]:
@@ -108,7 +123,7 @@ class Filters:
         for each in self.by_id.values():
             if each.kind == "blocks":
                 each.add([data(block.hash)])
-            elif each.kind == "logs":
+            elif each.kind == "logs" and each.query.spans(block.number):
                 each.add(each.query.found_in(block, receipts))
 
     def add_pending(self, transaction: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fusevm.devchain import PENDING
-from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
+from fusevm.rpc.errors import SERVER_ERROR, NoSuchBlock, RpcError, invalid
 from fusevm.rpc.filters import Filter, LogQuery
 from fusevm.rpc.values import which_block
 from fusevm.values import to_hash
@@ -15,11 +15,9 @@ if TYPE_CHECKING:
 
 
 def get_logs(session: Session, form: Any) -> list[Any]:
-    query = LogQuery.read(form)
+    query = _query(form)
     chain = session.dev.chain
     if form.get("blockHash") is not None:
-        if form.get("fromBlock") is not None or form.get("toBlock") is not None:
-            raise invalid("filter: give blockHash, or fromBlock and toBlock, not both")
         wanted = to_hash(form["blockHash"], "blockHash")
         if not chain.knows(wanted):
             raise RpcError(SERVER_ERROR, "unknown block")
@@ -35,20 +33,29 @@ def get_logs(session: Session, form: Any) -> list[Any]:
     return found
 
 
+def _query(form: Any) -> LogQuery:
+    """Raises for a form that names its blocks in two ways, or a range that ends before it begins, as geth does."""
+    query = LogQuery.read(form)
+    first, last = query.first, query.last
+    if form.get("blockHash") is not None and (form.get("fromBlock") is not None or form.get("toBlock") is not None):
+        raise invalid("filter: give blockHash, or fromBlock and toBlock, not both")
+    if first is not None and last is not None and first > last:
+        raise invalid(f"invalid block range params: {first} to {last}")
+    return query
+
+
 def _bound(session: Session, tag: Any) -> int:
     try:
         which = which_block(session, tag)
-    except RpcError as error:
-        if "BlockOutOfRange" in error.message:
-            return session.dev.head.number + 1
-        raise
+    except NoSuchBlock:
+        return session.dev.head.number + 1
     if which == PENDING:
         return session.dev.head.number
     return session.dev.chain.block(which).number if isinstance(which, bytes) else int(which)
 
 
 def new_filter(session: Session, form: Any) -> str:
-    return session.filters.install(Filter("logs", LogQuery.read(form), form))
+    return session.filters.install(Filter("logs", _query(form), form))
 
 
 def new_block_filter(session: Session) -> str:
@@ -76,7 +83,7 @@ def filter_logs(session: Session, number: Any) -> list[Any]:
     found = _filter(session, number)
     if found.kind != "logs":
         raise RpcError(SERVER_ERROR, "filter not found: it is not one of logs")
-    return get_logs(session, {"fromBlock": "earliest", **found.form})
+    return get_logs(session, found.form)
 
 
 def uninstall(session: Session, number: Any) -> bool:

@@ -14,7 +14,7 @@ from fusevm.rpc.debug import timed
 from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
 from fusevm.rpc.forms import block_form, receipt_form, transaction_form
 from fusevm.rpc.transactions import by_sender_and_nonce
-from fusevm.rpc.values import data, number_of, which_block
+from fusevm.rpc.values import data, number_of, which_block, which_or_none
 from fusevm.values import to_address, to_hash
 
 if TYPE_CHECKING:
@@ -100,12 +100,9 @@ def error_of(session: Session, transaction: Any) -> str:
 
 
 def _block(session: Session, which: Any) -> SealedBlock | None:
-    try:
-        found = which_block(session, hex(which) if isinstance(which, int) else which)
-    except RpcError as error:
-        if "BlockOutOfRange" in error.message:
-            return None
-        raise
+    found = which_or_none(session, hex(which) if isinstance(which, int) else which)
+    if found is None:
+        return None
     return session.dev.head if found == "pending" else session.dev.chain.block(found)
 
 

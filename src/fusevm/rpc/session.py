@@ -20,6 +20,7 @@ from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
 from fusevm.rpc.filters import Filters
 from fusevm.rpc.quick import QuickCalls
 from fusevm.rpc.start import Config, Upstream, start
+from fusevm.rpc.values import HASH_TEXT
 
 if TYPE_CHECKING:
     from fusevm.rpc.methods import Method
@@ -125,10 +126,13 @@ class Session:
             wanted = translated(error)
             raise wanted from (None if wanted is error else error)
 
-    def upstream_for(self, number: Any) -> Upstream | None:
-        """Whom to ask about a block that was before the fork; None for one of ours."""
-        before = self.upstream is not None and isinstance(number, int) and number < self.upstream.number
-        return self.upstream if before else None
+    def upstream_for(self, number: Any, tag: Any = None) -> Upstream | None:
+        """Whom to ask about a block that was before the fork, or whose hash none of ours has; None for one of ours."""
+        if self.upstream is None:
+            return None
+        before = isinstance(number, int) and number < self.upstream.number
+        foreign = number is None and isinstance(tag, str) and len(tag) == HASH_TEXT
+        return self.upstream if before or foreign else None
 
     # -- blocks
 

@@ -16,7 +16,7 @@ from fusevm.rpc.blocks import blob_fee
 from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
 from fusevm.rpc.forms import receipt_form, transaction_form
 from fusevm.rpc.requests import filled, read_request
-from fusevm.rpc.values import data, number_of, which_block
+from fusevm.rpc.values import data, number_of, which_or_none
 from fusevm.values import to_bytes, to_hash
 
 if TYPE_CHECKING:
@@ -142,7 +142,9 @@ def raw_by_hash(session: Session, transaction: Any) -> Any:
 
 
 def _at(session: Session, tag: Any, index: Any) -> Mined | None:
-    which = which_block(session, tag)
+    which = which_or_none(session, tag)
+    if which is None:
+        return None
     if which == PENDING:
         with session.dev.pending_block() as (block, receipts):
             place = number_of(index, "index", 64)
@@ -155,6 +157,10 @@ def _at(session: Session, tag: Any, index: Any) -> Mined | None:
 
 
 def by_place(session: Session, tag: Any, index: Any) -> Any:
+    which = which_or_none(session, tag)
+    if (upstream := session.upstream_for(which, tag)) is not None:
+        named = ("Hash", tag) if which is None else ("Number", hex(int(which)))
+        return upstream.ask(f"eth_getTransactionByBlock{named[0]}AndIndex", named[1], index)
     mined = _at(session, tag, index)
     return None if mined is None else transaction_form(mined.signed, mined)
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from fusevm.blockchain import Which
 from fusevm.devchain import PENDING
-from fusevm.rpc.errors import invalid
-from fusevm.values import BadValue, shown, to_hash, to_number
+from fusevm.rpc.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, SERVER_ERROR, NoSuchBlock, RpcError, invalid
+from fusevm.values import shown, to_hash, to_number
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
+HASH_TEXT = 66  # characters of a hash, with its prefix
 NEWEST = ("latest", "safe", "finalized")
 TAGS = (*NEWEST, "earliest", PENDING)
 
@@ -35,8 +36,10 @@ def number_of(value: Any, what: str, bits: int = 256) -> int:
 
 
 def which_block(session: Session, tag: Any) -> Which:
-    """A block by tag, number or hash (EIP-1898): its number where it is canonical. Raises where there is none."""
+    """A block by tag, number or hash (EIP-1898): its number where it is canonical. Raises NoSuchBlock."""
     if isinstance(tag, Mapping):
+        if (tag.get("blockHash") is None) == (tag.get("blockNumber") is None):
+            raise invalid("block: give one of blockHash and blockNumber")
         if tag.get("blockHash") is not None:
             return _by_hash(session, tag["blockHash"], bool(tag.get("requireCanonical")))
         tag = tag.get("blockNumber")
@@ -46,20 +49,30 @@ def which_block(session: Session, tag: Any) -> Which:
         return PENDING
     if tag == "earliest":
         return session.dev.chain.genesis.block.number if session.upstream is None else 0
-    if isinstance(tag, str) and len(tag) == 66:
+    if isinstance(tag, str) and len(tag) == HASH_TEXT:
         return _by_hash(session, tag, False)
     if isinstance(tag, str) and not tag.startswith("0x"):
         raise invalid(f"block: {shown(tag)} is not a number, a hash or one of {', '.join(TAGS)}")
     number = to_number(tag, "block", bits=64)
     if number > session.dev.head.number:
-        raise invalid(f"BlockOutOfRangeError: block height is {session.dev.head.number} but requested was {number}")
+        text = f"BlockOutOfRangeError: block height is {session.dev.head.number} but requested was {number}"
+        raise NoSuchBlock(INVALID_PARAMS, text)
     return number
 
 
+def which_or_none(session: Session, tag: Any) -> Which | None:
+    """As `which_block`; None for a block that is not there."""
+    try:
+        return which_block(session, tag)
+    except NoSuchBlock:
+        return None
+
+
 def _by_hash(session: Session, text: Any, canonical: bool) -> bytes:
+    """With the errors that EIP-1898 recommends."""
     found = to_hash(text, "blockHash")
     if not session.dev.chain.knows(found):
-        raise BadValue(f"blockHash: no block {data(found)}")
+        raise NoSuchBlock(RESOURCE_NOT_FOUND, f"blockHash: no block {data(found)}")
     if canonical and not session.dev.is_canonical(session.dev.chain.block(found)):
-        raise BadValue(f"blockHash: block {data(found)} is not of the canonical chain")
+        raise RpcError(SERVER_ERROR, f"blockHash: block {data(found)} is not of the canonical chain")
     return found

@@ -23,6 +23,7 @@ from fusevm.adapters.eth_tester.genesis import (
 from fusevm.adapters.eth_tester.requests import request, signed_request, without_blobs
 from fusevm.adapters.eth_tester.serialize import block_fields, receipt_fields, transaction_fields
 from fusevm.blockchain import Chain, Which
+from fusevm.chain.checks import Checks
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.sealed import SealedBlock, Withdrawal
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
@@ -34,6 +35,7 @@ from fusevm.values import BadValue, to_address
 
 LATEST = ("latest", "safe", "finalized")
 MOST_BLOCKS = 1024
+PY_EVM_CHECKS = Checks(chain_id=False)  # programs sign for 1337 or 1; py-evm does not look
 
 
 class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
@@ -95,7 +97,7 @@ class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
         keys = account_keys(words, len(accounts) if accounts else count, path)
         if accounts is None:
             accounts = self.generate_genesis_state(None, len(keys), words, path)
-        self.dev = DevChain(make_genesis(params, accounts, forks), keys=keys)
+        self.dev = DevChain(make_genesis(params, accounts, forks), keys=keys, checks=PY_EVM_CHECKS)
 
     @property
     def chain(self) -> Chain:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from typing import Any, Literal
 
@@ -10,9 +12,12 @@ from web3 import Web3
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.providers.base import JSONBaseProvider
 
+from fusevm.chain.signed import decode_transaction
 from fusevm.rpc.dispatch import one
+from fusevm.rpc.forms import transaction_form
 from fusevm.rpc.session import Session
 from fusevm.rpc.start import Config
+from fusevm.values import to_bytes
 
 
 def _session(chain: Session | Config | None) -> Session:
@@ -58,4 +63,12 @@ class AsyncFusevmProvider(AsyncJSONBaseProvider):  # type: ignore[misc]
 def _answer(session: Session, number: int, method: str, params: Any) -> Any:
     """Parameters are what would come over the wire: web3.py has tuples and bytes of its own types."""
     asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": json.loads(Web3.to_json(list(params)))}
-    return one(asked, session.request)
+    return one(asked, partial(_asked, session))
+
+
+def _asked(session: Session, method: str, params: Sequence[Any]) -> Any:
+    """web3.py reads a signed transaction as geth has it: the bytes and the fields. anvil has the bytes alone."""
+    found = session.request(method, params)
+    if method == "eth_signTransaction":
+        return {"raw": found, "tx": transaction_form(decode_transaction(to_bytes(found)))}
+    return found
