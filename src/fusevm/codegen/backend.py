@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
+from fusevm.codegen.arrangements import Unreachable
 from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.constants import DEPOSIT, pushed
@@ -18,12 +19,13 @@ from fusevm.codegen.inlining import calls_of, inline_what_pays, recursive_functi
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
 from fusevm.codegen.placement import place
 from fusevm.codegen.spilling import cost_of_spilling, is_cheap, keep_in_memory, recompute, users
-from fusevm.codegen.stack_code import CodeWriter, Unreachable
+from fusevm.codegen.stack_code import CodeWriter
 from fusevm.codegen.weights import Weights, all_weights
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import WORD_BYTES, Assembly, Source
-from fusevm.ir.fold.functions import fold_unit, summaries
+from fusevm.ir.fold.functions import fold_unit
 from fusevm.ir.fold.recorder import Recorder
+from fusevm.ir.fold.summaries import summaries
 from fusevm.ir.functions import Function, GraphBlock, Unit
 from fusevm.ir.graphs import prune, straighten, unseen_in
 from fusevm.ir.sharing import share_constants

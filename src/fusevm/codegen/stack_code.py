@@ -7,19 +7,25 @@ taken in the end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from fusevm.codegen import moves
+from fusevm.codegen.arrangements import (
+    DEAD,
+    FIRST_FREE,
+    RETURN_LABEL,
+    Arrangements,
+    At,
+    Called,
+    State,
+    Step,
+    Unreachable,
+)
 from fusevm.codegen.blocks import (
-    DUPS,
     LABEL,
     POP,
     PUSH,
     SETIMMUTABLE,
-    SWAPS,
     SYMBOL,
     VERBATIM,
     Code,
@@ -27,7 +33,8 @@ from fusevm.codegen.blocks import (
     StackProgram,
     Way,
 )
-from fusevm.codegen.ordering import COMMUTATIVE, FREE, is_free, ordered
+from fusevm.codegen.liveness import liveness
+from fusevm.codegen.ordering import COMMUTATIVE, is_free, ordered
 from fusevm.evm.assembler import Source
 from fusevm.evm.opcodes import Effect
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, Arc, Function, GraphBlock, Unit
@@ -35,93 +42,8 @@ from fusevm.ir.inline import Numbers
 from fusevm.ir.values import CONST, Value, traits_of
 
 MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}
-DEAD = moves.DEAD
-RETURN_LABEL = -3
 Layouts = dict[GraphBlock, tuple[int, ...]]  # the stack as a block begins, the top last
 ROUNDS = 1  # in which loops get the layout that the way back would have
-_FIRST_FREE = 1 << 40  # slots from here on are made out of nothing
-
-
-class Unreachable(Exception):
-    """A value that no SWAP or DUP reaches."""
-
-    def __init__(self, function: str, candidates: set[int]) -> None:
-        self.function = function
-        self.candidates = candidates  # values that lie in the way
-        super().__init__(function)
-
-
-class Step(NamedTuple):
-    """An instruction with what it takes (the first on top) and leaves (the last on top)."""
-
-    code: Code | None
-    takes: tuple[int, ...]
-    leaves: tuple[int, ...]
-    dies: frozenset[int]  # what it takes and nobody needs afterwards
-    swapped: Code | None = None  # what to do if the first two operands change places
-    calls: int | None = None  # the block of the function it calls
-    label: int | None = None  # the slot of the label it returns to
-    clears: bool = False  # nothing that is dead may lie below: it calls a function that may come back to itself
-    ends: bool = False  # a branch, whose condition is still there when the next block begins
-    where: Source | None = None
-
-
-class _Call(NamedTuple):
-    target: int
-    label: int | None
-
-
-class _At(NamedTuple):
-    """Instructions from here on are made for that place in the source."""
-
-    where: Source | None
-
-
-class State(NamedTuple):
-    cost: int
-    stack: tuple[int, ...]
-    code: tuple[object, ...]  # a linked list, the last instruction first
-
-
-@dataclass(slots=True)
-class Liveness:
-    entry: dict[GraphBlock, set[int]] = field(default_factory=dict)  # values needed as a block begins
-    exit: dict[GraphBlock, set[int]] = field(default_factory=dict)
-
-
-def liveness(function: Function) -> Liveness:
-    found = Liveness()
-    blocks = function.blocks()
-    for block in blocks:
-        found.entry[block], found.exit[block] = set(), set()
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(blocks):
-            after: set[int] = set()
-            for arc in block.end.arcs:
-                after |= found.entry[arc.target] - {param.id for param in arc.target.params}
-                after.update(arg.id for arg in arc.args if not is_free(arg))
-            found.exit[block] = after
-            now = set(after)
-            now.update(arg.id for arg in block.end.args if not is_free(arg))
-            for value in reversed(block.instructions):
-                now.discard(value.id)
-                now.update(arg.id for arg in value.args if not is_free(arg) and arg.op != "CALLFN")
-            now -= {param.id for param in block.params}
-            now |= {param.id for param in block.params} & _used(block, after)
-            if now != found.entry[block]:
-                found.entry[block] = now
-                changed = True
-    return found
-
-
-def _used(block: GraphBlock, after: set[int]) -> set[int]:
-    used = set(after)
-    used.update(arg.id for arg in block.end.args)
-    for value in block.instructions:
-        used.update(arg.id for arg in value.args)
-    return used
 
 
 class CodeWriter:
@@ -174,7 +96,7 @@ class CodeWriter:
         return written
 
 
-class _FunctionWriter:
+class _FunctionWriter(Arrangements):
     def __init__(
         self,
         writer: CodeWriter,
@@ -183,6 +105,7 @@ class _FunctionWriter:
         layouts: Layouts | None = None,
     ) -> None:
         """`layouts`: how the stack shall look where loops begin."""
+        super().__init__(function.name, writer.beam)
         self.writer, self.function, self.weights, self.unit = writer, function, weights, writer.unit
         self.program = writer.program
         self.live = liveness(function)
@@ -193,8 +116,6 @@ class _FunctionWriter:
         self.is_done = False
         self.cost = 0.0  # of all that was written, by weight
         self.labels: dict[GraphBlock, StackBlock] = {function.entry: writer.entry(function.name)}
-        self.made: dict[int, Code] = {}  # what pushes a slot that is made out of nothing
-        self.slots: dict[object, int] = {}
         self.results: dict[int, dict[int, Value]] = {}
         for value in function.instructions():
             if value.op == "RESULT":
@@ -249,19 +170,6 @@ class _FunctionWriter:
         if value.op == "SYMBOL":
             return self.free(("symbol", value.number), Code(SYMBOL, value.number))
         return self.free(value.op, Code(value.op))
-
-    def free(self, key: object, code: Code) -> int:
-        if key not in self.slots:
-            self.slots[key] = _FIRST_FREE + len(self.slots)
-            self.made[self.slots[key]] = code
-        return self.slots[key]
-
-    def price(self, slot: int) -> int:
-        """Of pushing it: gas and, a little, bytes."""
-        code = self.made[slot]
-        if code.op == PUSH:
-            return 3 if code.number == 0 else 3 + 1 + (code.number.bit_length() + 7) // 8
-        return 3 if code.op in FREE else 6
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -371,7 +279,7 @@ class _FunctionWriter:
         wanted = self.wanted_at_end(block)
         if wanted is None:
             return self.rank(states[0], block in self.cleans)
-        prices = {slot: self.price(slot) for slot in wanted if slot >= _FIRST_FREE}
+        prices = {slot: self.price(slot) for slot in wanted if slot >= FIRST_FREE}
         ways = [(state, moves.shuffle(state.stack, wanted, prices)) for state in states]
         return min((state.cost + way.cost for state, way in ways if way is not None), default=1 << 30)
 
@@ -398,115 +306,6 @@ class _FunctionWriter:
             needed.difference_update(step.leaves)
             needed.update(step.takes)
         return found[::-1]
-
-    def follow(self, states: list[State], step: Step, needed: set[int], cleans: bool) -> list[State]:
-        found: dict[tuple[int, ...], State] = {}
-        for state in states:
-            for after in self.done(state, step, needed, cleans):
-                known = found.get(after.stack)
-                if known is None or after.cost < known.cost:
-                    found[after.stack] = after
-        if not found:
-            raise self.unreachable(states, step.takes)
-        ranked = sorted(found.values(), key=lambda state: (self.rank(state, cleans), state.stack))
-        return ranked[: self.writer.beam]
-
-    def unreachable(self, states: list[State], takes: tuple[int, ...]) -> Unreachable:
-        stack = {slot for state in states for slot in state.stack if 0 <= slot < _FIRST_FREE}
-        return Unreachable(self.function.name, stack - set(takes) or stack)
-
-    @staticmethod
-    def rank(state: State, cleans: bool) -> int:
-        return state.cost + (3 * state.stack.count(DEAD) if cleans else 0)
-
-    def done(self, state: State, step: Step, needed: set[int], cleans: bool) -> list[State]:
-        """The states after a step, for each good way to bring up its operands."""
-        found: list[State] = []
-        if step.clears:
-            cleared = self.cleared(state, step, needed)
-            if cleared is not None:
-                return [cleared]
-        variants = [(step.takes, step.code)]
-        if step.swapped is not None and step.takes[0] != step.takes[1]:
-            variants.append(((step.takes[1], step.takes[0], *step.takes[2:]), step.swapped))
-        for takes, code in variants:
-            for way in self.ways(state.stack, takes, step.dies):
-                order = list(dict.fromkeys(takes))
-                found.append(self.after(state, way, order, code, step, needed, cleans))
-        return found
-
-    def cleared(self, state: State, step: Step, needed: set[int]) -> State | None:
-        """After a step with nothing below its operands but what is needed later; None where that is out of reach."""
-        below = [slot for slot in dict.fromkeys(state.stack) if slot == RETURN_LABEL or slot in needed]
-        wanted = (*below, *reversed(step.takes))
-        prices = {slot: self.price(slot) for slot in wanted if slot in self.made}
-        way = moves.shuffle(state.stack, wanted, prices)
-        return None if way is None else self.after(state, way, wanted, step.code, step, needed, cleans=False)
-
-    def ways(self, stack: tuple[int, ...], takes: tuple[int, ...], dies: frozenset[int]) -> tuple[moves.Found, ...]:
-        names: dict[int, int] = {}
-        for slot in takes:
-            names.setdefault(slot, len(names))
-        pattern: list[int] = []
-        last = 0
-        for depth in range(min(len(stack), moves.REACH + 1)):
-            slot = stack[-1 - depth]
-            kind = names.get(slot, moves.OTHER) if slot != DEAD else DEAD
-            pattern.append(kind)
-            if kind >= 0 or (kind == DEAD and depth < 2):
-                last = depth + 1
-        bits = pushed = 0
-        for slot, number in names.items():
-            bits |= (slot in dies) << number
-            pushed |= (slot >= _FIRST_FREE) << number
-        wanted = tuple([names[slot] for slot in reversed(takes)])
-        return moves.bring(tuple(pattern[:last]), wanted, bits, pushed)
-
-    def after(
-        self,
-        state: State,
-        way: moves.Found,
-        order: Sequence[int],
-        code: Code | None,
-        step: Step,
-        needed: set[int],
-        cleans: bool,
-    ) -> State:
-        stack = list(state.stack)
-        written: tuple[object, ...] = (_At(step.where), state.code)
-        for move in way.moves:
-            written = (self.move(stack, move, order), written)
-        del stack[len(stack) - len(step.takes) :]
-        if code is not None:
-            written = (code, written)
-        if step.calls is not None:
-            written = (_Call(step.calls, step.label), written)
-        stack += step.leaves
-        for at, slot in enumerate(stack):
-            if slot != DEAD and slot != RETURN_LABEL and slot not in needed:
-                stack[at] = DEAD
-        cost = state.cost + way.cost
-        while cleans and stack and stack[-1] == DEAD:
-            stack.pop()
-            written = (POP, written)
-            cost += 3
-        return State(cost, tuple(stack), written)
-
-    def move(self, stack: list[int], move: int, order: Sequence[int]) -> Code:
-        """Does a move on the stack; its code."""
-        kind = move & 0xE0
-        if move & 0xFF == moves.PUSH:
-            stack.append(order[move >> 8])
-            return self.made[stack[-1]]
-        if kind == moves.DUP:
-            stack.append(stack[-move])
-            return DUPS[move - 1]
-        if kind == moves.SWAP:
-            depth = move - moves.SWAP
-            stack[-1], stack[-1 - depth] = stack[-1 - depth], stack[-1]
-            return SWAPS[depth - 1]
-        stack.pop()
-        return POP
 
     # -- ends ---------------------------------------------------------------------------------------------------------
 
@@ -568,7 +367,7 @@ class _FunctionWriter:
 
     def finish_with(self, states: list[State], wanted: tuple[int, ...], where: Source | None) -> None:
         best: tuple[int, State, moves.Found] | None = None
-        prices = {slot: self.price(slot) for slot in wanted if slot >= _FIRST_FREE}
+        prices = {slot: self.price(slot) for slot in wanted if slot >= FIRST_FREE}
         for state in states:
             way = moves.shuffle(state.stack, wanted, prices)
             if way is not None and (best is None or state.cost + way.cost < best[0]):
@@ -578,7 +377,7 @@ class _FunctionWriter:
         total, state, way = best
         self.cost += total * self.block.weight
         stack = list(state.stack)
-        written: tuple[object, ...] = (_At(where), state.code)
+        written: tuple[object, ...] = (At(where), state.code)
         for move in way.moves:
             written = (self.move(stack, move, wanted), written)
         self.emit(State(0, (), written))
@@ -590,13 +389,13 @@ class _FunctionWriter:
         while at:
             written.append(at[0])
             at = at[1]  # type: ignore[assignment]
-        where = self.place(next((each.where for each in reversed(written) if isinstance(each, _At)), None))
+        where = self.place(next((each.where for each in reversed(written) if isinstance(each, At)), None))
         for each in reversed(written):
             if isinstance(each, Code):
                 self.block.code.append(each.at(where))
-            elif isinstance(each, _At):
+            elif isinstance(each, At):
                 where = self.place(each.where, where)
-            elif isinstance(each, _Call):
+            elif isinstance(each, Called):
                 self.block.way = Way.JUMP if each.label is None else Way.CALL  # nobody waits for the former
                 self.block.targets, self.block.where = (each.target,), where
                 if each.label is not None:

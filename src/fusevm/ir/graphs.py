@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusevm.evm.opcodes import ACCESS, MSIZE, Effect
-from fusevm.ir.fold.functions import Summary
+from fusevm.ir.fold.summaries import Summary
 from fusevm.ir.functions import BRANCH, JUMP, Function, GraphBlock, Unit
 from fusevm.ir.liveness import is_root
 from fusevm.ir.values import CONST, PHI, Value

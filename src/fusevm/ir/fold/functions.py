@@ -7,95 +7,28 @@ Gas may only fall; everything else that a caller can see is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeVar
-
 from fusevm.analysis.graphs import DominatorTree
-from fusevm.evm.opcodes import BY_NAME, MEMORY, MSIZE, STORAGE, TRANSIENT, WORLD
+from fusevm.evm.opcodes import MEMORY, MSIZE, STORAGE, TRANSIENT
 from fusevm.ir.block import Mode
 from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold import stores
-from fusevm.ir.fold.engine import Folder, fuel_for
+from fusevm.ir.fold.engine import fuel_for
 from fusevm.ir.fold.facts import BITS, KnownState
+from fusevm.ir.fold.knowing import LESS, KnowingFolder, Knowledge
 from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
+from fusevm.ir.fold.summaries import Summary, summaries
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, SWITCH, Arc, End, Function, GraphBlock, Unit
-from fusevm.ir.ranges import ANYTHING, SIZE, TOP, Range, assumed, bits_of, decided, range_of
-from fusevm.ir.values import CONST, PHI, READS_MEMORY, TRAITS, WRITES_MEMORY, Value, traits_of
+from fusevm.ir.ranges import TOP
+from fusevm.ir.values import CONST, PHI, Value, traits_of
 
-K = TypeVar("K")
-V = TypeVar("V")
 _OWN = frozenset(("CALLFN", "RESULT", "SYMBOL", "SETIMMUTABLE", "VERBATIM"))
-_LESS = {"LT": (0, 1), "GT": (1, 0)}
 _MEMORY, _STORAGE, _TRANSIENT = MEMORY.value, STORAGE.value, TRANSIENT.value
-_MOST_FACTS = 256
 _ATTEMPTS = 6  # to find which blocks can be reached
 _JOIN_WORK = (
     500_000  # blocks of one function that are looked at to find what is written between a join and its dominator
 )
-_DEEP = 6  # how far an assumption is followed into what a condition is made of
-
-
-@dataclass(slots=True)
-class Summary:
-    """What calling a function may do."""
-
-    reads: int = 0
-    writes: int = 0
-    halts: bool = False
-
-
-def summaries(unit: Unit) -> dict[str, Summary]:
-    """To a fixed point, since functions may call each other in circles."""
-    found = {name: Summary() for name in unit.functions}
-    calls: dict[str, set[str]] = {name: set() for name in unit.functions}
-    for name, function in unit.functions.items():
-        summary = found[name]
-        for block in function.blocks():
-            for value in block.instructions:
-                if value.op == "CALLFN":
-                    calls[name].add(unit.names[value.number])
-                else:
-                    traits = traits_of(value)
-                    summary.reads |= traits.reads
-                    summary.writes |= traits.writes
-                    summary.halts |= traits.halts
-            if block.end.op in BY_NAME and block.end.op != JUMP:
-                summary.halts = True
-                summary.reads |= BY_NAME[block.end.op].reads.value
-                if block.end.op not in ("REVERT", "INVALID"):
-                    summary.reads |= WORLD.value  # all that was done so far is kept, and seen
-        summary.halts |= any(block.start >= target.start for block in function.blocks() for target in block.targets)
-    changed = True
-    while changed:
-        changed = False
-        for name, callees in calls.items():
-            mine = found[name]
-            before = mine.reads, mine.writes, mine.halts
-            for callee in callees:
-                mine.reads |= found[callee].reads
-                mine.writes |= found[callee].writes
-                mine.halts |= found[callee].halts or callee == name
-            changed |= before != (mine.reads, mine.writes, mine.halts)
-    return found
-
-
-@dataclass(slots=True)
-class Knowledge:
-    """What is known at one place, besides what every value carries with it. All of it holds in dominated blocks."""
-
-    equal: dict[int, Value] = field(default_factory=dict)  # value to what stands for it here
-    ranges: dict[int, Range] = field(default_factory=dict)
-    less: dict[tuple[int, int], bool] = field(default_factory=dict)  # one is not greater than the other; True: less
-
-    def copy(self) -> Knowledge:
-        return Knowledge(_newest(self.equal), _newest(self.ranges), _newest(self.less))
-
-
-def _newest(facts: dict[K, V]) -> dict[K, V]:
-    """A copy, without the oldest facts where there are many."""
-    return dict(facts) if len(facts) <= _MOST_FACTS else dict(list(facts.items())[-_MOST_FACTS // 2 :])
 
 
 class ReachedLate(Exception):
@@ -106,7 +39,7 @@ class ReachedLate(Exception):
         super().__init__(blocks)
 
 
-class FunctionFolder(Folder):
+class FunctionFolder(KnowingFolder):
     def __init__(
         self,
         unit: Unit,
@@ -118,8 +51,7 @@ class FunctionFolder(Folder):
         stages: Stage = EVERYTHING,
         recorder: Recorder | None = None,
     ) -> None:
-        super().__init__(unit.fork, mode, stages, keeps_growth=keeps_growth)
-        self.recorder = recorder
+        super().__init__(unit.fork, mode, stages, keeps_growth=keeps_growth, recorder=recorder)
         self.unit, self.function, self.effects = unit, function, effects
         self.order = function.blocks()
         graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
@@ -134,9 +66,6 @@ class FunctionFolder(Folder):
         self.values: dict[int, Value] = {}  # old to new
         self.worlds: dict[int, KnownState] = {}
         self.known: dict[int, Knowledge] = {}  # at the end of each block
-        self.knowledge = Knowledge()
-        self.range_at: dict[int, Range] = {}  # of every value, wherever it is used
-        self.bits_at: dict[int, int] = {}
         self.symbols: dict[int, Value] = {}
         self.reached = {function.entry.start, *reached}
         self.arcs: list[tuple[int, Arc, Arc]] = []  # from which block, new and old
@@ -386,116 +315,6 @@ class FunctionFolder(Folder):
         if summary.writes & _TRANSIENT:
             world.transient = []
 
-    def note_reach(self, value: Value) -> None:
-        """Whoever touched memory had an offset that gas could pay for."""
-        for offset, length in READS_MEMORY.get(value.op, ()) + WRITES_MEMORY.get(value.op, ()):
-            place = value.args[offset]
-            if place.op != CONST and (length < 0 or self.range(value.args[length]).low > 0):
-                self.knowledge.ranges[place.id] = self.range(place).within(SIZE)
-
-    def raw(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
-        value = super().raw(op, args, number)
-        ranges = [self.range(arg) for arg in args]
-        found = range_of(op, ranges) if TRAITS[op].opcode is not None else ANYTHING
-        if op == "SUB" and self.is_less(args[1], args[0]) is not None:
-            found = found.within(Range(0, ranges[0].high))
-        if found != ANYTHING:
-            self.range_at[value.id] = found
-        if op == "ADD" and ranges[0].high + ranges[1].high <= TOP:  # a sum that cannot wrap is not less than its parts
-            for part, other in ((args[0], ranges[1]), (args[1], ranges[0])):
-                if part.op != CONST:
-                    self.knowledge.less[part.id, value.id] = other.low > 0
-        constants = [arg.number if arg.op == CONST else None for arg in args]
-        bits = bits_of(op, [self.bits(arg) for arg in args], constants, found.high)
-        if bits != TOP:
-            self.bits_at[value.id] = bits
-        return value
-
-    def range(self, value: Value, knowledge: Knowledge | None = None) -> Range:
-        if value.op == CONST:
-            return Range(value.number, value.number)
-        always = self.range_at.get(value.id, ANYTHING)
-        here = (knowledge or self.knowledge).ranges.get(value.id)
-        return always if here is None else here.within(always)
-
-    def bits(self, value: Value) -> int:
-        """Those that may be set."""
-        if value.op == CONST:
-            return value.number
-        high = self.range(value).high
-        return self.bits_at.get(value.id, TOP) & (1 << high.bit_length()) - 1
-
-    # -- what is decided --------------------------------------------------------------------------------------------
-
-    def fold(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]]:
-        for _ in range(8):
-            result = super().fold(op, args)
-            if isinstance(result, Value):
-                return self.knowledge.equal.get(result.id, result)
-            op, args = result
-            known = self.by_knowledge(op, args)
-            if known is None:
-                break
-            if self.recorder is not None:
-                self.recorder.changed(self.where, "known", op, args, known)
-            if isinstance(known, Value):
-                return known
-            op, args = known
-        return op, args
-
-    def by_knowledge(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]] | None:
-        """What ranges, bits and the order of words tell about an instruction."""
-        ranges = [self.range(arg) for arg in args]
-        verdict = decided(op, ranges)
-        if verdict is None:
-            verdict = self.by_order(op, args)
-        if verdict is not None:
-            return self.const(int(verdict))
-        if op in ("SLT", "SGT") and all(each.high <= TOP >> 1 for each in ranges):
-            return ("LT" if op == "SLT" else "GT"), args
-        if op == "AND":
-            for one, other in ((0, 1), (1, 0)):
-                if args[other].op == CONST and not self.bits(args[one]) & ~args[other].number:
-                    return args[one]
-        if op in ("LT", "GT"):
-            return self.without_offset(op, args)
-        if op == "ISZERO" and args[0].op == "ISZERO" and self.range(args[0].args[0]).high <= 1:
-            return args[0].args[0]
-        if op == "SIGNEXTEND" and args[0].op == CONST and range_of(op, ranges) == ranges[1] != ANYTHING:
-            return args[1]
-        if op == "MOD" and ranges[0].high < ranges[1].low:
-            return args[0]
-        if op == "DIV" and ranges[0].high < ranges[1].low:
-            return self.const(0)
-        return None
-
-    def without_offset(self, op: str, args: tuple[Value, ...]) -> tuple[str, tuple[Value, ...]] | None:
-        """x - k < n → x < n + k, where neither wraps."""
-        for one, other in ((0, 1), (1, 0)):
-            sum_, bound = args[one], args[other]
-            if sum_.op in ("ADD", "SUB") and bound.op == CONST and sum_.args[1].op == CONST:
-                number = sum_.args[1].number
-                taken = TOP + 1 - number if sum_.op == "ADD" else number
-                if self.range(sum_.args[0]).low >= taken and bound.number + taken <= TOP:
-                    moved = [sum_.args[0], self.const(bound.number + taken)]
-                    return op, (moved[one], moved[other])
-        return None
-
-    def is_less(self, one: Value, other: Value) -> bool | None:
-        """True: one < other. False: only one <= other is known."""
-        return self.knowledge.less.get((one.id, other.id)) if CONST not in (one.op, other.op) else None
-
-    def by_order(self, op: str, args: tuple[Value, ...]) -> bool | None:
-        if op == "EQ":
-            less = self.is_less(args[0], args[1]) or self.is_less(args[1], args[0])
-            return False if less else None
-        if op not in _LESS:
-            return None
-        one, other = (args[place] for place in _LESS[op])
-        if self.is_less(one, other):
-            return True
-        return False if self.is_less(other, one) is not None else None
-
     # -- what branches tell -----------------------------------------------------------------------------------------
 
     def assume_way(self, source: GraphBlock, block: GraphBlock) -> None:
@@ -508,62 +327,6 @@ class FunctionFolder(Folder):
             self.assume(end.args[0], ways[0] == 0)
         elif end.op == SWITCH and ways[0] < len(end.cases):
             self.assume_equal(end.args[0], self.const(end.cases[ways[0]]))
-
-    def assume(self, condition: Value, holds: bool, depth: int = _DEEP) -> None:
-        """The condition is not zero, or is."""
-        if condition.op == CONST or not depth:
-            return
-        knowledge = self.knowledge
-        whole = self.range(condition)
-        if not holds:
-            knowledge.equal[condition.id] = self.const(0)
-        elif whole.high == 1:
-            knowledge.equal[condition.id] = self.const(1)
-        else:
-            knowledge.ranges[condition.id] = whole.within(Range(1, TOP))
-        op, args = condition.op, condition.args
-        if op == "ISZERO":
-            self.assume(args[0], not holds, depth - 1)
-        elif (op == "AND" and holds) or (op == "OR" and not holds):
-            for arg in args:
-                self.assume(arg, holds, depth - 1)
-        elif (op == "EQ" and holds) or (op in ("SUB", "XOR") and not holds):
-            self.assume_equal(args[0], args[1])
-        elif op in ("LT", "GT", "SLT", "SGT", "EQ"):
-            self.assume_ranges(op, args, holds)
-
-    def assume_ranges(self, op: str, args: tuple[Value, ...], holds: bool) -> None:
-        for arg, found in zip(args, assumed(op, [self.range(arg) for arg in args], holds), strict=True):
-            self.narrow(arg, found)
-        if op in _LESS and CONST not in (args[0].op, args[1].op):
-            one, other = (args[place] for place in _LESS[op])
-            if holds:
-                self.knowledge.less[one.id, other.id] = True
-            else:
-                self.knowledge.less.setdefault((other.id, one.id), False)
-
-    def narrow(self, value: Value, found: Range) -> None:
-        if value.op == CONST or found == self.range(value):
-            return
-        self.knowledge.ranges[value.id] = found
-        if value.op == "ADD" and value.args[1].op == CONST:  # and with it what the constant was added to
-            offset, base = value.args[1].number, value.args[0]
-            before = self.range(base)
-            if before.high + offset <= TOP and found.low >= offset:
-                self.narrow(base, before.within(Range(found.low - offset, found.high - offset)))
-
-    def assume_equal(self, one: Value, other: Value) -> None:
-        if one.op == CONST:
-            one, other = other, one
-        if one.op == CONST:
-            return
-        if other.op == CONST:
-            self.knowledge.equal[one.id] = other
-            if one.op == "ISZERO":
-                self.assume(one.args[0], other.number == 0)
-            return
-        both = self.range(one).within(self.range(other))
-        self.knowledge.ranges[one.id] = self.knowledge.ranges[other.id] = both
 
     # -- ends -------------------------------------------------------------------------------------------------------
 
@@ -599,7 +362,7 @@ class FunctionFolder(Folder):
             self.key(one) == self.key(two) for one, two in zip(taken.args, other.args, strict=True)
         ):
             return End(JUMP, (), [self.arc(taken)])
-        if condition.op in _LESS:
+        if condition.op in LESS:
             turned = self.turned(condition, _fails(taken.target))
             if turned is not None:
                 condition, taken, other = turned, other, taken
@@ -608,7 +371,7 @@ class FunctionFolder(Folder):
     def turned(self, condition: Value, fails: bool) -> Value | None:
         """The opposite of a comparison, where that is better: a constant that is shorter or needed elsewhere too, or
         a branch that is taken only where the frame fails."""
-        one, other = (condition.args[place] for place in _LESS[condition.op])  # one < other
+        one, other = (condition.args[place] for place in LESS[condition.op])  # one < other
         if one.op == CONST and one.number < TOP:  # c < x: not x < c + 1
             moved = self.const(one.number + 1)
             if self.is_better(moved.number, one.number):

@@ -6,8 +6,9 @@ from typing import cast
 
 from fusevm.evm.opcodes import ACCESS, MSIZE, OPCODES_TABLE
 from fusevm.ir.block import Mode
-from fusevm.ir.fold.functions import FunctionFolder, ReachedLate, Summary, summaries
+from fusevm.ir.fold.functions import FunctionFolder, ReachedLate
 from fusevm.ir.fold.stages import Stage
+from fusevm.ir.fold.summaries import Summary, summaries
 from fusevm.ir.functions import End, Function, GraphBlock, Unit
 from fusevm.ir.ranges import ANYTHING, Range
 from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit

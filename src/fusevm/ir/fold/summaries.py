@@ -1,0 +1,53 @@
+"""What calling a function may do, itself and through those it calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fusevm.evm.opcodes import BY_NAME, WORLD
+from fusevm.ir.functions import JUMP, Unit
+from fusevm.ir.values import traits_of
+
+
+@dataclass(slots=True)
+class Summary:
+    """What calling a function may do."""
+
+    reads: int = 0
+    writes: int = 0
+    halts: bool = False
+
+
+def summaries(unit: Unit) -> dict[str, Summary]:
+    """To a fixed point, since functions may call each other in circles."""
+    found = {name: Summary() for name in unit.functions}
+    calls: dict[str, set[str]] = {name: set() for name in unit.functions}
+    for name, function in unit.functions.items():
+        summary = found[name]
+        for block in function.blocks():
+            for value in block.instructions:
+                if value.op == "CALLFN":
+                    calls[name].add(unit.names[value.number])
+                else:
+                    traits = traits_of(value)
+                    summary.reads |= traits.reads
+                    summary.writes |= traits.writes
+                    summary.halts |= traits.halts
+            if block.end.op in BY_NAME and block.end.op != JUMP:
+                summary.halts = True
+                summary.reads |= BY_NAME[block.end.op].reads.value
+                if block.end.op not in ("REVERT", "INVALID"):
+                    summary.reads |= WORLD.value  # all that was done so far is kept, and seen
+        summary.halts |= any(block.start >= target.start for block in function.blocks() for target in block.targets)
+    changed = True
+    while changed:
+        changed = False
+        for name, callees in calls.items():
+            mine = found[name]
+            before = mine.reads, mine.writes, mine.halts
+            for callee in callees:
+                mine.reads |= found[callee].reads
+                mine.writes |= found[callee].writes
+                mine.halts |= found[callee].halts or callee == name
+            changed |= before != (mine.reads, mine.writes, mine.halts)
+    return found
