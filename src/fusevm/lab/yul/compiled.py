@@ -253,7 +253,8 @@ def _gas(
     tally.plain_gas, tally.gas = tally.plain_gas + before, tally.gas + after
     tally.plain_bytes, tally.bytes = tally.plain_bytes + len(plain.code), tally.bytes + len(compiled.code)
     spent, saved = after - before, len(plain.code) - len(compiled.code)
-    is_worth_it = spent * runs <= deposit_cost(rules_of(LATEST), saved) * len(pairs) and spent <= before * LITTLE
+    is_little = spent <= before * LITTLE or not runs
+    is_worth_it = spent * runs <= deposit_cost(rules_of(LATEST), saved) * len(pairs) and is_little
     return f"gas was {before}, is {after}" if spent > 0 and not is_worth_it else None
 
 
