@@ -27,15 +27,8 @@ from fusevm.evm.forks import LATEST, rules_of
 from fusevm.evm.gas import deposit_cost
 from fusevm.evm.halts import HaltReason
 from fusevm.lab.yul.generate import random_program
-from fusevm.lab.yul.generate_contracts import (
-    CALLER_BACK,
-    ECHO,
-    REVERTER,
-    STORER,
-    Contract,
-    random_contract,
-    without_own_code,
-)
+from fusevm.lab.yul.generate_contracts import Contract, random_contract, without_own_code
+from fusevm.lab.yul.generate_statements import CALLER_BACK, ECHO, REVERTER, STORER
 from fusevm.lab.yul.shrink import shrunken
 from fusevm.reference.interpreter import execute
 from fusevm.yul.execution.evm import run_message
