@@ -27,7 +27,7 @@ from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.host import modexp as modular
 from fusevm.native.host import precompiles as contracts
 from fusevm.native.host import questions
-from fusevm.native.host.precompiles import NATIVE
+from fusevm.native.host.precompiles import DIRECT, NATIVE
 from fusevm.native.lang import exported, load, ptr, store, u64, u256
 from fusevm.native.runtime.crypto.bn254_field import fp_inverse
 from programs import HERE
@@ -418,8 +418,8 @@ def test_no_more_of_a_long_input_is_copied_than_the_contract_reads(monkeypatch: 
         evm.set_code(HERE, assemble(f"PUSH0 PUSH0 PUSH3 0x100000 PUSH0 PUSH2 {target:#06x} GAS STATICCALL STOP"))
         copied.clear()
         evm.call(HERE)
-        assert copied, name
-        assert max(copied) <= most, name
+        assert copied or target in DIRECT, name  # which native code may have called itself, where it is
+        assert max(copied, default=0) <= most, name
 
 
 @pytest.mark.parametrize("tier", ["native", "auto", "reference"])

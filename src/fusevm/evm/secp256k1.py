@@ -7,7 +7,6 @@ once loaded, recovers senders. All of them give the same bytes.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -147,6 +146,8 @@ def _encoded(point: Point) -> bytes:
 
 def _nonces(message: int, key: int) -> Iterator[int]:
     """RFC 6979, section 3.2, with SHA-256."""
+    import hmac  # loaded when used
+
     v, k = b"\1" * 32, bytes(32)
     signed = key.to_bytes(32, "big") + message.to_bytes(32, "big")
     for separator in (b"\0", b"\1"):

@@ -63,10 +63,8 @@ def loaded_entry(contract: Precompile, where: bytes) -> int:
 
 
 def load_entry(contract: Precompile, deadline: float | None) -> None:
-    """Loads what native code will call itself from now on, now that the contract is used."""
-    direct = DIRECT.get(contract.address)
-    if direct is not None:
-        _is_at_hand(direct[0], deadline)
+    """Loads what native code will call itself from now on: a contract of DIRECT is used."""
+    _is_at_hand(DIRECT[contract.address][0], deadline)
 
 
 def _require_valid(status: int) -> None:

@@ -12,7 +12,7 @@ from fusevm.evm.precompiles.contract import Answers
 from fusevm.native.emit.build import Library
 from fusevm.native.host.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
 from fusevm.native.host.ledger import BODY, HEAD, native_word, require_native_nonce
-from fusevm.native.host.precompiles import load_entry, loaded_entry, run_precompile
+from fusevm.native.host.precompiles import DIRECT, load_entry, loaded_entry, run_precompile
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed, packed_whole, view_at
 from fusevm.native.host.world import NativeWorld
@@ -254,8 +254,9 @@ class Questions:
         except PrecompileFailure:
             _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 1)  # recordings tell it from a lack of gas
             return
-        load_entry(contract, context.deadline)
-        self._tell_entry(at, where)
+        if contract.address in DIRECT and _ENTRY.unpack_from(self._account_map, at + _ENTRY_AT) == (0,):
+            load_entry(contract, context.deadline)
+            self._tell_entry(at, where)
         self._give(output, gas - price)
 
     def _answer(self, answers: Answers, data: bytes, gas: int) -> None:

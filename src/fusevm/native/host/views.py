@@ -52,7 +52,8 @@ def _view_of(layout: type[Struct]) -> type[ctypes.Structure]:
 
 def _made_view(layout: type[Struct]) -> type[ctypes.Structure]:
     fields: list[tuple[str, type[ctypes.c_uint64] | type[ctypes.Array[ctypes.c_ubyte]]]] = []
-    body: dict[str, object] = {"__slots__": (), "_pack_": 8}
+    # What `_pack_` has always meant; from 3.14 on Python wants it said.
+    body: dict[str, object] = {"__slots__": (), "_pack_": 8, "_layout_": "ms"}
     for name, (_, kind) in layout._fields.items():
         size = size_of(kind)
         if size <= _WORD:
