@@ -163,7 +163,15 @@ class Settings:
 
     @property
     def session(self) -> Session | None:
-        """The recording that is under way."""
+        """The recording that is under way.
+
+        >>> evm = EVM()
+        >>> with evm.record(calls=True):
+        ...     evm.session is None
+        False
+        >>> evm.session is None
+        True
+        """
         return self._session
 
     @session.setter
