@@ -76,6 +76,21 @@ def test_no_request_sees_the_chain_without_the_block(prompt: bool) -> None:
     assert seen == (2, "0x2")
 
 
+def test_transactions_in_one_piece_are_each_answered_at_once() -> None:
+    client = Client(after=lambda: None)
+    assert client.ask(*(client.raw(nonce) for nonce in range(3))) == [(at, client.hash_of(at)) for at in range(3)]
+    client.session.catch_up()
+    assert [len(client.session.dev.chain.block(number).transactions) for number in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_a_transaction_that_comes_another_way_is_in_a_block_when_it_is_answered() -> None:
+    client = Client()
+    client.ask(client.raw(0))
+    sender = "0x" + client.session.dev.accounts[0].hex()
+    client.session.request("eth_sendTransaction", [{"from": sender, "to": sender}])
+    assert (client.session.dev.head.number, client.session.owed) == (2, False)
+
+
 def test_a_request_for_the_other_thread_sees_the_block_too() -> None:
     client = Client(after=lambda: None)
     client.ask(client.raw(0))
