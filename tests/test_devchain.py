@@ -271,3 +271,12 @@ def test_a_plan_does_not_outlive_the_chain_s_number() -> None:
     dev.chain.schedule = replace(dev.chain.schedule, chain_id=4321)
     dev.send(dev.sign(Transaction(dev.accounts[0], b"\x02" * 20, gas_limit=21_000, gas_price=10**10)))
     assert len(dev.mine().transactions) == 1
+
+
+def test_a_plan_does_not_outlive_the_head() -> None:
+    dev = DevChain()
+    dev.mine()
+    dev.next_timestamp = dev.head.header.timestamp + 100
+    dev.plan_ahead()
+    dev.chain.set_head(0)
+    assert dev.mine().header.parent_hash == dev.chain.genesis.block.hash
