@@ -55,7 +55,7 @@ class Heat:
             self._seconds.clear()
         spent = self._seconds[key] = self._seconds.get(key, 0.0) + seconds
         done = self._rounds.get(key, 0)
-        if key in self._asked or done == len(WORTH) or spent < WORTH[done]:
+        if key in self._asked or done >= len(WORTH) or spent < WORTH[done]:
             return False
         self._room = 2 * WORTH[done]
         return True
