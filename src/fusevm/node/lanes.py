@@ -101,7 +101,8 @@ class Lanes:
         Whoever has the chain makes that block before anything else.
         """
         session = self.session
-        if (session.owed or not session.dev.is_planned) and self._chain.acquire(blocking=False):
+        idle = session.dev.is_planned or session.upstream is not None  # whom nobody asks without need
+        if (session.owed or not idle) and self._chain.acquire(blocking=False):
             try:
                 if session.owed:
                     session.catch_up()
