@@ -13,8 +13,10 @@ import pytest
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.code_cache import CodeCache
+from fusevm.evm.forks import Fork
 from fusevm.native.host import codes, plain
 from fusevm.native.host.engine import NativeEngine, engine
+from fusevm.native.host.heat import LONGEST, WORTH, Heat
 from fusevm.native.host.tables import Caps
 from fusevm.reference.frame import CACHED, jump_map
 from fusevm.reference.interpreter import execute as execute_reference
@@ -319,3 +321,12 @@ def test_a_frame_looks_at_its_code_only_for_a_jump_to_a_jumpdest() -> None:
     kept = jump_map.size
     assert "invalid jump" in str(evm.call(HERE).error)
     assert jump_map.size == kept
+
+
+def test_code_that_was_counted_more_often_than_it_was_asked_for_is_left_alone() -> None:
+    """Whatever runs beside hot code is counted with it."""
+    key = b"\x00", Fork.OSAKA
+    heat = Heat(engine(tiered=True).handlers, lambda: None)
+    for rounds in range(len(WORTH) + 3):
+        heat._rounds[key] = rounds
+        assert heat.note(key, LONGEST) == (rounds < len(WORTH))

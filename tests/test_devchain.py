@@ -256,6 +256,27 @@ def test_blocks_that_were_planned_ahead_are_those_another_chain_accepts(seed: in
             dev.plan_ahead()
         tx = Transaction(dev.accounts[0], rng.randbytes(20), value=1, gas_limit=21_000, gas_price=10**10)
         dev.send(dev.sign(tx))
+        wanted = dev.head.hash, dev.pending_timestamp, dev.coinbase, dev.next_randao
         block = dev.mine()
+        header = block.header
+        assert (header.parent_hash, header.timestamp, header.coinbase, header.prev_randao) == wanted
+        assert dev.gas_limit in (None, header.gas_limit)
         assert len(block.transactions) == 1
         assert other.import_block(block.encoded).hash == block.hash
+
+
+def test_a_plan_does_not_outlive_the_chain_s_number() -> None:
+    dev = DevChain()
+    dev.plan_ahead()
+    dev.chain.schedule = replace(dev.chain.schedule, chain_id=4321)
+    dev.send(dev.sign(Transaction(dev.accounts[0], b"\x02" * 20, gas_limit=21_000, gas_price=10**10)))
+    assert len(dev.mine().transactions) == 1
+
+
+def test_a_plan_does_not_outlive_the_head() -> None:
+    dev = DevChain()
+    dev.mine()
+    dev.next_timestamp = dev.head.header.timestamp + 100
+    dev.plan_ahead()
+    dev.chain.set_head(0)
+    assert dev.mine().header.parent_hash == dev.chain.genesis.block.hash

@@ -184,3 +184,35 @@ def test_a_connection_that_ends_is_forgotten() -> None:
     connection.transport.receive(request(b"12")[:-1])
     connection.protocol.connection_lost(None)
     assert not connection.open
+
+
+@pytest.mark.parametrize("size", [1, 100, 65_000, 65_536, 70_000, 300_000])
+def test_over_a_socket_whole_and_broken_requests_arrive_as_they_were_sent(size: int) -> None:
+    """More and less than the buffer holds; what is not ours goes to the other protocol, from its first byte."""
+
+    class Shouting(Other):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.transport = cast(asyncio.Transport, transport)
+
+        def data_received(self, data: bytes) -> None:
+            self.transport.write(data.upper())
+
+    async def main() -> None:
+        loop, bodies = asyncio.get_running_loop(), [random.Random(size).randbytes(size), b"short"]
+        opened: set[PlainHttp] = set()
+        server = await loop.create_server(
+            lambda: PlainHttp(echoed, Shouting, opened, 1 << 20, lambda: None), "127.0.0.1", 0
+        )
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        for body in [*bodies, *bodies]:
+            writer.write(request(body))
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert int(head.rpartition(b"Content-Length: ")[2]) == len(body)
+            assert await reader.readexactly(len(body)) == body[::-1]
+        other = request(b"x" * size, line="GET / HTTP/1.1")
+        writer.write(other)
+        assert await reader.readexactly(len(other)) == other.upper()
+        writer.close()
+        server.close()
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -76,6 +76,21 @@ def test_no_request_sees_the_chain_without_the_block(prompt: bool) -> None:
     assert seen == (2, "0x2")
 
 
+def test_transactions_in_one_piece_are_each_answered_at_once() -> None:
+    client = Client(after=lambda: None)
+    assert client.ask(*(client.raw(nonce) for nonce in range(3))) == [(at, client.hash_of(at)) for at in range(3)]
+    client.session.catch_up()
+    assert [len(client.session.dev.chain.block(number).transactions) for number in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_a_transaction_that_comes_another_way_is_in_a_block_when_it_is_answered() -> None:
+    client = Client()
+    client.ask(client.raw(0))
+    sender = "0x" + client.session.dev.accounts[0].hex()
+    client.session.request("eth_sendTransaction", [{"from": sender, "to": sender}])
+    assert (client.session.dev.head.number, client.session.owed) == (2, False)
+
+
 def test_a_request_for_the_other_thread_sees_the_block_too() -> None:
     client = Client(after=lambda: None)
     client.ask(client.raw(0))
@@ -112,9 +127,12 @@ def test_nothing_is_owed_for_a_transaction_that_is_refused_or_only_waits() -> No
     assert (client.session.owed, client.session.dev.head.number) == (False, 0)
 
 
-def test_a_block_that_cannot_be_made_is_told_and_the_node_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("prompt", [True, False])
+def test_a_block_that_cannot_be_made_is_told_and_the_node_goes_on(
+    prompt: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main() -> None:
-        client, told = Client(), list[Any]()
+        client, told = Client(after=None if prompt else lambda: None), list[Any]()
         asyncio.get_running_loop().set_exception_handler(lambda loop, said: told.append(str(said["exception"])))
 
         def fails(*given: Any) -> Any:
@@ -123,8 +141,8 @@ def test_a_block_that_cannot_be_made_is_told_and_the_node_goes_on(monkeypatch: p
         with monkeypatch.context() as patch:
             patch.setattr(client.session.dev.chain, "build_planned", fails)
             assert client.ask(client.raw(0)) == [(0, client.hash_of(0))]
+            assert client.ask(("eth_blockNumber", [])) == [(0, "0x0")]
         assert told == ["no room"]
-        assert client.ask(("eth_blockNumber", [])) == [(0, "0x0")]
         assert client.session.request("txpool_status") == {"pending": "0x1", "queued": "0x0"}
         client.session.request("evm_mine")
         assert client.session.request("eth_getTransactionReceipt", [client.hash_of(0)])["status"] == "0x1"

@@ -84,7 +84,7 @@ class Lanes:
             return Later()
         session = self.session
         try:
-            session.catch_up()
+            self._make_owed()
             if sends and not self._is_brief(asked):
                 return Later()
             session.postpones = sends and self.keep is None
@@ -101,17 +101,23 @@ class Lanes:
         Whoever has the chain makes that block before anything else.
         """
         session = self.session
-        if (session.owed or not session.dev.is_planned) and self._chain.acquire(blocking=False):
+        idle = session.dev.is_planned or session.upstream is not None  # whom nobody asks without need
+        if (session.owed or not idle) and self._chain.acquire(blocking=False):
             try:
                 if session.owed:
-                    session.catch_up()
+                    self._make_owed()
                 else:
                     session.dev.plan_ahead()
-            except Exception as error:  # nobody waits for an answer any more
-                said = {"message": "fusevm: the block could not be made; its transactions wait", "exception": error}
-                asyncio.get_running_loop().call_exception_handler(said)
             finally:
                 self._chain.release()
+
+    def _make_owed(self) -> None:
+        """Nobody waits for an answer any more: that it cannot be made is told elsewhere."""
+        try:
+            self.session.catch_up()
+        except Exception as error:
+            said = {"message": "fusevm: the block could not be made; its transactions wait", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(said)
 
     def _is_brief(self, asked: Mapping[str, Any]) -> bool:
         params = asked.get("params")
