@@ -1,6 +1,6 @@
 """Many calls of a token: a loop in Python, the native loop, pyrevm, processes, threads, Dask; sending a state; memory.
 
-python bench/many.py [--calls N] [--loop N] [--workers N] [--rounds N] [--skip NAME]…
+python bench/many.py [--calls N] [--loop N] [--workers N] [--rounds N] [--times N] [--skip NAME]…
 
 On one core the processor time of this process counts, which other work on the machine does not change much. Of pools
 the processor time of all processes and the clock are printed. pyrevm and Dask are measured where they are installed.
@@ -17,8 +17,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from importlib.util import find_spec
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from fusevm.codegen.yul import compile_object
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
-from many_pools import with_pools
+from many_pools import Work, size_of, with_pools
 
 TOKEN, ALICE = b"\xc0" * 20, b"\xa1" * 20
 HOLDERS = [bytes([1]) * 16 + number.to_bytes(4, "big") for number in range(1_000)]
@@ -139,11 +139,19 @@ def with_pyrevm(kind: str, datas: list[bytes]) -> None:
     show(f"{kind}, a loop over pyrevm's message_call", len(datas), *timed(run))
 
 
-def in_pools(kind: str, datas: list[bytes], workers: int, rounds: int) -> None:
+def in_pools(kind: str, datas: list[bytes], workers: int, rounds: int, times: int) -> None:
+    """All of them, so many times over, as a stream: no pool is measured by the memory that results take."""
     evm = machine()
-    expected = list(evm.simulate_many(datas[:1000], to=TOKEN, caller=ALICE))
-    run = partial(Pool.simulate_many, calls=datas, to=TOKEN, caller=ALICE)
-    with_pools(kind, evm, run, expected, len(datas), workers, rounds)
+    first = evm.simulate_many(datas[:1000], to=TOKEN, caller=ALICE)
+
+    def run(pool: Pool) -> int:
+        calls = chain.from_iterable(repeat(datas, times))
+        return sum(map(len, pool.stream(calls, to=TOKEN, caller=ALICE)))
+
+    def check(pool: Pool) -> bool:
+        return pool.simulate_many(datas[:1000], to=TOKEN, caller=ALICE) == first
+
+    with_pools(Work(kind, evm, run, check, times * len(datas), size_of(first) // len(first)), workers, rounds)
 
 
 def sending() -> None:
@@ -187,6 +195,7 @@ def main() -> None:
     parser.add_argument("--loop", type=int, default=100_000, help="calls of the loops in Python")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="of the pools, in turns; the best counts")
+    parser.add_argument("--times", type=int, default=1, help="pools make all calls so many times over")
     parser.add_argument("--stream", type=int, help="only so many calls to a file, and the memory it takes")
     parser.add_argument("--skip", action="append", default=[], choices=["loops", "pools", "state", "memory"])
     options = parser.parse_args()
@@ -201,7 +210,9 @@ def main() -> None:
             with_pyrevm(kind, datas[: options.loop])
     if "pools" not in options.skip:
         for kind, make in KINDS.items():
-            in_pools(kind, [make(number) for number in range(options.calls)], options.workers, options.rounds)
+            in_pools(
+                kind, [make(number) for number in range(options.calls)], options.workers, options.rounds, options.times
+            )
     if "state" not in options.skip:
         sending()
     if "memory" not in options.skip:

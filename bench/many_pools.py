@@ -10,12 +10,23 @@ import pickle
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
-from fusevm import EVM, Batch, Result
+from fusevm import EVM, Batch
 from fusevm.batch import Pool, Processes, Threads
 
-Run = Callable[[Pool], Batch]
+
+@dataclass
+class Work:
+    """Calls that every pool makes, and whether it answers as it should."""
+
+    kind: str
+    evm: EVM
+    run: Callable[[Pool], int]
+    check: Callable[[Pool], bool]
+    calls: int
+    answer: int  # bytes that a call's results take on their way
 
 
 class Contender:
@@ -26,12 +37,11 @@ class Contender:
         self._pids = [os.getpid(), *pids]
         self.clock = self.spent = float("inf")  # the best of each
 
-    def go(self, run: Callable[[Pool], Any]) -> Any:
+    def go(self, run: Callable[[Pool], object]) -> None:
         started, spent = time.perf_counter(), processor_time(self._pids)
-        found = run(self.pool)
+        run(self.pool)
         self.clock = min(self.clock, time.perf_counter() - started)
         self.spent = min(self.spent, processor_time(self._pids) - spent)
-        return found
 
 
 def processor_time(pids: list[int]) -> float:
@@ -59,20 +69,18 @@ def contenders(evm: EVM, workers: int, stack: ExitStack) -> Iterator[Contender]:
     yield Contender(f"Dask, {workers} workers", cluster, list(cluster._client.run(os.getpid).values()))
 
 
-def with_pools(kind: str, evm: EVM, run: Run, expected: list[Result], calls: int, workers: int, rounds: int) -> None:
+def with_pools(work: Work, workers: int, rounds: int) -> None:
     with ExitStack() as stack:
-        pools = list(contenders(evm, workers, stack))
+        pools = list(contenders(work.evm, workers, stack))
         for each in pools:  # the first time workers get the state, and pieces grow
-            batch = each.go(run)
-            assert len(batch) == calls
-            assert batch[: len(expected)] == expected
-            each.clock = each.spent = float("inf")
+            assert work.check(each.pool)
+            assert work.run(each.pool) == work.calls
         for _ in range(rounds):
             for each in pools:
-                each.go(run)
+                each.go(work.run)
         for each in pools:
-            name = f"{kind}, {each.name}"
-            print(f"{name:44} {calls / each.spent:12,.0f} {calls / each.clock:12,.0f}", flush=True)
+            name = f"{work.kind}, {each.name}"
+            print(f"{name:44} {work.calls / each.spent:12,.0f} {work.calls / each.clock:12,.0f}", flush=True)
         one, two, process, processes = pools[:4]
         print(f"  {two.name} against {one.name}: {one.clock / two.clock:.2f} times by the clock")
         print(f"  {processes.name} against {process.name}: {process.clock / processes.clock:.2f} times by the clock")
@@ -80,7 +88,7 @@ def with_pools(kind: str, evm: EVM, run: Run, expected: list[Result], calls: int
             dask = pools[4]
             more = dask.clock / processes.clock - 1, dask.spent / processes.spent - 1
             print(f"  Dask against {processes.name}: {more[0]:+.0%} by the clock, {more[1]:+.0%} of processor time")
-            clock, spent = dask_floor(dask, calls, size_of(batch) // calls, rounds)
+            clock, spent = dask_floor(dask, work, rounds)
             print(f"  Dask, tasks that do nothing with as many bytes: {clock:.2f} s by the clock, {spent:.2f} s spent")
 
 
@@ -99,7 +107,7 @@ class Buffer:
         return Buffer, (pickle.PickleBuffer(self.data),)
 
 
-def dask_floor(dask: Contender, calls: int, answer: int, rounds: int) -> tuple[float, float]:
+def dask_floor(dask: Contender, work: Work, rounds: int) -> tuple[float, float]:
     """What it takes to send so many bytes through Dask and back, nothing done with them: clock and processor time."""
     from distributed import wait
 
@@ -109,11 +117,11 @@ def dask_floor(dask: Contender, calls: int, answer: int, rounds: int) -> tuple[f
     probe = Contender("floor", dask.pool, dask._pids[1:])
 
     def run(_: Pool) -> None:
-        left = -(-calls // piece)
+        left = -(-work.calls // piece)
         under_way: set[Any] = set()
         while left or under_way:
             while left and len(under_way) < 4:
-                under_way.add(client.submit(_answer, Buffer(bytes(piece * question)), piece * answer, pure=False))
+                under_way.add(client.submit(_answer, Buffer(bytes(piece * question)), piece * work.answer, pure=False))
                 left -= 1
             for future in wait(list(under_way), return_when="FIRST_COMPLETED").done:
                 future.result()
