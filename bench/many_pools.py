@@ -15,6 +15,7 @@ from typing import Any
 
 from fusevm import EVM, Batch
 from fusevm.batch import Pool, Processes, Threads
+from fusevm.native.host.many import ManyCalls
 
 
 @dataclass
@@ -82,7 +83,9 @@ def with_pools(work: Work, workers: int, rounds: int) -> None:
             name = f"{work.kind}, {each.name}"
             print(f"{name:44} {work.calls / each.spent:12,.0f} {work.calls / each.clock:12,.0f}", flush=True)
         one, two, process, processes = pools[:4]
-        print(f"  {two.name} against {one.name}: {one.clock / two.clock:.2f} times by the clock")
+        share = lock_share(work, rounds)
+        print(f"  {two.name} against {one.name}: {one.clock / two.clock:.2f} times by the clock;", end=" ")
+        print(f"Python's lock is held for {share:.0%} of the processor time")
         print(f"  {processes.name} against {process.name}: {process.clock / processes.clock:.2f} times by the clock")
         if len(pools) > 4:
             dask = pools[4]
@@ -90,6 +93,49 @@ def with_pools(work: Work, workers: int, rounds: int) -> None:
             print(f"  Dask against {processes.name}: {more[0]:+.0%} by the clock, {more[1]:+.0%} of processor time")
             clock, spent = dask_floor(dask, work, rounds)
             print(f"  Dask, tasks that do nothing with as many bytes: {clock:.2f} s by the clock, {spent:.2f} s spent")
+
+
+class Watched:
+    """Native code, and how much processor time many calls have spent in it, where Python's lock is free."""
+
+    def __init__(self, native: Any) -> None:
+        self._native, self.spent = native, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+    def call_many(self, many: int) -> int:
+        started = time.thread_time()
+        status: int = self._native.call_many(many)
+        self.spent += time.thread_time() - started
+        return status
+
+
+def lock_share(work: Work, rounds: int) -> float:
+    """How much of one thread's processor time holds Python's lock, the least of some rounds: what two threads cannot
+    do side by side. Other work on the machine changes it less than the clock."""
+    watched: list[Watched] = []
+    cross = ManyCalls._cross
+
+    def crossing(calls: ManyCalls, engine: Any, end: int, fresh: bool) -> Any:
+        if not isinstance(engine.native, Watched):
+            engine.native = Watched(engine.native)
+            watched.append(engine.native)
+        return cross(calls, engine, end, fresh)
+
+    shares = []
+    ManyCalls._cross = crossing  # type: ignore[method-assign]
+    try:
+        with Threads(work.evm, 1) as pool:
+            work.run(pool)
+            for _ in range(rounds):
+                before, started = sum(each.spent for each in watched), time.process_time()
+                work.run(pool)
+                spent = time.process_time() - started
+                shares.append(1 - (sum(each.spent for each in watched) - before) / spent)
+    finally:
+        ManyCalls._cross = cross  # type: ignore[method-assign]
+    return min(shares)
 
 
 def size_of(batch: Batch) -> int:
