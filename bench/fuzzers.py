@@ -3,8 +3,8 @@ until a planted bug is found and made small.
 
 python bench/fuzzers.py --forge FOLDER --solc FOLDER [--seeds N] [--calls N] [--json]
 
-The folders have the npm packages @foundry-rs/forge and solc installed. What forge takes to start and to compile does not
-count. forge looks at the property after each call, `fuzz` after each sequence; both call the contract for it.
+The folders have the npm packages @foundry-rs/forge and solc installed. What forge takes to start and to compile does
+not count. forge looks at the property after each call, `fuzz` after each sequence; both call the contract for it.
 """
 
 from __future__ import annotations
@@ -144,12 +144,18 @@ class Ours:
         return Run(bool(report.findings), report.calls, time.perf_counter() - started)
 
 
+def shown(rows: dict[str, dict[str, list[Run]]]) -> str:
+    return json.dumps(
+        {name: {what: list(map(asdict, runs)) for what, runs in kinds.items()} for name, kinds in rows.items()}
+    )
+
+
 def summary(runs: list[Run]) -> str:
     found = [each for each in runs if each.found]
     if not found:
         return f"not found in {statistics.median(each.calls for each in runs):,.0f} calls"
     calls, seconds = (statistics.median(getattr(each, name) for each in found) for name in ("calls", "seconds"))
-    return f"{len(found)} of {len(runs)} found, {calls:,.0f} calls, {seconds * 1e3:,.0f} ms"
+    return f"{len(found)} of {len(runs)} seeds, median {calls:,.0f} calls, {seconds * 1e3:,.0f} ms"
 
 
 def main() -> None:
@@ -172,16 +178,12 @@ def main() -> None:
                 "forge": [forge.run(name, "invariant_holds", seed, MOST_CALLS) for seed in range(options.seeds)],
             }
     if options.json:
-        print(json.dumps({n: {w: [asdict(r) for r in runs] for w, runs in kinds.items()} for n, kinds in rows.items()}))
+        print(shown(rows))
         return
     for name, kinds in rows.items():
-        rates = {
-            what: max(each.calls / each.seconds for each in kinds[f"speed of {what}"]) for what in ("fuzz", "forge")
-        }
-        print(f"{name}: calls per second: fuzz {rates['fuzz']:,.0f}, forge {rates['forge']:,.0f}")
-        print(
-            f"{name}: the bug, median of {options.seeds} seeds: fuzz {summary(kinds['fuzz'])}; forge {summary(kinds['forge'])}"
-        )
+        for what in ("fuzz", "forge"):
+            rate = max(each.calls / each.seconds for each in kinds[f"speed of {what}"])
+            print(f"{name:8} {what:6} {rate:8,.0f} calls per second; the bug: {summary(kinds[what])}")
 
 
 if __name__ == "__main__":

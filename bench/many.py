@@ -1,9 +1,9 @@
 """Many calls of a token: a loop in Python, the native loop, pyrevm, processes, threads, Dask; sending a state; memory.
 
-python bench/many.py [--calls N] [--loop N] [--workers N] [--skip NAME]…
+python bench/many.py [--calls N] [--loop N] [--workers N] [--rounds N] [--times N] [--skip NAME]…
 
-On one core the processor time of this process counts, which other work on the machine does not change much. Pools are
-measured by the clock. pyrevm and Dask are measured where they are installed.
+On one core the processor time of this process counts, which other work on the machine does not change much. Of pools
+the processor time of all processes and the clock are printed. pyrevm and Dask are measured where they are installed.
 """
 
 from __future__ import annotations
@@ -12,19 +12,24 @@ import argparse
 import os
 import pickle
 import resource
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from fusevm import EVM
-from fusevm.batch import Pool, Processes, Threads
+from fusevm.batch import Pool, Threads
 from fusevm.batch.tables import open_table
 from fusevm.codegen.yul import compile_object
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
+from many_pools import Work, size_of, with_pools
 
 TOKEN, ALICE = b"\xc0" * 20, b"\xa1" * 20
 HOLDERS = [bytes([1]) * 16 + number.to_bytes(4, "big") for number in range(1_000)]
@@ -134,29 +139,19 @@ def with_pyrevm(kind: str, datas: list[bytes]) -> None:
     show(f"{kind}, a loop over pyrevm's message_call", len(datas), *timed(run))
 
 
-def in_pool(name: str, make: Callable[[EVM], Pool], datas: list[bytes]) -> float:
-    """Seconds by the clock, workers started before."""
+def in_pools(kind: str, datas: list[bytes], workers: int, rounds: int, times: int) -> None:
+    """All of them, so many times over, as a stream: no pool is measured by the memory that results take."""
     evm = machine()
-    expected = evm.simulate_many(datas[:1000], to=TOKEN, caller=ALICE)
-    with make(evm) as pool:
-        pool.simulate_many(datas, to=TOKEN, caller=ALICE)
-        clock, spent = timed(lambda: pool.simulate_many(datas, to=TOKEN, caller=ALICE))
-        assert pool.simulate_many(datas[:1000], to=TOKEN, caller=ALICE) == expected
-    print(f"{name:44} {'':12} {len(datas) / clock:12,.0f}   this process: {spent / len(datas) * 1e6:.2f} µs per call")
-    return clock
+    first = evm.simulate_many(datas[:1000], to=TOKEN, caller=ALICE)
 
+    def run(pool: Pool) -> int:
+        calls = chain.from_iterable(repeat(datas, times))
+        return sum(map(len, pool.stream(calls, to=TOKEN, caller=ALICE)))
 
-def with_pools(datas: list[bytes], workers: int) -> None:
-    in_pool("transfer, one process", lambda evm: Processes(evm, 1), datas)
-    in_pool(f"transfer, {workers} processes", lambda evm: Processes(evm, workers), datas)
-    in_pool("transfer, one thread", lambda evm: Threads(evm, 1), datas)
-    in_pool(f"transfer, {workers} threads", lambda evm: Threads(evm, workers), datas)
-    try:
-        from fusevm.batch import Cluster
+    def check(pool: Pool) -> bool:
+        return pool.simulate_many(datas[:1000], to=TOKEN, caller=ALICE) == first
 
-        in_pool(f"transfer, Dask, {workers} workers", lambda evm: Cluster(evm, n_workers=workers), datas)
-    except ImportError as error:
-        print(error)
+    with_pools(Work(kind, evm, run, check, times * len(datas), size_of(first) // len(first)), workers, rounds)
 
 
 def sending() -> None:
@@ -169,25 +164,29 @@ def sending() -> None:
 
 
 def memory(calls: int) -> None:
-    """How much more memory the second half of a long stream to a file takes."""
+    """How much memory a stream of calls to a Parquet file takes, in a process of its own, and one ten times as long."""
+    for count in (calls, 10 * calls):
+        run = [sys.executable, __file__, "--stream", str(count)]
+        print(subprocess.run(run, capture_output=True, text=True, check=True).stdout, end="", flush=True)
 
-    def datas() -> Iterator[bytes]:
-        for number in range(calls):
-            yield balance_of(number)
 
-    path = Path(tempfile.gettempdir()) / f"fusevm-many-{os.getpid()}.csv"
-    peaks, done = [], 0
+def stream(calls: int) -> None:
+    """So many calls to a file; the most memory that this process ever had, and had when the first tenth was done."""
+    path = Path(tempfile.gettempdir()) / f"fusevm-many-{os.getpid()}{'.parquet' if find_spec('pyarrow') else '.csv'}"
+    early, done = 0, 0
     with Threads(machine(), 1) as pool, open_table(path) as table:
-        for batch in pool.stream(datas(), to=TOKEN, caller=ALICE):
+        for batch in pool.stream((balance_of(number) for number in range(calls)), to=TOKEN, caller=ALICE):
             table.add({"status": batch.status.tolist(), "gas_used": batch.gas_used.tolist(), "word": batch.words()})
             done += len(batch)
-            if done >= calls // 2:
-                peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    size = path.stat().st_size
+            if done <= calls // 10:
+                early = peak()
+    print(f"{calls:,} calls to a {path.suffix} file of {path.stat().st_size >> 10:,} KiB: ", end="")
+    print(f"peak memory {early} MiB at a tenth, {peak()} MiB at the end")
     path.unlink()
-    print(
-        f"{calls:,} calls to a file of {size >> 20} MiB: {peaks[0] >> 10} MiB at half, {peaks[-1] >> 10} MiB at the end"
-    )
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
 def main() -> None:
@@ -195,8 +194,14 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--loop", type=int, default=100_000, help="calls of the loops in Python")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5, help="of the pools, in turns; the best counts")
+    parser.add_argument("--times", type=int, default=1, help="pools make all calls so many times over")
+    parser.add_argument("--stream", type=int, help="only so many calls to a file, and the memory it takes")
     parser.add_argument("--skip", action="append", default=[], choices=["loops", "pools", "state", "memory"])
     options = parser.parse_args()
+    if options.stream:
+        stream(options.stream)
+        return
     print(f"{'calls per second':44} {'processor':>12} {'clock':>12}")
     if "loops" not in options.skip:
         for kind, make in KINDS.items():
@@ -204,7 +209,10 @@ def main() -> None:
             one_core(kind, datas, options.loop)
             with_pyrevm(kind, datas[: options.loop])
     if "pools" not in options.skip:
-        with_pools([transfer(number) for number in range(options.calls)], options.workers)
+        for kind, make in KINDS.items():
+            in_pools(
+                kind, [make(number) for number in range(options.calls)], options.workers, options.rounds, options.times
+            )
     if "state" not in options.skip:
         sending()
     if "memory" not in options.skip:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from fusevm import Batch, Call
+from fusevm.chain.column import Column
 from fusevm.chain.packed import Common, Packed, Pieces
 from fusevm.evm.forks import Fork
+from fusevm.native.host import many
 from test_many import HERE, OTHER, RETURN_WORD, Scene, as_list, machine, word
 
 CODE = f"PUSH1 7 PUSH1 0 PUSH1 0 LOG1 PUSH1 0 CALLDATALOAD DUP1 ADD {RETURN_WORD}"
@@ -103,3 +105,54 @@ def test_calls_that_were_packed_are_not_changed_by_a_run_of_them() -> None:
     assert calls.reads == ()
     with pytest.raises(IndexError, match="0 were asked for"):
         evm.simulate_many(calls).reads()
+
+
+# -- results that are handed over with their memory
+
+
+@pytest.mark.parametrize("large", [1, 1_000, many.LARGE])
+def test_results_are_the_same_whether_they_are_copied_or_handed_over(
+    large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of calls with outputs and logs of many sizes; what was handed over before stays as it was."""
+    monkeypatch.setattr(many, "LARGE", large)
+    code = "PUSH1 0 CALLDATALOAD DUP1 PUSH1 0 MSTORE DUP1 PUSH1 0 LOG0 PUSH1 0 RETURN"
+    evm, judge = machine("native", here=code), machine("reference", here=code)
+    sizes = [n * 7 % 300 for n in range(2_000)]
+    first = evm.simulate_many([word(n) for n in sizes], to=HERE)
+    before = list(first)
+    second = evm.simulate_many([word(n + 1) for n in sizes], to=HERE)
+    assert list(first) == before
+    assert list(first)[:400] == [judge.simulate(HERE, word(n)) for n in sizes[:400]]
+    assert list(Batch.joined([first, second])) == [*first, *second]
+    assert pickle.loads(pickle.dumps(first)) == first
+    assert_same_columns(pickle.loads(pickle.dumps(second, 5)), second)
+
+
+def assert_same_columns(found: Batch, expected: Batch) -> None:
+    assert found.outputs == expected.outputs
+    assert [list(each) for each in found.logs] == [list(each) for each in expected.logs]
+
+
+def test_memory_that_is_not_handed_over_but_used_again_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(arena: Any, size: int, column: Column) -> Any:
+        column.adopt(arena.view(arena.address, size))
+        return arena  # which the next calls write to
+
+    monkeypatch.setattr(many, "_handed_over", wrong)
+    evm = machine("native", here=CODE)
+    first = evm.simulate_many([word(n) for n in range(300)], to=HERE)
+    evm.simulate_many([word(n + 1) for n in range(300)], to=HERE)
+    assert first.words() != [2 * n for n in range(300)]
+
+
+def test_a_column_that_another_was_extended_with_can_grow_by_itself() -> None:
+    first, second = Column([b"ab"]), Column()
+    first.add(b"c")
+    second.add(b"-")
+    second.extend(first)
+    first.add(b"d")
+    second.add(b"e")
+    assert (bytes(first.whole()), bytes(second.whole())) == (b"abcd", b"-abce")
+    assert (len(first), len(second)) == (4, 5)
+    assert (bytes(first.whole()), Column().whole()) == (b"abcd", b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+from fusevm.chain.column import Column
 from fusevm.chain.outcome import Status
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import intrinsic_gas
@@ -43,7 +44,7 @@ class CallFailed(RuntimeError):
 class Outcomes:
     """Of so many calls, written one after another: by native code into `records`, or from results."""
 
-    def __init__(self, count: int, outputs: bytearray, logs: bytearray, reads: bytearray) -> None:
+    def __init__(self, count: int, outputs: Column, logs: Column, reads: bytearray) -> None:
         self.records = bytearray(count * RECORD.size)
         self.outputs = outputs  # of all calls, as the logs
         self.logs = logs
@@ -59,8 +60,8 @@ class Outcomes:
         self.add_ended(_NUMBERS[result.status], result.gas_used, result.gas_refunded, result.output)
 
     def add_ended(self, status: int, used: int, refunded: int, output: bytes, logs: bytes = b"") -> None:
-        self.outputs += output
-        self.logs += logs
+        self.outputs.add(output)
+        self.logs.add(logs)
         ends = len(self.outputs), len(self.logs)
         RECORD.pack_into(self.records, self.done * RECORD.size, status, used, refunded, *ends)
         self.done += 1

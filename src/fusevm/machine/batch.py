@@ -9,6 +9,7 @@ from itertools import pairwise
 from pickle import PickleBuffer
 from typing import Any, overload
 
+from fusevm.chain.column import Column
 from fusevm.chain.outcomes import (
     COLUMNS,
     GAS_REFUNDED,
@@ -42,8 +43,8 @@ class Batch(Sequence[Result]):
 
     def __init__(self) -> None:
         self._records = bytearray()
-        self._outputs = bytearray()
-        self._logs = bytearray()
+        self._outputs = Column()
+        self._logs = Column()
         self._reads = bytearray()
         self._odd: dict[int, Result] = {}
         self.errors: dict[int, CallFailed] = {}  # calls that ended in an exception, where those are kept
@@ -71,8 +72,8 @@ class Batch(Sequence[Result]):
         later, self._later = self._later, []
         for other in later:
             self._records += _shifted(other._records, len(self._outputs), len(self._logs))
-            self._outputs += other._outputs
-            self._logs += other._logs
+            self._outputs.extend(other._outputs)
+            self._logs.extend(other._logs)
             self._reads += other._reads
 
     def _note(self, first: int, odd: dict[int, Result], errors: dict[int, CallFailed]) -> None:
@@ -123,7 +124,7 @@ class Batch(Sequence[Result]):
         status, used, refunded, end, log_end = RECORD.unpack_from(self._records, number * RECORD.size)
         start, log_start = self._ends(number - 1)
         logs = self._decoded(log_start, log_end)
-        return Result(STATUSES[status], bytes(self._outputs[start:end]), used, refunded, logs)
+        return Result(STATUSES[status], bytes(self._outputs.whole()[start:end]), used, refunded, logs)
 
     def __iter__(self) -> Iterator[Result]:
         return (self[number] for number in range(len(self)))
@@ -145,9 +146,9 @@ class Batch(Sequence[Result]):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Columns are buffers of their own, which whoever sends them need not copy (pickle's protocol 5)."""
         self._join()
-        as_column = PickleBuffer if protocol >= 5 else bytes
-        columns = [as_column(each) for each in (self._records, self._outputs, self._logs, self._reads)]
-        return _received, (columns, self._odd, self.errors)
+        sent = PickleBuffer if protocol >= 5 else bytes
+        outputs, logs = ([sent(part) for part in column.parts()] for column in (self._outputs, self._logs))
+        return _received, (sent(self._records), outputs, logs, sent(self._reads), self._odd, self.errors)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -171,7 +172,7 @@ class Batch(Sequence[Result]):
             return []
         from fusevm.native.host.logs import NativeLogs  # whose they are; there would be none without
 
-        return NativeLogs(bytes(self._logs[start:end]))
+        return NativeLogs(bytes(self._logs.whole()[start:end]))
 
     # -- columns
 
@@ -191,7 +192,7 @@ class Batch(Sequence[Result]):
     @property
     def outputs(self) -> list[bytes]:
         ends = self._numbers()[OUTPUT_END::COLUMNS]
-        raw = bytes(self._outputs)
+        raw = bytes(self._outputs.whole())
         return [raw[start:end] for start, end in pairwise((0, *ends))]
 
     @property
@@ -246,12 +247,12 @@ class Batch(Sequence[Result]):
         return numpy.frombuffer(self._records, "<u8").reshape(-1, COLUMNS)[:, which].copy()
 
 
-def _received(columns: list[Any], odd: dict[int, Result], errors: dict[int, CallFailed]) -> Batch:
-    """A batch that came from elsewhere. Its columns are as they arrived: bytes, or a view of them, to be read only."""
+def _received(records: Any, outputs: Any, logs: Any, reads: Any, odd: Any, errors: Any) -> Batch:
+    """A batch that came from elsewhere. Its columns are as they arrived: bytes, or views of them, to be read only."""
     batch = Batch()
-    batch._records, batch._outputs, batch._logs, batch._reads = columns
+    batch._records, batch._outputs, batch._logs, batch._reads = records, Column(outputs), Column(logs), reads
     batch._odd, batch.errors = odd, errors
-    batch._count = len(batch._records) // RECORD.size
+    batch._count = len(records) // RECORD.size
     return batch
 
 

@@ -15,6 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
+from fusevm.chain.column import Column
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import Outcomes
@@ -37,8 +38,9 @@ from fusevm.schedule.build import address_of
 FEWEST_CALLS, FIRST_CALLS, MOST_CALLS = 1 << 4, 1 << 8, 1 << 14  # in one crossing
 COUNTED_CALLS = 1 << 6  # while blocks are counted
 GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas tells little of time, SSTORE costs much and is quick
-LONG_ENOUGH = 0.002  # seconds of a crossing: threads that cross more often wait for each other
+LONG_ENOUGH = 0.004  # seconds of a crossing: threads that cross more often wait for each other
 OUTPUT_ROOM, LOG_ROOM, CHANGE_ROOM = 1 << 22, 1 << 22, 2 * CHANGES
+LARGE = 1 << 20  # bytes: so many are handed over with their memory, which native code fills without Python's lock
 
 _REVERT = Native.REVERT
 _ZERO = bytes(WORD)
@@ -57,6 +59,26 @@ class Room:
         many.outputs, many.output_limit = self.outputs.address, OUTPUT_ROOM
         many.logs, many.log_limit = self.logs.address, LOG_ROOM
         many.changes, many.change_limit = self.changes.address, CHANGE_ROOM
+
+    def hand_over(self, outputs: Column, logs: Column) -> None:
+        """Adds what calls have left here to what came before."""
+        many = self.many
+        if many.output_size:
+            self.outputs = _handed_over(self.outputs, many.output_size, outputs)
+            many.outputs = self.outputs.address
+        if many.log_size:
+            self.logs = _handed_over(self.logs, many.log_size, logs)
+            many.logs = self.logs.address
+
+
+def _handed_over(arena: Arena, size: int, column: Column) -> Arena:
+    """The arena for what comes next: the same, or a new one where this is now the column's."""
+    part = arena.view(arena.address, size)
+    if size < LARGE:
+        column.add(part)
+        return arena
+    column.adopt(part)
+    return Arena(arena.size)
 
 
 class RunningCall(Collection[bytes]):
@@ -276,11 +298,7 @@ class ManyCalls:
         """What native code has left of calls that are over."""
         many, found = room.many, self._found
         first, last = found.done, many.place
-        if many.output_size:
-            found.outputs += room.outputs.view(room.outputs.address, many.output_size)
-        logs = many.log_size
-        if logs:
-            found.logs += room.logs.view(room.logs.address, logs)
+        room.hand_over(found.outputs, found.logs)
         if many.refunds:
             found.cap_refunds(first, last, self._context.rules, self._calls.data_of)
         if many.change_count:
