@@ -1,4 +1,4 @@
-"""JSON-RPC methods that look things up: what is not there, blocks by hash (EIP-1898), ranges of logs, and filters."""
+"""JSON-RPC methods that look things up: what is not there, estimates, blocks by hash (EIP-1898), ranges of logs, filters."""
 
 from __future__ import annotations
 
@@ -83,6 +83,28 @@ def test_what_is_not_there_is_null_in_anvil_too(anvil_binary: Path) -> None:
     with Anvil(anvil_binary) as node:
         node.ask("evm_mine")
         assert [node.ask(*asked) for asked in MISSING] == [None] * len(MISSING)
+
+
+# -- estimates
+
+
+@pytest.mark.parametrize(
+    ("balance", "fields"),
+    [
+        (0, {"data": "0x12345678", "gasPrice": "0x77359400"}),
+        (20_000 * 2 * 10**9, {"data": "0x12345678", "gasPrice": "0x77359400"}),
+        (10**18, {"to": None, "data": "0x5b5f56", "gas": "0xf000"}),  # a loop without end
+    ],
+    ids=["nothing to pay with", "too little to pay with", "out of gas"],
+)
+def test_an_estimate_with_too_little_gas_says_so_as_geth_and_anvil_do(
+    session: Session, balance: int, fields: Any
+) -> None:
+    poor = "0x" + "77" * 20
+    session.request("anvil_setBalance", [poor, hex(balance)])
+    error = refused(session, "eth_estimateGas", {"from": poor, "to": "0x" + "22" * 20, **fields})
+    assert error.code == -32003
+    assert "gas required exceeds allowance" in error.message
 
 
 # -- blocks by hash
