@@ -1,4 +1,4 @@
-"""JSON-RPC methods that look things up: what is not there, estimates, blocks by hash (EIP-1898), ranges of logs, filters."""
+"""JSON-RPC methods that look things up: what is not there, estimates, blocks by hash (EIP-1898), logs and filters."""
 
 from __future__ import annotations
 
