@@ -107,6 +107,19 @@ def test_an_estimate_with_too_little_gas_says_so_as_geth_and_anvil_do(
     assert "gas required exceeds allowance" in error.message
 
 
+@pytest.mark.parametrize("price", [{}, {"gasPrice": "0x77359400"}], ids=["free", "with a price"])
+def test_an_estimate_of_more_than_there_is_says_that_funds_are_short(session: Session, price: Any) -> None:
+    error = refused(session, "eth_estimateGas", {"from": ALICE, "to": LOUD, "value": hex(10**30), **price})
+    assert error.message.startswith("Insufficient funds for gas * price + value")
+
+
+def test_a_creation_that_reverted_has_no_result_in_flat_traces(session: Session) -> None:
+    """A result without an address is one that clients cannot read."""
+    sent = session.request("eth_sendTransaction", [{"from": ALICE, "data": "0x60016002fd", "gas": "0x20000"}])
+    (found,) = session.request("trace_transaction", [sent])
+    assert (found["type"], found["error"], found["result"]) == ("create", "Reverted", None)
+
+
 # -- blocks by hash
 
 

@@ -11,7 +11,7 @@ from fusevm.api import EVM
 from fusevm.blockchain import Which
 from fusevm.chain.checks import Checks
 from fusevm.chain.outcome import TimeLimit
-from fusevm.chain.reasons import Rejected
+from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.result import Result
 from fusevm.evm.halts import HaltReason
 from fusevm.machine.estimate import STARVED, EstimateFailed
@@ -120,9 +120,13 @@ def estimate(
         try:
             return evm.estimate_gas(fields["to"], fields["data"], caller=fields["sender"], **given)
         except Rejected as error:  # what the sender can pay for is not enough to begin with
-            if error.reason in STARVED:
-                raise _exceeds(error.detail) from None
-            raise
+            if error.reason not in STARVED:
+                raise
+            balance, value = evm.get_balance(fields["sender"]), fields.get("value", 0)
+            if balance < value:
+                reason = RejectReason.INSUFFICIENT_ACCOUNT_FUNDS
+                raise Rejected(reason, f"{balance} of {value} wei") from None
+            raise _exceeds(error.detail) from None
         except EstimateFailed as error:
             if error.result.failure is not None and error.result.failure.reason is HaltReason.OUT_OF_GAS:
                 raise _exceeds(str(error.limit)) from None
