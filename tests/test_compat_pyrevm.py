@@ -430,6 +430,21 @@ def test_a_fork_of_a_node_answers_as_pyrevms_does(anvil: Any, block: str | None)
     assert seen[0] == seen[1]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("look", [lambda evm, where: None, lambda evm, where: evm.basic(where)], ids=["unseen", "seen"])
+def test_a_slot_that_is_set_on_a_fork_had_the_value_that_pyrevm_says(anvil: Any, look: Any) -> None:
+    where = "0x" + "f1" * 20
+    anvil.ask("anvil_setStorageAt", where, "0x" + "00" * 32, "0x" + "00" * 31 + "07")
+    anvil.ask("anvil_setCode", where, "0x" + STORES_AND_LOGS.hex())
+    anvil.ask("anvil_mine", "0x1")
+    seen = []
+    for module in (theirs, ours):
+        evm = module.EVM(fork_url=anvil.url)
+        look(evm, where)
+        seen.append((evm.insert_account_storage(where, 0, 10), evm.storage(where, 0)))
+    assert seen[0] == seen[1]
+
+
 # -- names, types, defaults -------------------------------------------------------------------------------------------
 
 

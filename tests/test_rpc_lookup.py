@@ -1,4 +1,4 @@
-"""JSON-RPC methods that look things up: what is not there, blocks by hash (EIP-1898), ranges of logs, and filters."""
+"""JSON-RPC methods that look things up: what is not there, estimates, blocks by hash (EIP-1898), logs and filters."""
 
 from __future__ import annotations
 
@@ -83,6 +83,41 @@ def test_what_is_not_there_is_null_in_anvil_too(anvil_binary: Path) -> None:
     with Anvil(anvil_binary) as node:
         node.ask("evm_mine")
         assert [node.ask(*asked) for asked in MISSING] == [None] * len(MISSING)
+
+
+# -- estimates
+
+
+@pytest.mark.parametrize(
+    ("balance", "fields"),
+    [
+        (0, {"data": "0x12345678", "gasPrice": "0x77359400"}),
+        (20_000 * 2 * 10**9, {"data": "0x12345678", "gasPrice": "0x77359400"}),
+        (10**18, {"to": None, "data": "0x5b5f56", "gas": "0xf000"}),  # a loop without end
+    ],
+    ids=["nothing to pay with", "too little to pay with", "out of gas"],
+)
+def test_an_estimate_with_too_little_gas_says_so_as_geth_and_anvil_do(
+    session: Session, balance: int, fields: Any
+) -> None:
+    poor = "0x" + "77" * 20
+    session.request("anvil_setBalance", [poor, hex(balance)])
+    error = refused(session, "eth_estimateGas", {"from": poor, "to": "0x" + "22" * 20, **fields})
+    assert error.code == -32003
+    assert "gas required exceeds allowance" in error.message
+
+
+@pytest.mark.parametrize("price", [{}, {"gasPrice": "0x77359400"}], ids=["free", "with a price"])
+def test_an_estimate_of_more_than_there_is_says_that_funds_are_short(session: Session, price: Any) -> None:
+    error = refused(session, "eth_estimateGas", {"from": ALICE, "to": LOUD, "value": hex(10**30), **price})
+    assert error.message.startswith("Insufficient funds for gas * price + value")
+
+
+def test_a_creation_that_reverted_has_no_result_in_flat_traces(session: Session) -> None:
+    """A result without an address is one that clients cannot read."""
+    sent = session.request("eth_sendTransaction", [{"from": ALICE, "data": "0x60016002fd", "gas": "0x20000"}])
+    (found,) = session.request("trace_transaction", [sent])
+    assert (found["type"], found["error"], found["result"]) == ("create", "Reverted", None)
 
 
 # -- blocks by hash

@@ -8,7 +8,7 @@ from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.result import ExecutionFailed, Result
 from fusevm.evm.forks import Rules
 
-_STARVED = (RejectReason.INTRINSIC_GAS_TOO_LOW, RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST)
+STARVED = (RejectReason.INTRINSIC_GAS_TOO_LOW, RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST)
 
 
 class EstimateFailed(ExecutionFailed):
@@ -61,6 +61,6 @@ def _succeeds(attempt: Attempt, gas: int) -> bool:
     try:
         return attempt(gas).ok
     except Rejected as error:
-        if error.reason in _STARVED:
+        if error.reason in STARVED:
             return False
         raise

@@ -11,8 +11,11 @@ from fusevm.api import EVM
 from fusevm.blockchain import Which
 from fusevm.chain.checks import Checks
 from fusevm.chain.outcome import TimeLimit
+from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.result import Result
-from fusevm.rpc.errors import failed, invalid
+from fusevm.evm.halts import HaltReason
+from fusevm.machine.estimate import STARVED, EstimateFailed
+from fusevm.rpc.errors import TRANSACTION_REJECTED, RpcError, failed, invalid
 from fusevm.rpc.requests import Fields, read_request
 from fusevm.rpc.values import data, which_block
 from fusevm.values import shown
@@ -106,7 +109,7 @@ def estimate_gas(
 def estimate(
     session: Session, fields: Fields, which: Which = "pending", overrides: Any = None, block_overrides: Any = None
 ) -> int:
-    """The least gas limit with which it succeeds. Raises EstimateFailed."""
+    """The least gas limit with which it succeeds. Raises EstimateFailed, or RpcError where there is too little gas."""
     skipped = ("sender", "to", "data", "nonce", "max_blob_fee")
     given = {name: each for name, each in fields.items() if name not in skipped}
     if "max_priority_fee" in given and "max_fee" not in given:
@@ -114,7 +117,25 @@ def estimate(
     if which == "pending" and not session.dev.chain.pending:
         which = session.dev.head.number
     with machine(session, which, overrides, block_overrides, checks=ESTIMATE_CHECKS) as evm:
-        return evm.estimate_gas(fields["to"], fields["data"], caller=fields["sender"], **given)
+        try:
+            return evm.estimate_gas(fields["to"], fields["data"], caller=fields["sender"], **given)
+        except Rejected as error:  # what the sender can pay for is not enough to begin with
+            if error.reason not in STARVED:
+                raise
+            balance, value = evm.get_balance(fields["sender"]), fields.get("value", 0)
+            if balance < value:
+                reason = RejectReason.INSUFFICIENT_ACCOUNT_FUNDS
+                raise Rejected(reason, f"{balance} of {value} wei") from None
+            raise _exceeds(error.detail) from None
+        except EstimateFailed as error:
+            if error.result.failure is not None and error.result.failure.reason is HaltReason.OUT_OF_GAS:
+                raise _exceeds(str(error.limit)) from None
+            raise
+
+
+def _exceeds(allowance: str) -> RpcError:
+    """In the words of geth and anvil."""
+    return RpcError(TRANSACTION_REJECTED, f"Out of gas: gas required exceeds allowance: {allowance}")
 
 
 def create_access_list(session: Session, form: Any, tag: Any = None) -> Any:

@@ -49,10 +49,8 @@ def _entry(frame: Json) -> Json:
         action = {**common, "callType": kind.lower(), "to": frame.get("to"), "input": frame["input"]}
         entry = {"type": "call", "action": action}
         result = {"gasUsed": frame["gasUsed"], "output": frame.get("output", "0x")}
-    if error is None or error == "execution reverted":
-        entry["result"] = result
-    else:
-        entry["result"] = None
+    unmade = kind in CREATIONS and frame.get("to") is None  # clients read the address of a result as there
+    entry["result"] = result if error in (None, "execution reverted") and not unmade else None
     if error is not None:
         entry["error"] = next((name for begins, name in _ERRORS if error.startswith(begins)), error)
     return entry

@@ -298,9 +298,13 @@ class EVM:
         state.set_code(where, info.code or b"")
 
     def insert_account_storage(self, address: str, index: int, value: int) -> int:
-        """The value that the slot had. It is warm from then on if the account was; the account is in any case."""
+        """The value that the slot had: on a fork, 0 where nothing looked at the account before, as in pyrevm.
+
+        It is warm from then on if the account was; the account is in any case.
+        """
         state, new, where = self._engine.state, number_of(value, "value"), address_of(address, "address")
-        before = state.storage(where, number_of(index, "index"))
+        known, slot = state.source is None or state.is_warm(where), number_of(index, "index")
+        before = state.storage(where, slot) if known else 0
         if state.is_warm(where):
             state.warm_slot(where, index)
         state.warm_address(where)
