@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import gc
 import random
@@ -179,6 +180,25 @@ def test_memory_of_tries_that_are_gone_is_used_again() -> None:
     del alive
     gc.collect()
     assert free_bytes() == before
+
+
+def test_changes_that_had_to_wait_for_memory_leave_nothing_behind() -> None:
+    rng = random.Random("growing")
+    gc.collect()
+    before, parts = free_bytes(), tries._memory()._parts
+    alive, many = [trie_of([])], len(parts) + 6
+    while len(parts) < many:
+        alive.append(alive[-1].changed({some_key(rng): some_value(rng)}))
+    del alive
+    gc.collect()
+    assert free_bytes() == before
+
+
+def test_a_copy_of_a_trie_is_the_trie() -> None:
+    """It never changes; two that refer to its nodes as one would give them back twice."""
+    trie = trie_of([(b"\x11" * 32, b"one"), (b"\x22" * 32, b"two")])
+    assert copy.copy(trie) is trie
+    assert copy.deepcopy([trie]) == [trie]
 
 
 def test_native_tries_of_threads_do_not_disturb_each_other() -> None:

@@ -165,6 +165,7 @@ class Settings:
     def session(self) -> Session | None:
         """The recording that is under way.
 
+        >>> from fusevm import EVM
         >>> evm = EVM()
         >>> with evm.record(calls=True):
         ...     evm.session is None

@@ -40,7 +40,7 @@ FAMILIES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "merkle": {
         "merkle": ("keccak256_each",),
-        "patricia": ("trie_changed", "trie_let_go", "trie_room", "trie_root", "trie_count"),
+        "patricia": ("trie_changed", "trie_hold", "trie_let_go", "trie_room", "trie_root", "trie_count"),
     },
     "secp256k1": {"secp256k1": ("ecrecover",)},
     "hashes": {"sha256": ("sha256",), "ripemd160": ("ripemd160",)},

@@ -43,6 +43,7 @@ class _Memory:
         loaded = library("merkle")
         self.arena = ctypes.create_string_buffer(ARENA)
         self.changed = loaded.exported(patricia.trie_changed, locked=True)
+        self.hold = loaded.exported(patricia.trie_hold, locked=True)
         self.let_go = loaded.exported(patricia.trie_let_go, locked=True)
         self.root = loaded.exported(patricia.trie_root, locked=True)
         self.count = loaded.exported(patricia.trie_count, locked=True)
@@ -81,6 +82,12 @@ class NativeTrie(Trie):
         if self._top and not sys.is_finalizing():
             self._memory.let_go(self._memory.arena, self._top)
 
+    def __copy__(self) -> NativeTrie:
+        return self  # which never changes
+
+    def __deepcopy__(self, memo: object) -> NativeTrie:
+        return self
+
     def __len__(self) -> int:
         return self._memory.count(self._top) if self._top else 0
 
@@ -92,6 +99,8 @@ class NativeTrie(Trie):
         top = _Slot(self._top)
         sizes = array("Q", [GONE if value is None else len(value) for value in values]).tobytes()
         given = b"".join(keys), sizes, b"".join([value for value in values if value is not None])
+        if self._top:
+            memory.hold(self._top)  # this trie keeps it too
         done = memory.changed(memory.arena, top, *given, 0, count)
         while done < count:
             memory.grow()

@@ -243,11 +243,9 @@ def without(arena: ptr, node: TrieNode, above: u64, key: ptr) -> TrieNode:
 def trie_changed(arena: ptr, root: ptr, keys: ptr, sizes: ptr, values: ptr, first: u64, count: u64) -> u64:
     """Changes entries from the first on, until all are changed or free nodes run short; how many are.
 
-    `root` has the node to begin with, and then the new one, which the caller refers to. The old one stays his too.
+    `root` has a node that the caller refers to, and then the new one, which takes that reference over.
     """
     node = TrieNode(load(ptr, root))
-    if first == 0 and u64(node) != 0:
-        node.count += 1
     at: u64 = 0
     while at < count:
         size = load(u64, sizes, at * WORD)
@@ -264,6 +262,12 @@ def trie_changed(arena: ptr, root: ptr, keys: ptr, sizes: ptr, values: ptr, firs
         at += 1
     store(root, 0, u64(node))
     return at
+
+
+@exported
+def trie_hold(node: ptr) -> None:
+    """One reference more."""
+    TrieNode(node).count += 1
 
 
 @exported
