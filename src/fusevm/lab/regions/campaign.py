@@ -182,11 +182,15 @@ def run_parent(options: Options, arguments: list[str]) -> Iterator[tuple[Counter
         command = [sys.executable, "-m", "fusevm.lab.regions.campaign", *arguments, "--child", str(number), str(last)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as child:
             assert child.stdout is not None
-            for line in child.stdout:
-                said = json.loads(line)
-                if "done" in said:
-                    number += 1
-                    yield Counter(said["done"]), said["found"]
+            try:
+                for line in child.stdout:
+                    said = json.loads(line)
+                    if "done" in said:
+                        number += 1
+                        yield Counter(said["done"]), said["found"]
+            except GeneratorExit:  # nobody wants to hear more
+                child.kill()
+                raise
         if child.returncode:  # in the middle of a program
             yield (
                 Counter(programs=1, crashes=1),
