@@ -174,7 +174,7 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
 
 SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "120"))
 BY_SIGNALS = """
-import random, signal, sys
+import random, signal, sys, time
 sys.path.insert(0, "tests")
 from test_interrupts import DEEDS, PARTS, fingerprint, machine
 
@@ -199,6 +199,7 @@ while sent < count:
         signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 4e-3 if tier == "reference" else 4e-4))
         DEEDS[name](evm)
         signal.setitimer(signal.ITIMER_REAL, 0)
+        time.sleep(0)  # a signal that another thread was given is heard when this one has waited for the others
     except KeyboardInterrupt:
         sent += 1
     found = fingerprint(evm)
