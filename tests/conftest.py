@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="takes long: set FUSEVM_WHOLE_CORPUS for it"))
+
+
+def first(count: int, seeds: Iterable[int]) -> list[Any]:
+    """Seeds to parametrise with: so many in every run, the others in `.ci/run` alone."""
+    return [seed if at < count else pytest.param(seed, marks=pytest.mark.long) for at, seed in enumerate(seeds)]
 
 
 def fixtures_folder(config: pytest.Config) -> Path:

@@ -186,7 +186,7 @@ def test_changes_that_had_to_wait_for_memory_leave_nothing_behind() -> None:
     rng = random.Random("growing")
     gc.collect()
     before, parts = free_bytes(), tries._memory()._parts
-    alive, many = [trie_of([])], len(parts) + 6
+    alive, many = [trie_of([])], len(parts) + 3
     while len(parts) < many:
         alive.append(alive[-1].changed({some_key(rng): some_value(rng)}))
     del alive

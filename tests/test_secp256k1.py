@@ -357,6 +357,7 @@ CHOSEN = (
 )
 
 
+@pytest.mark.long
 def test_whatever_signs_or_recovers_works_without_coincurve() -> None:
     command = [sys.executable, "-c", HIDDEN, *USERS, "-k", CHOSEN]
     done = subprocess.run(command, capture_output=True, text=True, cwd=TESTS)

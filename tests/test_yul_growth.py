@@ -69,6 +69,7 @@ def test_four_times_the_program_is_little_more_than_four_times_the_work(phase: s
     assert work_of(phase, family, 4 * size) <= 6 * work_of(phase, family, size) + 2_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("phase", "family"),
     [
