@@ -58,7 +58,7 @@ def recover(digest: bytes, r: int, s: int, parity: int) -> bytes | None:
     signature = r.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes((parity,))
     try:
         key = library.PublicKey.from_signature_and_message(signature, digest, hasher=None)
-    except Exception:  # coincurve raises ValueError for r or s out of range, plain Exception where there is no key
+    except ValueError:
         return None
     encoded: bytes = key.format(compressed=False)
     return encoded[1:]

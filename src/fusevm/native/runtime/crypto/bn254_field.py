@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fusevm.evm.precompiles.bn254 import FIELD_MODULUS as P
-from fusevm.native.lang import bswap, ctz, inlined, load, local, native, outlined, ptr, select, store, u64, u128, u256
+from fusevm.native.lang import bswap, inlined, load, local, native, outlined, ptr, select, store, u64, u128, u256
+from fusevm.native.runtime.crypto.inverse import almost_inverse
 
 LIMBS = 4
 P_LIMBS = tuple(P >> 64 * i & (1 << 64) - 1 for i in range(LIMBS))
@@ -84,62 +85,14 @@ def fp_square(x: u256) -> u256:
     return fp_mul(x, x)
 
 
-@inlined
-def shifted_right(x: u256, count: u64) -> u256:
-    """By less than 64 bits, which LLVM would not know to be less."""
-    rest = 63 - count
-    low = u64(x) >> count | u64(x >> 64) << 1 << rest
-    next_low = u64(x >> 64) >> count | u64(x >> 128) << 1 << rest
-    next_high = u64(x >> 128) >> count | u64(x >> 192) << 1 << rest
-    high = u64(x >> 192) >> count
-    return u256(low) | u256(next_low) << 64 | u256(next_high) << 128 | u256(high) << 192
-
-
-@inlined
-def shifted_left(x: u256, count: u64) -> u256:
-    rest = 63 - count
-    low = u64(x) << count
-    next_low = u64(x >> 64) << count | u64(x) >> 1 >> rest
-    next_high = u64(x >> 128) << count | u64(x >> 64) >> 1 >> rest
-    high = u64(x >> 192) << count | u64(x >> 128) >> 1 >> rest
-    return u256(low) | u256(next_low) << 64 | u256(next_high) << 128 | u256(high) << 192
-
-
 @outlined
 def fp_inverse(x: u256) -> u256:
-    """Of a number other than zero. Kaliski's almost inverse: x^-1·2^k with 253 <= k <= 507, for P's 254 bits.
-
-    Invariants: x·r = -u·2^k and x·s = v·2^k modulo P, or both with the other sign after an odd number of swaps.
-    """
-    u: u256 = P
-    v = x
-    r: u256 = 0
-    s: u256 = 1
-    k: u64 = 0
-    swaps: u64 = 0
-    while True:
-        zeros = ctz(u64(v) | 1 << 63)  # one turn may leave zeros to the next
-        v = shifted_right(v, zeros)
-        r = shifted_left(r, zeros)
-        k += zeros
-        if u64(v) & 1 == 0:
-            continue
-        if u == v:
-            break
-        swapped = u > v
-        swaps += u64(swapped)
-        larger = select(swapped, u, v)
-        u = select(swapped, v, u)
-        v = larger - u
-        kept = select(swapped, s, r)
-        s = r + s
-        r = kept
-    # Now u = v = 1 and x·s = ±2^k, and s < P, since P = u·s + v·r throughout. With x = a·2^256, the inverse's form is
-    # a^-1·2^256 = s·2^(512 - k), of which the last 2^4 are in the constant.
-    if swaps & 1 != 0:
-        s = P - s
+    """Of a number other than zero."""
+    # With x = a·2^256, the inverse's form is a^-1·2^256 = s·2^(512 - k), of which the last 2^4 are in the constant.
+    k = local(u64, 1)
+    s = almost_inverse(x, P, k)
     power: u256 = 1
-    return fp_mul(fp_mul(s, power << u256(508 - k)), R2_TIMES_16)
+    return fp_mul(fp_mul(s, power << u256(508 - k[0])), R2_TIMES_16)
 
 
 @native

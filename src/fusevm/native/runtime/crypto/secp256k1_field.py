@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fusevm.evm.secp256k1 import FIELD as P
 from fusevm.evm.secp256k1 import ORDER as N
-from fusevm.native.lang import ctz, inlined, load, local, outlined, ptr, select, specialised, u64, u128, u256
-from fusevm.native.runtime.crypto.bn254_field import shifted_left, shifted_right
+from fusevm.native.lang import inlined, load, local, outlined, ptr, select, specialised, u64, u128, u256
+from fusevm.native.runtime.crypto.inverse import almost_inverse
 from fusevm.native.runtime.division import mulmod
 
 LIMBS = 4
@@ -107,41 +107,14 @@ def fp_square(x: u256) -> u256:
 
 @outlined
 def fp_inverse(x: u256) -> u256:
-    """Of a number other than zero. Kaliski's almost inverse: x^-1·2^k with 255 <= k <= 511, for P's 256 bits.
-
-    Invariants: P = u·s + v·r; x·r = -u·2^k and x·s = v·2^k modulo P, or both with the other sign after an odd number of
-    swaps.
-    """
-    u: u256 = P
-    v = x
-    r: u256 = 0
-    s: u256 = 1
-    k: u64 = 0
-    swaps: u64 = 0
-    while True:
-        zeros = ctz(u64(v) | 1 << 63)  # one turn may leave zeros to the next
-        v = shifted_right(v, zeros)
-        r = shifted_left(r, zeros)
-        k += zeros
-        if u64(v) & 1 == 0:
-            continue
-        if u == v:
-            break
-        swapped = u > v
-        swaps += u64(swapped)
-        larger = select(swapped, u, v)
-        u = select(swapped, v, u)
-        v = larger - u
-        kept = select(swapped, s, r)
-        s = r + s
-        r = kept
-    if swaps & 1 != 0:
-        s = P - s
+    """Of a number other than zero."""
+    k = local(u64, 1)
+    s = almost_inverse(x, P, k)
     power: u256 = 1
-    if k == LEFT - 256:
+    if k[0] == LEFT - 256:
         s = fp_mul(s, FOLD)  # 2^256
     else:
-        s = fp_mul(s, power << u256(LEFT - k))
+        s = fp_mul(s, power << u256(LEFT - k[0]))
     return fp_mul(s, DIVIDED)
 
 

@@ -13,7 +13,7 @@ from fusevm.evm.secp256k1 import FIELD as P
 from fusevm.evm.secp256k1 import GENERATOR, add, affine, double
 from fusevm.evm.secp256k1 import ORDER as N
 from fusevm.native.lang import ctz, inlined, native, ptr, select, store, u8, u64, u256, u512
-from fusevm.native.runtime.crypto.bn254_field import shifted_right
+from fusevm.native.runtime.crypto.inverse import shifted_right
 
 HALF = 1 << 255
 DIGITS = 136  # bytes for those of a half, at most 129
