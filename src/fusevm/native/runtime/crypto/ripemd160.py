@@ -14,13 +14,12 @@ from fusevm.native.lang import (
     outlined,
     ptr,
     rotl,
-    select,
     store,
     u8,
     u32,
     u64,
 )  # fmt: skip
-from fusevm.native.runtime.crypto.sha256 import BLOCK, LENGTH, cube_root
+from fusevm.native.runtime.crypto.sha256 import BLOCK, cube_root, padded
 
 STEPS = 80
 START = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0)
@@ -106,13 +105,7 @@ def ripemd160(data: ptr, size: u64, out: ptr) -> u64:
         state[i] = START[i]
     whole = size // BLOCK
     ripemd160_blocks(state, data, whole)
-    left = size % BLOCK
-    fill(last, 0, 2 * BLOCK)
-    copy(last, data + whole * BLOCK, left)
-    end: u8 = 0x80
-    store(last, left, end)
-    more = select(left < LENGTH, u64(1), u64(2))
-    store(last, more * BLOCK - 8, size * 8)
+    more = padded(last, data + whole * BLOCK, size % BLOCK, size * 8)
     ripemd160_blocks(state, last, more)
     fill(out, 0, 12)
     copy(out + 12, state, 20)

@@ -98,6 +98,18 @@ def sha256_blocks(state: ptr, data: ptr, count: u64) -> None:
         count -= 1
 
 
+@inlined
+def padded(last: ptr, rest: ptr, left: u64, bits: u64) -> u64:
+    """The last blocks, and how many they are: what is left of the input, a one, zeros, and how many bits it had."""
+    end: u8 = 0x80
+    fill(last, 0, 2 * BLOCK)
+    copy(last, rest, left)
+    store(last, left, end)
+    more = select(left < LENGTH, u64(1), u64(2))
+    store(last, more * BLOCK - 8, bits)
+    return more
+
+
 @exported
 def sha256(data: ptr, size: u64, out: ptr) -> u64:
     """The hash, and its size."""
@@ -107,13 +119,7 @@ def sha256(data: ptr, size: u64, out: ptr) -> u64:
         state[i] = START[i]
     whole = size // BLOCK
     sha256_blocks(state, data, whole)
-    left = size % BLOCK
-    fill(last, 0, 2 * BLOCK)
-    copy(last, data + whole * BLOCK, left)
-    end: u8 = 0x80
-    store(last, left, end)
-    more = select(left < LENGTH, u64(1), u64(2))
-    store(last, more * BLOCK - 8, bswap(size * 8))
+    more = padded(last, data + whole * BLOCK, size % BLOCK, bswap(size * 8))
     sha256_blocks(state, last, more)
     for i in range(8):
         store(out, 4 * i, bswap(state[i]))
