@@ -8,7 +8,7 @@ import tracemalloc
 
 import pytest
 
-import fusevm.blockchain as blockchain
+import fusevm.chain.tree as tree
 from fusevm import Chain
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.transaction import Transaction
@@ -28,7 +28,7 @@ def whole(receipt: BlockReceipt) -> tuple[object, ...]:
 
 
 def a_chain(monkeypatch: pytest.MonkeyPatch, latest: int, blocks: int = 12, senders: int = 3) -> DevChain:
-    monkeypatch.setattr(blockchain, "WHOLE", latest)
+    monkeypatch.setattr(tree, "WHOLE", latest)
     dev = DevChain()
     rng = random.Random(1)
     dev.next_randao = bytes(32)
@@ -74,7 +74,7 @@ def test_the_state_at_packed_blocks_is_the_same_also_after_going_back(monkeypatc
 
 
 def test_an_impersonated_sender_is_still_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blockchain, "WHOLE", 1)
+    monkeypatch.setattr(tree, "WHOLE", 1)
     session, somebody = Session(), "0x" + "dd" * 20
     session.request("anvil_setBalance", [somebody, hex(10**19)])
     session.request("anvil_impersonateAccount", [somebody])
@@ -88,7 +88,7 @@ def test_an_impersonated_sender_is_still_known(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("fork", [Fork.FRONTIER, Fork.BYZANTIUM, Fork.LONDON, Fork.OSAKA])
 def test_random_chains_are_the_same_packed(monkeypatch: pytest.MonkeyPatch, fork: Fork) -> None:
-    monkeypatch.setattr(blockchain, "WHOLE", 1)
+    monkeypatch.setattr(tree, "WHOLE", 1)
     rng = random.Random(f"packed {fork}")
     chain = Chain(random_genesis(rng, random_schedule(rng, fork)))
     built, receipts = [chain.head], [chain.receipts(0)]

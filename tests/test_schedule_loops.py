@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from fusevm.chain.outcome import Status
 from fusevm.evm.assembly import assemble
-from fusevm.schedule.loops.plan import LoopMetadata, trips
+from fusevm.schedule.loops.counting import trips
+from fusevm.schedule.loops.plan import LoopMetadata
 from loopprograms import (
     ANSWER,
     LEAVING,

@@ -15,7 +15,7 @@ from fusevm.chain.execution import environment_of, run_block
 from fusevm.chain.fees import base_fee_after
 from fusevm.chain.genesis import Genesis, genesis_from_json
 from fusevm.chain.header import BLANK, NO_OMMERS, ZERO_HASH, Header
-from fusevm.chain.history import WHOLE, Node
+from fusevm.chain.history import Node
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.receipts import BlockReceipt
@@ -26,6 +26,7 @@ from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.state import State
 from fusevm.chain.system import expect_block
 from fusevm.chain.transaction import Transaction
+from fusevm.chain.tree import BlockTree, Which
 from fusevm.chain.validation import check_block, check_header
 from fusevm.evm.forks import Fork
 from fusevm.evm.secp256k1 import ORDER, address_of_key
@@ -46,9 +47,6 @@ from fusevm.values import (
 
 SLOT_SECONDS = 12
 DEFAULT_GAS = 1_000_000
-Which: TypeAlias = int | bytes | str  # a number, or a hash as bytes or hex text
-
-
 Bookmark: TypeAlias = Node
 
 
@@ -88,14 +86,9 @@ class Chain:
         self.schedule: Schedule = genesis.schedule
         self.pending: list[SignedTransaction] = []
         self.known_contracts: Mapping[bytes, bytes] | None = None  # see `Assembly`
-        self.on_change: Callable[[Diff], None] | None = None  # told of what was done to the state for good
-        self._state = genesis.state.copy()
+        self._tree = BlockTree(genesis)
         self._executor = executor_for(tier)
         self._hooks = hooks
-        first = Node(genesis.block, genesis.block.header.difficulty, Diff([], [], []), (), None)
-        self._nodes = {genesis.block.hash: first}
-        self._canonical = [genesis.block.hash]
-        self._head = first
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], *, tier: str = "auto") -> Chain:
@@ -111,51 +104,51 @@ class Chain:
     @property
     def head(self) -> SealedBlock:
         """The last block of the canonical chain."""
-        return self._head.block
+        return self._tree.head.block
 
     @property
     def state(self) -> State:
         """The state after the head: to be read. What is written to it, no block has."""
-        return self._state
+        return self._tree.state
 
     def block(self, which: Which) -> SealedBlock:
         """A block of the canonical chain by number, or any known one by hash."""
-        return self._node(which).block
+        return self._tree.node(which).block
 
     def header(self, which: Which) -> Header:
         """As `block`, where the header alone is wanted: of old blocks it is there sooner."""
-        return self._node(which).header
+        return self._tree.node(which).header
 
     def senders(self, which: Which) -> list[bytes]:
         """Whose the transactions of a block are: of old blocks they are there sooner than the transactions."""
-        return self._node(which).senders()
+        return self._tree.node(which).senders()
 
     def knows(self, block_hash: bytes) -> bool:
-        return block_hash in self._nodes
+        return block_hash in self._tree.nodes
 
     def receipts(self, which: Which) -> tuple[BlockReceipt, ...]:
-        return self._node(which).receipts
+        return self._tree.node(which).receipts
 
     def requests(self, which: Which) -> tuple[bytes, ...] | None:
         """What the block asked of the consensus layer (EIP-7685); None before Prague, and for the genesis."""
-        return self._node(which).requests
+        return self._tree.node(which).requests
 
     def total_difficulty(self, which: Which) -> int:
-        return self._node(which).total_difficulty
+        return self._tree.node(which).total_difficulty
 
     def step_of(self, which: Which) -> Step:
         """The upgrade whose rules a block has."""
-        node = self._node(which)
-        return self._step(node.header, self._nodes.get(node.header.parent_hash, node))
+        node = self._tree.node(which)
+        return self._step(node.header, self._tree.nodes.get(node.header.parent_hash, node))
 
     def step_after(self, header: Header) -> Step:
         """The upgrade whose rules a block with this header has; its parent must be known."""
-        return self._step(header, self._node(header.parent_hash))
+        return self._step(header, self._tree.node(header.parent_hash))
 
     def environment(self, which: Which) -> Block:
         """A block as calls see it, for `EVM(block=…)`."""
         header = self.header(which)
-        return environment_of(header, self.schedule.chain_id, self._hashes(header.parent_hash))
+        return environment_of(header, self.schedule.chain_id, self._tree.hashes(header.parent_hash))
 
     @contextmanager
     def at(self, which: Which) -> Iterator[State]:
@@ -163,10 +156,10 @@ class Chain:
 
         It costs what has changed between that block and the head.
         """
-        target = self._node(which)
-        with self._scratch():
-            self._move(self._head, target)
-            yield self._state
+        target = self._tree.node(which)
+        with self._tree.scratch():
+            self._tree.move_to(target)
+            yield self.state
 
     # -- tracing: geth's tracers, see `EVM.trace_call`
 
@@ -273,7 +266,7 @@ class Chain:
         """Does what can be done now for a block that may come; see `expect_block`."""
         header, step, environment = plan
         given = header.parent_hash, header.parent_beacon_root
-        expect_block(self._state, environment, step.fork, *given, self.known_contracts)
+        expect_block(self.state, environment, step.fork, *given, self.known_contracts)
 
     def build_planned(
         self,
@@ -283,9 +276,9 @@ class Chain:
         ommers: Sequence[Header] = (),
     ) -> SealedBlock:
         """As `build`, where the head is still the one that the plan was made on."""
-        parent = self._head
-        with self._scratch() as keep:
-            mark = self._state.mark()
+        parent = self._tree.head
+        with self._tree.scratch() as keep:
+            mark = self.state.mark()
             block, assembly, left = self._assemble(plan, transactions, withdrawals, ommers)
             keep(self._add(block, parent, assembly, mark))
         self.pending = left
@@ -305,7 +298,7 @@ class Chain:
 
         All of it is undone at the end of the `with` block.
         """
-        with self._scratch():
+        with self._tree.scratch():
             plan = self.plan(coinbase, timestamp, gas_limit, prev_randao=prev_randao, base_fee=base_fee)
             block, assembly, _ = self._assemble(plan)
             yield block, tuple(assembly.receipts)
@@ -318,10 +311,10 @@ class Chain:
         """
         if not isinstance(block, SealedBlock):
             block = decode_block(to_bytes(block, "block"))
-        if block.hash in self._nodes:
-            return self._nodes[block.hash].block
+        if block.hash in self._tree.nodes:
+            return self._tree.nodes[block.hash].block
         header = block.header
-        parent = self._nodes.get(header.parent_hash)
+        parent = self._tree.nodes.get(header.parent_hash)
         if parent is None:
             zero = header.parent_hash == ZERO_HASH
             reason = BlockReason.UNKNOWN_PARENT_ZERO if zero else BlockReason.UNKNOWN_PARENT
@@ -329,21 +322,21 @@ class Chain:
         step = self._step(header, parent)
         check_block(block, parent.header, step, self.schedule)
         self._check_ommers(block, step)
-        with self._scratch() as keep:
-            self._move(self._head, parent)
-            mark = self._state.mark()
-            hashes = self._hashes(header.parent_hash)
-            assembly = run_block(block, step, self.schedule, self._state, self.execute, hashes)
+        with self._tree.scratch() as keep:
+            self._tree.move_to(parent)
+            mark = self.state.mark()
+            hashes = self._tree.hashes(header.parent_hash)
+            assembly = run_block(block, step, self.schedule, self.state, self.execute, hashes)
             node = self._add(block, parent, assembly, mark)
-            if (node.total_difficulty, node.number) > (self._head.total_difficulty, self.head.number):
+            if (node.total_difficulty, node.number) > (self._tree.head.total_difficulty, self.head.number):
                 keep(node)
         return block
 
     def set_head(self, which: Which) -> None:
         """Makes a known block the head, as a consensus layer tells its execution layer to."""
-        target = self._node(which)
-        with self._scratch() as keep:
-            self._move(self._head, target)
+        target = self._tree.node(which)
+        with self._tree.scratch() as keep:
+            self._tree.move_to(target)
             keep(target)
 
     # -- by hand: what a development chain does
@@ -351,35 +344,22 @@ class Chain:
     @contextmanager
     def edited(self) -> Iterator[State]:
         """The state after the head, to be changed: the changes count as the head's own, and go when it goes."""
-        head = self._head
-        with self._scratch() as keep:
-            mark = self._state.mark()
-            yield self._state
-            node = head.with_diff(head.diff.followed_by(diff_since(self._state, mark)))
-            self._nodes[head.hash] = node
-            keep(node)
+        with self._tree.scratch() as keep:
+            mark = self.state.mark()
+            yield self.state
+            keep(self._tree.edit(mark))
 
     def bookmark(self) -> Bookmark:
         """Where the chain stands, with what was edited, for `return_to`."""
-        return self._head
+        return self._tree.head
 
     def return_to(self, bookmark: Bookmark) -> None:
         """Goes back to a block of the canonical chain, as it was; the blocks after it are forgotten."""
-        target = self._nodes.get(bookmark.hash)
-        place = bookmark.number - self.genesis.block.number
-        if target is None or place >= len(self._canonical) or self._canonical[place] != bookmark.hash:
-            raise BadValue(f"block {bookmark.number}: not of the chain any more; it was gone back further")
-        gone = self._canonical[place + 1 :]
-        with self._scratch() as keep:
-            self._move(self._head, target)
-            if target is not bookmark:
-                target.diff.undo(self._state)
-                bookmark.diff.apply(self._state)
-            self._nodes[bookmark.hash] = bookmark
-            keep(bookmark)
-        del self._canonical[place + 1 :]
-        for block_hash in gone:
-            del self._nodes[block_hash]
+        self._tree.return_to(bookmark)
+
+    def watch(self, told: Callable[[Diff], None] | None) -> None:
+        """From now on this is told of all that is done to the state for good."""
+        self._tree.on_change = told
 
     def upcoming(
         self,
@@ -393,7 +373,7 @@ class Chain:
         base_fee: Number | None = None,
     ) -> tuple[Header, Step]:
         """The header of a block after the head, as far as it is known before the block has run; and its upgrade."""
-        parent = self._head
+        parent = self._tree.head
         next_slot = parent.header.timestamp + SLOT_SECONDS
         header = BLANK.having(
             {
@@ -416,7 +396,7 @@ class Chain:
 
     def environment_after(self, header: Header) -> Block:
         """A block that is not of the chain yet, as calls in it see it; its parent must be known."""
-        return environment_of(header, self.schedule.chain_id, self._hashes(header.parent_hash))
+        return environment_of(header, self.schedule.chain_id, self._tree.hashes(header.parent_hash))
 
     # -- parts
 
@@ -428,13 +408,13 @@ class Chain:
         ommers: Sequence[Header] = (),
     ) -> tuple[SealedBlock, Assembly, list[SignedTransaction]]:
         """Runs a new block on the state; the block, how it went, and the transactions that are still pending."""
-        parent = self._head
+        parent = self._tree.head
         header, step, environment = plan
         given = tuple(withdrawals) if step.fork >= Fork.SHANGHAI else None
         if withdrawals and given is None:
             raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
         assembly = Assembly(
-            self._state, environment, step, self.schedule, self.execute, self.checks, self.known_contracts
+            self.state, environment, step, self.schedule, self.execute, self.checks, self.known_contracts
         )
         assembly.begin(header.parent_hash, header.parent_beacon_root)
         left = self._fill(assembly, transactions)
@@ -451,45 +431,16 @@ class Chain:
             context.deadline = self.deadline
         return self._executor(message, state, context, self._hooks)
 
-    def _node(self, which: Which) -> Node:
-        node = self._nodes.get(which) if isinstance(which, bytes) else None
-        if node is not None:
-            return node
-        if isinstance(which, int):
-            place = which - self.genesis.block.number
-            if not 0 <= place < len(self._canonical):
-                raise BadValue(f"block {which}: the chain goes from {self.genesis.block.number} to {self.head.number}")
-            return self._nodes[self._canonical[place]]
-        found = to_hash(which, "block")
-        if found not in self._nodes:
-            raise BadValue(f"block 0x{found.hex()}: not known")
-        return self._nodes[found]
-
     def _step(self, header: Header, parent: Node) -> Step:
         return self.schedule.at(header.number, header.timestamp, parent.total_difficulty)
 
-    def _hashes(self, parent_hash: bytes) -> Callable[[int], bytes]:
-        """The hashes of a block's ancestors by number, for BLOCKHASH."""
-        path = [parent_hash]
-
-        def hash_of(number: int) -> bytes:
-            newest = self._nodes[parent_hash].number
-            while len(path) <= newest - number:
-                node = self._nodes.get(path[-1])
-                if node is None:
-                    return ZERO_HASH
-                path.append(node.header.parent_hash)
-            return path[newest - number]
-
-        return hash_of
-
     def _check_ommers(self, block: SealedBlock, step: Step) -> None:
         def find(block_hash: bytes) -> SealedBlock | None:
-            node = self._nodes.get(block_hash)
+            node = self._tree.nodes.get(block_hash)
             return None if node is None else node.block
 
         def check(header: Header, parent: Header) -> None:
-            check_header(header, parent, self._step(header, self._nodes[parent.hash]), self.schedule)
+            check_header(header, parent, self._step(header, self._tree.nodes[parent.hash]), self.schedule)
 
         if step.fork < Fork.PARIS:
             check_ommers(block, find, check)
@@ -511,62 +462,16 @@ class Chain:
                     left.append(each)
         return left
 
-    @contextmanager
-    def _scratch(self) -> Iterator[Callable[[Node], None]]:
-        """Undoes at its end what was done to the state, unless its function was told which block it is now after."""
-        state = self._state
-        opened = state.open_marks
-        mark = state.mark()
-        reached: list[Node] = []
-        state.open_mark(mark)
-        try:
-            yield reached.append
-        finally:
-            if reached:
-                self._set_head(reached[-1])
-                if self.on_change is not None:
-                    self.on_change(diff_since(state, mark))
-                state.keep_since(keep=opened)
-            else:
-                state.close_mark(mark, keep=opened)
-
-    def _move(self, start: Node, target: Node) -> None:
-        """Takes the state from one block to another, over their last common ancestor."""
-        forward: list[Node] = []
-        while start is not target:
-            if start.number >= target.number:
-                start.diff.undo(self._state)
-                start = self._nodes[start.header.parent_hash]
-            else:
-                forward.append(target)
-                target = self._nodes[target.header.parent_hash]
-        for node in reversed(forward):
-            node.diff.apply(self._state)
-
     def _add(self, block: SealedBlock, parent: Node, assembly: Assembly, mark: int) -> Node:
         node = Node(
             block,
             parent.total_difficulty + block.header.difficulty,
-            diff_since(self._state, mark),
+            diff_since(self.state, mark),
             tuple(assembly.receipts),
             None if assembly.requests is None else tuple(assembly.requests),
         )
-        self._nodes[block.hash] = node
+        self._tree.nodes[block.hash] = node
         return node
-
-    def _set_head(self, node: Node) -> None:
-        """The canonical chain ends with this block, whose state is the current one."""
-        branch: list[bytes] = []
-        place = node.number - self.genesis.block.number
-        found = node.hash
-        while place >= len(self._canonical) or self._canonical[place] != found:
-            branch.append(found)
-            found = self._nodes[found].header.parent_hash
-            place -= 1
-        self._canonical[place + 1 :] = reversed(branch)
-        self._head = node
-        for old in self._canonical[-WHOLE - len(branch) : -WHOLE]:
-            self._nodes[old].pack()
 
 
 def _signed(transaction: SignedTransaction | BytesLike) -> SignedTransaction:

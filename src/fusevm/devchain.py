@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fusevm.blockchain import Bookmark, Chain, Plan, Which
+from fusevm.blockchain import Bookmark, Chain, Plan
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.environment import Block
 from fusevm.chain.genesis import Genesis, genesis_on
@@ -23,6 +23,7 @@ from fusevm.chain.sealed import SealedBlock, Withdrawal
 from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
 from fusevm.chain.transaction import Transaction, validate
+from fusevm.chain.tree import Which
 from fusevm.chain.waiting import Waiting
 from fusevm.evm.forks import Fork, rules_of
 from fusevm.evm.secp256k1 import address_of_key

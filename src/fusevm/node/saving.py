@@ -42,7 +42,7 @@ class StateFile:
     def _watch(self) -> None:
         self._chain = self.session.dev.chain
         self._changes = Changes(self._chain.state)
-        self._chain.on_change = self._changes.add
+        self._chain.watch(self._changes.add)
         self._head: object = self._chain.bookmark()
         self._pending = list(self._chain.pending)
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM
-from fusevm.blockchain import Which
 from fusevm.chain.checks import Checks
 from fusevm.chain.outcome import TimeLimit
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.result import Result
+from fusevm.chain.tree import Which
 from fusevm.evm.halts import HaltReason
 from fusevm.machine.estimate import STARVED, EstimateFailed
 from fusevm.rpc.errors import TRANSACTION_REJECTED, RpcError, failed, invalid

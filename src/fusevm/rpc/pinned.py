@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from fusevm.blockchain import Which
 from fusevm.chain.environment import Block
 from fusevm.chain.schedule import Step
 from fusevm.chain.state import State
+from fusevm.chain.tree import Which
 from fusevm.devchain import DevChain
 from fusevm.rpc.values import which_block
 from fusevm.tracing.requests import undone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fusevm.blockchain import Which
+from fusevm.chain.tree import Which
 from fusevm.devchain import PENDING
 from fusevm.rpc.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, SERVER_ERROR, NoSuchBlock, RpcError, invalid
 from fusevm.values import shown, to_hash, to_number

@@ -22,12 +22,13 @@ from fusevm.adapters.eth_tester.genesis import (
 )
 from fusevm.adapters.eth_tester.requests import request, signed_request, without_blobs
 from fusevm.adapters.eth_tester.serialize import block_fields, receipt_fields, transaction_fields
-from fusevm.blockchain import Chain, Which
+from fusevm.blockchain import Chain
 from fusevm.chain.checks import Checks
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.sealed import SealedBlock, Withdrawal
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.transaction import Transaction
+from fusevm.chain.tree import Which
 from fusevm.devchain import PENDING, DevChain, Mined
 from fusevm.evm.forks import Fork, rules_of
 from fusevm.machine.estimate import EstimateFailed

@@ -9,22 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import NamedTuple
 
 from fusevm.evm.bytecode import jumpdests
-from fusevm.evm.forks import Fork, rules_of
-from fusevm.evm.gas import memory_cost, words_of
-from fusevm.evm.opcodes import BY_NAME, Effect, Opcode, Span
+from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import BY_NAME, Effect
+from fusevm.schedule.loops.charges import slack_of
+from fusevm.schedule.loops.counting import Counted, counted_exit, signed, step_of
 from fusevm.schedule.loops.find import regions_of
 from fusevm.schedule.loops.shape import Shape
 from fusevm.schedule.loops.walk import (
     MASK,
-    MIRRORED,
-    NOWHERE,
     UNKNOWN,
-    Access,
-    Comparison,
     Edge,
     Linear,
     Node,
@@ -38,13 +33,10 @@ from fusevm.schedule.loops.walk import (
 )
 from fusevm.schedule.sections import Section, sections_of
 
-SIGN = 1 << 255
-MOST_STEP = 1 << 62
 BUDGET = 400  # tokens looked at in a small code; an eighth of its bytes more in a large one
 LOOP_BUDGET = 400  # of these for one loop: what is longer has little to gain
 MOST_LOOPS = 256  # headers looked at in one code
 MOST_GAS = 1 << 31  # per iteration
-WORD_BOUND = 1 << 16  # memory below this is a bounded cost
 WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
 
 
@@ -76,19 +68,6 @@ class LoopMetadata:
     reason: str = ""  # why it is not fused
 
 
-class Counted(NamedTuple):
-    """counter + addend COMPARISON bound + bound_addend, tested once per iteration."""
-
-    slot: int
-    addend: int
-    step: int  # signed
-    relation: str
-    bound_slot: int  # 0: the bound is a literal, in bound_addend
-    bound_addend: int
-    node: int  # whose exit it is
-    way: int  # which of the node's edges leaves
-
-
 @dataclass
 class LoopPlan:
     """A fused loop: what its entry must compute, and what its copy is made of."""
@@ -105,27 +84,6 @@ class LoopPlan:
     slack: int = 0  # per iteration: the most that can be charged beside the static gas, where it can be left early
     slack_once: int = 0
     early: list[tuple[int, int]] = field(default_factory=list)  # (node, edge) of exits that give gas back
-
-
-def trips(relation: str, x: int, bound: int, step: int) -> int | None:
-    """How often x, x + step, … passes the test before it first fails; None where that is not worked out."""
-    if relation[0] == "S":
-        relation, x, bound = relation[1:], x ^ SIGN, bound ^ SIGN
-    if relation[0] == "G":
-        relation, x, bound, step = "L" + relation[1], x ^ MASK, bound ^ MASK, -step
-    if relation == "EQ":
-        return int(x == bound)
-    if relation == "NE":
-        distance = (bound - x if step > 0 else x - bound) & MASK
-        return None if distance % abs(step) else distance // abs(step)
-    if x > bound or (x == bound and relation == "LT"):
-        return 0
-    if step > 0:
-        count = (bound - x - (relation == "LT")) // step + 1
-        return count if x + count * step <= MASK else None
-    count = x // -step + 1
-    last = x + count * step & MASK
-    return count if last > bound or (last == bound and relation == "LT") else None
 
 
 def loop_plans(
@@ -232,7 +190,7 @@ def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan |
     except Refused as refusal:
         return replace(meta, reason=str(refusal)), None
     meta = _described(shape, meta, latch)
-    counted = next((each for each in (_counted(shape, latch, *leaving) for leaving in shape.exits) if each), None)
+    counted = next((each for each in (counted_exit(shape, latch, *leaving) for leaving in shape.exits) if each), None)
     plan = None if counted is None else _plan_of(shape, meta, counted)
     meta = meta if plan is None else plan.meta
     try:
@@ -327,7 +285,7 @@ def _require_bounded(shape: Shape, plan: LoopPlan) -> None:
         raise Refused("an iteration costs more than a section may")
     if not plan.early:
         return
-    plan.slack, plan.slack_once = _slack(shape)
+    plan.slack, plan.slack_once = slack_of(shape)
     if plan.slack > MOST_GAS:
         raise Refused("it can be left early, and may cost more than a section")
     if not all(leaving_depths(plan, number) for number, _ in plan.early):
@@ -336,7 +294,7 @@ def _require_bounded(shape: Shape, plan: LoopPlan) -> None:
 
 def _described(shape: Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
     """Arrays walked over, and whether iterations are independent of each other."""
-    steps = {number: step for number in range(1, latch.taken + 1) if (step := _step_of(latch, number))}
+    steps = {number: step for number in range(1, latch.taken + 1) if (step := step_of(latch, number))}
     changed = [number for number in range(1, latch.taken + 1) if latch.at(number) != slot(number)]
     walks: list[str] = []
     independent = all(number in steps for number in changed)
@@ -365,75 +323,16 @@ def _writes_memory(shape: Shape) -> bool:
     )
 
 
-def _step_of(latch: State, number: int) -> int:
-    """By how much a slot changes per iteration; zero if it does not, or not by a constant."""
-    value = latch.at(number)
-    if isinstance(value, Linear) and value.terms == ((number, 1),):
-        return signed(value.constant)
-    return 0
-
-
 def _stride(address: Value, steps: Mapping[int, int]) -> int:
     if not isinstance(address, Linear):
         return 0
     return signed(sum(steps.get(number, 0) * coefficient for number, coefficient in address.terms) & MASK)
 
 
-def signed(word: int) -> int:
-    return word - (1 << 256) if word >= SIGN else word
-
-
-def _counted(shape: Shape, latch: State, number: int, way: int) -> Counted | None:
-    """The exit as a test of a counter against an invariant bound, or None."""
-    if number not in shape.spine or len(shape.nodes[number].edges) != 2:
-        return None
-    going_on, leaving = shape.nodes[number].edges[1 - way], shape.nodes[number].edges[way]
-    if going_on.node not in shape.staying or leaving.pc == NOWHERE:
-        return None
-    test = _as_comparison(going_on.when)
-    if test is None:
-        return None
-    for relation, one, other in (
-        (test.relation, test.left, test.right),
-        (MIRRORED[test.relation], test.right, test.left),
-    ):
-        if not isinstance(one, Linear) or len(one.terms) != 1 or one.terms[0][1] != 1:
-            continue
-        counter, addend = one.terms[0][0], signed(one.constant)
-        step = _step_of(latch, counter)
-        if not step or abs(step) >= MOST_STEP or abs(addend) >= MOST_STEP:
-            continue
-        if isinstance(other, int):
-            return Counted(counter, addend, step, relation, 0, other, number, way)
-        if isinstance(other, Linear) and len(other.terms) == 1 and other.terms[0][1] == 1:
-            bound = other.terms[0][0]
-            if latch.at(bound) == slot(bound) and abs(signed(other.constant)) < MOST_STEP:
-                return Counted(counter, addend, step, relation, bound, signed(other.constant), number, way)
-    return None
-
-
-def _as_comparison(condition: Value) -> Comparison | None:
-    """`x` and `x - y` as conditions: not zero, not equal."""
-    if isinstance(condition, Comparison):
-        if condition.right == 0 and isinstance(condition.left, Linear) and len(condition.left.terms) == 2:
-            split = _as_comparison(condition.left)
-            if split is not None and condition.relation in ("EQ", "NE"):
-                return split._replace(relation=condition.relation)
-        return condition
-    if not isinstance(condition, Linear):
-        return None
-    if len(condition.terms) == 2:
-        plus = [number for number, coefficient in condition.terms if coefficient == 1]
-        minus = [number for number, coefficient in condition.terms if coefficient == MASK]
-        if len(plus) == len(minus) == 1:
-            return Comparison("NE", Linear(condition.constant, ((plus[0], 1),)), slot(minus[0]))
-    return Comparison("NE", condition, 0)
-
-
 def _why_uncounted(shape: Shape, latch: State) -> str:
     if not shape.exits:
         return "nothing leaves it but a halt"
-    if not any(_step_of(latch, number) for number in range(1, latch.taken + 1)):
+    if not any(step_of(latch, number) for number in range(1, latch.taken + 1)):
         return "no stack slot changes by a constant per iteration"
     return "no exit compares a counter with a literal or an unchanging stack slot"
 
@@ -445,51 +344,6 @@ def _halts(shape: Shape, edge: Edge) -> bool:
         return True
     tokens = block.tokens
     return bool(tokens) and tokens[-1].name == "INVALID"
-
-
-@cache
-def _most(rule: str) -> int:
-    """The price in the fork where it is highest: a bound for all of them."""
-    return max(int(getattr(rules_of(fork), rule)) for fork in Fork)
-
-
-def _span_of(op: Opcode) -> Span | None:
-    """The memory it touches, where an `Access` tells: at the first operand, so many bytes or as the second says."""
-    if len(op.touches) != 1 or op.halts:
-        return None
-    span = op.touches[0]
-    return span if span.offset == 0 and span.size <= 1 else None
-
-
-def _slack(shape: Shape) -> tuple[int, int]:
-    """The most an iteration can be charged beside its static gas, and the most that is charged once."""
-    if shape.inner:
-        raise Refused("it can be left early, and holds a loop of its own")
-    nodes = [shape.nodes[number] for number in shape.members]
-    each = sum(node.block.gas for node in nodes if node.number not in shape.spine)
-    once = 0
-    for access in (access for node in nodes for access in node.accesses):
-        op = BY_NAME[access.name]
-        span = _span_of(op)
-        if op.prices and not op.touches:
-            each += sum(_most(price.rule) * 32 for price in op.prices)  # bytes of an exponent
-        elif span is not None:
-            size = -span.size if span.size < 0 else access.size
-            if not _bounded(access.address) or not _bounded(size):
-                raise Refused(f"it can be left early, and what {access.name} may cost has no bound")
-            assert isinstance(access.address, int)
-            assert isinstance(size, int)
-            once = max(once, memory_cost(words_of(access.address + size)))
-            each += sum(_most(price.rule) * -(-size // price.unit) for price in op.prices)
-        elif op.dynamic and not op.writes & Effect.MSIZE:
-            each += max(_most("cold_account"), _most("cold_sload"))
-        elif op.dynamic:
-            raise Refused(f"it can be left early, and what {access.name} may cost has no bound")
-    return each, once
-
-
-def _bounded(value: Value) -> bool:
-    return isinstance(value, int) and value < WORD_BOUND
 
 
 def leaving_depths(plan: LoopPlan, number: int) -> tuple[int, int, int] | None:
@@ -507,6 +361,3 @@ def leaving_depths(plan: LoopPlan, number: int) -> tuple[int, int, int] | None:
         if depth is not None:
             return depth, bound, moved
     return None
-
-
-__all__ = ["Access", "Counted", "LoopMetadata", "LoopPlan", "leaving_depths", "loop_plans", "signed", "trips"]

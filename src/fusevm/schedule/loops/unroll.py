@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from fusevm.analysis.symbolic import OPERATES, SymbolicStack
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.schedule.loops.plan import LoopMetadata, LoopPlan, trips
+from fusevm.schedule.loops.counting import trips
+from fusevm.schedule.loops.plan import LoopMetadata, LoopPlan
 from fusevm.schedule.loops.walk import EMPTY, Block, Node, Refused, State, Walk
 from fusevm.schedule.sections import ACTIONS, FOLDED, PUSHES, SMALL, Section, Token
 
