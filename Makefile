@@ -56,8 +56,7 @@ release: $(READY)
 
 # Pins everything in use, for `make lock` after a change of dependencies.
 lock: $(READY)
-	$(BIN)/python -m pip freeze --exclude-editable --exclude fusevm \
-		| sed 's/^coincurve==.*/& ; python_version < "3.14"/' > requirements.lock
+	$(BIN)/python -m pip freeze --exclude-editable | $(BIN)/python .ci/lock.py
 
 $(READY): requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
