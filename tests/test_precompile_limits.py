@@ -23,6 +23,7 @@ BY_NAME = {contract.name: contract for contract in TABLE}
 TIERS = ("reference", "native", "auto")
 LIMIT = 0.3
 MARGIN = 0.5  # generous: the machine may do other work; alone it takes some milliseconds
+TRIES = 3  # one of which must be in time: what outlasts its limit by itself does so every time
 PLENTY = 1 << 62
 
 rng = random.Random(12)
@@ -69,10 +70,13 @@ def test_a_time_limit_is_kept_in_every_precompile(what: str, tier: str) -> None:
     name, data, fork = LONG[what]
     assert BY_NAME[name].gas(data, fork) <= 10**9
     evm = EVM(tier=tier, fork=fork, timeout=LIMIT)
-    started = time.monotonic()
-    with contextlib.suppress(TimeLimit):  # or it is fast enough
-        assert evm.call(BY_NAME[name].address.to_bytes(20, "big"), data, gas=PLENTY).ok
-    assert time.monotonic() - started < LIMIT + MARGIN
+    taken = []
+    while len(taken) < TRIES and min(taken, default=PLENTY) > LIMIT + MARGIN:
+        started = time.monotonic()
+        with contextlib.suppress(TimeLimit):  # or it is fast enough
+            assert evm.call(BY_NAME[name].address.to_bytes(20, "big"), data, gas=PLENTY).ok
+        taken.append(time.monotonic() - started)
+    assert min(taken) < LIMIT + MARGIN
 
 
 @pytest.fixture

@@ -93,3 +93,15 @@ def test_a_call_shows_the_storage_of_its_moment() -> None:
 
 def test_reading_past_return_data_halts() -> None:
     assert interpret(parse_object("{ returndatacopy(0, 0, 1) }"), SeededWorld()).end is End.INVALID
+
+
+def test_a_callee_cannot_tell_a_slot_set_to_zero_from_one_never_set() -> None:
+    """Steps may drop the store: what calls do in these worlds must not depend on it."""
+    for seed in range(40):
+        traces = [
+            trace_of(
+                f"{{ sstore(5, 9) {store} pop(callcode(gas(), 1, 0, 0, 0, 0, 0)) sstore(6, sload(0)) }}", seed=seed
+            )
+            for store in ("", "sstore(0, 0)", "sstore(0, sload(0))")
+        ]
+        assert traces[0] == traces[1] == traces[2], seed

@@ -133,6 +133,9 @@ _ENVIRONMENT_BITS = {
 }
 
 
+_REACHED_BY_CALLEES = frozenset(range(4))  # slots that calls may change even where they hold zero
+
+
 class SeededWorld(World):
     """A world for comparing programs: flat memory, and calls whose outcome follows from the seed and what was called.
 
@@ -256,9 +259,10 @@ class SeededWorld(World):
         """Record a call, let the callee do its worst, and return a number that decides the outcome."""
         self.events.append(Event(kind, words, data, settled(self.storage), settled(self.transient)))
         luck = self.word(kind, words, data, len(self.events))
-        if kind != "staticcall" and luck >> 8 & 3 == 0 and self.storage:
-            key = sorted(self.storage)[(luck >> 16 & 0xFFFF) % len(self.storage)]
-            self.storage[key] = luck >> 64 & 0xFF
+        if kind != "staticcall" and luck >> 8 & 3 == 0:
+            # A slot that was set to zero is like one that was not set: which of the two must not decide anything.
+            keys = sorted({key for key, value in self.storage.items() if value} | _REACHED_BY_CALLEES)
+            self.storage[keys[(luck >> 16 & 0xFFFF) % len(keys)]] = luck >> 64 & 0xFF
         self.returndata = self.random("returndata", luck, size=luck >> 32 & 0x3F)
         return luck
 
