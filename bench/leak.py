@@ -1,10 +1,12 @@
-"""A day's worth of calls: a small contract with storage, a log and a subcall, over and over; memory must stay flat.
+"""Memory in use over a long time, which must stay flat: one contract called over and over, or contracts all distinct.
 
-python bench/leak.py [calls] [tier]
+python bench/leak.py [--calls 1000000] [--tier native]     a small contract with storage, a log and a subcall
+python bench/leak.py --contracts 100000 [--tier auto]      each of 5 KB, called three times, then never again
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
@@ -34,8 +36,7 @@ def resident() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << (20 if sys.platform == "darwin" else 10))
 
 
-def main(calls: int = 1_000_000, tier: str = "native") -> None:
-    evm = EVM(tier=tier)
+def same_contract(evm: EVM, calls: int) -> None:
     evm.set_code(HERE, assemble(PROGRAM))
     evm.set_code(OTHER, assemble(CALLEE))
     started = time.perf_counter()
@@ -52,5 +53,33 @@ def main(calls: int = 1_000_000, tier: str = "native") -> None:
             evm.call(CALLER)
 
 
+def distinct_contracts(evm: EVM, contracts: int) -> None:
+    """One after the other at the same address, so that the state itself does not grow."""
+    rest = assemble(PROGRAM)
+    filling = assemble("JUMPDEST DUP1 PUSH2 0x1234 ADD POP") * 600
+    evm.set_code(OTHER, assemble(CALLEE))
+    started = time.perf_counter()
+    for done in range(contracts + 1):
+        if done % 10_000 == 0:
+            print(f"{done:>9,} contracts  {resident():7.1f} MiB  {time.perf_counter() - started:6.1f} s", flush=True)
+        evm.set_code(HERE, assemble(f"PUSH4 {done} POP") + rest + filling)
+        for _ in range(3):
+            if not evm.call(HERE, caller=CALLER).ok:
+                raise SystemExit(f"contract {done}: failed")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--contracts", type=int, help="so many distinct ones instead")
+    parser.add_argument("--tier", default="native")
+    options = parser.parse_args()
+    evm = EVM(tier=options.tier)
+    if options.contracts is None:
+        same_contract(evm, options.calls)
+    else:
+        distinct_contracts(evm, options.contracts)
+
+
 if __name__ == "__main__":
-    main(*(int(each) if each.isdigit() else each for each in sys.argv[1:]))  # type: ignore[arg-type]
+    main()
