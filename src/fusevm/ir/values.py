@@ -41,7 +41,7 @@ OWN = {
     "CALLFN": (0, _EVERYTHING, _EVERYTHING, True),  # calls a function with these operands
     "RESULT": (1, NONE, NONE, False),  # one of a call's results
     "LITERAL": (0, NONE, NONE, False),  # a constant that is kept on the stack; CONST is pushed for each use
-    "COPY": (1, NONE, NONE, False),  # a copy of a word, made just before its use
+    "COPY": (1, NONE, NONE, False),  # a copy of an operand, made before the other operands are computed
     "SYMBOL": (0, NONE, NONE, False),  # a word that is known once the code is laid out, linked or deployed
     "SETIMMUTABLE": (2, NONE, MEMORY | MSIZE, True),  # fills in an immutable in the copy of the code at an offset
     "VERBATIM": (0, _EVERYTHING, _EVERYTHING, True),  # opaque bytes
