@@ -36,7 +36,7 @@ class Status:
     CAP = 11  # one of the engine's own limits, not the EVM's
     ERROR = 12  # a callback failed; Python holds the exception
     CALLING = 13  # a child frame is ready to run; never reaches Python
-    PROBE = 14  # a section begins, and somebody wants to look
+    PROBE = 14  # a section begins, and a probe is set
     MORE = 15  # the plain schedule must be written on from frame.pc; never reaches Python
 
 
@@ -75,7 +75,7 @@ class NativeFrame(Struct):
     log_mark: u64
     refund_mark: u64
     in_python: u64  # whether Python has an object for this frame, and must see it end
-    serial: u64  # tells frames at the same depth apart
+    serial: u64  # distinguishes frames at the same depth
     code_account: u64  # number of the account the code came from
     creates: u64  # its output is the code of the account it runs for
     engine: ptr
@@ -116,7 +116,7 @@ class Many(Struct):
     place: u64  # number of the next one
     end: u64  # number after the last
     fresh: u64  # whether nothing is to be kept of the calls before
-    gas: u64  # to be used before Python looks at signals
+    gas: u64  # to be used before Python checks signals
     outcomes: ptr  # of CallOutcome, by number
     outputs: ptr  # bytes, one output after another, as are the logs
     output_size: u64
@@ -136,7 +136,7 @@ class Many(Struct):
 
 
 class CallOutcome(Struct):
-    """How a call ended that needed nothing of Python."""
+    """How a call ended that did not need Python."""
 
     reverted: u64
     gas_used: u64

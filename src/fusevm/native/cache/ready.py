@@ -13,7 +13,7 @@ from fusevm.native import processor
 
 FOLDER = Path(__file__).parent / "ready"
 V3 = ("avx2", "bmi", "bmi2", "cx16", "fma", "lzcnt", "movbe", "popcnt")  # of x86-64-v3, what tells
-# What code is made for, the system apart. Object formats and C's calling convention differ by system, so code does.
+# Targets, apart from the operating system. Object formats and C's calling convention differ by system, so code does.
 TRIPLES = {
     "linux-x86-64": "x86_64-unknown-linux-gnu",
     "linux-aarch64": "aarch64-unknown-linux-gnu",

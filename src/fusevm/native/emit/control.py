@@ -60,7 +60,7 @@ def unmeter(handler: Handler) -> None:
 
 
 def at(handler: Handler) -> None:
-    """Says where the frame is, to whoever finds it failed."""
+    """Stores the frame's place, for the case that it fails."""
     handler.set_field("pc", handler.next_operand(I64))
 
 
@@ -77,7 +77,7 @@ def _take(handler: Handler, cost: ir.Value) -> None:
     branch = build.cbranch(short, refill, following)
     branch.set_weights([1, 2000])
     build.position_at_end(refill)
-    again = build.gep(handler.ip, [ir.Constant(I64, -8)], source_etype=I8)  # this handler, once more
+    again = build.gep(handler.ip, [ir.Constant(I64, -8)], source_etype=I8)  # this handler again
     handler.set_field("ip", again)
     handler.set_field("sp", handler.sp)
     handler.set_field("gas", handler.gas)
@@ -95,7 +95,7 @@ def jump_static(handler: Handler) -> None:
 def _go_either_way(
     handler: Handler, condition: ir.Value, taken: Callable[[], ir.Value], passed: Callable[[], ir.Value]
 ) -> None:
-    """Writes the stack back, and goes on in one of two places, each worked out where it is needed."""
+    """Writes the stack back, and branches to one of two places, each computed on its own edge."""
     handler.write_back()
     blocks = handler.function.append_basic_block("taken"), handler.function.append_basic_block("passed")
     handler.build.cbranch(condition, *blocks)
@@ -146,7 +146,7 @@ def loop_entry(handler: Handler) -> None:
 
 
 def loop_exit(handler: Handler) -> None:
-    """Once more round, or out: two places to go to."""
+    """Another iteration, or the exit: two targets."""
     again, out = handler.next_operand(PTR), handler.next_operand(PTR)
     _go_either_way(handler, _truth(handler, handler.pop()), lambda: again, lambda: out)
 

@@ -1,4 +1,4 @@
-"""A handler while it is derived: its registers, its virtual stack, the frame, and the ways on and out."""
+"""A handler while it is derived: its registers, its virtual stack, the frame, and its exits."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Handler:
         return self._scratch
 
     def charged(self, gas: ir.Value) -> None:
-        """Goes on with the gas a runtime function left, or fails as it says."""
+        """Continues with the gas that a runtime function left, or fails with its status."""
         failed = self.build.icmp_signed("<", gas, ir.Constant(I64, 0))
         bad, following = self.function.append_basic_block("bad"), self.function.append_basic_block("ok")
         branch = self.build.cbranch(failed, bad, following)

@@ -37,7 +37,7 @@ _Slot, _Digest = ctypes.c_uint64 * 1, ctypes.c_char * KEY
 
 
 class _Memory:
-    """The nodes of all tries of this process. Calls hold the interpreter's lock, so nobody else is among them."""
+    """The nodes of all tries of this process. Calls hold the interpreter's lock, so there is no concurrent access."""
 
     def __init__(self) -> None:
         loaded = library("merkle")

@@ -3,7 +3,7 @@
 Native code wins by far where there is work to do. But beginning and ending a call, asking for accounts, explaining a
 halt and instructions left to Python have their price, and a program of a hundred instructions may be done before it is
 paid. So calls are timed: a code's first ones natively, then one on the reference tier, which may do only about as much
-work as the native run took time for. The quicker tier goes on, and the other is tried again now and then.
+work as the native run took time for. The faster tier is kept, and the other is tried again now and then.
 
 A run on the reference tier that exceeds its bound is undone, and the call runs natively from the start. The pauses
 between such attempts grow, so whatever a caller does, he can make only a few of a million calls slower, each by a
@@ -115,7 +115,7 @@ class Trial:
 
     def stay_native(self) -> None:
         self.on_reference, self._tries = False, 0
-        self.reference = _NEVER  # it is timed anew when it is tried again
+        self.reference = _NEVER  # it is timed again when it is tried again
         self.pause, self._next_pause = self._next_pause, min(4 * self._next_pause, LONGEST_PAUSE)
 
 
@@ -127,7 +127,7 @@ class Choice:
         self.trials: dict[bytes, dict[bytes, Trial]] = {}  # by code and selector
         self._size = 0
         self.on_reference = 0  # calls that ran there
-        self.undone = 0  # calls that were begun there in vain
+        self.undone = 0  # calls that were started there and had to be undone
 
     def execute(
         self, trial: Trial | None, natively: Executor, message: Message, state: State, context: Context

@@ -83,7 +83,7 @@ class Codes:
         self._plain = PlainScheduler(native.write_block, handlers, tables)
         self._probes = probes
         self._all_regions = self._regions = regions  # where they are wanted at once
-        self.marks: Callable[[Fork], Marks] | None = None  # where all that runs is counted
+        self.marks: Callable[[Fork], Marks] | None = None  # the counters of everything that runs
         self.heat = Heat(handlers, self.tidy_up) if tiered and not probes else None
         self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
         self.fork = LATEST
@@ -177,8 +177,8 @@ class Codes:
         return changed
 
     def hotter(self, code: bytes, jumps: int, at: int, seconds: float) -> tuple[int, int, int] | None:
-        """For a frame that runs long: base, jumps and place of the schedule it should go on with, if there is one and
-        it stands where it can change over. It has run for so many seconds since this was last asked."""
+        """For a frame that runs long: base, jumps and place of the schedule to continue with, if there is one and
+        it is at a place where it can switch. It has run for `seconds` since the last request."""
         heat, key = self.heat, (code, self.fork)
         if heat is None:
             return None
@@ -308,7 +308,7 @@ class Codes:
     def tally(self) -> None:
         """A call is over: what it ran plainly may now be worth preparing. It is asked for again with the next call.
 
-        Codes share its time: nobody knows which of them took it, and all together they cannot win back more.
+        Codes share its time equally: which of them took it is not known, and together they cannot win back more.
         """
         seconds = (time.perf_counter() - self._since) / len(self.in_use)
         for key in self.in_use:
@@ -339,7 +339,7 @@ class Codes:
         return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
     def schedule_with(self, code: bytes, jumps: int) -> Schedule:
-        """The one of this code whose table of jumps is there."""
+        """The schedule of this code whose table of jumps is at that address."""
         for retired in self._retired:
             if retired.jumps_base == jumps:
                 return retired
@@ -369,7 +369,7 @@ class Codes:
         return schedule
 
     def _forget_init_codes(self, running: Container[int] = ()) -> None:
-        """But for those at these places."""
+        """Drops the schedules of init code, except those that are running."""
         if not self._init_codes:
             return
         self._tables.init_codes.clear()

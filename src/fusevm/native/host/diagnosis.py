@@ -94,7 +94,7 @@ def _words(start: int, end: int) -> list[int]:
 
 
 def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:
-    """Goes on after a call, counting words only, to the instruction that finds too few of them, or too many."""
+    """Continues after a call, tracking only the stack's height, to the instruction that underflows or overflows."""
     height = len(twin.stack) + 1
     for each in instructions(twin.message.code, twin.context.fork, twin.pc):
         if each.op is None or each.op.name == "JUMPDEST":

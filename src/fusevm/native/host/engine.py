@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from fusevm.native.host.all_regions import Regions
 
 SHORT_SLICE = 2_000_000  # while blocks are counted
-SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
+SLICE = 10_000_000  # gas between two checks of the clock and of signals: 0.05 s for the slowest of instructions
 
 Probe = Callable[[int, NativeFrame], None]  # depth and native frame
 
@@ -90,7 +90,7 @@ class NativeEngine:
         self.halts = Halts(tables, self.codes, self.world)
         self.choice = Choice()
         self.kept = KeptTables(tables, native, self.codes, self.world, on=not probes)
-        self.probe: Probe | None = None  # looks at every section's start, where there are probes
+        self.probe: Probe | None = None  # called at every section's start, if there are probes
         self.reruns = 0  # calls that ended on another engine, because this one could not say all of it
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
@@ -471,7 +471,7 @@ class NativeEngine:
         self.tables.shared.frame = self.tables.frames.address + depth * FRAME_SIZE
 
     def _refill(self, frame: Frame, view: NativeFrame) -> None:
-        """Hands out the next slice of gas: the moment to look at the clock."""
+        """Grants the next slice of gas, and checks the clock."""
         if not view.reserve:
             raise self.halts.explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
         self.world.look_at_clock()
@@ -488,7 +488,7 @@ class NativeEngine:
         return _execute_without_code(message, state, context)
 
     def _go_faster(self, message: Message, view: NativeFrame) -> None:
-        """What runs long on a plain schedule goes on with a better one, where it can."""
+        """Switches code that runs long on a plain schedule to a better one, if possible."""
         now = time.perf_counter()
         if self._timed != self.world.calls:
             self._timed, self._started = self.world.calls, now

@@ -74,7 +74,7 @@ class Halts:
             state.ledger = ledger
 
     def place(self, code: bytes, view: NativeFrame, words_before: int) -> tuple[Schedule, Unit | None]:
-        """The schedule of a frame that came back, and what stands so many words before the place where it did."""
+        """The schedule of a frame that returned to Python, and the unit `words_before` words before its ip."""
         at = (view.ip - view.schedule) // 8 - words_before
         schedule = self._codes.schedule_with(code, view.jumps)
         if schedule.twin and at >= schedule.twin:

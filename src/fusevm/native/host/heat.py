@@ -25,7 +25,7 @@ ENOUGH = 1 << 19  # sections counted: some milliseconds of a long call
 MOST_CALLS = 32  # that are counted
 MAKING = 1.2e-6  # seconds per byte, for a schedule that counts
 LANDING = 4  # bytes that a JUMPDEST takes as long as, beside its own: it begins a section
-SHARE = 0.02  # of all that is counted: less is not compiled
+SHARE = 0.02  # of everything counted: less is not compiled
 MOST_CODES = 4_096  # that are known
 
 Key = tuple[bytes, Fork]

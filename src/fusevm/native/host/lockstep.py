@@ -4,9 +4,9 @@ At a section's start everything native code knows is in memory: stack, gas, memo
 many instructions it stands for, counted as it was read; the reference tier takes as many steps, and both must stand at
 the same place and agree to the word. The first difference is reported with the instructions since the last agreement.
 
-A fused loop has taken its gas in bulk and is compared where it is left. How many instructions that is nobody has
-counted, but gas only falls: from the loop's header the reference tier runs on until it has no more gas than native code
-has, and must then stand where native code stands.
+A fused loop was charged in bulk and is compared at its exit. The number of instructions is not
+known there, but gas only falls: from the loop's header the reference tier runs until it has no more gas than native
+code, and must then be at the same place.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Stepper:
             self._enter(event)
 
     def take(self, steps: int, place: tuple[int, int]) -> None:
-        """So many steps of the running frame, fewer if it fails; and all of codeless frames it should not stop at."""
+        """Runs this many steps of the current frame, fewer if it fails; codeless frames run to their end."""
         running = self.frames[-1] if self.frames else None
         for _ in range(steps):
             if running not in self.frames[-1:]:
@@ -166,7 +166,7 @@ class Lockstep:
         stepper.recent.clear()
 
     def catch_up(self, stepper: Stepper, place: tuple[int, int], view: NativeFrame) -> None:
-        """The reference goes on to where native code stands, and has as much gas there."""
+        """Runs the reference tier to native code's place; it must have the same gas there."""
         gas = view.gas + view.reserve
         stepper.take(self.owed, place)
         self._pass_over(stepper, place, gas)

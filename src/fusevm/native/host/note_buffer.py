@@ -25,7 +25,7 @@ class NoteBuffer:
         self._logs = b""  # of the call that has ended
         self._began: int | None = None  # where the notes of the running call begin, if it has filled the buffer
         self.has_more = False  # whether `finish` has anything to do
-        self.keeps = True  # whether anybody wants the notes
+        self.keeps = True  # whether notes are wanted
 
     def start(self) -> None:
         """A call begins; native code says so itself where it makes the first frame."""

@@ -105,7 +105,7 @@ class PlainScheduler:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so much is written that it should be forgotten before the next call."""
+        """Whether the arena is so full that it should be cleared before the next call."""
         shared = self._tables.shared
         return bool(shared.plain_count > min(shared.plain_limit // 4, MOST_WORDS)) or (
             self._tables.plain_used > self._tables.plain_tables.size // 2

@@ -53,7 +53,7 @@ _EPOCH, _EPOCH_AT = packed(Account, "epoch"), Account.offset("epoch")
 _ENTRY, _ENTRY_AT = packed(Account, "entry"), Account.offset("entry")
 _CODE, _CODE_HASH = Account.offset("code"), Account.offset("code_hash")
 _KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
-_NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an address nobody has used
+_NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an unused address
 _ZERO = bytes(WORD)
 _LONG = 4_096  # bytes: copying less costs little
 
@@ -281,6 +281,6 @@ class Questions:
 
     def _load_block_hash(self, address: int) -> None:
         self._world.hashes_asked = True
-        self._tables.shared.wanted = 1  # for the next call, whoever says it is asked again
+        self._tables.shared.wanted = 1  # the next call must ask Python for it again
         entry = view_at(BlockHash, address)
         entry.hash = int.from_bytes(self._world.context.block.hash_of(entry.number - 1), "big")

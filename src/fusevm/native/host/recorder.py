@@ -1,7 +1,7 @@
 """Recording natively: what native code notes, what Python adds to it, and frames that halt led to the very instruction.
 
-Native code notes what it does in a buffer (`runtime/notes.py`). Frames that Python begins and ends, and all that halt,
-are noted here. The buffer's content is decoded when somebody looks at the recording.
+Native code notes what it does in a buffer (`runtime/notes.py`). Frames that Python begins and ends, and all halts,
+are noted here. The buffer's content is decoded when the recording is read.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Recorder:
         self.buffer.drop()
 
     def flush(self) -> None:
-        """Between two calls: what is noted and counted goes to the recording, to be decoded when somebody looks."""
+        """Between two calls: notes and counts go to the recording, to be decoded lazily."""
         recording, batch = self.recording, self.buffer.taken()
         if recording is None:
             return
@@ -132,7 +132,7 @@ class Recorder:
     def _flush_for(self, recording: Recording) -> None:
         if recording is self.recording and not self._engine.busy:
             self.flush()
-            self.recording = None  # which is not held when nobody records
+            self.recording = None  # which is released when there is no recording
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""

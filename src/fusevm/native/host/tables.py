@@ -143,7 +143,7 @@ class Tables:
         shared.secret_0, shared.secret_1, shared.secret_2, shared.secret_3 = struct.unpack("<4Q", os.urandom(32))
 
     def limit_memory(self, limit: int) -> None:
-        """All frames together may have so many bytes of memory, if there is room for them."""
+        """Limits the memory of all frames together to this many bytes, or to the room there is."""
         size = min(limit, self.caps.memory)
         self.shared.memory_end = self.memory.address + size
         self.shared.memory_light = self.memory.address + min(LIGHT, size)

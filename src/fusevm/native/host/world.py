@@ -99,7 +99,7 @@ class NativeWorld(NativeLedger):
             warm = self.initially_warm
             state.warm_addresses = warm if isinstance(warm, set) else set(warm)
         self.busy = False
-        state.ledger = None  # last: until then, whoever finds the state abandoned ends this once more
+        state.ledger = None  # last: if this is interrupted before, the next reader of the state does it again
 
     # -- warmth
 

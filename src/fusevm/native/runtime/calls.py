@@ -107,7 +107,7 @@ def begin_call(frame: NativeFrame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u6
     mark = engine.journal_count
     gas = pay_call(frame, gas, args, account, runner, value, kind)
     if slt(gas, 0):
-        revert_to(engine, mark)  # whoever looks for the reason must find the accounts as they were
+        revert_to(engine, mark)  # finding the reason needs the accounts as they were
         return gas
     available = gas + frame.reserve
     given = most_given(engine, available)

@@ -1,7 +1,7 @@
 """Keccak-256 of short inputs, remembered: a mapping's slots are hashed again and again. In the subset of `lang`.
 
-Direct-mapped, the input compared whole. The place in the table depends on the engine's secrets, so that nobody can look
-for inputs that displace each other. Where inputs do not come again, most are not even looked up.
+Direct-mapped, the input compared whole. The place in the table depends on the engine's secrets, so inputs that
+displace each other cannot be searched for. Where inputs do not come again, most are not even looked up.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def keccak_permute(state: ptr) -> None:
     d = local(u64, 5)
     for i in range(25):
         a[i] = load(u64, state, 8 * i)
-    turn: u64 = 0  # one round a turn of the loop: unrolled, it is no faster and slower to compile
+    turn: u64 = 0  # one round per iteration: unrolled, it is not faster, and slower to compile
     while turn < ROUNDS:
         for x in range(5):  # θ: each lane takes in the parities of two columns
             c[x] = a[x] ^ a[x + 5] ^ a[x + 10] ^ a[x + 15] ^ a[x + 20]

@@ -120,7 +120,7 @@ def hash_memory(frame: NativeFrame, gas: u64, offset: u256, size: u256, out: ptr
 
 @native
 def hash_paid(frame: NativeFrame, gas: u64, start: u64, length: u64, out: ptr) -> u64:
-    """KECCAK256 of memory that is there, its gas paid."""
+    """KECCAK256 of memory that is allocated and paid for."""
     store(out, 0, hash_of(Engine(frame.engine), frame.memory + start, length))
     return hasten(frame, gas, words_of(length))
 

@@ -4,8 +4,8 @@ Most code is run a few times, and most of it not at all; init code runs but once
 by block, when a jump first lands there or code is first fallen into. Looking for a jump's target costs a nanosecond or
 two per byte of code before it; what is never reached costs nothing.
 
-All plain schedules of an engine stand in one arena. A table of each code says where its JUMPDESTs are: 0 where there is
-none or nobody has looked, KNOWN where there is one, else the number of the word where its block begins.
+All plain schedules of an engine are in one arena. A table of each code says where its JUMPDESTs are: 0 where there is
+none or it was not checked yet, KNOWN where there is one, else the index of the word where its block begins.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from fusevm.schedule.sections import (
 )
 
 CHUNK = 256  # bytes of code written at a time: a section of these costs less than 32 bits of gas
-CHUNK_WORDS = 6 * CHUNK + 64  # at most: two sections' two, a handler and its operand for each byte, and the way on
+CHUNK_WORDS = 6 * CHUNK + 64  # at most: two sections' two, a handler and its operand for each byte, and the link
 END, SECTION, GAS_SECTION, GO_ON, WRITE_ON = range(256, 261)  # after the opcodes
 OP_SIZE = PlainOp.byte_size()
 JUMPS = ENDS_BLOCK + 1  # ends a block, and nothing but a jump can reach what follows
@@ -204,7 +204,7 @@ def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -
 
 @inlined
 def next_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
-    """The block goes on, with another section."""
+    """The block continues with another section."""
     end_section(engine.plain_words, draft)
     note_origin(engine, draft.count, pc, 0)
     put(engine.plain_words, draft, handler_of(plain, GAS_SECTION))
@@ -253,13 +253,13 @@ def land(engine: Engine, frame: NativeFrame) -> u64:
         return INVALID_JUMP
     if known == KNOWN and write_block(engine, plain, pc) == 0:
         return CAP
-    frame.ip = frame.ip - 8  # the jump, once more
+    frame.ip = frame.ip - 8  # the jump again
     return CALLING
 
 
 @native
 def write_on(engine: Engine, frame: NativeFrame) -> u64:
-    """Code that was not yet written is fallen into: writes it, and a way there in the place of the request."""
+    """Falls through to code that is not yet written: writes it, and replaces the request by a link to it."""
     plain = PlainCode(frame.jumps - HEADER)
     number: u64 = 0
     if frame.pc < plain.size:

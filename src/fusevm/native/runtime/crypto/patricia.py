@@ -1,8 +1,8 @@
 """Merkle-Patricia tries as nodes in memory that tries share. In the subset of `lang`.
 
-A node is an entry, or a branch with the extension above it. It counts who refers to it: nodes above it, and tries. One
-that only the trie being changed refers to is changed in place; any other is copied first, so a trie that somebody has
-never changes. What nobody refers to goes to a list of free nodes of its size. References (`merkle.refer`) are computed
+A node is an entry, or a branch with the extension above it. It has a reference count: nodes above it, and tries. One
+that only the trie being changed refers to is changed in place; any other is copied first, so a trie that is in use
+never changes. Unreferenced nodes go to a free list for their size. References (`merkle.refer`) are computed
 when the root is asked for, and kept with the node.
 """
 
@@ -149,7 +149,7 @@ def let_go(arena: ptr, node: TrieNode) -> None:
 
 @native
 def own(arena: ptr, node: TrieNode) -> TrieNode:
-    """The node if nobody else refers to it, else a copy of it that takes the place of one reference."""
+    """The node if nothing else refers to it, else a copy of it that replaces one reference."""
     if node.count == 1:
         return node
     kind = kind_of_node(node)

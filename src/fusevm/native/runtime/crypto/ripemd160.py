@@ -70,7 +70,7 @@ def mixed(kind: u64, x: u32, y: u32, z: u32) -> u32:
 
 @outlined
 def ripemd160_blocks(state: ptr, data: ptr, count: u64) -> None:
-    """Takes in so many blocks."""
+    """Hashes `count` blocks."""
     v = local(u32, 10)  # five words of each line
     w = local(u32, 16)
     while count != 0:

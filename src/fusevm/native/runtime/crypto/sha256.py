@@ -65,7 +65,7 @@ def spread(x: u32, a: u32, b: u32, shift: u32) -> u32:
 
 @outlined
 def sha256_blocks(state: ptr, data: ptr, count: u64) -> None:
-    """Takes in so many blocks. Sixteen rounds a turn of the loop: then it is known where each word is."""
+    """Hashes `count` blocks. Sixteen rounds per iteration, so that the place of each word is constant."""
     v = local(u32, 8)
     w = local(u32, 16)
     while count != 0:
