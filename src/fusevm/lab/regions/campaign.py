@@ -3,7 +3,7 @@
 `python -m fusevm.lab.regions.campaign --programs N --seed S [--kind functions] [--way every] [--fixtures DIR]` compares
 status, gas, refund, output, logs, state, and reason and place of a failure; and requires that no call was silently run
 again on another engine. Programs run in child processes: one that ends in a crash of native code is reported like any
-other difference, and the campaign goes on after it.
+other difference, and the campaign continues after it.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def run_parent(options: Options, arguments: list[str]) -> Iterator[tuple[Counter
                     if "done" in said:
                         number += 1
                         yield Counter(said["done"]), said["found"]
-            except GeneratorExit:  # nobody wants to hear more
+            except GeneratorExit:  # the rest would be noise
                 child.kill()
                 raise
         if child.returncode:  # in the middle of a program
