@@ -45,7 +45,7 @@ RANKS: tuple[tuple[str, ...], ...] = (
 @dataclass(frozen=True)
 class Order:
     """One such order: the engine's, or the exact Yul mode's, which turns every subtraction of a constant into an
-    addition and so must weigh the two apart instead of counting negative constants."""
+    addition and so must weigh the two separately instead of counting negative constants."""
 
     weights: Mapping[str, int] = field(default_factory=lambda: WEIGHTS)
     counts_negatives: bool = True
