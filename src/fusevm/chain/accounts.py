@@ -58,13 +58,13 @@ class Watched(Account):
 
 
 class Accounts(Noting[bytes, Account]):
-    """By address. Whoever asks for roots puts a set there to which addresses are added whose account may be another."""
+    """By address. A reader of roots installs a set, to which the addresses of possibly changed accounts are added."""
 
     __slots__ = ("changed",)
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.changed: set[bytes] | None = None  # None: nobody asks, or nobody can tell
+        self.changed: set[bytes] | None = None  # None: not requested, or not known
 
     def _note(self, key: bytes) -> None:
         if self.changed is not None:

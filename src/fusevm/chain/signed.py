@@ -172,7 +172,7 @@ class SignedTransaction:
             raise Rejected(R.INVALID_SIGNATURE_VRS, "s is over half the curve's order")
 
     def transaction(self) -> Transaction:
-        """What it asks for, and who asks."""
+        """The fields of the transaction, and its sender."""
         return Transaction(
             sender=self.sender,
             to=self.to,

@@ -19,7 +19,7 @@ class NotedSlots(Noting[int, int]):
     __slots__ = ()
     _changed: set[int] | None  # slots written since the trie was made; None: all of them may have been
     _trie: Trie | None
-    watch: Watch | None  # whom to tell of the first change
+    watch: Watch | None  # notified of the first change
     _ahead: tuple[Trie, dict[int, int], Trie] | None = None  # a trie, writes that may come, and the trie after them
 
     def _note(self, key: int) -> None:
@@ -81,7 +81,7 @@ class Slots(NotedSlots):
         self._ahead = None
         self.watch = None
 
-    # As inherited, but for the time it takes where nobody asks: every SSTORE comes here.
+    # As inherited, but faster where writes are not noted: every SSTORE calls this.
 
     def __setitem__(self, key: int, value: int) -> None:
         if self._changed is not None or self.watch is not None:
@@ -94,7 +94,7 @@ class Slots(NotedSlots):
         return dict.pop(self, key, *default)
 
     def expect(self, writes: Mapping[int, int]) -> None:
-        """Computes the root that there will be if these slots are the next that are written. Nobody need keep to it."""
+        """Computes the root in advance, in case these slots are the next that are written. A hint only."""
         before = self._trie
         written = {key: value for key, value in writes.items() if self.get(key, 0) != value}
         if before is not None and self.is_settled and written:

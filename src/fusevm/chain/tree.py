@@ -91,7 +91,7 @@ class BlockTree:
             node.diff.apply(self.state)
 
     def edit(self, mark: int) -> Node:
-        """The head again, with all that was done to the state since a mark as its own."""
+        """The head again, with all changes of the state since a mark as its own."""
         node = self.head.with_diff(self.head.diff.followed_by(diff_since(self.state, mark)))
         self.nodes[node.hash] = node
         return node

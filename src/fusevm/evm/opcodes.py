@@ -80,7 +80,7 @@ class Opcode:
     carries: Immediate = Immediate.NONE  # what they are
     repriced: tuple[tuple[Fork, int], ...] = ()
     commutes: bool = False  # its first two operands can change places
-    copies: int = 0  # DUP: how deep the word is that it pushes once more, 1 being the top
+    copies: int = 0  # DUP: the depth of the word that it copies, 1 being the top
     swaps: tuple[int, int] = (0, 0)  # SWAP: how deep the two words are that change places
     reads_at: tuple[Span, ...] = ()  # where it reads memory
     writes_at: tuple[Span, ...] = ()  # where it writes memory

@@ -1,6 +1,6 @@
 """Watching a run: on every opcode, storage access and call. Without hooks the interpreter runs a loop that has none.
 
-Recordings watch in a way of their own: they see the interpreter's frames around the instructions they ask for.
+Recordings use a separate mechanism: they see the interpreter's frames around the instructions they ask for.
 """
 
 from __future__ import annotations
