@@ -67,7 +67,7 @@ class ContractResult(Result):
 
     @property
     def events(self) -> list[DecodedLog]:
-        """Those of the logs that are events of the ABI, whoever wrote them."""
+        """The logs that are events of the ABI, from any address."""
         return self.abi.decode_logs(self.logs)
 
     @property

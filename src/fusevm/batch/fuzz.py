@@ -123,7 +123,7 @@ class _Fuzzer:
         return rng.choice(self._report.corpus or corpus)
 
     def _tried(self, calls: Calls) -> tuple[str | None, set[Hashable]]:
-        """Why the property does not hold after these calls, or None; and what tells their paths apart."""
+        """Why the property does not hold after these calls, or None; and what distinguishes their paths."""
         with self._evm.snapshot():
             batch = self._evm.call_many(calls, errors="keep")
             status, gas = batch.status.tolist(), batch.gas_used.tolist()

@@ -13,7 +13,7 @@ from fusevm.values import BadValue
 
 
 class Threads(Pool):
-    """So many threads, one per core unless told, with copies of a machine that share its state until they change it."""
+    """Some threads, by default one per core, with copies of a machine that share its state until they change it."""
 
     def __init__(self, evm: EVM, threads: int | None = None) -> None:
         super().__init__()
@@ -62,5 +62,5 @@ class Threads(Pool):
                 started = time.perf_counter()
                 batch = run_piece(evm, piece.calls)
                 self._done.put(Done(piece, batch, time.perf_counter() - started))
-            except BaseException as error:  # it is raised where somebody waits
+            except BaseException as error:  # it is raised in the waiting caller
                 self._done.put(error)

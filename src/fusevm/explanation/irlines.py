@@ -97,7 +97,7 @@ def _add_pushed(became: dict[int, list[int]], lines: Sequence[function_text.Line
 
 
 def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]], recorder: Recorder) -> list[Line]:
-    """Dependency blocks as lines: values know the opcode they come from. The recorder learns how they came to be."""
+    """Dependency blocks as lines: values know the opcode they come from. The recorder records their history."""
     recorder.start()
     program, _ = fold_program(code, fork, recorder=recorder)
     found: list[Line] = []

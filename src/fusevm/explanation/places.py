@@ -22,7 +22,7 @@ class Lines:
             self._starts.append(self._starts[-1] + len(line.encode()) + 1)
 
     def at(self, offset: int) -> int:
-        """The line an offset lies in."""
+        """The line of an offset."""
         return bisect_right(self._starts, offset)
 
     def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class OriginLines(Lines):
 
 
 def opcodes_by_line(lines_at: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:
-    """The other way round: the opcodes that come from each line."""
+    """The inverse: the opcodes generated from each line."""
     found: dict[int, list[int]] = {}
     for pc, lines in sorted(lines_at.items()):
         for line in lines:

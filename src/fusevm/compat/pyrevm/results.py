@@ -15,7 +15,7 @@ from fusevm.evm.opcodes import BY_NAME
 INVALID = 0xFE
 KNOWN = frozenset(opcode.byte for opcode in BY_NAME.values())  # to some fork
 
-# revm tells kinds of running out of gas apart; here all are Basic.
+# revm distinguishes kinds of running out of gas; here all are Basic.
 HALTS: dict[HaltReason, str] = {
     HaltReason.OUT_OF_GAS: "OutOfGas(Basic)",
     HaltReason.STACK_UNDERFLOW: "StackUnderflow",
