@@ -168,7 +168,7 @@ def build_schedule(
     """
     dests = jumpdests(code)
     sections = sections_of(code, fork, handlers.native, dests)
-    if not counts and marks is None:  # hops that are skipped would not be counted
+    if not counts and marks is None:  # what is jumped over is not counted
         sections = threaded(sections, dests)
     if loops and handlers.loops and not counts and marks is None:
         layout = with_loops(sections, dests, len(code))

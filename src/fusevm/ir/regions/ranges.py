@@ -122,7 +122,7 @@ class RangeFinder:
             return False
         before = self.ranges.get(value.id)
         if before is not None:
-            found = found.with_(before)  # ranges only grow, so the analysis terminates
+            found = found.with_(before)  # only ever wider, so that it ends
             if found == before:
                 return False
             if turn >= PATIENT:
