@@ -11,7 +11,7 @@ _TOP = (1 << 256) - 1
 
 
 def thread_jumps(program: StackProgram) -> None:
-    """Redirects edges and labels that refer to a block which only jumps to its final target."""
+    """Jump threading: edges and labels of a block that only jumps are redirected to its final target."""
     ends = {label: _where_it_ends(program, label) for label in program.blocks if label}
     new = {label: end for label, end in ends.items() if end != label}
     program.redirect(new)
@@ -23,7 +23,7 @@ def thread_jumps(program: StackProgram) -> None:
 
 
 def _where_it_ends(program: StackProgram, label: int) -> int:
-    """The final target behind blocks that only jump; the label itself if these form a cycle."""
+    """The final target after blocks that only jump; the label itself if these form a cycle."""
     at, seen = label, {label}
     while program.blocks[at].way is Way.JUMP and not program.blocks[at].code:
         at = program.blocks[at].targets[0]

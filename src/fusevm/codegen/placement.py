@@ -87,7 +87,7 @@ def _kept(program: StackProgram, block: StackBlock, target: int, followed: Mappi
 
 
 def _turns(program: StackProgram, block: StackBlock, references: dict[int, int]) -> tuple[float, float]:
-    """Estimates how often a branch's condition is zero, and how often not; a target with no other predecessor tells."""
+    """Estimates how often a branch's condition is zero, and how often not, from the targets' weights."""
     non_zero, zero = (program.blocks[target] for target in block.targets)
     one, other = min(block.weight, zero.weight), min(block.weight, non_zero.weight)
     if references[non_zero.label] == 1 < references[zero.label]:

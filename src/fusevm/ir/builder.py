@@ -18,7 +18,7 @@ class Builder:
     def __init__(self) -> None:
         self.next_id = 0
         self.constants: dict[int, Value] = {}
-        self.chains: dict[str, Value] = {}  # the last instruction of each opcode; `prev` leads on
+        self.chains: dict[str, Value] = {}  # the last instruction of each opcode; `prev` links to the one before
         self.block = DependencyBlock(0)
         self.meter: DependencyBlock | Value = self.block  # carries the static gas from here on
         self.first_id = 0

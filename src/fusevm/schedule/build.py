@@ -91,7 +91,7 @@ class Schedule:
         self.code = code
         self.units = units
         self.copies = 0  # the word where the copies of fused loops begin, if there are any; known with the units
-        self.looped = True  # whether loops were looked for, so that it can be laid out again
+        self.looped = True  # whether loops were searched for, so that it can be laid out again
         self.plain = False  # written quickly: one handler per opcode
         self.counters: list[tuple[int, int]] = []  # the pc of each section that is counted, and the word that counts
         self.held: object = None  # kept alive as long as the schedule
@@ -209,7 +209,7 @@ class _Writer:
         self.words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
         self.jumps = array("I", bytes(4 * (len(code) + 1)))
         self.fixups: list[tuple[int, Token]] = []  # words that are places, and the jumps they belong to
-        self.handled: list[int] = []  # where handlers stand
+        self.handled: list[int] = []  # where handlers are
         self.units: list[Unit] = []
         self.labels: dict[int, int] = {}
         self.copies = 0

@@ -42,7 +42,7 @@ class Token(NamedTuple):
     name: str  # an opcode's, PUSH (fits 64 bits), PUSHW, JUMP@, JUMPI@, or SYNC if Python executes it
     operand: int
     pc: int
-    steps: int  # how many instructions of the reference tier it stands for
+    steps: int  # how many instructions of the reference tier it covers
 
 
 class Section(NamedTuple):
@@ -51,7 +51,7 @@ class Section(NamedTuple):
     needs: int  # words its block needs on the stack; -1 if this section does not open a block
     grows: int  # the maximum rise of the stack in its block
     tokens: list[Token]
-    steps: int = 0  # how many instructions of the reference tier it stands for
+    steps: int = 0  # how many instructions of the reference tier it covers
     row: int = 0  # of a row: how many JUMPDESTs it skips, itself included
 
     @property

@@ -34,7 +34,7 @@ def section(handler: Handler) -> None:
 
 
 def count(handler: Handler) -> None:
-    """Counts how often control comes here, in the schedule itself."""
+    """Counts executions, in the schedule itself."""
     place = handler.build.gep(handler.ip, [ir.Constant(I64, 8 * handler.operand)], source_etype=I8)
     handler.operand += 1
     counted = handler.build.add(handler.build.load(place, typ=I64, align=8), ir.Constant(I64, 1))
@@ -42,7 +42,7 @@ def count(handler: Handler) -> None:
 
 
 def tally(handler: Handler) -> None:
-    """Counts how often control comes here, at the place that the operand says."""
+    """Counts executions, at the address in the operand."""
     place = handler.next_operand(PTR)
     counted = handler.build.add(handler.build.load(place, typ=I64, align=8), ir.Constant(I64, 1))
     handler.build.store(counted, place, align=8)
@@ -69,7 +69,7 @@ def gas_section(handler: Handler) -> None:
 
 
 def _take(handler: Handler, cost: ir.Value) -> None:
-    """Charges a section; a slice that is used up goes back to Python, which hands out another."""
+    """Charges a section; when the slice is used up, returns to Python, which grants another."""
     build = handler.build
     left = build.sub(handler.gas, cost)
     short = build.icmp_signed("<", left, ir.Constant(I64, 0))
@@ -110,7 +110,7 @@ def jumpi_static(handler: Handler) -> None:
 
 
 def jumpi_hopping(handler: Handler) -> None:
-    """A JUMPI over hops, which are charged where it is taken; what this slice of gas cannot pay goes hop by hop."""
+    """A JUMPI over hops, which are charged if it is taken; if this slice of gas cannot pay, it runs hop by hop."""
     build = handler.build
     final, hop, cost = handler.next_operand(PTR), handler.next_operand(PTR), handler.next_operand(I64)
     condition = _truth(handler, handler.pop())
@@ -152,7 +152,7 @@ def loop_exit(handler: Handler) -> None:
 
 
 def loop_leave(handler: Handler) -> None:
-    """An early exit: what was paid for iterations that will not run comes back."""
+    """A side exit: returns the gas of iterations that will not run."""
     handler.write_back()
     handler.gas = handler.call(loops.leave_loop, handler.frame, handler.gas, handler.sp, handler.ip)
     handler.operand += loops.TARGET // 8  # as an entry's, without where to go

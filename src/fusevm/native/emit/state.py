@@ -20,7 +20,7 @@ HANDLER = ir.FunctionType(I64, [PTR, PTR, I64, PTR])  # ip, sp, gas, frame -> st
 
 
 def noted_name(name: str) -> str:
-    """Of the opcode that does the same and notes it, for recordings."""
+    """The name of the opcode's variant that also writes notes, for recordings."""
     return name + "!"
 
 
@@ -112,7 +112,7 @@ class Handler:
         self.build.ret(ir.Constant(I64, status))
 
     def fail_if(self, condition: ir.Value, status: int) -> None:
-        """A cold branch to an exceptional halt. The frame is undone, so only what tells why is kept."""
+        """A cold branch to an exceptional halt. The frame is undone, so only the reason is kept."""
         if status not in self.failures:
             block = self.function.append_basic_block("fail")
             with self.build.goto_block(block):

@@ -140,7 +140,7 @@ class NativeTrie(Trie):
 
 
 def _reference(node: int) -> bytes:
-    """How a child stands in its parent."""
+    """The reference to a child in its parent."""
     if not node:
         return NOTHING
     (size,) = struct.unpack("=Q", ctypes.string_at(node + REFERENCE, WORD))

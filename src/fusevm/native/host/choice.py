@@ -32,7 +32,7 @@ QUICK = 5e-6  # seconds: as long as a call takes on the reference tier before an
 PAUSE, LONGEST_PAUSE = 16, 1 << 20  # native runs before the reference tier is tried again: times 4 with each try
 LOOK, SELDOM = 8, 1 << 8  # runs on the reference tier before a native one: times 2 with each
 LOOK_AT_HEAT = 0.01  # seconds of calls of one kind, noted at once
-WORTH_NOTING = 0.001  # seconds of calls of one kind: with less than that, heat is not told yet
+WORTH_NOTING = 0.001  # seconds of calls of one kind: less is not reported to heat yet
 SELECTORS = 32  # of one code; further ones share a trial
 KEPT = 1 << 23  # bytes, for all trials and the codes they belong to
 ENTRY = 256  # bytes a trial takes
@@ -55,8 +55,8 @@ class Trial:
         self.started = 0.0  # when a native run that is timed began; 0 if it is not
         self.steps = NEW_STEPS if is_new else 0  # for the next run on the reference tier; 0: it is native
         self.native = self.reference = _NEVER  # seconds
-        self.free = 0  # native runs before that, which need not be looked at: their heat is noted already
-        self.unnoted = 0.0  # seconds of native runs that heat has not been told of yet
+        self.free = 0  # native runs before that, which need not be timed: their heat is noted already
+        self.unnoted = 0.0  # seconds of native runs not yet reported to heat
         self._runs = 0  # natively, timed
         self._spent = 0.0  # seconds on the reference tier before the first native run
         self._tries = 0  # on the reference tier, that were slower

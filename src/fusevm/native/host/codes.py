@@ -82,7 +82,7 @@ class Codes:
         self.handlers = handlers
         self._plain = PlainScheduler(native.write_block, handlers, tables)
         self._probes = probes
-        self._all_regions = self._regions = regions  # where they are wanted at once
+        self._all_regions = self._regions = regions  # if all are compiled in advance
         self.marks: Callable[[Fork], Marks] | None = None  # the counters of everything that runs
         self.heat = Heat(handlers, self.tidy_up) if tiered and not probes else None
         self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
@@ -145,7 +145,7 @@ class Codes:
         self.untidy = True
 
     def ran_for(self, code: bytes, seconds: float) -> None:
-        """A call of the code took so long, or several of them together: it may be time to count what it does."""
+        """Reports the time of one or several calls of the code, which may start counting its blocks."""
         if self.heat is not None and self.heat.note((code, self.fork), seconds):
             self.heat.begin()
             self._change_schedules()
@@ -204,12 +204,12 @@ class Codes:
         if found == len(units) or units[found].at != at:
             return None
         pc = units[found].tokens[0].pc  # a section's first instruction, or that of a fused loop
-        if not better.jumps[pc]:  # it stands where no jump lands: another time
+        if not better.jumps[pc]:  # not at a JUMPDEST: tried again later
             return None
         return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
     def _change_schedules(self) -> None:
-        """Other schedules are in use from now on; frames go on with those they have."""
+        """Other schedules are in use from now on; running frames keep theirs."""
         self.first_frames.clear()
         self.facts.clear()
         self._native.forget_schedules(self._tables.address)
@@ -322,7 +322,7 @@ class Codes:
         self.in_use.clear()
 
     def prepared(self, code: bytes, jumps: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
-        """For a frame that runs long on a plain schedule: base, jumps and place of a better one, if it stands at a
+        """For a frame that runs long on a plain schedule: base, jumps and place of a better one, if it is at a
         JUMPDEST."""
         key = (code, self.fork)
         plain = self.schedules.get(key)
@@ -380,7 +380,7 @@ class Codes:
             raise NativeLimit(f"more than {INIT_MOST >> 20} MiB of schedules of init code running at once")
 
     def units(self, schedule: Schedule, at: int) -> list[Unit]:
-        """What stands in a schedule, around one of its words at least: made on demand, to tell where a frame failed."""
+        """The units of a schedule, at least around one of its words: built on demand, to locate a failure."""
         code = schedule.code
         if schedule.plain:
             schedule.units = self._plain.section(code, self.fork, at)
@@ -399,7 +399,7 @@ class Codes:
         return schedule.units
 
     def first_frame(self, code: bytes) -> bytes:
-        """What goes with the code in a call's first frame."""
+        """The part of a call's first frame that depends on the code."""
         rest = self.first_frames.get(code)
         if rest is None:
             rest = self.frame_rest(code, 0, 0, (0, 0, 0), in_python=0, serial=0)

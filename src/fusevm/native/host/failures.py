@@ -33,7 +33,7 @@ class Halts:
         self._codes = codes
         self._world = world
         self.everywhere = False  # whether halts of all frames are explained, not of the first alone
-        self.unsure = False  # whether a failure's place could not be told
+        self.unsure = False  # whether a failure could not be located
         self.watch: Callable[[int, NativeFrame], None] | None = None  # is shown what regions leave where they fail
 
     def halt(self, frame: Frame, view: NativeFrame, status: int) -> BaseException:

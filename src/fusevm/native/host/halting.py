@@ -83,7 +83,7 @@ class Halting:
         self.meters = 0  # where they are; 0 where gas is not measured
 
     def goes_on(self, status: int) -> bool:
-        """Whether native code can go on: in exact code, or with the caller of a frame that has halted."""
+        """Whether native code can continue: in exact code, or with the caller of a frame that has halted."""
         depth = self._tables.depth()
         view = self._tables.views[depth]
         if status == Native.PROBE:  # exact code is not written further than this

@@ -37,10 +37,10 @@ from fusevm.schedule.build import address_of
 
 FEWEST_CALLS, FIRST_CALLS, MOST_CALLS = 1 << 4, 1 << 8, 1 << 14  # in one crossing
 COUNTED_CALLS = 1 << 6  # while blocks are counted
-GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas tells little of time, SSTORE costs much and is quick
+GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas says little about time, SSTORE costs much and is fast
 LONG_ENOUGH = 0.004  # seconds of a crossing: threads that cross more often wait for each other
 OUTPUT_ROOM, LOG_ROOM, CHANGE_ROOM = 1 << 22, 1 << 22, 2 * CHANGES
-LARGE = 1 << 20  # bytes: so many are handed over with their memory, which native code fills without Python's lock
+LARGE = 1 << 20  # bytes: from this size on, a part is handed over with its memory instead of being copied
 
 _REVERT = Native.REVERT
 _ZERO = bytes(WORD)
@@ -72,7 +72,7 @@ class Room:
 
 
 def _handed_over(arena: Arena, size: int, column: Column) -> Arena:
-    """The arena for what comes next: the same, or a new one where this is now the column's."""
+    """The arena for the next results: the same, or a new one if the column now owns this one."""
     part = arena.view(arena.address, size)
     if size < LARGE:
         column.add(part)
@@ -339,7 +339,7 @@ class ManyCalls:
         return None, not (accounts or state.handed_out)
 
     def _refuse(self, engine: NativeEngine) -> bool:
-        """The next call, whose slots were overridden, needs Python: it never was. Whether the tables are good."""
+        """The next call, whose slots were overridden, needs Python: undoes it. Returns whether the tables are valid."""
         self._is_refused = True
         moved = bool(engine.tables.shared.dirty_count)
         if engine.tables.shared.heavy:

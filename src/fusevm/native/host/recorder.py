@@ -64,7 +64,7 @@ class Recorder:
         self._meters = Arena(DEPTH * METER_SIZE)
         engine.questions.take_notes = self.buffer.make_room
         engine.halts.everywhere = True
-        self.seconds = 0.0  # of calls since their heat was last looked at
+        self.seconds = 0.0  # of calls since their heat was last checked
         self._alone = False  # whether nothing is counted but the running call
         self._counting = Counting()
         self._halting = Halting(engine, self._counting, self.note)
@@ -76,7 +76,7 @@ class Recorder:
 
     @property
     def hooks(self) -> Hooks | None:
-        """For a run on the reference tier, if it comes to that."""
+        """For a run on the reference tier, if one is needed."""
         return None if self.recording is None else Hooks(watcher=RecordingWatcher(self.recording))
 
     # -- a call from outside
@@ -209,5 +209,5 @@ class Recorder:
             self._halting.end(depth, running.gas)
 
     def goes_on(self, status: int) -> bool:
-        """Native code has come back; whether it can go on, in the same frame or its caller, without Python's frames."""
+        """Native code has returned: whether it can continue, in the same frame or its caller, without Python."""
         return self._halting.goes_on(status)

@@ -64,7 +64,7 @@ class RegionLockstep(Lockstep):
         return passed[-1][1]
 
     def failed(self, depth: int, view: NativeFrame) -> None:
-        """A region failed: from what it left, the reference will tell why."""
+        """A region failed: the reference tier finds the reason from the state it left."""
         stepper = self.stepper
         assert stepper is not None
         place = (depth, view.pc)

@@ -49,7 +49,7 @@ class Caps:
 
     memory: int = 1 << 30  # bytes of EVM memory over all frames
     slots: int = 1 << 24  # storage slots touched, at 100 gas (TSTORE) or more
-    accounts: int = 1 << 19  # accounts looked at, at 2,600 gas
+    accounts: int = 1 << 19  # accounts accessed, at 2,600 gas
     journal: int = 1 << 24  # changes that can be undone, at 100 gas
     logs: int = 1 << 28  # bytes of logs, at 8 gas
     codes: int = 1 << 26  # bytes of new contracts' code, at 200 gas

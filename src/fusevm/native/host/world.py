@@ -49,7 +49,7 @@ class NativeWorld(NativeLedger):
         self.addresses = []  # a new list: what the last call left pending may hold the old one
 
     def prepare(self, state: State) -> None:
-        """A call from outside is about to run natively; `busy` tells once it does."""
+        """A call from outside is about to run natively; `busy` is set once it does."""
         self.state = state
         self.error = None
         if self.inserted:

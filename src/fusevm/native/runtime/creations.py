@@ -1,6 +1,6 @@
 """Native code for CREATE and CREATE2: the address, the new account, its init code, its code. In the subset of `lang`.
 
-Python is asked twice at most: what stands at the address, and for the schedule of init code that is new. It learns of
+Python is asked twice at most: what is at the address, and for the schedule of init code that is new. It learns of
 new contracts when it must act itself, or when all is over; until then the journal here can undo them.
 """
 

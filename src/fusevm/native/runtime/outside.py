@@ -49,7 +49,7 @@ LOG_HEADER_SIZE = LogHeader.byte_size()
 ADDRESS_MASK = (1 << 160) - 1
 EMPTY_CODE_HASH = 0xC5D2460186F7233C927E7DB2DCC703C0E500B653CA82273B7BFAD8045D85A470
 MUCH = 1 << 20  # bytes of logs
-ACCOUNTS_AT_HAND = 1 << 14  # kept of those that were only looked at, before EIP-2929 had them paid for
+ACCOUNTS_AT_HAND = 1 << 14  # kept of those that were only read, before EIP-2929 charged for that
 
 
 @native
@@ -65,7 +65,7 @@ def pay_log(frame: NativeFrame, gas: u64, offset: u256, size: u256) -> u64:
 
 @native
 def write_log(frame: NativeFrame, gas: u64, top: ptr, topics: u64) -> u64:
-    """LOG0 to LOG4, paid for: the operands stand at the stack's top."""
+    """LOG0 to LOG4, paid for: the operands are at the stack's top."""
     engine = Engine(frame.engine)
     start = clamp(load(u256, top - 32))
     size = clamp(load(u256, top - 64))
@@ -323,7 +323,7 @@ def warm_address(engine: Engine, address: ptr) -> u64:
 
 @native
 def visit(frame: NativeFrame, gas: u64, address: u256) -> u64:
-    """Pays for looking at an account: more for the first look (EIP-2929)."""
+    """Pays for an access to an account: more for the first one (EIP-2929)."""
     engine = Engine(frame.engine)
     allowed = may_visit(frame, gas, address)
     if allowed != DONE:

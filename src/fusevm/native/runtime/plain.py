@@ -53,7 +53,7 @@ CALLING, INVALID_JUMP, CAP = Status.CALLING, Status.INVALID_JUMP, Status.CAP
 
 
 class PlainCode(Struct):
-    """Stands before the table of where a code's jumps may land."""
+    """The header of a code's table of jump targets."""
 
     code: ptr
     size: u64
@@ -90,7 +90,7 @@ DRAFT_LIMBS = Draft.byte_size() // 8
 
 @exported
 def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
-    """Writes the schedule from an instruction on; the number of its first word, or 0 where there is no room."""
+    """Writes the schedule from an instruction on; returns the index of its first word, or 0 if there is no room."""
     words = engine.plain_words
     begin = engine.plain_count
     if begin + CHUNK_WORDS > engine.plain_limit:
@@ -128,7 +128,7 @@ def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
 
 @inlined
 def op_at(plain: PlainCode, pc: u64) -> ptr:
-    """What stands at a pc; past the code's end, END."""
+    """The opcode at a pc; past the code's end, END."""
     number: u64 = END
     if pc < plain.size:
         number = u64(load(u8, plain.code, pc))
@@ -181,7 +181,7 @@ def open_block(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
 
 @inlined
 def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -> None:
-    """An instruction's handler and operand; what it costs, and does to the stack, is added up."""
+    """Writes an instruction's handler and operand; adds up its gas and its effect on the stack."""
     draft.gas += op.gas
     if slt(draft.needs, op.pops - draft.height):
         draft.needs = op.pops - draft.height
@@ -277,7 +277,7 @@ def write_on(engine: Engine, frame: NativeFrame) -> u64:
 
 @inlined
 def end_section(words: ptr, draft: Draft) -> None:
-    """The gas of the running section is known; the first one's stands with the block's bounds."""
+    """The gas of the current section is known; that of the first is stored with the block's bounds."""
     if draft.place == draft.head:
         draft.first_gas = draft.gas
     else:

@@ -59,7 +59,7 @@ def pay(engine: Engine, given: u64, price: u64) -> u64:
     if price <= given:
         return 1
     engine.answer_size = FAILED
-    engine.answer_gas = 0  # recordings tell it from an invalid input
+    engine.answer_gas = 0  # recordings distinguish it from an invalid input
     return 0
 
 

@@ -40,13 +40,13 @@ class TrieNode(Struct):
 REFERENCE = 4 * WORD  # as `merkle` has it; a size of 0: not computed yet
 PATH = REFERENCE + CELL
 REST = PATH + KEY
-# Nodes come in three sizes: for a value of at most so many bytes. A branch is of the second.
+# Nodes come in three sizes, by the maximum size of their value in bytes. A branch has the second.
 SMALL, MEDIUM, LARGE = 40, 16 * WORD, 256
 RESERVE = NIBBLES + 4  # nodes of each size that one change may take
 
 
-# Where nodes come from: 0, which stands for a child that is not there; then for each size the first that is free, and
-# how many are; then room for a node's encoding.
+# The allocator: 0, which means that there is no child; then for each size the first free node, and
+# how many are free; then room for a node's encoding.
 FREE, LEFT, SCRATCH = WORD, 4 * WORD, 7 * WORD
 ARENA = SCRATCH + NODE
 

@@ -54,7 +54,7 @@ CONSTANTS = Table(u32, K)
 
 @inlined
 def turned(x: u32, a: u32, b: u32, c: u32) -> u32:
-    """The word turned to the right by three counts."""
+    """The word rotated right by three counts, combined."""
     return rotl(x, 32 - a) ^ rotl(x, 32 - b) ^ rotl(x, 32 - c)
 
 
