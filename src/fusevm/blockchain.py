@@ -350,7 +350,7 @@ class Chain:
             keep(self._tree.edit(mark))
 
     def bookmark(self) -> Bookmark:
-        """Where the chain stands, with what was edited, for `return_to`."""
+        """The current position of the chain, with what was edited, for `return_to`."""
         return self._tree.head
 
     def return_to(self, bookmark: Bookmark) -> None:

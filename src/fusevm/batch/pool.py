@@ -50,7 +50,7 @@ class Piece:
 
 @dataclass
 class Done:
-    """A piece that is over: what it brought and how long it took, or why its worker was lost."""
+    """A finished piece: its results and how long it took, or why its worker was lost."""
 
     piece: Piece
     batch: Batch | None

@@ -47,10 +47,10 @@ class Journal:
         self.pending: Pending | None = None
         # for tiers that keep copies of accounts between calls
         self.version = 0  # moves on with every change
-        self.remade = 0  # moves on with every change but those that `State.moved` tells
+        self.remade = 0  # incremented with every change except those listed in `State.moved`
 
     def mark(self) -> int:
-        """Where the state stands, for `revert`; good until the next transaction begins."""
+        """A position in the journal, for `revert`; valid until the next transaction begins."""
         self.settle()
         return self._forgotten + len(self.journal)
 
@@ -126,7 +126,7 @@ class Journal:
             dropped.dropped(self)
 
     def remake(self) -> None:
-        """Something is about to change that `State.moved` does not tell."""
+        """Something is about to change that is not listed in `State.moved`."""
         self.remade += 1
         self.version += 1
 

@@ -303,7 +303,7 @@ def _entries(node: Node | None) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _ref(node: Node) -> bytes:
-    """How the node stands in its parent."""
+    """The reference to the node in its parent."""
     if node.ref is None:
         if isinstance(node, Bucket):
             node.ref = reference([(key.hex(), value) for key, value in node.packed.entries()], node.depth)

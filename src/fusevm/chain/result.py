@@ -1,4 +1,4 @@
-"""What a call or transaction brought: status, output, gas, logs, and why it failed if it did."""
+"""The result of a call or transaction: status, output, gas, logs, and why it failed if it did."""
 
 from __future__ import annotations
 

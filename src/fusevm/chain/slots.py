@@ -14,7 +14,7 @@ _HEADERS = [bytes((SHORT + size,)) for size in range(33)]
 
 
 class NotedSlots(Noting[int, int]):
-    """Keys to values that are not zero, both words. What is written after the root was asked for is noted and told."""
+    """Keys to values that are not zero, both words. Writes after the root was computed are noted and reported."""
 
     __slots__ = ()
     _changed: set[int] | None  # slots written since the trie was made; None: all of them may have been
@@ -45,7 +45,7 @@ class NotedSlots(Noting[int, int]):
 
     @property
     def trie(self) -> Trie:
-        """All slots by the hashes of their keys; what has changed is brought into the last one."""
+        """The trie of all slots by the hashes of their keys; changes are applied to the last one."""
         before = None if self._changed is None else self._before()
         if self._changed is None or before is None:
             self._trie = trie_of(self)

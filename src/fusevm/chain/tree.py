@@ -23,7 +23,7 @@ class BlockTree:
         self.state = genesis.state.copy()
         self.nodes = {first.hash: first}
         self.head = first
-        self.on_change: Callable[[Diff], None] | None = None  # told of what was done to the state for good
+        self.on_change: Callable[[Diff], None] | None = None  # called with every committed change of the state
         self._first = first.number
         self._canonical = [first.hash]
 

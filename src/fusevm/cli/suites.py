@@ -42,7 +42,7 @@ C = TypeVar("C")
 
 
 class Tally(NamedTuple):
-    """What one file brought."""
+    """The results of one file."""
 
     passed: int
     failures: list[tuple[str, str]]  # case and reason

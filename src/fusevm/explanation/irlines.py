@@ -40,8 +40,8 @@ class Watching(Recorder):
 
 
 def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
-    """All places that each opcode was made for: the one it is laid out for, the calls that this was inlined for, and
-    those of code that it stands for."""
+    """All source locations of each opcode: its own, those of the calls that were inlined, and
+    those of equal code that was merged with it."""
     found: dict[int, list[Source]] = {}
     for pc, source in sources.items():
         number = number_of(source)
@@ -55,7 +55,7 @@ def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, li
 
 
 def opcodes_by_number(places: Mapping[int, Sequence[Source]]) -> dict[int, list[int]]:
-    """The opcodes made for every numbered instruction."""
+    """The opcodes generated from every numbered instruction."""
     found: dict[int, list[int]] = {}
     for pc, sources in places.items():
         for number in map(number_of, sources):

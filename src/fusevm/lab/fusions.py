@@ -128,7 +128,7 @@ def handlers_of(sequences: Iterable[Sequence]) -> Handlers:
 
 
 def picked(codes: Iterable[RealCode], handlers: Handlers) -> Counter[Sequence]:
-    """How often each sequence stands in the schedules of some code."""
+    """How often each sequence occurs in the schedules of some code."""
     found: Counter[Sequence] = Counter()
     for each in codes:
         units = build_schedule(each.code, LATEST, handlers, keep_units=True).units

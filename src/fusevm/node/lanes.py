@@ -55,7 +55,7 @@ class Later:
 
 
 class Lanes:
-    """Requests in the order they come, one at a time; a call that is not done at once makes way for the next."""
+    """Requests in the order they come, one at a time; a call that takes too long yields to the next."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

@@ -53,7 +53,7 @@ class PlainHttp(asyncio.BufferedProtocol):
         after: Callable[[], None],
     ) -> None:
         """`other` makes a protocol that understands all of HTTP; of bodies longer than `most_bytes` it says so.
-        `after` is called when an answer is on its way."""
+        `after` is called when an answer has been sent."""
         self._begin, self._other, self._open, self._most, self._after = begin, other, open_ones, most_bytes, after
         self._buffer = bytearray(_BUFFER)  # asyncio would allocate its own for every read, 256 KB each time
         self._received = bytearray()

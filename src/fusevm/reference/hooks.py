@@ -24,7 +24,7 @@ from fusevm.values import BadValue, to_flag
 class Step(NamedTuple):
     """One executed instruction, as it was before it ran, and what it cost.
 
-    A call's cost includes the gas it hands down, a creation's does not. An instruction that fails shows what it would
+    A call's cost includes the gas it forwards, a creation's does not. An instruction that fails shows what it would
     have cost; nothing, where it does not exist or what it pops is missing.
 
     >>> from fusevm import EVM

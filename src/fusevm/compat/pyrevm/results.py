@@ -1,4 +1,4 @@
-"""What pyrevm tells of a call: results, logs, checkpoints; and revm's names for why one failed."""
+"""What pyrevm reports about a call: results, logs, checkpoints; and revm's names for why one failed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CallFailed(RuntimeError):
 
 
 class JournalCheckpoint(NamedTuple):
-    """Where a snapshot stands: logs and changes before it. Good for the EVM that gave it."""
+    """The position of a snapshot: logs and changes before it. Valid for the EVM that gave it."""
 
     log_i: int
     journal_i: int
