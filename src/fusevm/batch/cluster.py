@@ -72,7 +72,7 @@ class Cluster(Pool):
         self._under_way[self._submitted(_run, self._evm, self._token, piece.calls)] = piece
 
     def wait(self) -> list[Done]:
-        """Raises RuntimeError if all workers are gone and none comes: pieces in flight would never end."""
+        """Raises RuntimeError where all workers are gone and none comes: what is under way would never end."""
         from distributed import wait
 
         alone = 0.0  # seconds

@@ -62,5 +62,5 @@ class Threads(Pool):
                 started = time.perf_counter()
                 batch = run_piece(evm, piece.calls)
                 self._done.put(Done(piece, batch, time.perf_counter() - started))
-            except BaseException as error:  # it is raised in the waiting caller
+            except BaseException as error:  # it is raised where somebody waits
                 self._done.put(error)

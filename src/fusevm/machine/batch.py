@@ -257,7 +257,7 @@ def _received(records: Any, outputs: Any, logs: Any, reads: Any, odd: Any, error
 
 
 def _shifted(records: bytearray, outputs: int, logs: int) -> bytearray:
-    """Records with the offsets of their outputs and logs shifted by the bytes of others."""
+    """Records whose outputs and logs come after so many bytes of others."""
     if not (outputs or logs):
         return records
     numpy = _numpy()

@@ -108,11 +108,11 @@ class Schedule:
 
 
 def address_of(data: bytes) -> int:
-    """The address of the bytes; valid as long as a reference to them exists."""
+    """Where the bytes are; good for as long as somebody holds them."""
     return id(data) + _CONTENT
 
 
-# The offset of the content in a bytes object: CPython's own layout, measured on an example.
+# How far into an object of bytes they begin: CPython's own layout, taken from an example.
 _EXAMPLE = b"where are these bytes?"
 _CONTENT = (ctypes.cast(ctypes.c_char_p(_EXAMPLE), ctypes.c_void_p).value or 0) - id(_EXAMPLE)
 

@@ -3,7 +3,7 @@
 `python -m fusevm.lab.regions.campaign --programs N --seed S [--kind functions] [--way every] [--fixtures DIR]` compares
 status, gas, refund, output, logs, state, and reason and place of a failure; and requires that no call was silently run
 again on another engine. Programs run in child processes: one that ends in a crash of native code is reported like any
-other difference, and the campaign continues after it.
+other difference, and the campaign goes on after it.
 """
 
 from __future__ import annotations
