@@ -4,7 +4,7 @@
 >>> EVM(fork="osaka").call("0x" + "00" * 19 + "04", b"echo").output  # the identity precompile
 b'echo'
 
-Names are imported when they are first asked for: whoever compiles Yul does not pay for the machine.
+Names are imported when they are first asked for: compiling Yul does not import the machine.
 """
 
 from importlib import import_module

@@ -116,11 +116,11 @@ class Chain:
         return self._tree.node(which).block
 
     def header(self, which: Which) -> Header:
-        """As `block`, where the header alone is wanted: of old blocks it is there sooner."""
+        """As `block`, if only the header is needed: of old blocks it is available sooner."""
         return self._tree.node(which).header
 
     def senders(self, which: Which) -> list[bytes]:
-        """Whose the transactions of a block are: of old blocks they are there sooner than the transactions."""
+        """The senders of a block's transactions: of old blocks they are available sooner than the transactions."""
         return self._tree.node(which).senders()
 
     def knows(self, block_hash: bytes) -> bool:
@@ -350,7 +350,7 @@ class Chain:
             keep(self._tree.edit(mark))
 
     def bookmark(self) -> Bookmark:
-        """Where the chain stands, with what was edited, for `return_to`."""
+        """The current position of the chain, with what was edited, for `return_to`."""
         return self._tree.head
 
     def return_to(self, bookmark: Bookmark) -> None:
@@ -358,7 +358,7 @@ class Chain:
         self._tree.return_to(bookmark)
 
     def watch(self, told: Callable[[Diff], None] | None) -> None:
-        """From now on this is told of all that is done to the state for good."""
+        """Registers a listener for every committed change of the state."""
         self._tree.on_change = told
 
     def upcoming(

@@ -69,7 +69,7 @@ class Snapshot:
 
 
 def dev_keys(count: int = DEV_ACCOUNTS) -> list[bytes]:
-    """Keys anybody knows: 1, 2, 3 …"""
+    """Well-known keys: 1, 2, 3 …"""
     return [place.to_bytes(32, "big") for place in range(1, count + 1)]
 
 
@@ -253,7 +253,7 @@ class DevChain:
         return self._next is not None
 
     def plan_ahead(self) -> None:
-        """For whoever has time now: the next transaction is checked against it."""
+        """Computed in idle time: the next transaction is checked against it."""
         self.chain.expect(self._planned())
 
     def send(self, signed: SignedTransaction) -> bytes:
@@ -267,7 +267,7 @@ class DevChain:
             plan = self._planned()
         else:
             plan = self.chain.plan(**{**self._next_fields(), "coinbase": to_address(coinbase, "coinbase")})
-        self._next = None  # it is used up: whoever runs in it may change it
+        self._next = None  # it is not reused: the run may change it
         block = self.chain.build_planned(plan, None, withdrawals)
         self.next_timestamp = self.next_base_fee = None
         self.next_randao = secrets.token_bytes(32)
@@ -324,7 +324,7 @@ class DevChain:
                 yield state, _with_blobs(self.chain.environment(which), step), step
 
     def take_surroundings(self) -> Surroundings:
-        """The head as calls see it, made once. Whoever takes it gives it back as it was; a call within a call gets one
+        """The head as calls see it, made once. A caller gives it back unchanged; a call within a call gets one
         of its own."""
         head, chain_id = self.chain.bookmark(), self.chain_id
         found, self.surroundings = self.surroundings, None

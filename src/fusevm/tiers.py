@@ -21,10 +21,10 @@ from fusevm.values import BadValue, shown
 
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
 # Of state, context, caller, address, data, gas, static, and whether what changes is kept. Answers a result; or None
-# where nothing has begun; or, once it has begun, what goes on with it.
+# where nothing has begun; or, once it has begun, the executor that continues it.
 DirectCall = Callable[[State, Context, bytes, bytes, bytes, int, bool, bool], Result | Executor | None]
 # Of state, context, many calls, their outcomes (to be written), and whether what changes is kept. What it answers runs
-# calls until one has begun that it cannot end (and answers what goes on with that one), or the next one is not for it,
+# calls until one has begun that it cannot end (and returns the executor for that one), or the next one is not for it,
 # or none is left (None).
 ManyCalls = Callable[[State, Context, Packed, Outcomes, bool], Callable[[], Executor | None]]
 
@@ -109,7 +109,7 @@ def _best() -> TierExecutor:
 
 
 def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
-    """The short way to call natively, for a tier that has one and runs here."""
+    """The direct path of native calls, for a tier that has one and runs here."""
     if tier not in _DIRECT or executor is executor_for("reference"):
         return None
     switches = import_module("fusevm.native.host.switches")
@@ -119,7 +119,7 @@ def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
 
 
 def recorded_call_for(tier: str, session: Session) -> DirectCall:
-    """The same for calls that are recorded, for a tier that has a short way."""
+    """The same for calls that are recorded."""
     return partial(_recorded_call(), f"{_DIRECT[tier][0]}-recorded", session)
 
 
@@ -131,5 +131,5 @@ def _recorded_call() -> Callable[..., Result | Executor | None]:
 
 @cache
 def many_calls_for(tier: str) -> ManyCalls:
-    """The native loop over many calls, for a tier that has a short way to call."""
+    """The native loop over many calls, for a tier that has a direct path."""
     return partial(import_module("fusevm.native.host.many").many_calls, _DIRECT[tier][0])

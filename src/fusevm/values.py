@@ -210,7 +210,7 @@ def _index(value: object) -> int | None:
 
 
 def _hex_number(text: str, what: str) -> int:
-    """Decimal text is refused: without 0x nobody can tell 10 from 16."""
+    """Decimal text is refused: without 0x, 10 and 16 cannot be distinguished."""
     stripped = text.strip()
     digits = stripped[2:]
     if stripped[:2] not in ("0x", "0X") or not digits or _NOT_HEX.search(digits):

@@ -67,7 +67,7 @@ class ContractResult(Result):
 
     @property
     def events(self) -> list[DecodedLog]:
-        """Those of the logs that are events of the ABI, whoever wrote them."""
+        """The logs that are events of the ABI, from any address."""
         return self.abi.decode_logs(self.logs)
 
     @property
@@ -215,7 +215,7 @@ class Contract:
         return Method(self, found or [self.abi.functions[signature]])
 
     def __index__(self) -> int:
-        """So that it stands for its address: `evm.get_balance(contract)`."""
+        """Lets a contract be used as its address: `evm.get_balance(contract)`."""
         return int.from_bytes(self.address, "big")
 
     def __dir__(self) -> list[str]:

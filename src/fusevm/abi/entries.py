@@ -45,7 +45,7 @@ class Function(_Entry):
     True
     """
 
-    outputs: tuple[Parameter, ...] | None = None  # None: nobody said
+    outputs: tuple[Parameter, ...] | None = None  # None: not given
     mutability: str = "nonpayable"
 
     @staticmethod

@@ -32,7 +32,7 @@ class Usage:
 
 @dataclass
 class GasReport:
-    """Calls by contract and function; contracts and functions have names where somebody has told them."""
+    """Calls by contract and function; contracts and functions have names if these are known."""
 
     usages: dict[tuple[str, str], Usage] = field(default_factory=dict)
     contracts: dict[bytes, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The control-flow graph: basic blocks, who can follow whom, and the loops among them."""
+"""The control-flow graph: basic blocks, their successors, and the loops among them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Node:
     taken: tuple[int, ...] = ()  # where its jump may land
     falls: int | None = None  # the next block, if control can fall through
     unknown: bool = False  # its jump may land on any JUMPDEST
-    bad_jump: bool = False  # its jump may go where no JUMPDEST is, and halt
+    bad_jump: bool = False  # its jump may have an invalid target, and halt
     reached: bool = False
     predecessors: list[int] = field(default_factory=list)
 

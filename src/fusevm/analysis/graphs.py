@@ -18,7 +18,7 @@ class Loop:
     """A natural loop: every path into it enters at the header."""
 
     header: int
-    latches: tuple[int, ...]  # who jumps back to the header
+    latches: tuple[int, ...]  # predecessors of the header inside the loop
     body: frozenset[int]  # header and latches included
     exits: tuple[tuple[int, int], ...] = ()  # edges that leave
     parent: int | None = None  # header of the smallest loop around it
@@ -35,7 +35,7 @@ class Loops:
         return iter(self.by_header.values())
 
     def innermost(self) -> dict[int, Loop]:
-        """For each node that lies in a loop, the smallest one around it."""
+        """For each node in a loop, the innermost loop that contains it."""
         return {node: loop for loop in sorted(self, key=_size, reverse=True) for node in loop.body}
 
 
@@ -45,7 +45,7 @@ def _size(loop: Loop) -> int:
 
 @dataclass(slots=True)
 class Preorder:
-    """A depth-first walk: who was first seen from where, in what order, and which edges go back to an ancestor."""
+    """A depth-first walk: the parent of each node, the order of visits, and the back edges to an ancestor."""
 
     order: list[int] = field(default_factory=list)
     parent: dict[int, int] = field(default_factory=dict)
@@ -123,7 +123,7 @@ def strong_components(graph: Mapping[N, Collection[N]]) -> list[list[N]]:
 
 
 def cyclic_nodes(graph: Mapping[N, Collection[N]]) -> set[N]:
-    """The nodes that lie on a cycle."""
+    """The nodes on a cycle."""
     return {node for part in strong_components(graph) for node in part if len(part) > 1 or node in graph[node]}
 
 

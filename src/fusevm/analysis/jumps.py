@@ -1,9 +1,9 @@
-"""Where jumps go: constants followed through the stack, across calls and returns, within a stated budget.
+"""Resolves jump targets: constants are followed through the stack, across calls and returns, within a budget.
 
-Compilers call functions by pushing a return address and jumping. Following every call path apart would be exponential,
+Compilers call functions by pushing a return address and jumping. Following every call path separately is exponential,
 merging them would lose the addresses, so a callee is analysed once, over a symbolic stack, and its returns are replayed
 into each caller. A jump to a known target with a known code address waiting on the stack is taken for a call; whatever
-it really is, the replay is exact, so a wrong guess costs time and never truth.
+it really is, the replay is exact, so a wrong guess costs time, not correctness.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Stack(NamedTuple):
         return -(self.taken + depth - len(self.items))
 
     def after(self, effect: Stack) -> Stack:
-        """This stack, with what `effect` does to a symbolic one done to it."""
+        """This stack, with the effect of another (over a symbolic stack) applied to it."""
         items = tuple([substitute(element, self) for element in effect.items])
         keep = len(self.items) - effect.taken
         if keep >= 0:
@@ -81,10 +81,10 @@ def _size(element: Element) -> int:
 
 
 class Effect(NamedTuple):
-    """What a block does to the stack, and where it says it goes."""
+    """The effect of a block on the stack, and the target of its jump."""
 
-    jumped: Stack  # as its JUMP or JUMPI goes to the target
-    fallen: Stack  # as it goes on to the next block
+    jumped: Stack  # when its JUMP or JUMPI is taken
+    fallen: Stack  # when it falls through
     target: Element
     condition: Element  # of its JUMPI
     jumps: bool
@@ -115,7 +115,7 @@ def effect_of(block: BasicBlock) -> Effect:
 
 
 def _learnt(condition: Element, jumped: bool) -> dict[Element, int]:
-    """What a branch tells about other words: a flag that was tested is zero on one of the two ways."""
+    """What a branch implies about other words: a tested flag is zero on one of the two edges."""
     match condition:
         case ("ISZERO", element) if jumped:
             return {element: 0}  # type: ignore[dict-item]
@@ -131,7 +131,7 @@ def _refined(taken: int, items: list[Element], learnt: dict[Element, int]) -> St
 
 
 def _closed(element: Element) -> Element:
-    """The element as other blocks may see it: what this block alone could not know is unknown."""
+    """The element as other blocks may see it: words that are only known inside this block become unknown."""
     return None if _has_unknown(element) else element
 
 
@@ -253,7 +253,7 @@ class _Resolver:
                 self.jumps.unknown.add(block)
 
     def reach(self, entry: int, block: int, stack: Stack) -> None:
-        """Come to a block of a context; states that hold the same code addresses at the same height are joined."""
+        """Reaches a block of a context; states with the same code addresses at the same height are joined."""
         context = self.contexts[entry]
         addresses = tuple([element if element in self.dests else None for element in stack.items])
         key = (block, stack.taken, addresses)
@@ -330,7 +330,7 @@ class _Resolver:
 
 
 def _too_deep(stack: Stack) -> bool:
-    """It overflows or underflows before it gets anywhere."""
+    """Whether it overflows or underflows the stack before it jumps."""
     return len(stack.items) > STACK_LIMIT or stack.taken > STACK_LIMIT
 
 

@@ -1,8 +1,8 @@
-"""Code run over symbols: one virtual stack for every analysis, whatever its words are.
+"""Symbolic execution: one virtual stack for every analysis, whatever its words are.
 
-The stack begins empty, above one that has not been looked at yet: a word that is missing is read from a *slot* of that.
-PUSH, DUP, SWAP and POP are done here. Every other instruction is handed to the caller with its operands, and the caller
-pushes what it makes of them. A domain of words is two functions: what stands for a slot, and what for a number.
+The stack begins empty, above an unknown one: a word that is missing is read from a *slot* of that.
+PUSH, DUP, SWAP and POP are handled here. Every other instruction is given to the caller with its operands; the caller
+pushes the result. A domain of words is two functions: one for a slot, one for a number.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from fusevm.evm.bytecode import Instruction
 from fusevm.evm.opcodes import BY_NAME, Opcode
 
 W = TypeVar("W")  # a word
-S = TypeVar("S")  # what the caller knows a step of the code by: an instruction, a token
+S = TypeVar("S")  # the caller's tag of a step: an instruction, a token
 
 PUSHES, COPIES, SWAPS, DROPS, OPERATES = range(5)  # what an instruction does
 
 
 class Action(NamedTuple):
-    """What an instruction does to the stack."""
+    """The stack effect of an instruction."""
 
     kind: int
-    needs: int  # how many words it looks at; a DUP copies the last of them, a SWAP exchanges it
+    needs: int  # how many words it reads; a DUP copies the last of them, a SWAP exchanges it
     change: int  # of the height
     other: int = 1  # how deep the other word of a SWAP is
 
@@ -57,12 +57,12 @@ def steps_of(instructions: Iterable[Instruction], tags: Iterable[S]) -> Iterable
 
 
 class Bounds(NamedTuple):
-    needs: int  # words below the entry's top that are looked at
+    needs: int  # words below the entry's top that are read
     rises: int  # words above the entry's top, where it is highest
 
 
 def bounds_of(actions: Iterable[Action]) -> Bounds:
-    """How far the stack is read and how far it grows; no words are needed to know."""
+    """How deep the stack is read and how far it grows, without a domain of words."""
     height = needs = rises = 0
     for _, looks_at, change, _ in actions:
         if looks_at - height > needs:
@@ -80,7 +80,7 @@ class SymbolicStack(Generic[W]):
 
     def __init__(
         self,
-        slot: Callable[[int], W],  # the word that was so deep as the code began; 1 is the top
+        slot: Callable[[int], W],  # the word at a depth on entry; 1 is the top
         number: Callable[[int], W],
         taken: int = 0,
         words: Iterable[W] = (),
@@ -105,7 +105,7 @@ class SymbolicStack(Generic[W]):
         return self.words.pop()
 
     def take(self, count: int) -> list[W]:
-        """Pops so many, the top first."""
+        """Pops this many words, the top first."""
         if not count:
             return []
         self.reach(count)
@@ -119,7 +119,7 @@ class SymbolicStack(Generic[W]):
             raise ValueError("the instruction does more than to arrange the stack")
 
     def run(self, steps: Iterable[Step[S]]) -> Iterator[tuple[S, list[W]]]:
-        """Every step that does more than to arrange the stack, with its operands, the top first.
+        """Yields every step that is not stack manipulation, with its operands, the top first.
 
         The caller pushes the result before it asks for the next.
         """

@@ -1,6 +1,6 @@
 """Many calls on many cores: processes of this machine, or a Dask cluster; sweeps and fuzzing on top of them.
 
-Every way has the same methods and the same answers as `EVM.simulate_many`. The state is sent to a worker once.
+All of them have the same methods and the same results as `EVM.simulate_many`. The state is sent to a worker once.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
 """A fuzzer as people write it: sequences of calls that are mutated, kept where they reach something new, and checked.
 
-It stands on `call_many` alone. A sequence runs in a snapshot, so the state is the same for each. What it reached is
-judged in two steps: by its calls' status and gas, which come with the batch and tell most paths apart; and, only where
+It is built on `call_many` alone. A sequence runs in a snapshot, so the state is the same for each. What it reached is
+judged in two steps: by its calls' status and gas, which come with the batch and distinguish most paths; and, only where
 those are new, by the jumps it took, on a slower run that watches them.
 """
 
@@ -117,13 +117,13 @@ class _Fuzzer:
         return report
 
     def _parent(self, rng: Random, corpus: list[Calls]) -> Calls:
-        """What to change next. Gas tells of states that jumps do not: of a slot that was zero, say."""
+        """What to change next. Gas reveals states that jumps do not: a slot that was zero, say."""
         if self._odd and not rng.randrange(3):
             return rng.choice(self._odd)
         return rng.choice(self._report.corpus or corpus)
 
     def _tried(self, calls: Calls) -> tuple[str | None, set[Hashable]]:
-        """Why the property does not hold after these calls, or None; and what tells their paths apart."""
+        """Why the property does not hold after these calls, or None; and what distinguishes their paths."""
         with self._evm.snapshot():
             batch = self._evm.call_many(calls, errors="keep")
             status, gas = batch.status.tolist(), batch.gas_used.tolist()

@@ -50,7 +50,7 @@ class Piece:
 
 @dataclass
 class Done:
-    """A piece that is over: what it brought and how long it took, or why its worker was lost."""
+    """A finished piece: its results and how long it took, or why its worker was lost."""
 
     piece: Piece
     batch: Batch | None
@@ -75,7 +75,7 @@ class Pool(ABC):
 
     @abstractmethod
     def submit(self, piece: Piece) -> None:
-        """Gives a piece to a worker; there are never more pieces under way than `room`."""
+        """Gives a piece to a worker; there are never more pieces in flight than `room`."""
 
     @abstractmethod
     def wait(self) -> list[Done]:
@@ -87,11 +87,11 @@ class Pool(ABC):
 
     @property
     def room(self) -> int:
-        """Pieces that may be under way at once."""
+        """The maximum number of pieces in flight."""
         return self.workers
 
     def cancel(self) -> None:
-        """Whoever wanted the pieces under way does not want them any more."""
+        """The results of pieces in flight are not wanted any more."""
         self.close()
 
     def __enter__(self) -> Self:
@@ -130,7 +130,7 @@ class Pool(ABC):
         reads: ReadsLike = (),
         progress: Progress | None = None,
     ) -> Iterator[Batch]:
-        """As `simulate_many`, piece by piece in the calls' order: only what is under way is in memory."""
+        """As `simulate_many`, piece by piece in the calls' order: only pieces in flight are in memory."""
         if errors not in ERRORS:
             raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {errors!r}")
         return self._stream(Pieces(calls, Common.read(to, caller, value, gas, reads)), errors, progress)

@@ -29,9 +29,9 @@ class Worker:
 
 
 class Processes(Pool):
-    """So many processes, one per core unless told, with copies of a machine as it is now.
+    """Some processes, by default one per core, with copies of a machine as it is now.
 
-    They are started anew (not forked from this process), so a script that makes them needs the usual
+    They are spawned (not forked from this process), so a script that makes them needs the usual
     `if __name__ == "__main__":`.
     """
 

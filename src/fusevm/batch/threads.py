@@ -13,7 +13,7 @@ from fusevm.values import BadValue
 
 
 class Threads(Pool):
-    """So many threads, one per core unless told, with copies of a machine that share its state until they change it."""
+    """Some threads, by default one per core, with copies of a machine that share its state until they change it."""
 
     def __init__(self, evm: EVM, threads: int | None = None) -> None:
         super().__init__()

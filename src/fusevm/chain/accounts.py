@@ -24,7 +24,7 @@ class Account:
         self.nonce = nonce
         self.balance = balance
         self.code = code
-        # Non-zero values only. Storage that is loaded when it is looked at is kept as it is.
+        # Non-zero values only. Storage that is loaded on access is kept as it is.
         self.storage: dict[int, int] = Slots(storage or ()) if storage is None or type(storage) is dict else storage
 
     @property
@@ -43,7 +43,7 @@ class Account:
 
 
 class Watched(Account):
-    """One whose next change is told. It is then a plain one again, so that further changes cost nothing.
+    """An account whose next change is reported. It is then a plain one again, so that further changes cost nothing.
 
     An account becomes watched, and ceases to be, by a change of its class.
     """
@@ -58,13 +58,13 @@ class Watched(Account):
 
 
 class Accounts(Noting[bytes, Account]):
-    """By address. Whoever asks for roots puts a set there to which addresses are added whose account may be another."""
+    """By address. A reader of roots installs a set, to which the addresses of possibly changed accounts are added."""
 
     __slots__ = ("changed",)
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.changed: set[bytes] | None = None  # None: nobody asks, or nobody can tell
+        self.changed: set[bytes] | None = None  # None: not requested, or not known
 
     def _note(self, key: bytes) -> None:
         if self.changed is not None:

@@ -56,7 +56,7 @@ def quantity(value: Any, what: str, bits: int = 256) -> int:
 
 
 def alloc_of(state: State) -> dict[str, Any]:
-    """The state in the same form, sorted by address; what is zero or empty is left out, but for the balance."""
+    """The state in the same form, sorted by address; what is zero or empty is left out, except the balance."""
     return {f"0x{address.hex()}": _fields(account) for address, account in sorted(state.items())}
 
 

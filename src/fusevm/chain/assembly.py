@@ -26,7 +26,7 @@ from fusevm.evm.gas import BLOB_GAS
 
 
 class Assembly:
-    """Runs a block on a state, piece by piece. What it has done is undone by whoever holds a mark of the state."""
+    """Runs a block on a state, piece by piece. The holder of a mark of the state can undo it."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ def following(parent: Header, header: Header, step: Step, gas_limit: int | None,
 def sealed(
     assembly: Assembly, header: Header, ommers: tuple[Header, ...], withdrawals: tuple[Withdrawal, ...] | None
 ) -> SealedBlock:
-    """The block that was made, with all that its header commits to. A state that is not all known has no root: zero."""
+    """The built block, with everything its header commits to. A state that is not fully known has no root: zero."""
     transactions = tuple(assembly.transactions)
     fields: dict[str, Any] = {
         "state_root": ZERO_HASH if assembly.state.source is not None else assembly.state.root(),

@@ -1,4 +1,4 @@
-"""Which rules about transactions hold: all of them, unless somebody simulates what could not be sent."""
+"""Which rules are checked for transactions: all, except when simulating one that could not be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that come part by part: large parts are kept as they are, and all are joined when somebody looks."""
+"""Bytes that arrive in parts: large parts are kept as they are, and all are joined when read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Column:
     __slots__ = ("_last", "_parts", "_size")
 
     def __init__(self, parts: Iterable[Part] = ()) -> None:
-        self._parts: list[Part] = list(parts)  # which nobody changes any more; other columns may have them too
+        self._parts: list[Part] = list(parts)  # immutable; may be shared with other columns
         self._last = bytearray()  # what comes after them and may grow
         self._size = sum(map(len, self._parts))
 
@@ -32,12 +32,12 @@ class Column:
         self._size += len(data)
 
     def adopt(self, part: Part) -> None:
-        """More bytes, which stay where they are: nobody may change them."""
+        """Appends bytes without copying: they must not change any more."""
         self.parts().append(part)
         self._size += len(part)
 
     def extend(self, other: Column) -> None:
-        """With all that another has."""
+        """Appends everything that another column has."""
         self.parts().extend(other.parts())
         self._size += len(other)
 

@@ -45,7 +45,7 @@ class Block:
     blob_max: int | None = None  # overrides the fork's
     version: int = field(init=False, compare=False, repr=False)  # changes with every change of a field
 
-    if TYPE_CHECKING:  # the fields are what they are when read; whoever makes a block may give other forms
+    if TYPE_CHECKING:  # normalised types; the constructor accepts other forms
 
         def __init__(
             self,
@@ -189,7 +189,7 @@ class Context:
     rules: Rules = None  # type: ignore[assignment]  # the fork's unless others are given
     precompiles: Mapping[bytes, Precompile] = None  # type: ignore[assignment]  # likewise
     always_warm: Container[bytes] = None  # type: ignore[assignment]  # the precompiles unless others are given
-    carries: bool = False  # whether the transaction goes on after the message that runs
+    carries: bool = False  # whether the transaction continues after the current message
     opcodes: Mapping[int, Any] | None = None  # a user's own, which the reference tier runs
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ class Fault(Enum):
 
 
 class BadField(ValueError):
-    """A field that is not what it must be, by name, so that whoever reads the structure can say what it means."""
+    """An invalid field, by name, so that the reader of the structure can report it in context."""
 
     def __init__(self, name: str, fault: Fault, detail: str = "") -> None:
         super().__init__(name, fault, detail)

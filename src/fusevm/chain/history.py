@@ -76,7 +76,7 @@ class Node:
         return Node(self.block, self.total_difficulty, diff, self.receipts, self.requests)
 
     def pack(self) -> None:
-        """Its transactions and receipts take little memory from now on, and some time to look at."""
+        """Packs its transactions and receipts: less memory, slower to read."""
         block = self._block
         if block is not None:
             self._packed = _packed(block.transactions, self._receipts)

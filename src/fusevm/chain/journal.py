@@ -23,7 +23,7 @@ class Pending(Protocol):
 
 
 class _Revert:
-    """A revert under way: all of it is done, if need be by the next reader of the state."""
+    """A revert in progress: it is always completed, if necessary by the next reader of the state."""
 
     __slots__ = ("length",)
 
@@ -45,12 +45,12 @@ class Journal:
         self._forgotten = 0  # entries that were dropped: marks count them too
         self._open: list[int] = []  # marks that must outlive the transactions after them
         self.pending: Pending | None = None
-        # for whoever keeps copies of accounts from one call to the next
+        # for tiers that keep copies of accounts between calls
         self.version = 0  # moves on with every change
-        self.remade = 0  # moves on with every change but those that `State.moved` tells
+        self.remade = 0  # incremented with every change except those listed in `State.moved`
 
     def mark(self) -> int:
-        """Where the state stands, for `revert`; good until the next transaction begins."""
+        """A position in the journal, for `revert`; valid until the next transaction begins."""
         self.settle()
         return self._forgotten + len(self.journal)
 
@@ -67,7 +67,7 @@ class Journal:
         del self._open[keep:]
 
     def keep_since(self, *, keep: int) -> None:
-        """Closes the marks after the first `keep` open ones, and keeps all that was done since them."""
+        """Closes the marks after the first `keep` open ones, and keeps all changes since them."""
         self.settle()
         del self._open[keep:]
         if not self._open:
@@ -79,7 +79,7 @@ class Journal:
         return len(self._open)
 
     def settle(self) -> None:
-        """Does what is pending, or nothing of it; called before any look at storage."""
+        """Applies all pending changes, or none; called before any read of storage."""
         pending = self.pending
         if pending is None:
             return
@@ -96,7 +96,7 @@ class Journal:
             raise
 
     def revert(self, mark: int) -> None:
-        """Undoes all that was done since the mark."""
+        """Undoes all changes since the mark."""
         length = mark - self._forgotten
         if length < 0:
             raise ValueError(
@@ -111,9 +111,9 @@ class Journal:
         return self.journal[mark - self._forgotten :]
 
     def undo_to_length(self, length: int) -> None:
-        """Undoes the journal's last entries until so many are left."""
+        """Undoes the journal's last entries until this many are left."""
         journal, dropped = self.journal, self.pending
-        alone = dropped is not None and all(entry[1] is self for entry in journal[length:])  # but for logs and refund
+        alone = dropped is not None and all(entry[1] is self for entry in journal[length:])  # except logs and refund
         if dropped is not None or len(journal) > length:
             self.remake()
         self.pending = _Revert(length)  # in place of anything pending: that came later, since taking a mark settles
@@ -126,7 +126,7 @@ class Journal:
             dropped.dropped(self)
 
     def remake(self) -> None:
-        """Something is about to change that `State.moved` does not tell."""
+        """Something is about to change that is not listed in `State.moved`."""
         self.remade += 1
         self.version += 1
 

@@ -1,4 +1,4 @@
-"""Dictionaries that note which of their keys are written, and whom to tell that something was: how roots stay cheap.
+"""Dictionaries that note which of their keys are written, and notify an observer: this keeps roots cheap.
 
 Ctrl-C may come between any two lines, so a key is noted before it is written. To note one that does not change does no
 harm.
@@ -16,7 +16,7 @@ Watch: TypeAlias = tuple[set[bytes], bytes]
 
 
 class Noting(dict[K, V], Generic[K, V]):
-    """Every way to write to a dictionary passes one of two methods first."""
+    """Every write to a dictionary calls one of two methods first."""
 
     __slots__ = ()
 

@@ -50,7 +50,7 @@ class Outcome:
 
 
 class EngineLimit(RuntimeError):
-    """A limit of the engine, not of the EVM: memory, storage or time. Nothing of the call is kept.
+    """A limit of the engine, not of the EVM: memory, storage or time. The call is undone.
 
     >>> from fusevm import EVM
     >>> evm = EVM(memory_limit=1024)
@@ -84,7 +84,7 @@ def check_time(deadline: float | None) -> None:
 
 
 def check_room(state: State, address: bytes, amount: int) -> None:
-    """There is not so much ether that a balance could leave a word, but a user can set one."""
+    """There is not enough ether to overflow a balance, but a user can set one that does."""
     if (state.account(address).balance + amount) >> 256:
         raise EngineLimit("a balance of more than 256 bits")
 

@@ -42,7 +42,7 @@ class CallFailed(RuntimeError):
 
 
 class Outcomes:
-    """Of so many calls, written one after another: by native code into `records`, or from results."""
+    """The outcomes of many calls, written one after another: by native code into `records`, or from results."""
 
     def __init__(self, count: int, outputs: Column, logs: Column, reads: bytearray) -> None:
         self.records = bytearray(count * RECORD.size)

@@ -101,7 +101,7 @@ class Packed:
         return array("Q", accumulate(size, initial=0))
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """The data is a buffer of its own, which whoever sends it need not copy (pickle's protocol 5)."""
+        """The data is a separate buffer, which is sent without a copy (pickle's protocol 5)."""
         data = PickleBuffer(self.data) if protocol >= 5 else self.data
         return _received, (data, self.sizes, self.kinds, self.kind_of, self.special, self.count, self.reads)
 
@@ -180,7 +180,7 @@ class Pieces:
                 raise BadValue(f"calls: expected a list of calls, got {type(calls).__name__}") from None
 
     def take(self, count: int) -> Packed | None:
-        """The next calls, so many at most; None where there are no more."""
+        """The next calls, up to a maximum; None if there are no more."""
         first = self.taken
         if self._packed is not None:
             whole = self._packed

@@ -1,8 +1,8 @@
 """Merkle-Patricia tries over hashed keys that change a little at a time.
 
-A trie is never changed: `changed` gives another that shares all nodes but those on the way to what differs, so copies
+A trie is never changed: `changed` gives another that shares all nodes except those on paths to changes, so copies
 and snapshots cost nothing. Branches are as in the Yellow Paper, with the extension above them as their path. Where few
-entries are left they are packed in a bucket, whose part of the trie is made anew whenever one of them changes.
+entries are left they are packed in a bucket, whose part of the trie is rebuilt whenever one of them changes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Trie:
 
     def __init__(self, node: Node | None = None) -> None:
         self._node = node
-        self._twin: Trie | None = None  # the same by native code, once that is there and this is to change
+        self._twin: Trie | None = None  # the same by native code, once that is loaded and this is to change
 
     @staticmethod
     def of(entries: Iterable[tuple[bytes, bytes]]) -> Trie:
@@ -177,7 +177,7 @@ def _pack(entries: Iterable[tuple[bytes, bytes]]) -> Packed:
 
 
 def _built(packed: Packed, depth: int) -> Node | None:
-    """The node of entries that share so many nibbles."""
+    """The node of entries that share this many nibbles."""
     if not packed.sizes:
         return None
     if len(packed.sizes) <= MOST:
@@ -303,7 +303,7 @@ def _entries(node: Node | None) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _ref(node: Node) -> bytes:
-    """How the node stands in its parent."""
+    """The reference to the node in its parent."""
     if node.ref is None:
         if isinstance(node, Bucket):
             node.ref = reference([(key.hex(), value) for key, value in node.packed.entries()], node.depth)

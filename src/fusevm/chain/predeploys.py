@@ -1,4 +1,4 @@
-"""The system contracts that a chain of its own begins with; on Ethereum somebody deployed them.
+"""The system contracts that a local chain starts with; on Ethereum they were deployed by transactions.
 
 Their code is given by EIP-4788, 2935, 7002 and 7251. Without the last two no block of Prague is valid.
 """

@@ -64,7 +64,7 @@ def process_in(
     room: Room | None = None,
     checks: Checks = ALL_CHECKS,
 ) -> Receipt:
-    """As `process`, in surroundings that somebody else has made."""
+    """As `process`, in a given context."""
     validate(tx, state, context.block, context.rules, room, checks)
     return process_valid(context, tx, state, execute, checks)
 
@@ -72,7 +72,7 @@ def process_in(
 def process_valid(
     context: Context, tx: Transaction, state: State, execute: Executor, checks: Checks = ALL_CHECKS
 ) -> Receipt:
-    """As `process_in`, of a transaction that is known to be valid, or is to run all the same."""
+    """As `process_in`, for a transaction that is known to be valid, or is to run anyway."""
     state.begin_transaction()
     try:
         return _process(context, tx, state, execute, checks)
@@ -119,7 +119,7 @@ def _process(context: Context, tx: Transaction, state: State, execute: Executor,
 
 
 def lend(state: State, address: bytes, needed: int) -> None:
-    """Gives an account what it lacks, where nobody checks that it can pay."""
+    """Gives an account the balance it lacks, if balances are not checked."""
     if state.account(address).balance < needed:
         state.set_balance(address, needed)
 

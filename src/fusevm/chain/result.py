@@ -1,4 +1,4 @@
-"""What a call or transaction brought: status, output, gas, logs, and why it failed if it did."""
+"""The result of a call or transaction: status, output, gas, logs, and why it failed if it did."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Result:
     failure: Failure | None = None  # the reason and the pc of an exceptional halt
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """To pickle and to copy: the logs decoded, so that nothing of the tier is needed to read them."""
+        """To pickle and to copy: the logs decoded, so that the tier is not needed to read them."""
         return Result, (
             self.status, self.output, self.gas_used, self.gas_refunded, list(self.logs), self.address, self.failure
         )  # fmt: skip

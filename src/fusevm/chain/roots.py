@@ -44,7 +44,7 @@ class Roots:
         for address, account in items:
             self._watch(address, account)
         self._trie = Trie.of(self._entries(items))
-        accounts.changed = self._changed  # last: from here on it can be told what has changed
+        accounts.changed = self._changed  # last: from here on changes are tracked
 
     def _follow(self, accounts: Accounts | LayeredAccounts) -> None:
         looked_at = list(self._changed | self._unwatched if self._unwatched else self._changed)
@@ -100,7 +100,7 @@ class Roots:
         return twin
 
     def _twin(self, now: Mapping[bytes, Account]) -> tuple[Roots, bool]:
-        """And whether it can tell what has changed."""
+        """And whether changes are tracked."""
         twin = Roots()
         twin._trie, twin._changed = self._trie, self._changed | self._unwatched
         return twin, isinstance(now, Accounts | LayeredAccounts) and now.changed is self._changed

@@ -21,7 +21,7 @@ class Blobs(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an upgrade brings besides the EVM's rules. Some change only these: difficulty bombs, blob parameters."""
+    """What an upgrade changes besides the EVM's rules. Some change only these: difficulty bombs, blob parameters."""
 
     name: str
     fork: Fork

@@ -11,7 +11,7 @@ from fusevm.chain.logs import Log
 
 
 class Ledger(Protocol):
-    """Whoever keeps balances, nonces and new contracts, and undoes them, while a tier runs."""
+    """Keeps balances, nonces and new contracts, and undoes them, while a tier runs."""
 
     def set_balance(self, address: bytes, account: Account, balance: int) -> None: ...
 

@@ -122,7 +122,7 @@ class SignedTransaction:
 
     @cached_property
     def item(self) -> Item:
-        """What stands for it in a block: a list if it is legacy, else its encoding."""
+        """Its form in a block: a list if it is legacy, else its encoding."""
         if self.type == 0:
             return write_fields(_WHOLE[0], self)
         return self.encoded
@@ -172,7 +172,7 @@ class SignedTransaction:
             raise Rejected(R.INVALID_SIGNATURE_VRS, "s is over half the curve's order")
 
     def transaction(self) -> Transaction:
-        """What it asks for, and who asks."""
+        """The fields of the transaction, and its sender."""
         return Transaction(
             sender=self.sender,
             to=self.to,
@@ -239,7 +239,7 @@ def decode_transaction(data: bytes) -> SignedTransaction:
 
 
 def transaction_from_item(item: Item) -> SignedTransaction:
-    """A transaction as it stands in a block."""
+    """A transaction from its form in a block."""
     if isinstance(item, bytes):
         if item and item[0] >= 0xC0:
             raise Rejected(R.RLP_INVALID_HEADER, "a legacy transaction stands in a block as a list")

@@ -14,12 +14,12 @@ _HEADERS = [bytes((SHORT + size,)) for size in range(33)]
 
 
 class NotedSlots(Noting[int, int]):
-    """Keys to values that are not zero, both words. What is written after the root was asked for is noted and told."""
+    """Keys to values that are not zero, both words. Writes after the root was computed are noted and reported."""
 
     __slots__ = ()
     _changed: set[int] | None  # slots written since the trie was made; None: all of them may have been
     _trie: Trie | None
-    watch: Watch | None  # whom to tell of the first change
+    watch: Watch | None  # notified of the first change
     _ahead: tuple[Trie, dict[int, int], Trie] | None = None  # a trie, writes that may come, and the trie after them
 
     def _note(self, key: int) -> None:
@@ -45,7 +45,7 @@ class NotedSlots(Noting[int, int]):
 
     @property
     def trie(self) -> Trie:
-        """All slots by the hashes of their keys; what has changed is brought into the last one."""
+        """The trie of all slots by the hashes of their keys; changes are applied to the last one."""
         before = None if self._changed is None else self._before()
         if self._changed is None or before is None:
             self._trie = trie_of(self)
@@ -81,7 +81,7 @@ class Slots(NotedSlots):
         self._ahead = None
         self.watch = None
 
-    # As inherited, but for the time it takes where nobody asks: every SSTORE comes here.
+    # As inherited, but faster where writes are not noted: every SSTORE calls this.
 
     def __setitem__(self, key: int, value: int) -> None:
         if self._changed is not None or self.watch is not None:
@@ -94,7 +94,7 @@ class Slots(NotedSlots):
         return dict.pop(self, key, *default)
 
     def expect(self, writes: Mapping[int, int]) -> None:
-        """Computes the root that there will be if these slots are the next that are written. Nobody need keep to it."""
+        """Computes the root in advance, in case these slots are the next that are written. A hint only."""
         before = self._trie
         written = {key: value for key, value in writes.items() if self.get(key, 0) != value}
         if before is not None and self.is_settled and written:

@@ -28,7 +28,7 @@ __all__ = [
 
 RIPEMD160 = (3).to_bytes(20, "big")
 MOVED_MOST = 1 << 10
-_known = dict.get  # of accounts or slots that may be lazy: what is there is found as quickly as in a plain dictionary
+_known = dict.get  # of accounts or slots that may be lazy: known entries are found as quickly as in a plain dictionary
 
 
 class State(TransactionScope):
@@ -46,9 +46,9 @@ class State(TransactionScope):
         self._roots = Roots()
         # with copies: accounts, and when they were as here. A change adds to the journal, or moves the version on.
         self._shared: tuple[dict[bytes, Account], tuple[int, int]] | None = None
-        # for whoever keeps copies of accounts from one call to the next
+        # for tiers that keep copies of accounts between calls
         self.moved: list[bytes] = []  # accounts whose balance, nonce or code changed, or that were created
-        self.handed_out = False  # whether `accounts` was: then nobody can tell what changes
+        self.handed_out = False  # whether `accounts` was: then changes cannot be tracked
 
     # -- accounts
 
@@ -71,7 +71,7 @@ class State(TransactionScope):
 
     @property
     def journalled(self) -> dict[bytes, Account]:
-        """As `accounts`, for whoever writes to the journal what undoes each change, and calls `remake`."""
+        """As `accounts`, for callers that write the undo entries to the journal and call `remake`."""
         if self.pending is not None:
             self.settle()
         return self._accounts
@@ -83,7 +83,7 @@ class State(TransactionScope):
         return _known(self._accounts, address) or self._accounts.get(address, ABSENT)
 
     def unsettled_account(self, address: bytes) -> Account:
-        """As `account`, for whoever knows what is pending."""
+        """As `account`, for callers that know what is pending."""
         return _known(self._accounts, address) or self._accounts.get(address, ABSENT)
 
     @property
@@ -92,7 +92,7 @@ class State(TransactionScope):
         return len(self._accounts)
 
     def _move(self, address: bytes) -> None:
-        """An account is about to change, its storage apart."""
+        """An account is about to change, except its storage."""
         if len(self.moved) >= MOVED_MOST:
             self.remade += 1
             self.moved = []
@@ -241,9 +241,9 @@ class State(TransactionScope):
         return twin
 
     def branch(self) -> State:
-        """As `copy`, at once: both sides go on over the accounts as they are now, and copy what they look at.
+        """As `copy`, in constant time: both sides become layers over the current accounts, and copy what they access.
 
-        Marks taken before are gone. Where marks are open, or somebody may hold the accounts, they are copied whole.
+        Marks taken before are gone. If marks are open, or the accounts may be held elsewhere, they are copied whole.
         """
         self.__getstate__()
         accounts = self._accounts
@@ -255,7 +255,7 @@ class State(TransactionScope):
             self._forgotten += len(self.journal)
             self.journal = []
             self._roots, self._accounts = self._roots.over(accounts, accounts)
-            self._shared = accounts, now  # last: from here on nobody may change them
+            self._shared = accounts, now  # last: from here on they must not change
         twin = State()
         twin._roots, twin._accounts = self._roots.over(self._shared[0], self._accounts)
         twin._shared = self._shared[0], (twin.version, twin.mark())

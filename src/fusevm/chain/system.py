@@ -23,7 +23,7 @@ CONSOLIDATION_REQUESTS = bytes.fromhex("0000bbddc7ce488642fb579f8b00f3a590007251
 SYSTEM_GAS = 30_000_000
 
 DEPOSIT_TYPE = b"\x00"
-# Who is asked for requests at the end of a block, by type, in order (EIP-7685).
+# The contracts called for requests at the end of a block, by type, in order (EIP-7685).
 ASKED = ((b"\x01", WITHDRAWAL_REQUESTS), (b"\x02", CONSOLIDATION_REQUESTS))
 
 
@@ -60,7 +60,7 @@ def expect_block(
     beacon_root: bytes | None,
     known: Mapping[bytes, bytes] | None,
 ) -> None:
-    """Computes, for whoever has time, what `begin_block` will do to the storage roots of the known contracts."""
+    """Computes in idle time what `begin_block` will do to the storage roots of the known contracts."""
     for address, _, writes in _before(block, fork, parent_hash, beacon_root):
         account = state.account(address)
         if known is not None and account.code == known[address] and isinstance(account.storage, Slots):
@@ -118,7 +118,7 @@ def requests_hash(requests: Sequence[bytes]) -> bytes:
 
 
 def _call(state: State, block: Block, fork: Fork, execute: Executor, address: bytes, data: bytes) -> Outcome | None:
-    """A call whose gas nobody pays for; None if the account has no code. Nothing is warm when it begins."""
+    """A call whose gas is not paid for; None if the account has no code. Nothing is warm when it begins."""
     code = state.account(address).code
     if not code:
         return None

@@ -81,7 +81,7 @@ def _kind(entry: Mapping[str, Any], what: str) -> int:
 
 
 def _authorizations(listed: Any, what: str) -> Any:
-    """As JSON-RPC has them; `v` may stand for `yParity`, and what tells the signer is not looked at."""
+    """As JSON-RPC has them; `v` may be given for `yParity`, and a given signer is ignored."""
     if not isinstance(listed, list):
         return to_authorizations(listed, what)
     return to_authorizations([_authorization(each, f"{what}[{at}]") for at, each in enumerate(listed)], what)

@@ -23,7 +23,7 @@ class BlockTree:
         self.state = genesis.state.copy()
         self.nodes = {first.hash: first}
         self.head = first
-        self.on_change: Callable[[Diff], None] | None = None  # told of what was done to the state for good
+        self.on_change: Callable[[Diff], None] | None = None  # called with every committed change of the state
         self._first = first.number
         self._canonical = [first.hash]
 
@@ -91,7 +91,7 @@ class BlockTree:
             node.diff.apply(self.state)
 
     def edit(self, mark: int) -> Node:
-        """The head again, with all that was done to the state since a mark as its own."""
+        """The head again, with all changes of the state since a mark as its own."""
         node = self.head.with_diff(self.head.diff.followed_by(diff_since(self.state, mark)))
         self.nodes[node.hash] = node
         return node

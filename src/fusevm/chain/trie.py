@@ -32,12 +32,12 @@ def storage_root(storage: Mapping[int, int]) -> bytes:
 
 
 def reference(entries: Entries, depth: int) -> bytes:
-    """The node of these entries as it stands in its parent."""
+    """The reference to the node of these entries in its parent."""
     return reference_to(_node(entries, depth))
 
 
 def reference_to(node: bytes) -> bytes:
-    """A node as it stands in its parent: shorter than a hash as it is, else its hash."""
+    """The reference to a node in its parent: itself if it is shorter than a hash, else its hash."""
     return node if len(node) < 32 else HASH_HEADER + keccak256(node)
 
 

@@ -20,7 +20,7 @@ MOST_BLOCK_BYTES = 8_388_608  # EIP-7934
 
 
 def check_block(block: SealedBlock, parent: Header, step: Step, schedule: Schedule) -> None:
-    """All that can be said before any transaction runs. Raises InvalidBlock, naming the first rule that is broken."""
+    """All checks that need no execution. Raises InvalidBlock, naming the first rule that is broken."""
     if step.fork >= Fork.OSAKA and len(block.encoded) > MOST_BLOCK_BYTES:
         raise InvalidBlock(B.RLP_BLOCK_LIMIT_EXCEEDED, f"{len(block.encoded)} of {MOST_BLOCK_BYTES} bytes")
     check_header(block.header, parent, step, schedule)

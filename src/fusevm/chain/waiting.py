@@ -6,7 +6,7 @@ from fusevm.chain.signed import SignedTransaction
 
 
 class Waiting:
-    """Where the transactions of a list stand. The list may grow, be replaced by another, or have one transaction in the
+    """Positions of transactions in a list. The list may grow, be replaced by another, or have one transaction in the
     place of another of the same sender and nonce."""
 
     def __init__(self) -> None:

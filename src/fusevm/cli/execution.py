@@ -174,7 +174,7 @@ def _with_artifact(request: Request, document: dict[str, Any]) -> Prepared:
     artifact = Artifact.read(output if isinstance(output, dict) else document, request.contract)
     prepared = _prepared(request, _machine(request), CODE_ADDRESS)
     prepared.abi, prepared.artifact = artifact.abi, Path(request.target)
-    if request.to is not None and not request.start.is_empty:  # it is there already
+    if request.to is not None and not request.start.is_empty:  # it exists already
         return prepared
     name = artifact.name.rpartition(":")[2] or Path(request.target).stem
     words = shlex.split(request.constructor or "")
@@ -236,7 +236,7 @@ def _prepared(request: Request, evm: EVM, to: bytes) -> Prepared:
 
 
 def _function(text: str, abi: Abi | None, count: int) -> Function:
-    """A signature, or of an artifact the name of a function; of several, the one that takes so many arguments."""
+    """A signature, or of an artifact the name of a function; of several, the one with this many arguments."""
     same = [] if abi is None else [each for each in abi.functions.named(text) if len(each.inputs) == count]
     if len(same) == 1:
         return same[0]

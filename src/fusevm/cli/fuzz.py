@@ -56,7 +56,7 @@ def fuzz(
 
 
 def _forks(engines: tuple[str, ...], names: list[str] | None) -> tuple[Fork, ...]:
-    """Those asked for, or all that every engine knows."""
+    """The requested ones, or all that every engine knows."""
     from fusevm.lab.peers.engines import engine_named
     from fusevm.lab.peers.work import PeerMissing, UnknownEngine
 

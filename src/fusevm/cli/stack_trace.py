@@ -13,7 +13,7 @@ from fusevm.cli.execution import Prepared
 
 
 def show_stack_trace(prepared: Prepared, result: Result, artifacts: Sequence[Path] | None) -> None:
-    """Runs what has failed once more, to see which functions were running.
+    """Runs a failed call again, to see which functions were running.
 
     An artifact that is run is itself looked at, where it has source maps.
     """

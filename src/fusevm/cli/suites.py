@@ -42,7 +42,7 @@ C = TypeVar("C")
 
 
 class Tally(NamedTuple):
-    """What one file brought."""
+    """The results of one file."""
 
     passed: int
     failures: list[tuple[str, str]]  # case and reason
@@ -132,7 +132,7 @@ def _report(passed: int, failures: list[tuple[str, str]], seconds: float, as_jso
 
 
 def spread(cases: list[C], most: int | None) -> list[C]:
-    """At most so many of them, evenly spaced."""
+    """At most this many of them, evenly spaced."""
     if most is None or len(cases) <= most:
         return cases
     return [cases[index * len(cases) // most] for index in range(most)]

@@ -74,7 +74,7 @@ def _pool(work: Sweep, jobs: int, dask: str | None) -> AbstractContextManager[Po
 
 
 def _results(work: Sweep, pool: Pool) -> Iterator[tuple[list[Row], Batch]]:
-    """Rows and what their calls brought, some at a time: only what is under way is in memory."""
+    """Rows and the results of their calls, in pieces: only pieces in flight are in memory."""
     waiting: deque[Row] = deque()
 
     def calls() -> Iterator[Call]:
@@ -108,7 +108,7 @@ def _columns(rows: list[Row], small: dict[str, bool], batch: Batch, function: Fu
 
 
 def _decoded(function: Function, output: bytes, status: int) -> list[str] | None:
-    """The values that were returned, as text; words that are numbers without the way through eth-abi."""
+    """The values that were returned, as text; words that are numbers bypass eth-abi."""
     if status:
         return None
     kinds = [each.type.name for each in function.outputs or ()]

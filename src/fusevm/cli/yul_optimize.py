@@ -92,7 +92,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class Watcher:
-    """Looks at the code after each step."""
+    """Inspects the code after each step."""
 
     dialect: Dialect
     changes: list[Change] = field(default_factory=list)

@@ -1,6 +1,6 @@
-"""Arrangements of the stack, followed side by side: the cheapest few after each instruction, and how they were made.
+"""Beam search over stack arrangements: the cheapest few after each instruction, with the code that leads to them.
 
-A slot of the stack holds a value, or something that is made out of nothing wherever it is wanted: a constant, a label.
+A slot of the stack holds a value, or something that can be pushed anywhere: a constant, a label.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from fusevm.evm.assembler import Source
 
 DEAD = moves.DEAD
 RETURN_LABEL = -3
-FIRST_FREE = 1 << 40  # slots from here on are made out of nothing
+FIRST_FREE = 1 << 40  # slots from here on can be pushed anywhere
 
 
 class Unreachable(Exception):
-    """A value that no SWAP or DUP reaches."""
+    """A value is out of reach of SWAP and DUP."""
 
     def __init__(self, function: str, candidates: set[int]) -> None:
         self.function = function
-        self.candidates = candidates  # values that lie in the way
+        self.candidates = candidates  # values that could be spilled to bring it into reach
         super().__init__(function)
 
 
 class Step(NamedTuple):
-    """An instruction with what it takes (the first on top) and leaves (the last on top)."""
+    """An instruction with the slots it takes (the first on top) and leaves (the last on top)."""
 
     code: Code | None
     takes: tuple[int, ...]
     leaves: tuple[int, ...]
-    dies: frozenset[int]  # what it takes and nobody needs afterwards
-    swapped: Code | None = None  # what to do if the first two operands change places
+    dies: frozenset[int]  # slots it takes that are dead afterwards
+    swapped: Code | None = None  # the instruction for swapped first two operands
     calls: int | None = None  # the block of the function it calls
-    label: int | None = None  # the slot of the label it returns to
-    clears: bool = False  # nothing that is dead may lie below: it calls a function that may come back to itself
-    ends: bool = False  # a branch, whose condition is still there when the next block begins
+    label: int | None = None  # the slot of the return label
+    clears: bool = False  # no dead slots may be left below: it calls a recursive function
+    ends: bool = False  # a branch: its condition stays for the JUMPI, so nothing can be popped after it
     where: Source | None = None
 
 
@@ -48,7 +48,7 @@ class Called(NamedTuple):
 
 
 class At(NamedTuple):
-    """Instructions from here on are made for that place in the source."""
+    """Sets the source location of the instructions that follow."""
 
     where: Source | None
 
@@ -60,11 +60,11 @@ class State(NamedTuple):
 
 
 class Arrangements:
-    """Of the stack of one function."""
+    """The search for one function."""
 
     def __init__(self, name: str, beam: int) -> None:
         self.name, self.beam = name, beam
-        self.made: dict[int, Code] = {}  # what pushes a slot that is made out of nothing
+        self.made: dict[int, Code] = {}  # the code that pushes a slot, if it can be pushed anywhere
         self.slots: dict[object, int] = {}
 
     def free(self, key: object, code: Code) -> int:
@@ -74,7 +74,7 @@ class Arrangements:
         return self.slots[key]
 
     def price(self, slot: int) -> int:
-        """Of pushing it: gas and, a little, bytes."""
+        """The cost of pushing it: gas, plus a little for bytes."""
         code = self.made[slot]
         if code.op == PUSH:
             return 3 if code.number == 0 else 3 + 1 + (code.number.bit_length() + 7) // 8
@@ -101,7 +101,7 @@ class Arrangements:
         return state.cost + (3 * state.stack.count(DEAD) if cleans else 0)
 
     def done(self, state: State, step: Step, needed: set[int], cleans: bool) -> list[State]:
-        """The states after a step, for each good way to bring up its operands."""
+        """The states after a step, one per good sequence of moves that brings its operands to the top."""
         found: list[State] = []
         if step.clears:
             cleared = self.cleared(state, step, needed)
@@ -117,7 +117,7 @@ class Arrangements:
         return found
 
     def cleared(self, state: State, step: Step, needed: set[int]) -> State | None:
-        """After a step with nothing below its operands but what is needed later; None where that is out of reach."""
+        """The state after a step with only live slots below its operands; None if a slot is out of reach."""
         below = [slot for slot in dict.fromkeys(state.stack) if slot == RETURN_LABEL or slot in needed]
         wanted = (*below, *reversed(step.takes))
         prices = {slot: self.price(slot) for slot in wanted if slot in self.made}
@@ -174,7 +174,7 @@ class Arrangements:
         return State(cost, tuple(stack), written)
 
     def move(self, stack: list[int], move: int, order: Sequence[int]) -> Code:
-        """Does a move on the stack; its code."""
+        """Applies a move to the stack; returns its code."""
         kind = move & 0xE0
         if move & 0xFF == moves.PUSH:
             stack.append(order[move >> 8])

@@ -1,4 +1,4 @@
-"""Stack code to the assembler's items: jumps where the next block is another, labels where something leads."""
+"""Stack code to assembler items: a jump unless the target is the next block, a label for every jump target."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def assembly_of(program: StackProgram, unit: Unit, runs: int) -> Assembly:
 
 
 def _begin(assembly: Assembly, block: StackBlock, unit: Unit, label: int, wanted: bool, function: str | None) -> None:
-    """The block's label; a function's is known even where nothing jumps to it."""
+    """Emits the block's label; that of a function is recorded even if nothing jumps to it."""
     assembly.at(block.code[0].where if block.code else block.where)
     if function is not None and function in unit.functions:
         entered = unit.functions[function]
@@ -55,7 +55,7 @@ def _begin(assembly: Assembly, block: StackBlock, unit: Unit, label: int, wanted
 
 
 def _wanted(program: StackProgram, following: dict[int, int]) -> set[int]:
-    """The blocks that are jumped to."""
+    """The blocks that need a JUMPDEST: jump targets and pushed labels."""
     wanted: set[int] = set()
     for label, block in program.blocks.items():
         wanted.update(block.labels())

@@ -39,13 +39,13 @@ from fusevm.yul.syntax.dialect import Dialect
 Changed = TypeVar("Changed")
 
 ROUNDS = 3  # of inlining and folding
-BEAM = 6  # arrangements of the stack that are followed side by side
-LONG = 6  # bytes of a constant from which on it is shared
-ATTEMPTS = 4  # to find how much memory is needed beside the stack
+BEAM = 6  # stack arrangements kept by the beam search
+LONG = 6  # constants of at least this many bytes are shared
+ATTEMPTS = 4  # to find how much memory spilling needs
 
 
 class Runner(Protocol):
-    """Runs a pass over a unit, named so. Whoever wants to check passes takes the place of `just_run`."""
+    """Runs a named pass over a unit. A checker of passes replaces `just_run`."""
 
     def __call__(self, name: str, unit: Unit, change: Callable[[], Changed]) -> Changed: ...
 
@@ -63,7 +63,7 @@ def generate(
     run: Runner = just_run,
     recorder: Recorder | None = None,
 ) -> Assembly:
-    """The code of a block of Yul whose names are unique; `exact` computes what it says, in that way and no other."""
+    """The code of a block of Yul whose names are unique; `exact` keeps the computation as written."""
     spills = Spills()
     for _ in range(ATTEMPTS):
         reserved = spills.used
@@ -103,14 +103,14 @@ def optimise(unit: Unit, runs: int = 200, run: Runner = just_run, recorder: Reco
 
 
 def keep_as_written(unit: Unit) -> None:
-    """Nothing is folded or inlined; only blocks in a row become one."""
+    """No folding and no inlining; only straight lines of blocks are merged."""
     drop_uncalled(unit)
     for function in unit.functions.values():
         straighten(function)
 
 
 def drop_uncalled(unit: Unit) -> None:
-    """Functions that the main code never comes to."""
+    """Removes functions that are not reachable from the main code."""
     needed, work = {""}, [""]
     while work:
         for callee in calls_of(unit.functions[work.pop()], unit):
@@ -134,13 +134,13 @@ class Spills:
     """Values that did not fit on the stack."""
 
     used: int = 0  # bytes of memory they take
-    known: dict[str, list[int]] = field(default_factory=dict)  # by function, so that the next attempt need not search
+    known: dict[str, list[int]] = field(default_factory=dict)  # value ids by function, reused by the next attempt
 
 
 def stack_code(
     unit: Unit, runs: int, spills: Spills, *, exact: bool = False, low: bool = False, run: Runner = just_run
 ) -> StackProgram:
-    """`low`: functions that call themselves raise the stack as little as can be."""
+    """`low`: recursive functions raise the stack as little as possible."""
     if not exact:
         run("hoist", unit, lambda: _each(unit, hoist_value_check))
     lower(unit)
@@ -150,13 +150,13 @@ def stack_code(
 
 
 def lower(unit: Unit) -> None:
-    """Nothing but jumps and branches is left, each way on with a block of its own."""
+    """Lowers switches to branches, and splits critical edges."""
     _each(unit, lower_switches)
     _each(unit, split_ways)
 
 
 def write(unit: Unit, runs: int, spills: Spills, beam: int = BEAM, low: bool = False) -> StackProgram:
-    """The code of a unit that was lowered; a narrow beam finds code sooner, a wide one better code."""
+    """Writes the code of a lowered unit; a narrow beam is faster, a wide one finds better code."""
     recursive = recursive_functions(unit)
     writer = CodeWriter(unit, unseen_in(unit), runs, beam, frozenset(recursive) if low else frozenset())
     weights = all_weights(unit)
@@ -178,12 +178,12 @@ def _share(unit: Unit, runs: int) -> None:
 
 
 def _is_long(unit: Unit, runs: int, weights: Weights, word: int, block: GraphBlock) -> bool:
-    """Whether keeping the word, and a DUP instead of pushing it, is worth it."""
+    """Whether the word is worth keeping on the stack, with a DUP instead of a PUSH."""
     return len(pushed(word, unit, runs * weights.get(block, 1.0))) >= LONG
 
 
 def write_function(writer: CodeWriter, function: Function, weights: Weights, room: int | None, spills: Spills) -> None:
-    """Writes a function, with as few values elsewhere as it takes; memory is free from `room` on, if anywhere."""
+    """Writes a function, spilling as few values as possible; `room`: where free memory begins, or None."""
     known = spills.known.setdefault(function.name, [])
     again = list(known)
     known.clear()
@@ -211,7 +211,7 @@ def write_function(writer: CodeWriter, function: Function, weights: Weights, roo
 
 
 def _to_spill(function: Function, candidates: set[int], weights: dict[GraphBlock, float], memory: bool) -> Value | None:
-    """The value that costs least to have elsewhere; those that are there already are loaded or computed in place."""
+    """The candidate that is cheapest to spill; reloads (MLOAD) and rematerialised values with one use are skipped."""
     found = [
         value
         for block in function.blocks()
@@ -223,7 +223,7 @@ def _to_spill(function: Function, candidates: set[int], weights: dict[GraphBlock
 
 
 def improve(program: StackProgram, runs: int, followed: Mapping[Source, Source] | None = None) -> None:
-    """The passes over stack code; for `followed` see `place`."""
+    """Runs the passes over stack code; for `followed` see `place`."""
     thread_jumps(program)
     join_blocks(program)
     peephole(program)

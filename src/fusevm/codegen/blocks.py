@@ -1,4 +1,4 @@
-"""Stack code as a graph of blocks: what a layout writes, what passes improve, and what is assembled in the end."""
+"""Stack code as a graph of blocks: written by `stack_code`, improved by the passes, then assembled."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class _Instruction(NamedTuple):
 
 
 class Code(_Instruction):
-    """One instruction. PUSH has a word; LABEL, SYMBOL, SETIMMUTABLE and VERBATIM the number of what is meant.
+    """One instruction. `number` is the word of PUSH, and the index of LABEL, SYMBOL, SETIMMUTABLE and VERBATIM.
 
-    Instructions are equal wherever they come from, so that passes can merge them.
+    Equality ignores the source location, so that passes can merge equal instructions.
     """
 
     where: Source | None = None
 
     def at(self, where: Source | None) -> Code:
-        """The same instruction, for another place in the source."""
+        """The same instruction with another source location."""
         code = Code(self.op, self.number)
         code.where = where
         return code
@@ -52,17 +52,17 @@ class StackBlock:
     code: list[Code] = field(default_factory=list)
     way: Way = Way.HALT
     targets: tuple[int, ...] = ()
-    weight: float = 1.0  # how often it runs, compared with the entry
+    weight: float = 1.0  # its estimated frequency relative to the entry
     function: int = 0  # the label of the function it belongs to
-    where: Source | None = None  # the place in the source that its jump is made for
+    where: Source | None = None  # the source location of its jump
 
     def labels(self) -> Iterator[int]:
-        """Of the blocks it pushes the places of."""
+        """The labels that it pushes."""
         return (code.number for code in self.code if code.op == LABEL)
 
     @property
     def is_cold(self) -> bool:
-        """It ends the frame and undoes it."""
+        """Whether it reverts the frame."""
         return self.way is Way.HALT and bool(self.code) and self.code[-1].op in ("REVERT", "INVALID")
 
 
@@ -74,10 +74,10 @@ class StackProgram:
     order: list[int] = field(default_factory=list)  # in which they are laid out
     next_label: int = 0
     functions: dict[str, int] = field(default_factory=dict)  # the label of each function's entry
-    merged: list[tuple[Source, Source]] = field(default_factory=list)  # places of code, and of equal code it stands for
+    merged: list[tuple[Source, Source]] = field(default_factory=list)  # locations of kept code, of merged equal code
 
     def merge(self, kept: StackBlock, gone: StackBlock, length: int) -> None:
-        """Remembers that the last instructions of a block stand for those of another, too."""
+        """Records that the last instructions of a block now represent those of another, too."""
         ends = zip(kept.code[len(kept.code) - length :], gone.code[len(gone.code) - length :], strict=True)
         for one, other in [*((one.where, other.where) for one, other in ends), (kept.where, gone.where)]:
             if one is not None and other is not None and one != other:
@@ -90,7 +90,7 @@ class StackProgram:
         return block
 
     def references(self) -> dict[int, int]:
-        """How many ways and pushed labels lead to each block."""
+        """The number of edges and pushed labels that refer to each block."""
         count = dict.fromkeys(self.blocks, 0)
         for block in self.blocks.values():
             for label in (*block.targets, *block.labels()):
@@ -98,7 +98,7 @@ class StackProgram:
         return count
 
     def redirect(self, new: dict[int, int]) -> None:
-        """Ways and labels lead to other blocks from now on."""
+        """Redirects edges and labels to other blocks."""
 
         def resolved(label: int) -> int:
             while label in new:

@@ -1,8 +1,8 @@
-"""Bytecode to cheaper bytecode that does the same, by way of functions in SSA form and the back end.
+"""The bytecode optimiser: recovers functions in SSA form, folds them and runs the back end.
 
-What a caller can see is kept: status, output, logs, storage, and calls in their order with data and value; gas may only
-fall. Code that cannot be understood, or that looks at its own bytes or gas, is returned as it is, and the report says
-why.
+What a caller can observe is preserved: status, output, logs, storage, and calls in order with data and value; gas may
+only fall. Code that cannot be understood, or that reads its own bytes or gas, is returned unchanged, and the report
+says why.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fusevm.ir.recovery.words import NotUnderstood
 from fusevm.yul.generate import StackTooDeep
 
 ROUNDS = 2  # of inlining and folding
-GAS_FIRST = 100  # runs from which on no path may cost more than before, whatever bytes could be saved
+GAS_FIRST = 100  # from this many runs on, constants of the old code keep their PUSH: smaller code may cost more gas
 RESERVED = b"\xef"  # EIP-3541
 
 
@@ -44,24 +44,24 @@ class Optimized:
     code: bytes
     report: Report
     deployed: tuple[bytes, bytes] | None = None  # of creation code: the runtime before and after
-    layout: Layout | None = None  # of new code: where each instruction comes from, as block, end, jump and old pc
+    layout: Layout | None = None  # of new code: the source of each instruction, as block, end, jump and old pc
 
 
 class Setting(NamedTuple):
-    """How hard code is squeezed."""
+    """Parameters of one attempt."""
 
     inlines: bool = True
-    merging: int = 20  # how much dearer gas is thought to be where shared code costs a jump that was not there before
+    merging: int = 20  # the factor on gas when merging code would add a jump; with a high factor less is merged
 
 
-# The first whose result is better is taken. What is shared less runs cheaper everywhere, and takes more bytes; without
-# inlining fewer values have to fit on the stack.
+# The first whose result is better is taken. Less merging costs less gas but more bytes; without inlining fewer values
+# must fit on the stack.
 SETTINGS = (Setting(), Setting(merging=1), Setting(inlines=False), Setting(inlines=False, merging=1))
 
 
 @dataclass(slots=True)
 class _Part:
-    """Code on its way: how much of it was understood, and what it was worth."""
+    """Code after recovery and folding, with its cost before."""
 
     code: bytes
     recovered: Recovered
@@ -74,17 +74,17 @@ class _Part:
 class _Made:
     code: bytes
     report: Report
-    layout: Layout | None = None  # None: the code is what it was
+    layout: Layout | None = None  # None: the code is unchanged
     deployed: tuple[bytes, bytes] | None = None
 
 
 def optimize(
     code: bytes, fork: Fork = LATEST, runs: int = 200, always: bool = False, recorder: Recorder | None = None
 ) -> Optimized:
-    """Cheaper code that does the same, for code that is deployed once and run so many times.
+    """Optimises code that is deployed once and run `runs` times.
 
-    `always`: whatever comes out, even if it is not better. Campaigns want to see that too. `recorder` learns how the
-    values of the last attempt came to be, but not those of a runtime that the code deploys.
+    `always` returns the result even if it is not better, for campaigns. `recorder` records the history of the values of
+    the last attempt, but not of a runtime that the code deploys.
     """
     made = _Optimizer(fork, runs, always, recorder).best(code, frozenset())
     return Optimized(made.code, made.report, made.deployed, made.layout)
@@ -95,10 +95,10 @@ class _Optimizer:
         self.fork, self.runs, self.always, self.recorder = fork, runs, always, recorder
         self.setting = SETTINGS[0]
         self.runtimes: dict[bytes, _Made] = {}
-        self.dearer: int | None = None  # by how much a turn of a loop of the last result costs more
+        self.dearer: int | None = None  # how much more gas an iteration of a loop costs in the last result
 
     def best(self, code: bytes, places: frozenset[int]) -> _Made:
-        """The first result that is better, or the code as it is and why; words are stored at some places in it."""
+        """The first better result, or the unchanged code and why. `places`: offsets at which words are stored later."""
         reasons: list[str] = []
         kept = _Made(code, Report("code", cost := Cost(len(code)), cost))
         for setting in SETTINGS:
@@ -118,11 +118,11 @@ class _Optimizer:
             if made.report.runtime is not None and not made.report.runtime.changed:
                 reasons += [f"the runtime: {reason}" for reason in made.report.runtime.left_alone]
         kept.report.left_alone = list(dict.fromkeys(reasons))
-        kept.report.runtime = None  # what is deployed is what it was
+        kept.report.runtime = None  # the deployed code is unchanged
         return kept
 
     def made(self, code: bytes, places: frozenset[int]) -> _Made:
-        """One attempt."""
+        """Optimises with the current setting; raises NotUnderstood or StackTooDeep if that is not possible."""
         part = self.understood(code)
         _refuse_unknown_places(places, part)
         report = Report("runtime", part.cost, part.cost)
@@ -207,7 +207,7 @@ class _Optimizer:
         return assemble(assembly.items, self.fork, around)
 
     def tail(self, part: _Part) -> bytes:
-        """What stands after code and data: metadata, or whatever creation code has after the runtime."""
+        """The bytes after code and data: metadata, or what creation code has after the runtime."""
         end = max(part.parts.end, part.recovered.end)
         if part.parts.runtime is not None:
             return part.code[end : part.parts.boundary]
@@ -220,7 +220,7 @@ class _Optimizer:
         return b"" if part.parts.boundary is None else part.code[part.parts.boundary :]
 
     def better(self, part: _Part, made: bytes, layout: Layout, report: Report) -> _Made:
-        """The new code, if it is certain that it is better, else the old."""
+        """The new code if it can be recovered again and is better, else the old."""
         try:
             again = recover(made, self.fork)
         except NotUnderstood as reason:
@@ -234,7 +234,7 @@ class _Optimizer:
             return _Made(part.code, report)
         cost = cost_of(made, again)
         before = report.before
-        # A constructor runs once: its gas does not count beside the bytes of a new runtime.
+        # A constructor runs once: if the runtime improves, the constructor's gas does not matter.
         deploys = report.runtime is not None and report.runtime.changed
         worse = (cost.gas > before.gas and not deploys) or cost.bytes > before.bytes
         if (worse or (cost.gas, cost.bytes) == (before.gas, before.bytes)) and not self.always:
@@ -246,7 +246,7 @@ class _Optimizer:
 
 
 def shorten(program: StackProgram, runs: int, followed: dict[Source, Source]) -> None:
-    """The back end's passes, and copies of short blocks in place of jumps."""
+    """Runs the back end's passes, and tail duplication."""
     improve(program, runs, followed)
     if duplicate_short_blocks(program, DEPOSIT, runs):
         join_blocks(program)
@@ -254,25 +254,25 @@ def shorten(program: StackProgram, runs: int, followed: dict[Source, Source]) ->
 
 
 def _grows_faster(new: Recovered, old: Recovered) -> bool:
-    """Where functions call themselves the stack may run out, and must not do so sooner."""
+    """Recursion may overflow the stack, but must not do so at a smaller depth than before."""
     if new.growth is None:
         return False
     return old.growth is None or new.growth[1] > old.growth[0] or new.highest > old.highest
 
 
 def _followed(recovered: Recovered) -> dict[Source, Source]:
-    """Which block stood after which."""
+    """The next block of each block in the original code."""
     places = {block.start: (block.start, block.end) for block in recovered.reached}
     return {place: places[place[1]] for place in places.values() if place[1] in places}
 
 
 def _pushed_in(recovered: Recovered) -> frozenset[int]:
-    """The words that the code pushes: made in another way they would cost more."""
+    """The constants that the code pushes: computing them instead would cost more gas."""
     return frozenset(each.push for block in recovered.reached for each in block.instructions if each.push is not None)
 
 
 def _refuse_data(code: bytes, recovered: Recovered, parts: Parts) -> None:
-    """Bytes that nobody runs or copies may be there for others to read."""
+    """Refuses code that is mostly neither run nor copied: it may be data that other contracts read."""
     run = sum(block.end - block.start for block in recovered.reached)
     copied = sum(size for _, size in parts.data.values())
     rest = len(code[: parts.boundary]) - run - copied - len(metadata_of(code))
@@ -281,7 +281,7 @@ def _refuse_data(code: bytes, recovered: Recovered, parts: Parts) -> None:
 
 
 def _refuse_unknown_places(places: frozenset[int], part: _Part) -> None:
-    """Words stored into the code must be those that it leaves to be filled in."""
+    """Words stored into the code must go to its immutables."""
     known = {int(symbol.name) for symbol in part.recovered.unit.symbols if symbol.kind is SymbolKind.IMMUTABLE}
     if places - known:
         raise NotUnderstood("a word is stored into the code where nothing is left to be filled in", min(places - known))

@@ -1,4 +1,4 @@
-"""Constants in the fewest bytes that are worth their gas: by NOT, by shifts of shorter ones, by ones of a width."""
+"""The cheapest code for a constant, by bytes and gas: a PUSH, NOT of a shorter one, or a shift of a shorter one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fusevm.evm.opcodes import BY_NAME
 from fusevm.ir.functions import Unit
 
 TOP = (1 << 256) - 1
-DEPOSIT = 216  # gas per byte of deployed code: 200 to keep it, 16 to send it
+DEPOSIT = 216  # gas per byte of deployed code: 200 for the deposit, 16 for calldata
 _NOT, _SHL, _SHR = (BY_NAME[name].byte for name in ("NOT", "SHL", "SHR"))
-_SHORT = 3  # bytes of a PUSH that nothing beats
+_SHORT = 3  # a PUSH of up to this many bytes cannot be improved
 _DEPTH = 3
 
 
 def constant(word: int, fork: Fork, runs: float) -> bytes:
-    """Code that pushes the word: the cheapest over so many runs, deployment included."""
+    """The code that pushes the word at the lowest cost over this many runs, deployment included."""
     return min(_ways(word, fork, _DEPTH), key=lambda code: (cost(code, runs), len(code), code))
 
 
@@ -40,7 +40,7 @@ def gas_of(code: bytes) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def _ways(word: int, fork: Fork, depth: int) -> tuple[bytes, ...]:
-    """The plain PUSH, and what is shorter than it, at most one of each length."""
+    """The plain PUSH and shorter alternatives, the cheapest of each length."""
     plain = push(word, fork)
     if len(plain) <= _SHORT or not depth:
         return (plain,)
@@ -59,7 +59,7 @@ def _ways(word: int, fork: Fork, depth: int) -> tuple[bytes, ...]:
                 for inner in _ways(word >> shift, fork, depth - 1):
                     add(inner + push(shift, fork) + bytes([_SHL]))
         ones = 256 - word.bit_length()
-        if ones > 7:  # shifted down from the top
+        if ones > 7:  # leading zeros: a word with ones below, shifted right
             for inner in _ways((word << ones & TOP) | (1 << ones) - 1, fork, depth - 1):
                 add(inner + push(ones, fork) + bytes([_SHR]))
     return tuple(found.values())

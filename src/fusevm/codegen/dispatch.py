@@ -1,4 +1,4 @@
-"""Switches as branches: a few cases one after another, many by halves."""
+"""Lowers switches to branches: linear search for a few cases, binary search for many."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fusevm.ir.graphs import ways_into
 from fusevm.ir.inline import Numbers
 from fusevm.ir.values import CONST, Value
 
-LINEAR = 4  # cases that are compared one after another
+LINEAR = 4  # up to this many cases are compared one after another
 
 
 def lower_switches(function: Function, linear: int = LINEAR) -> None:
@@ -60,7 +60,7 @@ class _Lowering:
 
 
 def split_ways(function: Function) -> None:
-    """Gives a way from a branch to a block that others lead to, or that has parameters, a block of its own."""
+    """Splits critical edges, and edges from a branch that pass arguments or lead to the entry."""
     numbers = Numbers(function)
     blocks = function.blocks()
     entries = {block: len(ways) for block, ways in ways_into(blocks).items()}

@@ -1,7 +1,7 @@
-"""Short blocks copied to where they are jumped to: a jump costs 12 gas and 4 bytes, a copy only its bytes.
+"""Tail duplication: short blocks replace jumps to them. A jump costs 12 gas and 4 bytes, a copy only its bytes.
 
-A loop that is entered by a jump to the test at its bottom gets a test at its top as well. A branch that is turned by an
-ISZERO, because the end of the frame that it would fall into stands elsewhere, falls into an end of its own.
+A loop that is entered by a jump to the test at its bottom gets a test at its top as well (loop inversion). A branch
+inverted by an ISZERO, because the halting block it would fall through to is elsewhere, gets its own copy of that block.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from fusevm.codegen.passes import size_of
 
 JUMP_BYTES, JUMP_GAS = 4, 12
 LABEL_GAS, TURN_GAS = 1, 3  # of a JUMPDEST, and of an ISZERO
-LONGEST = 24  # bytes of a block that is copied
+LONGEST = 24  # the maximum size of a copied block, in bytes
 
 
 def duplicate_short_blocks(program: StackProgram, saves: int, runs: float) -> bool:
-    """Copies what pays, given the order that blocks stand in now; whether anything was copied."""
+    """Copies blocks where that pays, given the current order of blocks; returns whether any was copied."""
     following = dict(zip(program.order, program.order[1:], strict=False))
     before = {after: label for label, after in following.items()}
     references = program.references()
@@ -54,7 +54,7 @@ def _own_end(
     saves: int,
     runs: float,
 ) -> bool:
-    """Copies the end that a branch could fall into, where sharing it costs gas; whether that was done."""
+    """Copies the halting block that a branch could fall through to, if sharing it costs gas; returns whether it did."""
     turned = bool(block.code) and block.code[-1] == ISZERO and block.targets[1] == following
     target = program.blocks[block.targets[0 if turned else 1]]
     if target.way is not Way.HALT or references[target.label] == 1 or not (turned or target.label == following):
@@ -74,13 +74,13 @@ def _own_end(
 
 
 def _ends(program: StackProgram, target: StackBlock, before: dict[int, int]) -> bool:
-    """Nothing has to be jumped to after the copy: the frame ends, or one of two ways can be fallen into."""
+    """Whether the copy needs no jump at its end: it halts, returns, or can fall through to one of its targets."""
     if target.way in (Way.HALT, Way.RETURN):
         return True
     return target.way is Way.BRANCH and any(_is_free(program, each, before) for each in target.targets)
 
 
 def _is_free(program: StackProgram, label: int, before: dict[int, int]) -> bool:
-    """No block that stands before it runs on into it."""
+    """Whether no block falls through to it."""
     previous = program.blocks.get(before.get(label, -1))
     return previous is None or label not in previous.targets

@@ -1,4 +1,4 @@
-"""Which calls are inlined: those that cost more than a copy of the function, deployed once and run so many times."""
+"""The inlining heuristic: calls that cost more than a copy of the callee, deployed once and run `runs` times."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fusevm.ir.values import CONST, Value
 
 CALL_BYTES, CALL_GAS = 8, 24  # of a call, its label and its return
 RETURN_BYTES = 24  # of the function's own label and its jump back
-OPERAND_BYTES, OPERAND_GAS = 1, 3  # of bringing up an operand
-CONSTANT_BYTES, CONSTANT_GAS = 3, 4  # that a constant operand is thought to save in the function
-MOST_GROWTH = 4.0  # times its size that a unit may grow in each round
+OPERAND_BYTES, OPERAND_GAS = 1, 3  # of pushing an argument
+CONSTANT_BYTES, CONSTANT_GAS = 3, 4  # estimated saving in the callee per constant argument
+MOST_GROWTH = 4.0  # maximum growth of a unit in each round, as a factor
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Site:
 
 
 def size_of(function: Function) -> int:
-    """About how many bytes the function's code takes."""
+    """The approximate size of the function's code in bytes."""
     size = 0
     for block in function.blocks():
         size += 2 + 4 * (len(block.end.arcs) - 1 if block.end.arcs else 0) + len(block.end.args)
@@ -60,7 +60,7 @@ def calls_of(function: Function, unit: Unit) -> set[str]:
 
 
 def recursive_functions(unit: Unit) -> set[str]:
-    """Those that can come back to themselves."""
+    """Functions that call themselves, directly or indirectly."""
     return cyclic_nodes({name: calls_of(function, unit) for name, function in unit.functions.items()})
 
 
@@ -69,13 +69,13 @@ def gain(size: int, sites: int, site: Site, runs: int) -> float:
     constants = sum(arg.op == CONST for arg in site.call.args)
     grows = size - RETURN_BYTES - CALL_BYTES - OPERAND_BYTES * len(site.call.args) - CONSTANT_BYTES * constants
     if sites == 1:
-        grows = min(grows - size, -1)  # the function itself goes
+        grows = min(grows - size, -1)  # the function itself is removed
     saves = CALL_GAS + OPERAND_GAS * len(site.call.args) + CONSTANT_GAS * constants
     return saves * site.weight * runs - DEPOSIT * grows
 
 
 def inline_what_pays(unit: Unit, weights: dict[str, Weights], runs: int) -> bool:
-    """Inlines callees before callers, as long as the code does not grow too much; whether anything was."""
+    """Decides callees before callers, within a budget of growth; returns whether anything was inlined."""
     recursive = recursive_functions(unit)
     sites = call_sites(unit, weights)
     sizes = {name: size_of(function) for name, function in unit.functions.items()}
@@ -85,14 +85,14 @@ def inline_what_pays(unit: Unit, weights: dict[str, Weights], runs: int) -> bool
     for name in order:
         alone = len(sites[name]) == 1
         if not name or name in recursive or not (unit.functions[name].returns or alone):
-            continue  # nobody waits for what never returns: a jump is all it costs
+            continue  # a call that never returns is just a jump
         for site in sites[name]:
             if (alone or sizes[name] <= budget) and gain(sizes[name], len(sites[name]), site, runs) > 0:
                 chosen[site.caller].add(site.call.id)
                 sizes[site.caller] += sizes[name]
                 budget -= 0 if alone else sizes[name]
     kept = {"", *recursive}
-    for name in reversed(order):  # callers first: what is inlined everywhere is not looked at itself
+    for name in reversed(order):  # callers first: a function that is inlined everywhere is skipped
         if name in kept:
             function = unit.functions[name]
             if chosen[name]:

@@ -1,7 +1,7 @@
-"""What code knows of its own bytes: data it copies, the runtime it deploys, and what is appended to it.
+"""Uses of the code's own bytes: data it copies, the runtime it deploys, and data appended to it.
 
-Places and sizes become symbols, so that they can be filled in once the new code is laid out. Code that looks at itself
-or at its gas in any other way is left alone.
+Offsets and sizes become symbols, which are resolved once the new code is laid out. Code that reads itself or its gas in
+any other way is not optimised.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ CALLS = frozenset({"CALL", "CALLCODE", "DELEGATECALL", "STATICCALL"})
 
 @dataclass(slots=True)
 class Deployment:
-    """CODECOPY of the runtime, words stored into the copy, RETURN of it."""
+    """CODECOPY of the runtime, stores of words into the copy, RETURN of it."""
 
     block: GraphBlock
     copy: Value
-    stores: list[tuple[int, Value]]  # the place in the runtime, and the MSTORE
+    stores: list[tuple[int, Value]]  # the offset in the runtime, and the MSTORE
 
 
 @dataclass(slots=True)
 class Parts:
-    """What the code copies from itself."""
+    """The parts of its own bytes that the code copies."""
 
     data: dict[str, tuple[int, int]] = field(default_factory=dict)  # name to offset and size
     copies: list[tuple[Function, GraphBlock, Value, str]] = field(default_factory=list)
     deployments: list[Deployment] = field(default_factory=list)
-    runtime: str | None = None  # what is deployed
-    boundary: int | None = None  # where what is appended begins
-    unfollowed: str = ""  # why what is returned after a CODECOPY is kept as it is
+    runtime: str | None = None  # the name of the deployed part
+    boundary: int | None = None  # the offset at which appended data begins
+    unfollowed: str = ""  # why the bytes returned after a CODECOPY are not optimised
 
     @property
     def places(self) -> frozenset[int]:
-        """In the runtime, where words are stored."""
+        """The offsets in the runtime at which words are stored."""
         return frozenset(place for deployment in self.deployments for place, _ in deployment.stores)
 
     @property
@@ -49,7 +49,7 @@ class Parts:
 
 
 def users(function: Function) -> dict[int, list[tuple[str, int, Value | None]]]:
-    """Who uses each value: the opcode, at which place, the instruction (None: the end of a block)."""
+    """The uses of each value: the opcode, the operand index, the instruction (None: the end of a block)."""
     found: dict[int, list[tuple[str, int, Value | None]]] = {}
     for block in function.blocks():
         for value in block.instructions:
@@ -64,9 +64,9 @@ def users(function: Function) -> dict[int, list[tuple[str, int, Value | None]]]:
 
 
 def look_inside(unit: Unit) -> int | None:
-    """Refuses code that looks at its gas or its own code; where what is appended begins, if the code asks for that.
+    """Refuses code that reads its gas or its own bytes; returns where appended data begins, if the code computes that.
 
-    CODESIZE is understood where a literal is taken from it: the rest is what a constructor is given.
+    CODESIZE is understood if a literal is subtracted from it: the difference is the size of a constructor's arguments.
     """
     boundaries: set[int] = set()
     for function in unit.functions.values():
@@ -96,7 +96,7 @@ def _is_own_address(value: Value) -> bool:
 
 
 def _asks_whether(value: Value, uses: list[tuple[str, int, Value | None]]) -> bool:
-    """It only wants to know whether there is code."""
+    """Whether it only tests if there is code."""
     return value.op == "EXTCODESIZE" and all(op == "ISZERO" for op, _, _ in uses)
 
 
@@ -107,7 +107,7 @@ def _appended(user: Value | None, place: int, size: Value) -> int:
 
 
 def parts_of(unit: Unit, code: bytes, is_code: Callable[[int, int], bool], boundary: int | None) -> Parts:
-    """All that folded code copies from itself; refuses what is not certainly data."""
+    """All parts of itself that folded code copies; refuses those that are not known to be data."""
     parts = Parts(boundary=boundary)
     for function in unit.functions.values():
         for block in function.blocks():
@@ -151,7 +151,7 @@ def _find_deployments(parts: Parts) -> None:
 
 
 def _deployment(block: GraphBlock, copy: Value) -> Iterator[Deployment]:
-    """The deployment that a CODECOPY begins, if what is copied is returned as it is, but for words stored into it."""
+    """The deployment that a CODECOPY begins, if the copy is returned unchanged except for words stored into it."""
     base, _, size = copy.args
     if not returns_copy(block, copy):
         return
@@ -179,7 +179,7 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def distance(base: Value, address: Value) -> int | None:
-    """How far an address lies above another, where that is a literal."""
+    """The distance of an address from the base, if that is a literal."""
     if base.op == CONST and address.op == CONST:
         return (address.number - base.number) & WORD
     if address is base:
@@ -192,7 +192,7 @@ def distance(base: Value, address: Value) -> int | None:
 
 
 def link(unit: Unit, parts: Parts, follows: bool) -> None:
-    """Puts symbols for offsets and sizes; `follows`: the runtime is new, and so are the places stored to in it."""
+    """Replaces offsets and sizes by symbols; `follows`: the runtime is new, so the offsets of its immutables change."""
     symbols = {name: Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_OFFSET, name)) for name in parts.data}
     own = Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_SIZE, OWN)) if parts.boundary is not None else None
     for _, _, copy, name in parts.copies:

@@ -1,4 +1,4 @@
-"""Compiled code as readable assembly: labels, offsets, and where functions begin. `fusevm asm` reads it back."""
+"""Compiled code as readable assembly: labels, offsets, and function entries. `fusevm asm` reads it back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DATA_PER_LINE = 32
 
 
 def listing(compiled: CompiledObject, fork: Fork, deep: bool = True) -> str:
-    """The code of an object; `deep`: of those in it too, each after a line of its own that names it."""
+    """The code of an object; `deep`: and of its sub-objects, each after a line that names it."""
     lines = [f'; object "{compiled.name}", {len(compiled.code)} bytes', *_code(compiled, fork)]
     text = "\n".join(lines)
     if not deep:
@@ -20,7 +20,7 @@ def listing(compiled: CompiledObject, fork: Fork, deep: bool = True) -> str:
 
 
 def _code(compiled: CompiledObject, fork: Fork) -> list[str]:
-    """Library addresses that are missing are zero here."""
+    """Missing library addresses are printed as zero."""
     size = _end_of_code(compiled, fork)
     starts = {f"; {entry.pc:#06x}": name for name, entry in compiled.functions.items()}
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Which values are needed where blocks of a function begin and end."""
+"""Live-in and live-out values of the blocks of a function."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fusevm.ir.functions import Function, GraphBlock
 
 @dataclass(slots=True)
 class Liveness:
-    entry: dict[GraphBlock, set[int]] = field(default_factory=dict)  # values needed as a block begins
-    exit: dict[GraphBlock, set[int]] = field(default_factory=dict)
+    entry: dict[GraphBlock, set[int]] = field(default_factory=dict)  # live-in
+    exit: dict[GraphBlock, set[int]] = field(default_factory=dict)  # live-out
 
 
 def liveness(function: Function) -> Liveness:

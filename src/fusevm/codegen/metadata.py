@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 _SMALLEST, _LARGEST = 3, 200
-_MAP, _MAP_END = 0xA1, 0xA8  # a CBOR map of one to eight pairs begins so
-_TEXT, _TEXT_END = 0x60, 0x78  # and its first key, a short text
+_MAP, _MAP_END = 0xA1, 0xA8  # the first byte of a CBOR map of one to eight pairs
+_TEXT, _TEXT_END = 0x60, 0x78  # the first byte of its first key, a short text
 
 
 def metadata_of(code: bytes) -> bytes:

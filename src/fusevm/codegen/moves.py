@@ -1,7 +1,7 @@
-"""The cheapest moves that bring operands to the top of the stack, and that turn one stack into another.
+"""Stack shuffling: the cheapest moves that bring operands to the top, and that turn one stack into another.
 
-Only what matters to an instruction is looked at: where its operands are, which of them nobody needs afterwards, and
-which slots hold nothing of worth. Such patterns recur all over a program, so answers are kept.
+The search sees only a pattern: where the operands are, which of them die, and which slots are dead. Such patterns recur
+all over a program, so results are cached.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 REACH = 16
-DEAD, OTHER = -1, -2  # a slot nobody needs; one that is needed later
-GARBAGE = 5  # what a slot that is left to be popped later counts
+DEAD, OTHER = -1, -2  # a dead slot; one that is needed later
+GARBAGE = 5  # the cost of a dead slot that is left to be popped later
 _MOST_STATES = 60  # in the search for operands: more find no better code, as measured over the corpus
 _MOST_SHUFFLED = 400  # in the search from one stack to another
-_MOST_WAYS, _MORE = 3, 4  # how many ways are told, and by how much they may be worse than the best
+_MOST_WAYS, _MORE = 3, 4  # how many results are returned, and how much more than the best they may cost
 
-# Moves are numbers: DUP + n, SWAP + n, POP, and PUSH + 256 * which, an operand of `bring` or a place in the target.
+# Moves are numbers: DUP + n, SWAP + n, POP, and PUSH + 256 * n, n being an operand of `bring` or a target index.
 DUP, SWAP, POP, PUSH = 0, 32, 64, 96
 _POP_GAS, _MOVE_GAS, _BYTE = 2, 3, 1
 
@@ -29,10 +29,10 @@ class Found(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[Found, ...]:
-    """Ways to have `wanted` on top (its last on top), the cheapest first.
+    """Sequences of moves that put `wanted` on top (its last on top), the cheapest first.
 
-    `pattern` is the stack, the top first: which operand a slot holds, DEAD or OTHER. Operands whose bit is set in
-    `dies` are not needed afterwards, those in `pushed` are made out of nothing.
+    `pattern` is the stack, the top first: the operand that a slot holds, DEAD or OTHER. Operands whose bit is set in
+    `dies` are dead afterwards, those in `pushed` can be pushed anywhere.
     """
     goal = wanted[::-1]
     size = len(goal)
@@ -70,7 +70,7 @@ def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: 
 
 
 def _one_by_one(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[Found, ...]:
-    """Every operand pushed or copied: always right if it is within reach, but the originals stay on the stack."""
+    """Pushes or duplicates every operand: always correct if all are in reach, but leaves the originals on the stack."""
     moves: list[int] = []
     cost = 0
     for above, operand in enumerate(wanted):
@@ -85,7 +85,7 @@ def _one_by_one(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pu
 
 
 def _garbage(rest: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> int | None:
-    """How many copies of what is not needed any more are left below; None where something needed is not."""
+    """How many dead copies are left below; None if an operand that is needed later is not there."""
     left = 0
     for operand in set(wanted):
         copies = rest.count(operand)
@@ -97,7 +97,7 @@ def _garbage(rest: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: 
 
 
 def _estimate(stack: tuple[int, ...], goal: tuple[int, ...]) -> int:
-    """At least what is missing costs: everything above the operands that are in place already."""
+    """A lower bound of the remaining cost: the operands that are not in place yet."""
     size = len(goal)
     for have in range(min(size, len(stack)), 0, -1):
         if stack[:have] == goal[size - have :]:
@@ -135,9 +135,9 @@ def _next(
 
 
 def shuffle(stack: tuple[int, ...], target: tuple[int, ...], made: dict[int, int]) -> Found | None:
-    """Moves from one stack to another, the top last in both. A slot of the target that is DEAD may hold anything.
+    """Moves from one stack to another, the top last in both. A DEAD slot of the target may hold anything.
 
-    `made` has the cost of what can be pushed. None where something is out of reach.
+    `made` has the cost of the slots that can be pushed. None if a slot is out of reach.
     """
     common = 0
     while common < min(len(stack), len(target)) and (stack[common] == target[common] or target[common] == DEAD):
@@ -152,7 +152,7 @@ def shuffle(stack: tuple[int, ...], target: tuple[int, ...], made: dict[int, int
 def _search(
     stack: tuple[int, ...], target: tuple[int, ...], below: tuple[int, ...], made: dict[int, int]
 ) -> Found | None:
-    """The best moves for a few slots on top."""
+    """The cheapest moves if only a few slots on top differ."""
     names: dict[int, int] = {}
     for slot in (*target, *stack):
         names.setdefault(slot, len(names))
@@ -164,7 +164,7 @@ def _search(
     found = _searched(tuple([names[slot] for slot in stack]), wanted, depths, key_made)
     if found is None:
         return None
-    shift = len(below)  # places count from the bottom of the whole stack
+    shift = len(below)  # indices count from the bottom of the whole stack
     moves = [PUSH + (wanted.index(move >> 8) + shift << 8) if move & 0xFF == PUSH else move for move in found.moves]
     return Found(found.cost, tuple(moves))
 
@@ -226,7 +226,7 @@ def _steps(
 
 
 def _greedy(stack: list[int], target: tuple[int, ...], made: dict[int, int]) -> Found | None:
-    """Right moves, if not the fewest: what is too much goes, what is missing comes, then places are put right."""
+    """Correct moves, not always the fewest: pops surplus slots, adds missing ones, then swaps slots into place."""
     moves: list[int] = []
     cost = 0
 
@@ -282,7 +282,7 @@ def _greedy(stack: list[int], target: tuple[int, ...], made: dict[int, int]) -> 
 
 
 def _surplus(stack: list[int], target: tuple[int, ...]) -> list[int]:
-    """Places of slots that the target has no use for, those in their right place kept first."""
+    """Indices of slots that the target does not need; slots that are in place already are kept first."""
     need: dict[int, int] = {}
     for slot in target:
         if slot != DEAD:
@@ -302,7 +302,7 @@ def _surplus(stack: list[int], target: tuple[int, ...]) -> list[int]:
 
 
 def _place_for(stack: list[int], target: tuple[int, ...], surplus: list[int]) -> int | None:
-    """Where the top belongs, if that is not where it is."""
+    """The index that the top slot belongs to, if it is not in place."""
     top = len(stack) - 1
     if top < 0 or (top < len(target) and target[top] in (stack[top], DEAD) and top < len(target)):
         return None
@@ -313,7 +313,7 @@ def _place_for(stack: list[int], target: tuple[int, ...], surplus: list[int]) ->
 
 
 def _missing(stack: list[int], target: tuple[int, ...]) -> int:
-    """What should come next: what belongs on the place above the top, or else what there is too little of, or DEAD."""
+    """The next slot to push: the one that belongs above the top, else one with too few copies, else DEAD."""
     have: dict[int, int] = {}
     for slot in stack:
         have[slot] = have.get(slot, 0) + 1

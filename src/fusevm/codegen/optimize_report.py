@@ -1,4 +1,4 @@
-"""What `fusevm optimize` did to code, for people and for machines."""
+"""The report of `fusevm optimize`, for people and for machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fusevm.ir.recovery.unit import Recovered
 
 
 class BlockCost(NamedTuple):
-    """A basic block: where it begins, its bytes, how often it is thought to run, and the static gas of one turn."""
+    """A basic block: its pc, its size in bytes, its estimated frequency, and the static gas of one execution."""
 
     pc: int
     bytes: int
@@ -22,7 +22,7 @@ class BlockCost(NamedTuple):
 
 @dataclass(slots=True)
 class Cost:
-    """Of code: its bytes, and the static gas of a run, each block by how often it is thought to run."""
+    """The cost of code: its bytes, and the static gas of a run, with blocks weighted by estimated frequency."""
 
     bytes: int
     gas: float = 0.0
@@ -90,7 +90,7 @@ class Report:
     rules: Counter[str] = field(default_factory=Counter)
     steps: dict[str, int] = field(default_factory=dict)
     runtime: Report | None = None  # of the code that is deployed
-    immutables: dict[str, list[int]] = field(default_factory=dict)  # where words are filled in, by the old place
+    immutables: dict[str, list[int]] = field(default_factory=dict)  # new offsets of immutables, by the old offset
 
     @property
     def changed(self) -> bool:

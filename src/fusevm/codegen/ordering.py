@@ -1,8 +1,8 @@
-"""The order of a block's instructions: operands come up right before they are used.
+"""Orders a block's instructions: operands are computed just before their use.
 
-Operands are made from the last to the first, so that the first ends on top. What need not be made, being pushed or on
-the stack already, can be brought up at once (`early`), below an operand that is still to be made; or else by the
-instruction itself, when the others are there.
+Operands are computed from the last to the first, so that the first ends on top. An operand that needs no computation (a
+constant, or a value on the stack) can be pushed or duplicated early (`early`), below operands that are computed after
+it; otherwise this happens just before the instruction, when the others are there.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ EITHER_WAY = COMMUTATIVE | {"LT", "GT", "SLT", "SGT"}
 
 
 def is_free(value: Value) -> bool:
-    """It is pushed wherever it is used."""
+    """Whether it is pushed at each use instead of being kept on the stack."""
     return value.op in (CONST, "SYMBOL") or value.op in FREE
 
 
 def ordered(
     block: GraphBlock, unseen: Effect, early: Numbers | None = None, returns: Callable[[Value], bool] | None = None
 ) -> list[Value]:
-    """The instructions in order; those that bring operands up early replace the operands of copies.
+    """The instructions in order; an instruction with early operands is a copy whose operands are the early ones.
 
-    `returns` says of a call whether it comes back: then its label is brought up early too, as the last operand.
+    `returns` says whether a call returns: then its return label is pushed early too, as the last operand.
     """
     return _Order(block, unseen, early, returns).run()
 
@@ -68,7 +68,7 @@ class _Order:
         return self.order
 
     def place(self, value: Value) -> None:
-        """The value, and before it whatever it needs and is not there yet."""
+        """Appends the value, and before it its operands and the reads that must precede it."""
         work: list[tuple[Value, list[Value] | None]] = [(value, None)]
         while work:
             top, args = work.pop()
@@ -81,7 +81,7 @@ class _Order:
             args = list(top.args)
             work.append((top, args))
             made = [self.is_made(arg) for arg in top.args]
-            # What is pushed last is done first.
+            # The worklist is a stack: what is pushed last is done first.
             for place in range(len(args)):
                 if made[place]:
                     work.append((args[place], None))
@@ -100,7 +100,7 @@ class _Order:
         return value.op in EITHER_WAY and place < 2
 
     def brought(self, args: list[Value], place: int, where: Source | None) -> Value:
-        """An instruction that brings the operand up."""
+        """Replaces the operand by an instruction that pushes or duplicates it early."""
         assert self.early is not None
         arg = args[place]
         if arg.op == CONST:
@@ -113,7 +113,7 @@ class _Order:
         return made
 
     def label(self, args: list[Value], call: Value) -> Value:
-        """An instruction that pushes the label a call returns to, below its operands."""
+        """Adds an instruction that pushes the return label of a call, below its operands."""
         assert self.early is not None
         made = self.early.new(self.block, LABEL, (), call.id)
         made.where = call.where

@@ -1,4 +1,4 @@
-"""Passes over stack code: each takes a program of blocks and leaves one that does the same in less."""
+"""Passes over stack code: each reduces the size or gas of a program of blocks and preserves its behaviour."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from fusevm.codegen.blocks import ISZERO, LABEL, POP, PUSH, Code, StackBlock, St
 from fusevm.codegen.ordering import COMMUTATIVE, FREE
 
 _SWAP1 = Code("SWAP1")
-_MOST_ENDS = 200  # blocks whose ends are compared with each other
+_MOST_ENDS = 200  # blocks whose tails are compared with each other
 _TOP = (1 << 256) - 1
 
 
 def thread_jumps(program: StackProgram) -> None:
-    """Ways and labels to a block that only goes on lead to where that goes."""
+    """Jump threading: edges and labels of a block that only jumps are redirected to its final target."""
     ends = {label: _where_it_ends(program, label) for label in program.blocks if label}
     new = {label: end for label, end in ends.items() if end != label}
     program.redirect(new)
@@ -23,7 +23,7 @@ def thread_jumps(program: StackProgram) -> None:
 
 
 def _where_it_ends(program: StackProgram, label: int) -> int:
-    """Through blocks that only go on; the label itself where those lead round in a circle."""
+    """The final target after blocks that only jump; the label itself if these form a cycle."""
     at, seen = label, {label}
     while program.blocks[at].way is Way.JUMP and not program.blocks[at].code:
         at = program.blocks[at].targets[0]
@@ -34,7 +34,7 @@ def _where_it_ends(program: StackProgram, label: int) -> int:
 
 
 def join_blocks(program: StackProgram) -> None:
-    """A block that goes on to one that nobody else knows is one block with it."""
+    """Merges a block with its successor if nothing else refers to that."""
     references = program.references()
     for label in list(program.blocks):
         block = program.blocks.get(label)
@@ -48,7 +48,7 @@ def join_blocks(program: StackProgram) -> None:
 
 
 def merge_equal_blocks(program: StackProgram) -> bool:
-    """Blocks with the same code and the same ways on become one."""
+    """Merges blocks with the same code and the same successors."""
     seen: dict[object, int] = {}
     new: dict[int, int] = {}
     for label, block in program.blocks.items():
@@ -66,10 +66,10 @@ def merge_equal_blocks(program: StackProgram) -> bool:
 
 
 def merge_tails(program: StackProgram, saves: int, runs: int) -> None:
-    """Ends that several blocks share are written once, and jumped to.
+    """Tail merging: a tail that several blocks share is written once and jumped to.
 
-    A jump costs 4 bytes and 12 gas, so it is done where the bytes saved are worth the gas; ends of frames that fail
-    cost nobody gas.
+    A jump costs 4 bytes and 12 gas, so this is done where the bytes saved are worth the gas; the gas of tails that
+    revert does not count.
     """
     ends: dict[object, list[StackBlock]] = {}
     for block in program.blocks.values():
@@ -89,7 +89,7 @@ def merge_tails(program: StackProgram, saves: int, runs: int) -> None:
 
 
 def _best_tail(group: list[StackBlock], saves: int, runs: int) -> tuple[int, list[StackBlock]] | None:
-    """How long an end, and of which blocks, saves most."""
+    """The length of the tail, and the blocks that share it, that save most."""
     best: tuple[float, int, list[StackBlock]] | None = None
     sharing = [group]
     length = 2
@@ -108,7 +108,7 @@ def _best_tail(group: list[StackBlock], saves: int, runs: int) -> tuple[int, lis
 
 
 def _cut(program: StackProgram, members: list[StackBlock], length: int) -> StackBlock:
-    """The end of these blocks as a block of its own."""
+    """Outlines the common tail of these blocks into a new block."""
     tail = program.new(sum(block.weight for block in members), members[0].function)
     tail.code = members[0].code[-length:]
     tail.way, tail.targets, tail.where = members[0].way, members[0].targets, members[0].where
@@ -129,7 +129,7 @@ def _gain(members: list[StackBlock], length: int, saves: int, runs: int) -> floa
         size += 4
     elif way is Way.RETURN:
         size += 1
-    whole = sum(len(block.code) == length for block in members)  # needs no jump: it is the tail
+    whole = sum(len(block.code) == length for block in members)  # these need no jump: they are the tail
     jumps = len(members) - 1
     saved = size * (len(members) - 1) - 4 * jumps - 1
     if whole:
@@ -140,7 +140,7 @@ def _gain(members: list[StackBlock], length: int, saves: int, runs: int) -> floa
 
 
 def size_of(code: Code) -> int:
-    """About how many bytes it takes."""
+    """The approximate size in bytes."""
     if code.op == PUSH:
         return 1 + (code.number.bit_length() + 7) // 8
     if code.op == LABEL:
@@ -149,7 +149,7 @@ def size_of(code: Code) -> int:
 
 
 def peephole(program: StackProgram) -> None:
-    """Moves that undo each other or that the next instruction does not care about."""
+    """Removes moves that cancel each other or do not matter to the next instruction."""
     for block in program.blocks.values():
         out: list[Code] = []
         for code in block.code:
@@ -190,7 +190,7 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}
 
 
 def negated(code: list[Code]) -> list[Code]:
-    """Code that leaves zero on top where this leaves something else, and the other way round."""
+    """Code for the inverted condition: zero where this leaves a non-zero word, non-zero where it leaves zero."""
     last, where = (code[-1].op, code[-1].where) if code else ("", None)
     if last == "ISZERO":
         return code[:-1]
@@ -221,6 +221,6 @@ def turns_freely(block: StackBlock) -> bool:
 
 
 def negate(block: StackBlock) -> None:
-    """Turns a branch round: its condition is negated, its targets change places."""
+    """Inverts a branch: negates its condition and swaps its targets."""
     block.code = negated(block.code)
     block.targets = block.targets[::-1]

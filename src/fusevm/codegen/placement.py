@@ -1,7 +1,7 @@
-"""The order of blocks in the code: what runs most often is fallen into rather than jumped to.
+"""Block placement: the hottest edges become fall-throughs.
 
-Chains of blocks are grown from the hottest ways on. A way between two chains joins them if the one block ends the first
-and the other begins the second.
+Chains of blocks are merged along edges, the hottest first. An edge merges two chains if it leads from the last block of
+one to the first block of the other.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from fusevm.codegen.passes import negate, turns_freely
 from fusevm.codegen.weights import damped, undamped
 from fusevm.evm.assembler import Source
 
-KEPT = 1.1  # how much better it is thought to be if a block stands where it stood
+KEPT = 1.1  # the bonus factor for a block that stays after its old predecessor
 
 
 def place(program: StackProgram, followed: Mapping[Source, Source] | None = None) -> None:
-    """Finds an order, and turns branches so that what comes next is where their condition is zero.
+    """Finds an order, and inverts branches so that they fall through where their condition is zero.
 
-    `followed` says which block stood after which in the code that this one is made from. Of two orders that are as good
-    it decides, so that no way gets a jump that it had not before because of a guess.
+    `followed` maps each block of the original code to the next one. It breaks ties between orders, so that no edge gets
+    a jump it did not have because of a guessed weight.
     """
     for block in program.blocks.values():
         if block.way is Way.BRANCH and block.code and block.code[-1] == ISZERO:
@@ -47,17 +47,17 @@ def place(program: StackProgram, followed: Mapping[Source, Source] | None = None
 
 
 def _heat(program: StackProgram, chain: list[int], references: dict[int, int]) -> float:
-    """References per byte, about: short labels go to who is pushed most often."""
+    """Approximate references per byte: blocks that are referenced most often get the low, short addresses."""
     size = sum(len(program.blocks[label].code) + 4 for label in chain)
     return sum(references[label] for label in chain) / size
 
 
 def _ways(program: StackProgram, followed: Mapping[Source, Source]) -> list[tuple[float, int, int, int]]:
-    """What falling through saves, in gas and bytes, a number to keep the order, from where, to where.
+    """The edges: what falling through saves (gas, plus a little for bytes), a tie-breaker, source, target.
 
-    A jump that is not needed saves 11 gas, a label that is not needed 1. A branch costs the same whether it is taken or
-    not: what follows it saves the jump of the way where its condition is zero. To follow it, the block of the other way
-    needs a condition that is turned round, by an ISZERO if nothing cheaper does it.
+    A jump that is not needed saves 11 gas, a JUMPDEST that is not needed 1. A branch costs the same whether it is taken
+    or not: falling through saves the jump on the edge where its condition is zero. To fall through on the other edge,
+    the condition must be inverted, by an ISZERO if nothing cheaper does it.
     """
     found: list[tuple[float, int, int, int]] = []
     references = program.references()
@@ -78,7 +78,7 @@ def _ways(program: StackProgram, followed: Mapping[Source, Source]) -> list[tupl
 
 
 def _kept(program: StackProgram, block: StackBlock, target: int, followed: Mapping[Source, Source]) -> float:
-    """More than 1 where the one stood right before the other."""
+    """Greater than 1 if the block directly preceded the target in the original code."""
     after = program.blocks[target]
     begins = after.code[0].where if after.code else after.where
     if block.where is None or begins is None:
@@ -87,7 +87,7 @@ def _kept(program: StackProgram, block: StackBlock, target: int, followed: Mappi
 
 
 def _turns(program: StackProgram, block: StackBlock, references: dict[int, int]) -> tuple[float, float]:
-    """How often a branch finds zero, and how often not, about: a target that nothing else leads to says it exactly."""
+    """Estimates how often a branch's condition is zero, and how often not, from the targets' weights."""
     non_zero, zero = (program.blocks[target] for target in block.targets)
     one, other = min(block.weight, zero.weight), min(block.weight, non_zero.weight)
     if references[non_zero.label] == 1 < references[zero.label]:

@@ -1,8 +1,8 @@
-"""Proofs that two versions of a function do the same, by z3: for functions that compute words and nothing else.
+"""Proves with z3 that two versions of a function are equivalent, for functions that only compute words.
 
-A function is read as its outcomes: on which condition it ends how, with which words. Loops, memory and storage are not
-read; calls are only where the function ends with one that does not come back. z3 is given a number of steps, not a time
-limit, so that the answer does not depend on the machine.
+A function is read as its outcomes: the path condition, how it ends, and with which words. Loops, memory and storage are
+not supported; calls only if they do not return and end the function. z3 has a limit of steps instead of time, so that
+the answer does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fusevm.evm.words import meanings_in
 from fusevm.ir.functions import BRANCH, JUMP, NEVER, SWITCH, Arc, End, Function, GraphBlock
 from fusevm.ir.values import CONST, TRAITS, Value
 
-STEPS = 400_000  # of z3: about a tenth of a second
+STEPS = 400_000  # z3's resource limit: about a tenth of a second
 MOST_BLOCKS = 64
 MOST_OUTCOMES = 32
 _HARD = frozenset(("EXP", "ADDMOD", "MULMOD"))  # too much for a tenth of a second
@@ -25,12 +25,12 @@ class NotReadable(Exception):
 
 class Outcome(NamedTuple):
     condition: Any
-    kind: tuple[str, int]  # how it ends, and by which function if it is a call
+    kind: tuple[str, int]  # the opcode that ends it, and the function if that is a call
     words: tuple[Any, ...]
 
 
 def same(one: Function, two: Function) -> bool | None:
-    """Whether both do the same for all operands; None where that is not known."""
+    """Whether both are equivalent for all arguments; None if that is not known."""
     try:
         import z3
 
@@ -50,13 +50,13 @@ def same(one: Function, two: Function) -> bool | None:
     verdict = solver.check()
     if verdict == z3.unsat:
         return True
-    # A call is told apart from what the function it calls does, though one may have been replaced by the other.
+    # A call differs from the body of its callee here, though a pass may have replaced one by the other.
     calls = any(outcome.kind[0] == "CALLFN" for outcome in (*before, *after))
     return False if verdict == z3.sat and not calls else None
 
 
 def _agree(z3: Any, before: list[Outcome], after: list[Outcome]) -> Any:
-    """Wherever both end in some way, it is the same way with the same words."""
+    """For every pair of outcomes whose conditions both hold: the same ending with the same words."""
     clauses = []
     for one in before:
         for two in after:
@@ -84,7 +84,7 @@ class _Reader:
         return self.found
 
     def follow(self, block: GraphBlock, words: dict[int, Any], condition: Any) -> None:
-        """Every way through the function, with what is known on it."""
+        """Explores every path through the function."""
         if len(self.found) > MOST_OUTCOMES:
             raise NotReadable
         words = dict(words)
@@ -118,7 +118,7 @@ class _Reader:
 
     @staticmethod
     def ended(end: End, given: tuple[Any, ...]) -> tuple[tuple[str, int], tuple[Any, ...]]:
-        """How the frame ends; if with memory, only where that is nothing of it, since memory is not read here."""
+        """How the frame ends; RETURN and REVERT only without data, since memory is not modelled."""
         if end.op in ("RETURN", "REVERT"):
             if end.args[1].op != CONST or end.args[1].number:
                 raise NotReadable
@@ -142,6 +142,6 @@ class _Reader:
         traits = TRAITS[value.op]
         if value.op in self.meanings and value.op not in _HARD:
             return self.meanings[value.op](*[self.known(arg, words) for arg in value.args])
-        if traits.pure and traits.opcode is not None and not value.args:  # CALLER and the like: the same wherever asked
+        if traits.pure and traits.opcode is not None and not value.args:  # CALLER and the like: constant in a frame
             return self.z3.BitVec(f"asked{value.op}", 256)
         raise NotReadable

@@ -1,7 +1,7 @@
-"""Comparisons of a shifted word, back from comparisons of the word itself where the shifted one is there anyway.
+"""Turns comparisons of a word back into comparisons of the shifted word, where that is computed anyway.
 
-Folding turns `x >> a < c` into `x < c << a`, which saves the shift. A dispatcher needs the shifted word all the same:
-there the longer constant, and keeping both words, cost more than they save.
+Folding turns `x >> a < c` into `x < c << a`, which saves the shift. A dispatcher needs the shifted word in any case, so
+there the longer constant, and keeping both words live, cost more than they save.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LOWER = {"LT": (0, 1), "GT": (1, 0)}  # which operand is the lower one
 
 
 def reuse_shifts(function: Function) -> int:
-    """How many comparisons were changed."""
+    """Returns how many comparisons were changed."""
     blocks = function.blocks()
     shifts: dict[int, list[Value]] = {}
     for block in blocks:
@@ -43,7 +43,7 @@ def reuse_shifts(function: Function) -> int:
 
 
 def _compared(value: Value) -> int:
-    """The word that is compared with a literal, by its number."""
+    """The id of the word that is compared with a literal."""
     words = [arg for arg in value.args if arg.op != CONST]
     return words[0].id if len(words) == 1 else -1
 

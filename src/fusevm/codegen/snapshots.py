@@ -1,4 +1,4 @@
-"""Copies of functions, to go back to; and their shape, to tell whether a pass changed anything."""
+"""Copies of functions, to undo a pass; and their shape, to see whether a pass changed anything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fusevm.ir.values import CONST, Value
 
 
 def copied_unit(unit: Unit) -> Unit:
-    """The same functions, to be changed apart; what is only ever added to (names, symbols) is shared."""
+    """A unit with copies of the functions; append-only tables (names, symbols) are shared."""
     return replace(unit, functions={name: copied(function) for name, function in unit.functions.items()})
 
 
@@ -22,7 +22,7 @@ def copied(function: Function) -> Function:
         copy.instructions = [_copy(value, values) for value in block.instructions]
 
     def new(args: tuple[Value, ...] | list[Value]) -> tuple[Value, ...]:
-        return tuple([values.get(id(arg), arg) for arg in args])  # literals and symbols stand in no block
+        return tuple([values.get(id(arg), arg) for arg in args])  # literals and symbols belong to no block
 
     for block, copy in made.items():
         for value, twin in zip(block.instructions, copy.instructions, strict=True):
@@ -33,7 +33,7 @@ def copied(function: Function) -> Function:
 
 
 def _copy(value: Value, values: dict[int, Value]) -> Value:
-    if id(value) in values:  # it stands in two blocks, as what is pushed wherever it is used may
+    if id(value) in values:  # a value that is pushed at each use may be in two blocks
         return values[id(value)]
     copy = Value(value.op, value.args, value.number, value.id, value.block)
     copy.raw, copy.uses, copy.where = value.raw, value.uses, value.where
@@ -42,7 +42,7 @@ def _copy(value: Value, values: dict[int, Value]) -> Value:
 
 
 def shape(function: Function) -> tuple[object, ...]:
-    """What the function says, whatever its values and blocks are numbered."""
+    """The function up to renumbering of values and blocks."""
     blocks = function.blocks()
     place = {block: number for number, block in enumerate(blocks)}
     numbers: dict[int, int] = {}
@@ -67,6 +67,6 @@ def shape(function: Function) -> tuple[object, ...]:
 
 
 def _number(value: Value) -> int:
-    """The part of an instruction that its number is, where it is not only the place it comes from."""
+    """The number of an instruction where that is part of its meaning, not only its pc."""
     own = ("CALLFN", "RESULT", "SYMBOL", "SETIMMUTABLE", "VERBATIM", "LITERAL")
     return value.number if value.op in own else 0

@@ -1,4 +1,4 @@
-"""Source maps of what the compiler made: the part of a Yul or Solidity source that each instruction came from."""
+"""Source maps of compiled code: the range of a Yul or Solidity source that each instruction was generated from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JUMPS = {CALLS: "i", RETURNS: "o"}
 
 
 class FunctionEntry(NamedTuple):
-    """What a debugger wants to know of a function: where it begins, and how many slots it takes and leaves."""
+    """Debug data of a function: its entry, and how many stack slots it takes and leaves."""
 
     pc: int
     parameters: int
@@ -23,7 +23,7 @@ class FunctionEntry(NamedTuple):
 
 
 def mapped_code(code: bytes, sources: Mapping[int, Source], obj: Object, fork: Fork) -> dict[int, Mapped]:
-    """For each of the instructions, by the offset of its opcode."""
+    """The source range of each instruction, by the offset of its opcode."""
     found: dict[int, Mapped] = {}
     for instruction in instructions(code, fork):
         start, end, jump = (*sources.get(instruction.pc, ()), -1, -1, 0)[:3]
@@ -45,7 +45,7 @@ def _mapped(obj: Object, place: Source, jump: str) -> Mapped:
 
 
 def debug_data(functions: Mapping[str, FunctionEntry]) -> dict[str, dict[str, int]]:
-    """In solc's form, by name."""
+    """Debug data by function name, in solc's format."""
     return {
         name: {"entryPoint": entry.pc, "parameterSlots": entry.parameters, "returnSlots": entry.results}
         for name, entry in sorted(functions.items())

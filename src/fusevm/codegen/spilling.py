@@ -1,6 +1,6 @@
-"""Values that do not fit on the stack: computed again where they are used, or kept in memory.
+"""Spilling: values that do not fit on the stack are rematerialised at their uses, or kept in memory.
 
-Memory is there for it where the code has a `memoryguard`, and for functions that are not active twice.
+Memory can be used if the code has a `memoryguard`, and only by functions that are not recursive.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fusevm.ir.values import CONST, PHI, Value, traits_of
 
 
 def users(function: Function, value: Value) -> list[tuple[GraphBlock, Value | None]]:
-    """Where a value is used: by an instruction, or by the end of a block (None)."""
+    """The uses of a value: by an instruction, or by the end of a block (None)."""
     found: list[tuple[GraphBlock, Value | None]] = []
     for block in function.blocks():
         found += [(block, user) for user in block.instructions if value in user.args]
@@ -21,7 +21,7 @@ def users(function: Function, value: Value) -> list[tuple[GraphBlock, Value | No
 
 
 def is_cheap(value: Value) -> bool:
-    """It can be computed again from nothing but literals, for a few gas."""
+    """Whether it can be rematerialised from literals alone, for a few gas."""
     return traits_of(value).pure and value.op not in (PHI, "RESULT") and all(arg.op == CONST for arg in value.args)
 
 
@@ -35,7 +35,7 @@ def cost_of_spilling(function: Function, value: Value, weights: dict[GraphBlock,
 
 
 def recompute(function: Function, value: Value) -> None:
-    """Gives every user a copy of its own."""
+    """Rematerialises the value before each user."""
     numbers = Numbers(function)
     _replace_uses(function, value, lambda block: numbers.new(block, value.op, value.args, value.number))
 

@@ -1,8 +1,8 @@
-"""Stack code from functions: where every value stands on the stack, and the moves that brings it there.
+"""Stack code from functions: the stack layout of every block, and the moves between layouts.
 
-Blocks are written one after another, ways that were written first decide how the stack looks where ways join. Inside a
-block instructions keep their order; a few arrangements of the stack are followed side by side, and the cheapest is
-taken in the end.
+Blocks are written one after another; the predecessor written first decides the stack layout at a join. Inside a block
+instructions keep their order; a beam search keeps a few arrangements of the stack, and the cheapest is taken at the
+end.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from fusevm.ir.inline import Numbers
 from fusevm.ir.values import CONST, Value, traits_of
 
 MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}
-Layouts = dict[GraphBlock, tuple[int, ...]]  # the stack as a block begins, the top last
-ROUNDS = 1  # in which loops get the layout that the way back would have
+Layouts = dict[GraphBlock, tuple[int, ...]]  # the stack on entry to a block, the top last
+ROUNDS = 1  # in which loop headers get the layout that the latch prefers
 
 
 class CodeWriter:
@@ -52,7 +52,7 @@ class CodeWriter:
     def __init__(
         self, unit: Unit, unseen: Effect, runs: int, beam: int, recursive: frozenset[str] = frozenset()
     ) -> None:
-        """`recursive`: functions before whose calls the stack is cleared of what is dead, so that it grows slowly."""
+        """`recursive`: functions before whose calls dead slots are removed, so that the stack grows slowly."""
         self.unit, self.unseen, self.runs, self.beam, self.recursive = unit, unseen, runs, beam, recursive
         self.program = StackProgram()
         self.functions: dict[str, int] = {}
@@ -64,7 +64,7 @@ class CodeWriter:
         return self.program.blocks[self.functions[name]]
 
     def write(self, function: Function, weights: dict[GraphBlock, float]) -> None:
-        """Raises Unreachable, and can be asked again, where the function does not fit on the stack."""
+        """Raises Unreachable if a value is out of reach; may be called again once a value is spilled."""
         before = self.program.next_label
         best = _FunctionWriter(self, function, weights)
         try:
@@ -86,7 +86,7 @@ class CodeWriter:
                 break
 
     def undo(self, function: Function, before: int) -> dict[int, StackBlock]:
-        """Takes out what was written of a function, into blocks that are newer than a label and its entry."""
+        """Removes the function's code: its entry, and the blocks from label `before` on. Returns what was removed."""
         entry = self.entry(function.name)
         known = set(self.functions.values())
         mine = [label for label in range(before, self.program.next_label) if label not in known]
@@ -104,17 +104,17 @@ class _FunctionWriter(Arrangements):
         weights: dict[GraphBlock, float],
         layouts: Layouts | None = None,
     ) -> None:
-        """`layouts`: how the stack shall look where loops begin."""
+        """`layouts`: the stack layouts of loop headers."""
         super().__init__(function.name, writer.beam)
         self.writer, self.function, self.weights, self.unit = writer, function, weights, writer.unit
         self.program = writer.program
         self.live = liveness(function)
         self.layouts: Layouts = {}
         self.given = layouts or {}
-        self.preferred: Layouts = {}  # of blocks that loops go back to, as the way back would have it
+        self.preferred: Layouts = {}  # of loop headers, as the latch prefers them
         self.begun: set[GraphBlock] = set()
         self.is_done = False
-        self.cost = 0.0  # of all that was written, by weight
+        self.cost = 0.0  # of everything written, by weight
         self.labels: dict[GraphBlock, StackBlock] = {function.entry: writer.entry(function.name)}
         self.results: dict[int, dict[int, Value]] = {}
         for value in function.instructions():
@@ -126,7 +126,7 @@ class _FunctionWriter(Arrangements):
         self.end_of = function.entry.end  # of the block being written
 
     def returning(self) -> set[GraphBlock]:
-        """The blocks from which the function may return: nothing may be left on the stack there."""
+        """The blocks from which the function may return: no dead slots may be left on the stack there."""
         blocks = self.function.blocks()
         found = {block for block in blocks if block.end.op == LEAVE}
         changed = True
@@ -190,7 +190,7 @@ class _FunctionWriter(Arrangements):
         return steps[::-1]
 
     def end_step(self, block: GraphBlock) -> Step | None:
-        """What the block's end takes from the stack."""
+        """The step for the operands of the block's end, if it takes any from the stack."""
         end = block.end
         if end.op == BRANCH:
             return Step(None, (self.slot(end.args[0]),), (), frozenset(), ends=True, where=end.where)
@@ -238,7 +238,7 @@ class _FunctionWriter(Arrangements):
         return Step(code, tuple(takes), tuple(leaves), dies, swapped, calls, label, clears, where=value.where)
 
     def label_after(self, call: int) -> int:
-        """The slot of the label that a call returns to."""
+        """The slot of a call's return label."""
         if ("label", call) not in self.slots:
             after = self.program.new(self.block.weight, self.block.function)
             self.free(("label", call), Code(LABEL, after.label))
@@ -275,7 +275,7 @@ class _FunctionWriter(Arrangements):
         return states
 
     def final_cost(self, block: GraphBlock, states: list[State]) -> int:
-        """With the moves at the end, where it is known how the stack must look then."""
+        """The cost including the moves at the end of the block, if the layout required there is known."""
         wanted = self.wanted_at_end(block)
         if wanted is None:
             return self.rank(states[0], block in self.cleans)
@@ -292,7 +292,7 @@ class _FunctionWriter(Arrangements):
         return None
 
     def handed_over(self, arc: Arc) -> tuple[int, ...]:
-        """The target's layout, with what its parameters become."""
+        """The target's layout, with arguments in place of its parameters."""
         given = {param.id: self.slot(arg) for param, arg in zip(arc.target.params, arc.args, strict=True)}
         return tuple([given.get(slot, slot) for slot in self.layouts[arc.target]])
 
@@ -345,7 +345,7 @@ class _FunctionWriter(Arrangements):
         self.block.way, self.block.targets = Way.JUMP, (self.label(target).label,)
 
     def natural_layout(self, stack: tuple[int, ...], arc: Arc) -> tuple[int, ...]:
-        """What the target needs, as far as possible where it lies."""
+        """A layout of the target's live-in values that moves as few of them as possible."""
         needed = set(self.live.entry[arc.target])
         params = {param.id for param in arc.target.params}
         through = needed - params
@@ -383,7 +383,7 @@ class _FunctionWriter(Arrangements):
         self.emit(State(0, (), written))
 
     def emit(self, state: State) -> None:
-        """Writes the instructions of a state; after a call another block goes on."""
+        """Writes the instructions of a state; a call ends the block, and the code after it goes to a new one."""
         written: list[object] = []
         at: tuple[object, ...] = state.code
         while at:
@@ -396,7 +396,7 @@ class _FunctionWriter(Arrangements):
             elif isinstance(each, At):
                 where = self.place(each.where, where)
             elif isinstance(each, Called):
-                self.block.way = Way.JUMP if each.label is None else Way.CALL  # nobody waits for the former
+                self.block.way = Way.JUMP if each.label is None else Way.CALL  # the former never returns
                 self.block.targets, self.block.where = (each.target,), where
                 if each.label is not None:
                     self.block = self.program.blocks[self.made[each.label].number]
@@ -404,5 +404,5 @@ class _FunctionWriter(Arrangements):
         self.block.where = self.place(self.end_of.where, where)
 
     def place(self, *known: Source | None) -> Source | None:
-        """The first place that is known; the function's own if none is."""
+        """The first known source location, or the function's own."""
         return next((where for where in known if where is not None), self.function.where)

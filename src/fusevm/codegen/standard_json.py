@@ -1,8 +1,8 @@
-"""solc's standard JSON for `language: "Yul"`: one description of a compilation in, one of its results out.
+"""solc's standard JSON interface for `language: "Yul"`.
 
-Keys, error types and messages are solc's, so that whoever calls solc with a file of Yul can call this. Differences:
-source maps point into the source that was given, where solc's point into a text it printed; errors have a code;
-functions have debug data; `ast` is left out.
+Keys, error types and messages are solc's, so that tools which call solc with Yul can call this. Differences: source
+maps point into the given source, where solc's point into a text it printed; errors have a code; functions have debug
+data; `ast` is left out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BYTECODE = ("functionDebugData", "immutableReferences", "linkReferences", "obje
 
 
 class Refused(Exception):
-    """The input is not one that can be compiled: entries for `errors`."""
+    """The input cannot be compiled; carries the entries of `errors`."""
 
     def __init__(self, *errors: Json) -> None:
         super().__init__(errors)
@@ -59,9 +59,9 @@ _BRACKETS = re.compile(r"[][{}]")
 
 
 def compile_text(text: str | bytes) -> str:
-    """Standard JSON to standard JSON; the same text for the same input."""
+    """Standard JSON to standard JSON; deterministic."""
     try:
-        if _depth(text) > MOST_DEPTH:  # the decoder recurses on the machine's own stack
+        if _depth(text) > MOST_DEPTH:  # the decoder recurses on the machine stack
             raise RecursionError
         request = json.loads(text)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -72,7 +72,7 @@ def compile_text(text: str | bytes) -> str:
 
 
 def _depth(text: str | bytes) -> int:
-    """How deep brackets nest, those in strings left out."""
+    """The nesting depth of brackets outside strings."""
     if isinstance(text, bytes):
         text = text.decode("utf-8")
     depth = deepest = 0
@@ -102,7 +102,7 @@ def compile_request(request: object) -> Json:
     return {"contracts": {job.file: {name: contract}}, "errors": errors} if contract else {"errors": errors}
 
 
-# -- what is asked ----------------------------------------------------------------------------------------------------
+# -- input ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ class _Job:
     file: str
     content: str
     dialect: Dialect
-    runs: int | None  # None: nothing is optimised
-    steps: str | None  # the optimiser's, where they are given
+    runs: int | None  # None: no optimisation
+    steps: str | None  # the optimiser's steps, if given
     libraries: dict[str, int]
 
     @property
@@ -120,7 +120,7 @@ class _Job:
 
 
 class _Selection:
-    """What `outputSelection` asks for, of one contract."""
+    """What `outputSelection` requests for one contract."""
 
     def __init__(self, request: Any, file: str, contract: str) -> None:
         selection = request.get("settings", {}).get("outputSelection", {})
@@ -137,7 +137,7 @@ class _Selection:
         return bool(self.names)
 
     def __contains__(self, artifact: str) -> bool:
-        """It was asked for by name, or with all that it is part of."""
+        """Whether it was requested by name, or as a part of something requested."""
         parts = artifact.split(".")
         return "*" in self.names or any(".".join(parts[:count]) in self.names for count in range(1, len(parts) + 1))
 
@@ -184,7 +184,7 @@ def _source(sources: Json) -> tuple[str, str]:
 
 
 def _bytes_of(content: str) -> bytes:
-    """JSON can spell halves of characters, which are no text but have to get as far as the lexer."""
+    """JSON can contain lone surrogates, which are not valid text but must reach the lexer."""
     return content.encode("utf-8", "surrogatepass")
 
 
@@ -228,7 +228,7 @@ def _check_selection(settings: Json) -> None:
 
 
 def _optimizer(settings: Json) -> tuple[int | None, str | None]:
-    """How often the code is expected to run, None if it is not to be optimised; and the steps to take."""
+    """The expected number of runs, None without optimisation; and the optimiser steps."""
     optimizer = _object(settings, "optimizer", _OPTIMIZER)
     details = _object(optimizer, "details", _DETAILS)
     yul_details = _object(details, "yulDetails", _YUL_DETAILS)
@@ -254,7 +254,7 @@ def _optimizer(settings: Json) -> tuple[int | None, str | None]:
 
 
 def _object(parent: Json, key: str, known: tuple[str, ...] | None) -> Json:
-    """An object that may be missing; a key it has and nobody knows is refused."""
+    """An optional object; unknown keys in it are refused."""
     found = parent.get(key, {})
     if not isinstance(found, dict):
         _refuse("JSONError", f'"{key}" must be a JSON object')
@@ -269,7 +269,7 @@ def _only(found: Json, known: tuple[str, ...]) -> None:
             _refuse("JSONError", f'Unknown key "{key}"')
 
 
-# -- what is answered -------------------------------------------------------------------------------------------------
+# -- output -----------------------------------------------------------------------------------------------------------
 
 
 def _contract(job: _Job, tree: Object, wanted: _Selection) -> Json:
@@ -288,7 +288,7 @@ def _contract(job: _Job, tree: Object, wanted: _Selection) -> Json:
 
 
 def _printed(tree: Object) -> str:
-    """As an object, even where it is only a block."""
+    """Printed as an object, even if it is only a block."""
     text = print_object(tree)
     if tree.name or tree.children:
         return text + "\n"
@@ -338,7 +338,7 @@ def _link_references(code: CompiledObject) -> Json:
 
 
 def opcodes_text(code: bytes, fork: Fork) -> str:
-    """All bytes as instructions, data too, each with a blank after it."""
+    """All bytes as instructions, including data, each followed by a space."""
     words: list[str] = []
     for each in instructions(code, fork):
         words.append(each.name if each.op is not None else f"0x{each.byte:X}")
@@ -351,7 +351,7 @@ def opcodes_text(code: bytes, fork: Fork) -> str:
 
 
 def entry(kind: str, message: str) -> Json:
-    """An error that is not about a place in a source."""
+    """An error without a source location."""
     return {
         "component": "general",
         "formattedMessage": message,
@@ -375,7 +375,7 @@ def _of_source(error: YulError, job: _Job) -> Json:
 
 
 def _formatted(error: YulError, job: _Job) -> str:
-    """With the line it is about, and marks below what is meant."""
+    """The message with the source line, and markers below the error."""
     head = f"{error.kind.value}: {error.message}\n"
     if not error.line:
         return head + "\n"

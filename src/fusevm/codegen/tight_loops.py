@@ -1,4 +1,4 @@
-"""Loops of a single block, before and after: there every instruction counts, whatever is thought of all the rest."""
+"""Compares the gas of single-block loops before and after: here every instruction counts, whatever the estimates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _PUSHES = frozenset({LABEL, SYMBOL, SETIMMUTABLE, VERBATIM})
 
 
 def dearer_loop(program: StackProgram, unit: Unit, blocks: list[BasicBlock], runs: int) -> int | None:
-    """How much more a turn of a loop costs, of those that are one block now and were one before; None if none does."""
+    """How much more gas an iteration of a single-block loop costs than before; None if none costs more.
+
+    Compares loops that are one block in both versions.
+    """
     old: dict[Source, int] = {(block.start, block.end): _old_gas(block, unit) for block in blocks if _goes_back(block)}
     for block in program.blocks.values():
         before = old.get(block.where[:2]) if block.where is not None else None

@@ -1,7 +1,7 @@
-"""Trials: two versions of code run on the same inputs on the reference tier, and whether they did the same.
+"""Trials: runs two versions of code on the same inputs on the reference tier and compares the results.
 
-Both are laid out in the same way and padded to the same size, so that nothing but the change can make a difference.
-Gas is not compared, and GAS answers the same in both; code that looks at itself sees no instructions.
+Both are laid out in the same way and padded to the same size, so that only the change can make a difference. Gas is not
+compared, GAS gives the same word in both, and code that reads itself sees zeros instead of instructions.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from fusevm.reference.interpreter import run
 from fusevm.reference.trampoline import drive
 
 GAS = 200_000
-MORE_GAS = 2  # times that for the version after the change: its gas may fall, but not every layout is the best
+MORE_GAS = 2  # the factor for the version after the change: the layout used for trials may be worse than before
 CALLER, ADDRESS, ECHO, ORIGIN = (bytes([byte]) * 20 for byte in (0xCA, 0xC0, 0xEC, 0x0A))
-_BLOCK = Block(  # no two answers alike
+_BLOCK = Block(  # all fields differ
     number=20, timestamp=1_700_000_000, coinbase=b"\xcb" * 20, base_fee=5, prev_randao=1 << 200, chain_id=1337
 )
-_ECHO_CODE = bytes.fromhex("365f5f37365ff3")  # answers with what it was sent
+_ECHO_CODE = bytes.fromhex("365f5f37365ff3")  # returns its calldata
 _EDGES = (0, 1, 2, 3, 31, 32, 33, 64, 128, 255, 256, (1 << 128) - 1, 1 << 255, (1 << 255) - 1, (1 << 256) - 1)
 _STEP = 1024  # both versions are padded to a multiple of it
-_PIECE = 96  # bytes that stand for an object or data that is not there
+_PIECE = 96  # bytes of a placeholder for an object or data
 _WORD = (1 << 256) - 1
 
 
 class Trial(NamedTuple):
-    """An input: calldata, what is paid, and what storage holds before."""
+    """An input: calldata, value, and the storage before."""
 
     data: bytes
     value: int
@@ -48,7 +48,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Everything that a caller can see of a run, gas aside."""
+    """Everything that a caller can observe of a run, except gas."""
 
     status: Status
     output: bytes
@@ -57,7 +57,7 @@ class Observed:
 
 
 def trials_for(constants: Sequence[int], selectors: Sequence[int], count: int, operands: int | None) -> Iterator[Trial]:
-    """Inputs made from the words that the code knows. `operands`: a function's, one word each; None for a contract."""
+    """Inputs made from the code's constants. `operands`: how many words a function takes; None for a contract."""
     random = Random(0)
     pool = [*_EDGES, *(int.from_bytes(each, "big") for each in (CALLER, ADDRESS, ECHO))]
     for number in constants:
@@ -85,8 +85,8 @@ def difference(
 ) -> Trial | None:
     """The first input on which the versions differ.
 
-    Where the first one runs out of gas nothing is known. How deep a recursion fits on the stack is a matter of the
-    layout: it counts if that is `final`.
+    Inputs on which the first version runs out of gas are skipped. The recursion depth that fits on the stack depends on
+    the layout, so stack overflows count only if the layout is `final`.
     """
     around = _surroundings(names)
     one, two = _padded(before, after, around)
@@ -101,14 +101,14 @@ def difference(
 
 
 def _surroundings(names: Sequence[str]) -> Surroundings:
-    """Something for every name that code may ask for."""
+    """A placeholder for every name that the code may refer to."""
     pieces = {name: Piece(keccak256(name.encode()) * (_PIECE // WORD_BYTES)) for name in names}
     immutables = {name: [WORD_BYTES * number] for number, name in enumerate(names)}
     return Surroundings(dict.fromkeys(names, _PIECE), pieces, "", b"", immutables)
 
 
 class _Code(NamedTuple):
-    """What is executed, and what code sees that looks at itself: nothing of the instructions."""
+    """The code that is executed, and what it sees when it reads itself: zeros instead of instructions."""
 
     executed: bytes
     seen: bytes
@@ -131,7 +131,7 @@ def _padded_to(version: Assembly, around: Surroundings, room: int) -> _Code:
 
 
 def _filled(layout: Layout, fork: Fork) -> _Code:
-    """With something in the place of immutables and libraries, and a GAS that does not tell."""
+    """Fills in immutables and libraries, and replaces GAS by GASLIMIT, which gives the same word in both versions."""
     code = bytearray(layout.code)
     for name, places in layout.immutables.items():
         for place in places:
@@ -146,7 +146,7 @@ def _filled(layout: Layout, fork: Fork) -> _Code:
 
 
 def _run(code: _Code, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, HaltReason | None]:
-    """What is seen, and why it halted, if it did."""
+    """What a caller observes, and the reason if it halted exceptionally."""
     state = State()
     state.set_code(ADDRESS, code.seen)
     state.set_code(ECHO, _ECHO_CODE)

@@ -1,8 +1,8 @@
-"""Translation validation: every pass that changes a function is checked on the spot, and undone if it is wrong.
+"""Translation validation: every pass that changes a function is checked at once, and undone if it is wrong.
 
-Functions that only compute words are compared by z3 where that is installed (`proofs.py`), all others by running both
-versions on inputs made from what the code knows (`trials.py`). A function is tried on its own, called with words from
-calldata; the main code as a contract. In the end all of the code is tried against the plainest translation.
+Functions that only compute words are compared by z3 if that is installed (`proofs.py`), all others by running both
+versions on inputs made from the code's constants (`trials.py`). A function is run on its own, called with words from
+calldata; the main code as a contract. Finally all of the code is compared with the plain translation.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from fusevm.yul.syntax.dialect import Dialect
 
 Changed = TypeVar("Changed")
 
-RESULTS_AT = 0x2000  # where the results of a function that is tried are returned, after the memory it leaves
-SPILLS_AT = 0x4000  # values that do not fit on the stack: out of everybody's way, and not compared
+RESULTS_AT = 0x2000  # the address of the results of the function under test, after the memory it may write
+SPILLS_AT = 0x4000  # the address of spilled values: outside the memory that is compared
 TRIALS, TRIALS_PER_CASE, MOST_TRIALS = 12, 3, 60
 MOST_CONSTANTS = 64
 FREE_POINTER, FREE_MEMORY = 0x40, 0x80
-LAYOUT = "layout"  # the name under which all of the code is checked in the end
+LAYOUT = "layout"  # the pass name of the final check of all of the code
 
 
 class Dropped(NamedTuple):
-    """A change that was undone: what made it, where, and the calldata that tells the versions apart, if it was run."""
+    """A change that was undone: the pass, the function, and the calldata on which the versions differ, if known."""
 
     name: str
     object_name: str
@@ -50,11 +50,11 @@ class Dropped(NamedTuple):
 
 @dataclass(slots=True)
 class Validation:
-    """Takes the place of `backend.just_run`."""
+    """Replaces `backend.just_run`: checks every pass."""
 
     proved: int = 0
     tried: int = 0
-    unchecked: int = 0  # what could not be laid out to be run
+    unchecked: int = 0  # versions that could not be laid out, so not run
     dropped: list[Dropped] = field(default_factory=list)
     object_name: str = ""
 
@@ -68,7 +68,7 @@ class Validation:
         return result
 
     def accepts(self, name: str, unit: Unit, old: Function, new: Function) -> bool:
-        """Whether a function still does what it did; the others are those of before."""
+        """Whether the new version of a function is equivalent to the old one, with the old versions of all others."""
         verdict = proofs.same(old, new)
         if verdict is not None:
             self.proved += verdict
@@ -78,7 +78,7 @@ class Validation:
         return self.agree(name, unit, old.name, _alone(unit, old), _alone(unit, new))
 
     def whole(self, code: Block, dialect: Dialect, made: Assembly, plain: Callable[[], Assembly]) -> Assembly:
-        """The code that was made, or the plain translation where it does something else."""
+        """The optimised code, or the plain translation if they differ."""
         try:
             other = plain()
         except StackTooDeep:
@@ -100,7 +100,7 @@ class Validation:
 
 
 def _names_in(unit: Unit) -> list[str]:
-    """Of data, immutables and libraries, without the object's own, each once."""
+    """The names of data, immutables and libraries, without the object's own, each once."""
     return list(dict.fromkeys(symbol.name for symbol in unit.symbols))
 
 
@@ -121,7 +121,7 @@ def _constants(function: Function) -> Iterator[int]:
 
 
 def _cases(function: Function) -> Iterator[int]:
-    """What may be a selector."""
+    """Constants that may be selectors."""
     for block in function.blocks():
         found = list(block.end.cases) if block.end.op == SWITCH else []
         for value in block.instructions:
@@ -131,7 +131,7 @@ def _cases(function: Function) -> Iterator[int]:
 
 
 def _needed(unit: Unit, function: Function) -> list[str]:
-    """The functions it may come to, itself aside unless it comes back to itself."""
+    """The functions it may call, directly or indirectly; itself only if it is recursive."""
     found: dict[str, None] = {}
     work = [function]
     while work:
@@ -143,7 +143,7 @@ def _needed(unit: Unit, function: Function) -> list[str]:
 
 
 def _alone(unit: Unit, function: Function) -> Assembly | None:
-    """The function, or the main code, as code that can be run; None where it does not fit on the stack."""
+    """The function, or the main code, as runnable code; None if its values do not fit on the stack."""
     functions = {name: copied(unit.functions[name]) for name in _needed(unit, function)}
     if function.name:
         unit.number_of(function.name)
@@ -161,7 +161,7 @@ def _alone(unit: Unit, function: Function) -> Assembly | None:
 
 
 def _driver(unit: Unit, function: Function) -> Function:
-    """Calls a function with words from calldata, and returns memory as it left it, and its results."""
+    """Main code that calls a function with words from calldata, and returns its memory and its results."""
     block = GraphBlock(0)
 
     def make(op: str, *args: Value, number: int = 0) -> Value:

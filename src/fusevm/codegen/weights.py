@@ -1,7 +1,7 @@
-"""How often code runs, guessed before anybody runs it.
+"""Static estimates of block frequency.
 
-A branch goes both ways equally often, a switch to each case, but hardly ever where nothing but failure follows. A loop
-turns eight times. The main code runs once; a function as often as it is called.
+The successors of a branch or switch are equally likely, except that blocks which always fail are rare. A loop runs
+eight iterations. The main code runs once; a function as often as it is called.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from fusevm.ir.functions import NEVER, Function, GraphBlock, Unit
 TURNS = 8.0
 RARE = 0.002
 DAMPING = 0.35
-_ROUNDS = 4  # through calls that come back to where they began
+_ROUNDS = 4  # extra rounds, for recursive calls
 
 Weights = dict[GraphBlock, float]
 
 
 def failing_functions(unit: Unit) -> set[str]:
-    """Those that never come back and always undo the frame."""
+    """Functions that never return and always revert the frame."""
     found: set[str] = set()
     candidates = [(name, function) for name, function in unit.functions.items() if name and not function.returns]
     changed = True
@@ -32,7 +32,7 @@ def failing_functions(unit: Unit) -> set[str]:
 
 
 def failing_blocks(function: Function, unit: Unit, failing: set[str]) -> set[GraphBlock]:
-    """Those after which the frame certainly fails."""
+    """Blocks after which the frame always fails."""
     found: set[GraphBlock] = set()
     blocks = function.blocks()[::-1]
     changed = True
@@ -55,7 +55,7 @@ def _fails(block: GraphBlock, unit: Unit, failing: set[str], known: set[GraphBlo
 
 
 def weights_in(function: Function, failing: set[GraphBlock]) -> Weights:
-    """Of each block, per call of the function."""
+    """The weight of each block, per call of the function."""
     blocks = function.blocks()
     position = {block: number for number, block in enumerate(blocks)}
     graph = {block.start: [target.start for target in block.targets] for block in blocks}
@@ -78,13 +78,13 @@ def weights_in(function: Function, failing: set[GraphBlock]) -> Weights:
         for share, target in zip(shares, block.targets, strict=True):
             if position[target] > position[block]:
                 leaves = any(target.start not in body for body in bodies[block.start])
-                # What leaves a loop does so once in its turns.
+                # A loop exit is taken once in TURNS iterations.
                 weights[target] += weights[block] * (share if leaves else share / total)
     return weights
 
 
 def all_weights(unit: Unit) -> dict[str, Weights]:
-    """Of every block, per run of the main code."""
+    """The weight of every block, per run of the main code."""
     failing = failing_functions(unit)
     inside = {
         name: weights_in(function, failing_blocks(function, unit, failing)) for name, function in unit.functions.items()
@@ -112,7 +112,7 @@ def all_weights(unit: Unit) -> dict[str, Weights]:
 
 
 def damped(weight: float) -> float:
-    """A guess that code runs rarely is a guess: it counts for less than it says."""
+    """Weights below 1 are raised towards 1, since they are only estimates."""
     return max(weight, 1e-9) ** DAMPING if weight < 1 else weight
 
 

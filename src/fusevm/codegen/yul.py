@@ -25,23 +25,23 @@ from fusevm.yul.syntax.walk import calls_of
 RUNS = 200
 # Creation code runs once, and its bytes are sent but not kept: 16 gas each instead of 216.
 CREATION_RUNS = 13
-METADATA = ".metadata"  # data of this name stands at the end of the code and cannot be referred to
+METADATA = ".metadata"  # data of this name is placed at the end of the code and cannot be referred to
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledObject:
-    """Bytecode of an object, and where immutables (32 bytes) and library addresses (20 bytes) have to be filled in.
+    """Bytecode of an object, and the offsets at which immutables (32 bytes) and library addresses (20 bytes) go.
 
-    What has to be filled in is zero in `code`; places in embedded sub-objects are included.
+    These are zero in `code`; offsets in embedded sub-objects are included.
     """
 
     name: str
     code: bytes
     immutables: Mapping[str, list[int]]
     libraries: Mapping[str, list[int]]
-    places: Mapping[str, tuple[int, int]]  # offset and size of what the code names; -1 for what is not embedded
+    places: Mapping[str, tuple[int, int]]  # offset and size of what the code names; -1 if it is not embedded
     children: Mapping[str, CompiledObject] = field(default_factory=dict)
-    locations: Mapping[int, Mapped] = field(default_factory=dict)  # what each instruction was made from, by offset
+    locations: Mapping[int, Mapped] = field(default_factory=dict)  # source range of each instruction, by offset
     functions: Mapping[str, FunctionEntry] = field(default_factory=dict)
     source_names: Mapping[int, str] = field(default_factory=dict)  # of the numbers in locations, from @use-src
     sources: Mapping[int, Source] = field(default_factory=dict)  # the same in offsets of the Yul text, by offset
@@ -56,19 +56,19 @@ class CompiledObject:
 
     @property
     def runtime(self) -> CompiledObject | None:
-        """The object that gets deployed: the one named so, else the only one."""
+        """The object that gets deployed: the one named `…_deployed`, else the only one."""
         named = [child for child in self.children.values() if child.name.endswith("_deployed")]
         candidates = named or list(self.children.values())
         return candidates[0] if len(candidates) == 1 else None
 
 
 def placeholder(library: str) -> str:
-    """What solc and linkers write for the address of a library, as long as its hex digits."""
+    """The placeholder of solc and linkers for a library address, as long as its hex digits."""
     return f"__${keccak256(library.encode()).hex()[:34]}$__"
 
 
 def library_names(obj: Object) -> set[str]:
-    """The libraries that code of the object or of one within it wants the address of."""
+    """The libraries whose addresses the object or one of its sub-objects uses."""
     calls = calls_of(obj.code, "linkersymbol")
     names = {each.text for call in calls for each in call.arguments if isinstance(each, Literal)}
     return names.union(*(library_names(child) for child in obj.children if isinstance(child, Object)))
@@ -87,9 +87,9 @@ def compile_object(
     """Bytecode of an analysed object and everything in it.
 
     `runs` is how often the deployed code is expected to run: 0 asks for the smallest code, many for the cheapest. None
-    translates statement by statement and improves nothing. `exact` lays out what the code says without improving it: it
-    is for text that was optimised before. `validation` checks every pass, `recorder` learns how the outermost object's
-    values came to be. Raises StackTooDeep if the values fit nowhere.
+    translates statement by statement, without optimisation. `exact` keeps the computation as written and only lays it
+    out: for text that was optimised before. `validation` checks every pass, `recorder` records the history of the
+    outermost object's values. Raises StackTooDeep if the values fit neither on the stack nor in memory.
     """
     with room_to_recurse():
         return _Compiler(dialect or dialect_for(), libraries or {}, runs, exact, validation).object(obj, recorder)
@@ -111,13 +111,13 @@ class _Compiler:
             compiled = _laid_out(obj, self.generate(obj, runs, recorder), children, self.libraries)
             if runs is None or runs <= RUNS or len(compiled.code) <= most:
                 return compiled
-            runs = max(runs // 8, RUNS)  # no faster code than can be deployed
+            runs = max(runs // 8, RUNS)  # too large to be deployed: less speed, fewer bytes
 
     def generate(self, obj: Object, runs: int | None, recorder: Recorder | None) -> Assembly:
         if runs is None:
             return _plainly(obj.code, self.dialect)
         code = disambiguated(self.dialect, obj.code)
-        for fewer in (runs, *(each for each in (RUNS, 0) if each < runs)):  # less inlining, fewer values at once
+        for fewer in (runs, *(each for each in (RUNS, 0) if each < runs)):  # less inlining, fewer live values
             try:
                 if self.validation is None:
                     return backend.generate(code, self.dialect, fewer, exact=self.exact, recorder=recorder)
@@ -126,7 +126,7 @@ class _Compiler:
             except StackTooDeep:
                 continue
             return self.validation.whole(code, self.dialect, assembly, lambda: _plainly(obj.code, self.dialect))
-        return _plainly(obj.code, self.dialect)  # one of the plainer ways may still do
+        return _plainly(obj.code, self.dialect)  # the plain translation may still fit on the stack
 
 
 def _plainly(code: Block, dialect: Dialect) -> Assembly:
@@ -160,7 +160,7 @@ def _laid_out(
 
 
 def _pieces(obj: Object, children: Mapping[str, CompiledObject]) -> Iterator[tuple[str, Piece]]:
-    """Everything dataoffset and datasize may name inside the object, with its bytes."""
+    """Everything inside the object that dataoffset and datasize may name, with its bytes."""
     for child in obj.children:
         if isinstance(child, Data):
             yield child.name, Piece(child.content)
@@ -173,7 +173,7 @@ def _pieces(obj: Object, children: Mapping[str, CompiledObject]) -> Iterator[tup
 
 
 def _immutables_of(children: Mapping[str, CompiledObject]) -> Mapping[str, list[int]]:
-    """Places in the one sub-object that reads immutables: nobody could tell which of several is being deployed."""
+    """Offsets in the one sub-object that reads immutables; with several, the deployed one would be ambiguous."""
     readers = [child for child in children.values() if child.immutables]
     if len(readers) > 1:
         names = " and ".join(f'"{child.name}"' for child in readers)
@@ -184,7 +184,7 @@ def _immutables_of(children: Mapping[str, CompiledObject]) -> Mapping[str, list[
 def _link(
     code: bytes, places: Mapping[str, list[int]], libraries: Mapping[str, int]
 ) -> tuple[bytes, dict[str, list[int]]]:
-    """Fill in the libraries that are known; the rest is left to whoever deploys."""
+    """Fills in known library addresses; the others must be linked later."""
     linked = bytearray(code)
     for name in places.keys() & libraries.keys():
         for place in places[name]:

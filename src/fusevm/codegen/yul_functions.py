@@ -1,7 +1,7 @@
 """Yul code to functions in SSA form.
 
-Yul is structured, so every place where ways join is known beforehand: a variable gets a parameter of the block where
-ways with different values of it join, and a loop's header one for every variable that the loop assigns to.
+Yul is structured, so all joins are known in advance: a variable becomes a block parameter at a join whose predecessors
+have different values for it, and in a loop header if the loop assigns to it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SYMBOLS = {kind.value: kind for kind in SymbolKind}
 
 
 def unit_of(code: Block, dialect: Dialect, reserved: int = 0) -> Unit:
-    """The functions of a block of Yul, whose names must be unique; so many bytes are kept from a memoryguard."""
+    """The functions of a block of Yul, whose names must be unique; memoryguard reserves `reserved` more bytes."""
     unit = Unit(dialect.fork, reserved=reserved)
     functions = list(functions_of(code))
     builder = Builder()
@@ -68,7 +68,7 @@ def unit_of(code: Block, dialect: Dialect, reserved: int = 0) -> Unit:
 
 @dataclass(slots=True)
 class _Join:
-    """A block that is still to be begun, and the ways to it so far."""
+    """A join block that is not begun yet, and its predecessors so far."""
 
     block: GraphBlock
     ways: list[tuple[GraphBlock, Variables]] = field(default_factory=list)
@@ -82,8 +82,8 @@ class _Translator:
         self.returns, self.continues = returns, continues
         self.count = 0
         self.variables: Variables = {}
-        self.alive = True  # whether the place being written can be reached
-        self.loops: list[tuple[_Join, _Join]] = []  # where `break` and `continue` go
+        self.alive = True  # whether the current position is reachable
+        self.loops: list[tuple[_Join, _Join]] = []  # the targets of `break` and `continue`
         self.results: list[str] = []
         self.block = self.new_block()
         self.begin(self.block)
@@ -109,12 +109,12 @@ class _Translator:
         continues = self.continues[definition.name]
         return Function(definition.name, entry, len(self.results), continues, definition.location)
 
-    # -- places in the source -----------------------------------------------------------------------------------------
+    # -- source locations ---------------------------------------------------------------------------------------------
 
     def at(self, node: Statement | Expression) -> Source | None:
-        """What is made from here on is made for that node; the place that was, to go back to.
+        """Sets the source location to that of the node; returns the previous one, to be restored.
 
-        Nodes that steps made out of nothing count as part of what they stand in.
+        Nodes that optimiser steps inserted have none: they keep the location of the enclosing node.
         """
         outer = self.builder.where
         if node.location.start >= 0:
@@ -141,14 +141,14 @@ class _Translator:
         return value
 
     def go(self, join: _Join) -> None:
-        """The current way leads there."""
+        """Jumps from the current block to the join."""
         if self.alive:
             join.ways.append((self.block, dict(self.variables)))
             self.block.end = self.end(JUMP, (), [Arc(join.block)])
             self.alive = False
 
     def land(self, join: _Join, names: Iterable[str]) -> None:
-        """Goes on where ways join: a variable is a parameter where they do not agree on it."""
+        """Continues at a join: a variable whose values differ between predecessors becomes a parameter."""
         self.alive = bool(join.ways)
         self.begin(join.block)
         if not join.ways:
@@ -215,7 +215,7 @@ class _Translator:
             return
         names, before = list(self.variables), dict(self.variables)
         here, inside, join = self.block, self.new_block(), _Join(self.new_block())
-        past = self.new_block()  # the way past the body, a block of its own so that it can hand over parameters
+        past = self.new_block()  # the edge past the body is split, so that it can pass arguments
         here.end = self.end(BRANCH, (value,), [Arc(inside), Arc(past)])
         self.begin(past)
         self.go(join)
@@ -314,7 +314,7 @@ class _Translator:
         return self.special(builtin, expression)
 
     def arguments(self, call: FunctionCall, builtin: Builtin | None = None) -> list[Value]:
-        """Evaluated from the last to the first; literal arguments are left out."""
+        """Evaluates from the last to the first, as Yul does; literal arguments are left out."""
         found: list[Value] = []
         for index in range(len(call.arguments) - 1, -1, -1):
             if builtin is None or builtin.literal_kind(index) is None:
@@ -380,7 +380,7 @@ def _arc_to(source: GraphBlock, target: GraphBlock) -> Arc:
 
 
 def _assigned(*parts: Expression | Block) -> set[str]:
-    """The variables that code assigns to, functions aside."""
+    """The variables that code assigns to, nested functions excluded."""
     found: set[str] = set()
     work: list[object] = list(parts)
     while work:

@@ -27,7 +27,7 @@ NO_CALL, CALLS, RETURNS = 0, 1, 2
 
 class ItemKind(Enum):
     RAW = auto()  # bytes as they are
-    LABEL = auto()  # names the place where its bytes stand: a JUMPDEST, or none
+    LABEL = auto()  # names its own position: a JUMPDEST, or nothing
     LABEL_REFERENCE = auto()  # pushes a label's place
     DATA_SIZE = auto()  # pushes the size of a named object or piece of data
     DATA_OFFSET = auto()  # pushes its place in this object's code
@@ -80,7 +80,7 @@ def push_of_width(value: int, width: int) -> bytes:
 
 @dataclass(slots=True)
 class Assembly:
-    """Items in order, and the height of the stack where the next one will stand."""
+    """Items in order, and the height of the stack before the next one."""
 
     fork: Fork
     items: list[Item] = field(default_factory=list)
@@ -169,7 +169,7 @@ class Surroundings:
     sizes: Mapping[str, int] = field(default_factory=dict)  # of everything but the object itself
     pieces: Mapping[str, Piece] = field(default_factory=dict)  # what DATA_OFFSET may name
     own_name: str = ""
-    tail: bytes = b""  # stands at the very end
+    tail: bytes = b""  # placed at the very end
     immutables: Mapping[str, list[int]] = field(default_factory=dict)  # in the sub-object that this one deploys
 
 
@@ -178,7 +178,7 @@ ALONE = Surroundings()
 
 @dataclass(slots=True)
 class Layout:
-    """The bytes of one object, where its labels stand, and where the things to be filled in do."""
+    """The bytes of one object, the offsets of its labels, and those of placeholders."""
 
     code: bytes
     labels: dict[int, int]
@@ -203,7 +203,7 @@ def assemble(items: Sequence[Item], fork: Fork, around: Surroundings = ALONE) ->
 
 
 class _Placement:
-    """Where everything stands, as far as it is settled."""
+    """The offsets of everything, as far as they are settled."""
 
     def __init__(self, items: Sequence[Item], fork: Fork, around: Surroundings) -> None:
         self.items, self.fork, self.around = items, fork, around

@@ -20,9 +20,9 @@ Word = int  # a word of the EVM, 256 bits
 
 MEMORY_WORD = 3
 MEMORY_SQUARE = 512  # words squared, per unit of gas
-CALL_SHARE = 64  # EIP-150: a caller keeps one part of so many
+CALL_SHARE = 64  # EIP-150: a caller keeps one part in this many
 BLOB_GAS = 1 << 17  # EIP-4844: per blob
-NONZERO_TOKENS = 4  # EIP-7623: a non-zero byte of calldata is so many tokens
+NONZERO_TOKENS = 4  # EIP-7623: tokens per non-zero byte of calldata
 
 
 # -- memory, hashes, copies, logs, exponents --------------------------------------------------------------------------
@@ -33,7 +33,7 @@ def words_of(size: Gas) -> Gas:
 
 
 def growth_cost(before: Gas, after: Gas) -> Gas:
-    """Of memory that grows from so many words to so many: linear at first, then quadratic (Yellow Paper, C_mem)."""
+    """The cost of growing memory from one number of words to another: linear, then quadratic (Yellow Paper, C_mem)."""
     return MEMORY_WORD * (after - before) + after * after // MEMORY_SQUARE - before * before // MEMORY_SQUARE
 
 
@@ -62,7 +62,7 @@ def exponent_cost(rules: Rules, bits: Gas) -> Gas:
 
 
 def cold_account_cost(rules: Rules) -> Gas:
-    """What the first look at an account costs more than a later one, which is an opcode's static price (EIP-2929)."""
+    """The extra cost of a cold access to an account; a warm one is in the opcode's static price (EIP-2929)."""
     return rules.cold_account - rules.warm_access
 
 
@@ -137,7 +137,7 @@ def most_given(rules: Rules, left: Gas) -> Gas:
 
 
 def creation_cost(rules: Rules, salted: Gas, size: Gas) -> Gas:
-    """By words of init code (EIP-3860), and once more where its hash is part of the address (EIP-1014)."""
+    """By words of init code (EIP-3860), plus hashing if its hash is part of the address (EIP-1014)."""
     return (rules.initcode_word + salted * rules.keccak_word) * words_of(size)
 
 

@@ -1,7 +1,7 @@
 """The one table of opcodes: byte, name, stack, gas by fork, first fork, what each reads and writes, and where.
 
 Purity, Yul's movability, common subexpressions, load forwarding, dead stores, gas sections and the legality of loop
-fusion are all derived from this table and never listed again. What it cannot tell is the meaning of an opcode: words
+fusion are all derived from this table and never listed again. What it does not have is the meaning of an opcode: words
 have theirs in `words`, everything else in `reference.instructions`.
 """
 
@@ -72,7 +72,7 @@ class Opcode:
     pushes: int
     gas: int  # the static part, at its first fork
     since: Fork = Fork.FRONTIER
-    reads: Effect = NONE  # memory aside, which `reads_at` and `writes_at` tell of
+    reads: Effect = NONE  # except memory, which is in `reads_at` and `writes_at`
     writes: Effect = NONE
     halts: bool = False  # may halt exceptionally for other reasons than gas and stack bounds
     ends: bool = False  # control never falls through
@@ -80,7 +80,7 @@ class Opcode:
     carries: Immediate = Immediate.NONE  # what they are
     repriced: tuple[tuple[Fork, int], ...] = ()
     commutes: bool = False  # its first two operands can change places
-    copies: int = 0  # DUP: how deep the word is that it pushes once more, 1 being the top
+    copies: int = 0  # DUP: the depth of the word that it copies, 1 being the top
     swaps: tuple[int, int] = (0, 0)  # SWAP: how deep the two words are that change places
     reads_at: tuple[Span, ...] = ()  # where it reads memory
     writes_at: tuple[Span, ...] = ()  # where it writes memory

@@ -1,4 +1,4 @@
-"""What became of a contract on its way from source to bytecode, step by step, as data that can be shown.
+"""How a contract is compiled from source to bytecode, step by step, as data that can be shown.
 
 `explain` is `fusevm.explain`; the explorer's page and notebooks draw what it returns.
 """

@@ -1,4 +1,4 @@
-"""Without Python's cycle collector while much is made that is kept: it would look at all of it again and again."""
+"""Pauses Python's cycle collector while many objects are created and kept: it would scan them again and again."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Dependencies:
 
 
 def dependencies_of(code: bytes, fork: Fork, pc: int) -> Dependencies:
-    """Of the block that an opcode stands in."""
+    """Of the block that contains an opcode."""
     block = next((each for each in basic_blocks(code, fork) if each.start <= pc < each.end), None)
     if block is None:
         raise BadSource(f"block {pc:#x}: none begins there; the code has {len(code):,} bytes")

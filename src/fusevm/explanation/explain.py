@@ -83,7 +83,7 @@ class Explanation:
         return graph_of(self.code, self.fork, self._made.lines_at, self._made.functions_at)
 
     def dependencies(self, pc: int) -> Dependencies:
-        """The dependency graph of the block that an opcode stands in."""
+        """The dependency graph of the block that contains an opcode."""
         return dependencies_of(self.code, self.fork, pc)
 
     @cached_property

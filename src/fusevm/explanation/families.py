@@ -34,7 +34,7 @@ def family_of(op: Opcode | None) -> str:
 
 
 def by_family(code: bytes, fork: Fork, heat: Mapping[int, tuple[int, int]]) -> dict[str, list[int]]:
-    """Count and gas of each family, the dearest first."""
+    """Count and gas of each family, the most expensive first."""
     found: dict[str, list[int]] = {}
     for each in instructions(code, fork):
         if each.pc in heat:

@@ -36,7 +36,7 @@ def interface_of(abi: Any, artifact: Artifact | None, text: str, code: bytes, fo
 
 
 def functions_in(abi: Abi, code: bytes, fork: Fork) -> list[dict[str, Any]]:
-    """For the page: what can be called, with the types of its arguments; selectors nobody can name come last."""
+    """For the page: what can be called, with the types of its arguments; unknown selectors come last."""
     found = [
         {
             "name": each.name,
@@ -73,7 +73,7 @@ def selectors_in(code: bytes, fork: Fork) -> tuple[bytes, ...]:
 
 
 def _named_in(text: str) -> dict[bytes, Function]:
-    """All that looks like a signature in the text, comments included, by selector."""
+    """Everything that looks like a signature in the text, comments included, by selector."""
     found: dict[bytes, Function] = {}
     for signature in _first(dict.fromkeys(match[1] for match in _SIGNATURE.finditer(text))):
         try:

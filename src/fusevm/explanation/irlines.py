@@ -40,8 +40,8 @@ class Watching(Recorder):
 
 
 def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
-    """All places that each opcode was made for: the one it is laid out for, the calls that this was inlined for, and
-    those of code that it stands for."""
+    """All source locations of each opcode: its own, those of the calls that were inlined, and
+    those of equal code that was merged with it."""
     found: dict[int, list[Source]] = {}
     for pc, source in sources.items():
         number = number_of(source)
@@ -55,7 +55,7 @@ def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, li
 
 
 def opcodes_by_number(places: Mapping[int, Sequence[Source]]) -> dict[int, list[int]]:
-    """The opcodes made for every numbered instruction."""
+    """The opcodes generated from every numbered instruction."""
     found: dict[int, list[int]] = {}
     for pc, sources in places.items():
         for number in map(number_of, sources):
@@ -97,7 +97,7 @@ def _add_pushed(became: dict[int, list[int]], lines: Sequence[function_text.Line
 
 
 def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]], recorder: Recorder) -> list[Line]:
-    """Dependency blocks as lines: values know the opcode they come from. The recorder learns how they came to be."""
+    """Dependency blocks as lines: values know the opcode they come from. The recorder records their history."""
     recorder.start()
     program, _ = fold_program(code, fork, recorder=recorder)
     found: list[Line] = []

@@ -1,4 +1,4 @@
-"""A layered layout of a graph: layers by the longest way, order by the neighbours' mean place, edges between boxes.
+"""A layered layout of a graph: layers by the longest path, order by the neighbours' mean place, edges between boxes.
 
 After Sugiyama, Tagawa and Toda: edges back are left out of the layers, edges over several layers pass through points
 that take room like nodes. The work is bounded: edges past the budget of such points go straight.

@@ -1,4 +1,4 @@
-"""Machine code of the regions that hot code becomes: LLVM's assembly, each line with the opcode it is made for."""
+"""Machine code of the regions that hot code becomes: LLVM's assembly, each line with the opcode it comes from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def machine_pane(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]
 
 
 class _Reader:
-    """Reads assembly line by line, and keeps what stands in the regions' own functions."""
+    """Reads assembly line by line, and keeps the regions' own functions."""
 
     def __init__(self, names: Mapping[str, str], opcodes: set[int], lines_at: Mapping[int, tuple[int, ...]]) -> None:
         self.names, self.opcodes, self.lines_at = names, opcodes, lines_at

@@ -78,7 +78,7 @@ class Numbering:
         self._number(code)
 
     def _number(self, code: Block) -> None:
-        """What steps made out of nothing, names and literals count as part of what they stand in."""
+        """Nodes inserted by steps, names and literals count as part of the enclosing node."""
         work: list[tuple[Any, tuple[int, ...], Location]] = [(code, _starts_of(code.location), Location())]
         while work:
             node, outer, around = work.pop()

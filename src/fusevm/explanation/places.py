@@ -22,7 +22,7 @@ class Lines:
             self._starts.append(self._starts[-1] + len(line.encode()) + 1)
 
     def at(self, offset: int) -> int:
-        """The line an offset lies in."""
+        """The line of an offset."""
         return bisect_right(self._starts, offset)
 
     def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
@@ -43,13 +43,13 @@ class OriginLines(Lines):
         self._wholes = {match.start() for match in _CONTRACT.finditer(text.encode())}
 
     def of(self, offsets: Iterable[int]) -> tuple[int, ...]:
-        """What comes from a contract as a whole tells something only where nothing else does."""
+        """The line of a whole contract is used only if there is no more specific one."""
         found = [self._origins.at(offset, 0, self._size) for offset in offsets if offset >= 0]
         starts = {origin.start for origin in found if origin.source == self._source}
         return super().of(starts - self._wholes or starts)
 
     def innermost(self, offsets: Iterable[int]) -> int:
-        """The line of the first offset that tells something, else of any."""
+        """The line of the first specific offset, else of any."""
         offsets = list(offsets)
         wholes = {self.at(start) for start in self._wholes}
         lines = [line for offset in offsets for line in self.of([offset])]
@@ -57,7 +57,7 @@ class OriginLines(Lines):
 
 
 def opcodes_by_line(lines_at: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:
-    """The other way round: the opcodes that come from each line."""
+    """The inverse: the opcodes generated from each line."""
     found: dict[int, list[int]] = {}
     for pc, lines in sorted(lines_at.items()):
         for line in lines:
@@ -66,7 +66,7 @@ def opcodes_by_line(lines_at: Mapping[int, Iterable[int]]) -> dict[int, list[int
 
 
 def functions_of_lines(text: str, language: str) -> dict[int, str]:
-    """The function that each line stands in, by the text alone; lines outside of all have none."""
+    """The function that contains each line, by the text alone; lines outside of all have none."""
     lines = Lines(text)
     found: dict[int, str] = {}
     for function in functions_of("source.vy" if language == "vyper" else "source.sol", text.encode()):

@@ -87,7 +87,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is run: the code with all that is known of it."""
+    """What is run: the code with everything known about it."""
 
     code: bytes
     fork: Fork
@@ -100,7 +100,7 @@ class Subject:
 
 
 class Runner:
-    """One EVM with the contract in it. What a call changes is there for the next."""
+    """One EVM with the contract deployed. A call's changes are visible to the next."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -213,7 +213,7 @@ class Runner:
 
 
 def _same_but_filled(deployed: bytes, code: bytes) -> bool:
-    """Equal but for words that the constructor filled in, which are zero in the code."""
+    """Equal except for immutables, which are zero in the code."""
     if len(deployed) != len(code):
         return False
     return all(not code[at] for at, (one, other) in enumerate(zip(deployed, code, strict=True)) if one != other)
@@ -230,7 +230,7 @@ def blocks_of(subject: Subject, heat: Heat) -> Heat:
 
 
 def flame_of(subject: Subject, heat: Heat, name: str, used: int) -> dict[str, Any]:
-    """Gas by function of the source and by line in it. A function that was inlined is there all the same."""
+    """Gas by function of the source and by line in it. Inlined functions are included."""
     functions: dict[str, dict[str, int]] = {}
     for pc, (_, gas) in heat.items():
         line = subject.line_at.get(pc, 0)

@@ -1,4 +1,4 @@
-"""The schedule of the code, as lines: what each native handler does, and the opcodes it stands for."""
+"""The schedule of the code, as lines: what each native handler does, and the opcodes it covers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def schedule_pane(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...
 
 
 def _following(code: bytes, fork: Fork) -> dict[int, int]:
-    """The next opcode of each in its block; -1 after the last: a jump stands for those it was led through as well."""
+    """The next opcode of each in its block; -1 after the last: a threaded jump covers the hops as well."""
     found: dict[int, int] = {}
     for block in basic_blocks(code, fork):
         pcs = [each.pc for each in block.instructions]
@@ -56,7 +56,7 @@ def _opcodes_of(unit: Unit, following: Mapping[int, int]) -> tuple[int, ...]:
 
 
 def _opcodes(token: Token, following: Mapping[int, int]) -> list[int]:
-    """The opcodes that a token stands for, the headers of sections aside."""
+    """The opcodes that a token covers, except the headers of sections."""
     found: list[int] = []
     pc = token.pc
     if token.name not in _HEADERS:

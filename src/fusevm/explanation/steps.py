@@ -69,7 +69,7 @@ class _Seen(NamedTuple):
 
 @dataclass(slots=True)
 class StepWatcher:
-    """Looks at the code after each step."""
+    """Inspects the code after each step."""
 
     dialect: Dialect
     lines: Lines

@@ -50,7 +50,7 @@ def _text(name: str) -> str:
 
 
 def modules(entry: str = ENTRY) -> list[str]:
-    """The module and all that it imports, each after those that it needs."""
+    """The module and everything it imports, each after its dependencies."""
     found: list[str] = []
     entered: set[str] = set()
 

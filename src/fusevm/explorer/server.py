@@ -1,4 +1,4 @@
-"""The page over HTTP and what it asks over a WebSocket, on this machine alone, for who has the token."""
+"""The page over HTTP and what it asks over a WebSocket, on this machine alone, for clients with the token."""
 
 from __future__ import annotations
 

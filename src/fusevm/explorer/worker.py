@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from fusevm.explorer.frames import packed, read
 from fusevm.explorer.jobs import Jobs, failure
 
-GRACE_SECONDS = 10.0  # beyond the time that the server allows; a server that is gone ends nobody
+GRACE_SECONDS = 10.0  # beyond the time that the server allows; a server that is gone cannot end its workers
 
 
 def serve(jobs: BinaryIO, answers: BinaryIO) -> None:

@@ -38,7 +38,7 @@ class Worker:
         return self._process
 
     def prepare(self, job: dict[str, Any]) -> None:
-        """Starts the process, and does a job whose answer nobody waits for: what it made is there for the next one."""
+        """Starts the process, and runs a job in advance, whose result the next job can use."""
         self._preparing = asyncio.create_task(self._do(job, lambda text: None))
         self._preparing.add_done_callback(lambda task: task.cancelled() or task.exception())  # the next job tells of it
 

@@ -7,7 +7,7 @@ dependency block 0:
     $1 = SStore #0 $0
     Stop
 
-The functions stand in `library/ir.py`.
+The functions are defined in `library/ir.py`.
 """
 
 from importlib import import_module

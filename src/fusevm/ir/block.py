@@ -1,4 +1,4 @@
-"""Dependency blocks, and programs of them."""
+"""Dependency blocks, and programs made of them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fusevm.ir.values import TRAITS, Value
 
 
 class Mode(StrEnum):
-    EXECUTION = "execution"  # gas and memory size are kept to the unit
-    OPTIMISATION = "optimisation"  # what a caller can see is kept; gas may only fall
+    EXECUTION = "execution"  # gas and memory size stay exact
+    OPTIMISATION = "optimisation"  # what a caller can observe is preserved; gas may only fall
 
 
-CONTINUES = ("JUMP", "JUMPI", "FALL")  # terminators with a successor; FALL runs on into the next block
+CONTINUES = ("JUMP", "JUMPI", "FALL")  # terminators with a successor; FALL falls through to the next block
 
 
 @dataclass(slots=True)
 class Edge:
-    """A way out: to which block, and what its parameters become (by slot, counted from its own entry top)."""
+    """A successor and the arguments for its parameters, by slot relative to the top of the successor's entry stack."""
 
     target: int
     args: dict[int, Value] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Edge:
 class Terminator:
     op: str  # an EVM opcode that ends a block, or FALL
     args: tuple[Value, ...] = ()
-    falls: int | None = None  # the next block, for JUMPI and FALL; None: past the end of the code, which stops
+    falls: int | None = None  # the fall-through block of JUMPI and FALL; None: past the end of the code, which stops
     edges: list[Edge] = field(default_factory=list)  # known successors of a program's block
 
 
@@ -39,8 +39,7 @@ class Terminator:
 class DependencyBlock:
     """One basic block as instructions with their dependencies.
 
-    `entry[i]` is the word at slot -1-i as the block begins. `stack` is what lies on the run-time stack as it ends, from
-    slot -len(entry) upwards.
+    `entry[i]` is the word at slot -1-i on entry. `stack` is the run-time stack on exit, from slot -len(entry) upwards.
     """
 
     start: int
@@ -49,12 +48,12 @@ class DependencyBlock:
     stack: tuple[Value, ...] = ()
     terminator: Terminator = field(default_factory=lambda: Terminator("STOP"))
     spills: list[Value] = field(default_factory=list)
-    gas: int = 0  # static gas charged on entry; what looks at the counter carries the gas charged after it
+    gas: int = 0  # static gas charged on entry; an instruction that reads the counter carries the gas charged after it
     low: int = 0  # the deepest slot it needs: -2 needs two words
-    high: int = 0  # the highest the stack rises above where it began
-    opcodes: int = 0  # how many EVM instructions it was made of
+    high: int = 0  # the maximum height of the stack above its height on entry
+    opcodes: int = 0  # how many EVM instructions it was lifted from
     stack_opcodes: int = 0  # of those, how many only arranged the stack
-    params: tuple[int, ...] = ()  # slots handed over as PHIs
+    params: tuple[int, ...] = ()  # slots passed as PHIs
     live_out: dict[int, Value] = field(default_factory=dict)  # its values that other blocks use, by id
 
     @property
@@ -70,13 +69,13 @@ class DependencyBlock:
         return index - len(self.entry)
 
     def at_exit(self, slot: int) -> Value | None:
-        """The word in that slot (counted from the entry top) as the block ends, if the block knows it."""
+        """The word in that slot (relative to the entry top) on exit, or None if the block does not name it."""
         index = slot + len(self.entry)
         return self.stack[index] if 0 <= index < len(self.stack) else None
 
     @property
     def sections(self) -> tuple[int, ...]:
-        """Static gas, cut where somebody looks at the counter."""
+        """Static gas, split at the instructions that read the gas counter."""
         return (self.gas, *(value.gas for value in self.instructions if TRAITS[value.op].observes))
 
 
@@ -88,4 +87,4 @@ class Program:
     fork: Fork = LATEST
     mode: Mode = Mode.EXECUTION
     next_id: int = 0
-    unseen: Effect | None = None  # optimisation mode: effects nobody looks at, so that they may go. None: all stay
+    unseen: Effect | None = None  # optimisation mode: effects that are not observed and may go. None: all are kept

@@ -1,6 +1,6 @@
-"""Where instructions come into being: numbering, literals, same-opcode chains, and gas by sections.
+"""Creates instructions: numbering, literals, same-opcode chains, and static gas per section.
 
-A plain builder takes every instruction as it comes (the seed's raw emission); the fold engine is a builder that thinks.
+A plain builder emits instructions unchanged (the seed's raw emission); the fold engine is a builder that simplifies.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from fusevm.ir.values import CONST, SPILL, TRAITS, UNSPILL, WORD, Value
 
 
 class NeverReached(Exception):
-    """The instruction being emitted halts for certain: nothing after it in the block is ever reached."""
+    """The instruction being emitted always halts: the rest of the block is unreachable."""
 
 
 class Builder:
     def __init__(self) -> None:
         self.next_id = 0
         self.constants: dict[int, Value] = {}
-        self.chains: dict[str, Value] = {}  # the last instruction of each opcode; `prev` leads on
+        self.chains: dict[str, Value] = {}  # the last instruction of each opcode; `prev` links to the one before
         self.block = DependencyBlock(0)
-        self.meter: DependencyBlock | Value = self.block  # who carries the static gas from here on
+        self.meter: DependencyBlock | Value = self.block  # carries the static gas from here on
         self.first_id = 0
-        self.where: Source | None = None  # of the values made from here on
+        self.where: Source | None = None  # the source location given to new values
 
     def begin(self, block: DependencyBlock) -> None:
         self.block = block
@@ -40,7 +40,7 @@ class Builder:
         self.meter.gas += gas
 
     def make(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
-        """A numbered value that stands in the block without being one of its instructions."""
+        """Creates a numbered value that belongs to the block but is not one of its instructions."""
         value = Value(op, args, number, self.next_id, self.block.start)
         value.where = self.where
         self.next_id += 1
@@ -49,7 +49,7 @@ class Builder:
         return value
 
     def raw(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
-        """Emits the instruction as it is."""
+        """Appends the instruction unchanged."""
         value = self.make(op, args, number)
         value.prev = self.chains.get(op)
         self.chains[op] = value
@@ -59,21 +59,21 @@ class Builder:
         return value
 
     def emit(self, op: str, args: tuple[Value, ...] = (), pc: int = 0) -> Value | None:
-        """Brings an instruction into being; the value that stands for it, if it has one."""
+        """Emits an instruction and returns the value that represents it, if it has one."""
         return self.raw(op, args, pc)
 
     def enter(self, depth: int) -> None:
-        """Begins the block with `depth` words of the run-time stack."""
+        """Names the top `depth` words of the run-time stack as the block's entry."""
         self.block.entry = [self.make(UNSPILL, (), -1 - index) for index in range(depth)]
 
     def end(self, terminator: Terminator) -> None:
         self.block.terminator = terminator
 
     def finish_block(self) -> None:
-        """The block is complete but for its spills."""
+        """Called when the block is complete except for its spills."""
 
     def finish(self) -> None:
-        """Spills what the block leaves on the stack and where it was not, from the top down."""
+        """Spills, from the top down, the words of the exit stack that are not in their slots already."""
         self.finish_block()
         block = self.block
         if block.terminator.op not in CONTINUES:

@@ -1,7 +1,7 @@
-"""Copies of blocks: the first turn of a loop peeled off, so that whatever does not change is done before the loop.
+"""Loop peeling: the first iteration becomes a copy before the loop, so that invariants are computed before the loop.
 
-A copy is a block of its own with the same instructions. Jumps know only program counters, so a copy is entered where
-every way in is known, and everything a copy goes to inside what was copied is a copy too.
+A copy is a separate block with the same instructions. Jumps only know program counters, so only loops whose header has
+no unknown predecessors are copied. Edges between copied blocks lead to copies, back edges to the original header.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fusevm.evm import bytecode
 
 COPY = 1 << 24  # above every program counter
 LARGEST_LOOP = 400  # opcodes
-GROWTH = 0.5  # of all opcodes may be copied, or one loop
+GROWTH = 0.5  # the fraction of all opcodes that may be copied; one loop always may
 
 Successors = dict[int, tuple[int, ...]]
 
@@ -21,7 +21,7 @@ def pc_of(key: int) -> int:
 
 
 def copy_of(key: int) -> int:
-    """Which copy: 0 is the block itself."""
+    """The number of the copy; 0 is the original."""
     return key // COPY
 
 
@@ -37,7 +37,7 @@ def key_named(text: str) -> int:
 def peel_loops(
     sources: dict[int, bytecode.BasicBlock], successors: Successors, roots: tuple[int, ...]
 ) -> tuple[dict[int, int], Successors]:
-    """Copies the innermost loops once, before themselves: copies to originals, and the ways on with them."""
+    """Copies the innermost loops once, before themselves; returns copies to originals, and the new successors."""
     root = -1
     loops = natural_loops({**successors, root: roots}, root)
     parents = {loop.parent for loop in loops}

@@ -1,8 +1,8 @@
-"""Dependency blocks run over Python integers, before or after folding, without any backend.
+"""Interprets dependency blocks over Python integers, before or after folding, without a backend.
 
-Words are computed by their one meaning; what touches the world is done by the reference tier's instructions. Scheduled
-blocks are run step by step over an explicit run-time stack, and every promise the schedule and the guards make is
-checked: a word read again must be the word that was there, an access without a check must be inside memory.
+Word operations use the shared meanings; effects are executed by the reference tier's instructions. Scheduled blocks run
+step by step over an explicit run-time stack, and the invariants of the schedule and the guards are checked: a reloaded
+word must equal the value it replaces, an unchecked access must be within memory.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from fusevm.reference.instructions import INSTRUCTIONS, table_of
 from fusevm.reference.interpreter import run
 from fusevm.reference.trampoline import drive, resume
 
-_PADDING = STACK_LIMIT  # below the bottom: parameters of blocks that turn out not to look so deep
+_PADDING = STACK_LIMIT  # below the bottom: for parameters deeper than the actual stack, whose words are never used
 
 
 class BrokenPromise(AssertionError):
-    """The schedule or a fold claimed something that is not so: a bug in fusevm, never the program's fault."""
+    """The schedule or a fold broke an invariant: a bug in fusevm, not in the program."""
 
 
-Calls = Generator[Frame, None, None]  # yields the frames it calls, and goes on when they have ended
+Calls = Generator[Frame, None, None]  # yields the frames it calls, and resumes when they have ended
 
 
 @dataclass(slots=True)
 class Ending:
-    """How a block ended: where it goes on, or that the frame is over."""
+    """How a block ended: the pc to continue at, or None if the frame has ended."""
 
     target: int | None
     jumped: bool = False
@@ -58,7 +58,7 @@ class Machine:
             self.words[self.top] = word
             self.top += 1
         self.registers: dict[int, int] = {}
-        self.fresh: set[int] = set()  # registers set by the block that is running
+        self.fresh: set[int] = set()  # registers set by the current block
         self.metered = True
 
     @property
@@ -101,7 +101,7 @@ class Machine:
             self.frame.charge(gas)
 
     def step(self, step: OrderedStep) -> Frame | None:
-        """Does it; if it calls, the frame to run first, whose answer is then on the frame's stack."""
+        """Executes the step. If it calls, returns the frame to run first, whose result is then on the frame's stack."""
         value = step.value
         if step.slot is not None:
             word = self.words[self.top + step.slot]
@@ -131,7 +131,7 @@ class Machine:
         return None
 
     def refer(self, value: Value, words: list[int]) -> Frame | None:
-        """Lets the reference tier do it."""
+        """Executes it on the reference tier."""
         frame = self.frame
         frame.stack[:] = reversed(words)
         callee = INSTRUCTIONS[value.op](frame)
@@ -140,7 +140,7 @@ class Machine:
         return callee
 
     def unpriced(self, value: Value, words: list[int]) -> None:
-        """A copy or a log whose price was charged before, with the sections: what is charged here is given back."""
+        """A copy or a log whose dynamic gas was charged with its section: what the reference tier charges is undone."""
         gas, size = self.frame.gas, len(self.frame.memory)
         self.frame.gas = 1 << 64
         try:
@@ -225,7 +225,7 @@ RAW: dict[str, Callable[[Machine, list[int]], int | None]] = {
 def run_block(
     block: DependencyBlock, frame: Frame, stack: list[int], order: Schedule | None = None, metered: bool = True
 ) -> tuple[Ending, list[int]]:
-    """Runs one block that was lifted on its own; how it ended, and the stack it leaves."""
+    """Runs one block that was lifted on its own; returns how it ended and the stack it leaves."""
     machine = Machine(frame, stack)
     machine.metered = metered
     running = machine.run(order or schedule(block))
@@ -243,7 +243,7 @@ def run_block(
 
 
 def call(frame: Frame, callee: Frame) -> None:
-    """Runs a callee by the reference tier and hands its answer to the frame that called."""
+    """Runs a callee on the reference tier and returns its result to the calling frame."""
     table = table_of(frame.context.fork)
     drive(callee, lambda each: run(each, table))
     resume(frame, callee)
@@ -299,14 +299,14 @@ Maker = Callable[[bytes, Fork], Program]
 
 
 class IrTier:
-    """An execution tier over the IR, for checking and not for speed: every frame's code is made into a program."""
+    """An execution tier over the IR, for testing, not for speed: every frame's code is lifted to a program."""
 
     def __init__(self, make: Maker, inline: bool = False) -> None:
         self.make = lru_cache(maxsize=256)(lambda code, fork: (make(code, fork), dict[int, Schedule]()))
         self.inline = inline
 
     def __call__(self, message: Message, state: State, context: Context) -> Outcome:
-        running: dict[int, tuple[Frame, Calls]] = {}  # the frame is held, so that nobody else gets its id
+        running: dict[int, tuple[Frame, Calls]] = {}  # holds the frame, so that its id is not reused
 
         def step(frame: Frame) -> Frame:
             if id(frame) not in running:

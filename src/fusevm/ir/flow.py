@@ -1,7 +1,7 @@
-"""What a program's blocks hand to each other: which stack slots live on into which block, and where they come from.
+"""Data flow between a program's blocks: which stack slots are live-in to each block, and where their words come from.
 
-Where every way into a block is known, the slots it will read become its parameters (PHIs) and never touch the run-time
-stack. A block that an unknown jump may enter takes everything from the run-time stack. Slots are counted by depth here:
+Where all predecessors of a block are known, its live-in slots become its parameters (PHIs) and never touch the run-time
+stack. A block that an unknown jump may enter reads everything from the run-time stack. Slots are counted by depth here:
 1 is the top.
 """
 
@@ -21,18 +21,18 @@ from fusevm.ir.copies import pc_of, peel_loops
 from fusevm.ir.lift import lift_block
 from fusevm.ir.values import CONST, UNSPILL, traits_of
 
-DEPTH = 16  # as deep as an instruction can reach; what lies deeper stays on the run-time stack
+DEPTH = 16  # as deep as an instruction can reach; deeper words stay on the run-time stack
 ALL = (1 << DEPTH) - 1
-ROOT = -1  # above the entry and everything unknown jumps reach
+ROOT = -1  # a virtual predecessor of the entry and of all blocks that unknown jumps may enter
 _PASSES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a parameter's word comes from: a literal, the exit stack of a block, or itself (then it is a PHI)."""
+    """Where a parameter's word comes from: a literal, a block's exit stack, or a PHI (its own, or another block's)."""
 
     block: int = 0
-    index: int = 0  # in the block's exit stack, or for a PHI its depth
+    index: int = 0  # in the block's exit stack; of a PHI, its depth
     is_phi: bool = False
     literal: int | None = None
 
@@ -43,29 +43,29 @@ class Shape:
 
     entry: int  # words it touches
     needs: int  # slots its effects and its terminator read
-    items: list[int]  # slots each word of its exit stack is made of, the top first
+    items: list[int]  # slots that each word of its exit stack depends on, the top first
 
 
 @dataclass
 class Flow:
     cfg: Cfg
-    sources: dict[int, bytecode.BasicBlock] = field(default_factory=dict)  # reached blocks, sole followers joined on
-    last: dict[int, Node] = field(default_factory=dict)  # whose jump ends the block
-    plain: dict[int, DependencyBlock] = field(default_factory=dict)  # each of them lifted on its own
+    sources: dict[int, bytecode.BasicBlock] = field(default_factory=dict)  # reached blocks, straight lines merged
+    last: dict[int, Node] = field(default_factory=dict)  # the node whose jump ends the block
+    plain: dict[int, DependencyBlock] = field(default_factory=dict)  # each block lifted on its own
     successors: dict[int, tuple[int, ...]] = field(default_factory=dict)
     predecessors: dict[int, list[int]] = field(default_factory=dict)
-    order: list[int] = field(default_factory=list)  # dominators first
-    open: set[int] = field(default_factory=set)  # may be entered with a stack nobody knows
+    order: list[int] = field(default_factory=list)  # reverse postorder: dominators first
+    open: set[int] = field(default_factory=set)  # may be entered with an unknown stack
     params: dict[int, tuple[int, ...]] = field(default_factory=dict)
     depth: dict[int, int] = field(default_factory=dict)  # how many entry slots the block has to name
     origins: dict[tuple[int, int], Origin] = field(default_factory=dict)
     tree: DominatorTree = field(init=False)
     loops: Loops = field(init=False)
-    heights: dict[int, int] = field(default_factory=dict)  # how high the stack can be at most
+    heights: dict[int, int] = field(default_factory=dict)  # the maximum height of the stack on entry
 
 
 def flow_of(cfg: Cfg, peel: bool = False) -> Flow:
-    """`peel` runs the first turn of small innermost loops apart: what does not change is then known in the others."""
+    """`peel` copies the first iteration of small innermost loops: invariants are then known in the other iterations."""
     flow = Flow(cfg)
     unknown = cfg.has_unknown_jumps or cfg.budget_spent
     _join_followers(flow, cfg.dests if unknown else frozenset())
@@ -95,7 +95,7 @@ def flow_of(cfg: Cfg, peel: bool = False) -> Flow:
 
 
 def _join_followers(flow: Flow, exposed: frozenset[int]) -> None:
-    """A block that always goes on to one that nobody else goes to is one block with it."""
+    """Merges a block with its only successor if it is that block's only predecessor."""
     nodes = {start: node for start, node in flow.cfg.nodes.items() if node.reached}
     ways_in = dict.fromkeys(nodes, 0)
     for node in nodes.values():
@@ -143,7 +143,7 @@ def _heights(cfg: Cfg, blocks: dict[int, DependencyBlock]) -> dict[int, int]:
 
 
 def _entry_heights(jumps: Jumps) -> dict[int, int]:
-    """Of each context: the highest any caller can be, or the limit where callers call each other in a circle."""
+    """The maximum height on entry to each context, or the limit where callers are recursive."""
     heights = dict.fromkeys(jumps.contexts, 0)
     callees: dict[int, list[tuple[int, int]]] = {}
     for entry, context in jumps.contexts.items():
@@ -163,7 +163,7 @@ def _entry_heights(jumps: Jumps) -> dict[int, int]:
     return heights
 
 
-# -- which slots live on ------------------------------------------------------------------------------------------
+# -- which slots are live -----------------------------------------------------------------------------------------
 
 
 def _shape(block: DependencyBlock) -> Shape:
@@ -184,7 +184,7 @@ def _shape(block: DependencyBlock) -> Shape:
 
 
 def _find_parameters(flow: Flow) -> None:
-    """Slots a block or whatever follows it will read: backwards, to a fixed point."""
+    """Live-in slots of each block: backward data flow, to a fixed point."""
     shapes = {start: _shape(flow.plain[start]) for start in flow.order}
     live = dict.fromkeys(flow.order, 0)
     after: dict[int, int] = {}
@@ -209,7 +209,7 @@ def _find_parameters(flow: Flow) -> None:
 
 
 def _before(shape: Shape, out: int, height: int) -> int:
-    """The entry slots that the exit slots `out` are made of, and those that sink out of reach of parameters."""
+    """The entry slots that the exit slots `out` depend on, and those that end up deeper than parameters can be."""
     found = 0
     for depth, mask in enumerate(shape.items):
         if depth >= DEPTH or out >> depth & 1:
@@ -239,7 +239,7 @@ def _find_depths(flow: Flow) -> None:
 
 
 def _find_origins(flow: Flow) -> None:
-    """Optimistically: a parameter is whatever all ways in agree on, and a PHI only where they do not."""
+    """Optimistic: a parameter is the word that all predecessors agree on, and a PHI only where they do not."""
     firsts = {start: _first_places(flow.plain[start]) for start in flow.order}
     dirty = set(flow.order)
     for _ in range(_PASSES):
@@ -250,7 +250,7 @@ def _find_origins(flow: Flow) -> None:
                     dirty.update(flow.successors[start])
         if not dirty:
             return
-    # Too tangled: a PHI wherever ways join, which is always right.
+    # No fixed point within the passes: a PHI at every join, which is always correct.
     flow.origins.clear()
     for start in flow.order:
         alone = len(flow.predecessors[start]) == 1
@@ -270,7 +270,7 @@ def _update_origins(flow: Flow, firsts: dict[int, dict[int, int]], start: int) -
 
 
 def _first_places(block: DependencyBlock) -> dict[int, int]:
-    """Value to its first place on the exit stack, so that one value has one name."""
+    """The first index of each value on the exit stack, so that a value has one name."""
     places: dict[int, int] = {}
     for index, value in enumerate(block.stack):
         places.setdefault(value.id, index)
@@ -292,7 +292,7 @@ def _agreed(flow: Flow, firsts: dict[int, dict[int, int]], start: int, depth: in
 
 
 def _handed(flow: Flow, firsts: dict[int, dict[int, int]], start: int, depth: int) -> Origin | None:
-    """What the block leaves at that depth; None while nobody knows."""
+    """What the block leaves at that depth; None while that is not known yet."""
     block = flow.plain[start]
     index = len(block.stack) - depth
     if index >= 0:

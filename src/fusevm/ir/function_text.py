@@ -1,4 +1,4 @@
-"""Functions as text: one block after another, each with its parameters, instructions and ways on."""
+"""Functions as text: one block after another, each with its parameters, instructions and successors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fusevm.ir.values import CONST, Value
 
 
 class Line(NamedTuple):
-    """A line of text, the place that it was written for, and the values that it uses."""
+    """A line of text, its source location, and the values that it uses."""
 
     text: str
     where: Source | None = None
@@ -66,7 +66,7 @@ def _arc(arc: Arc) -> str:
 def _end(block: GraphBlock) -> str:
     end = block.end
     cases = [f"{case:#x}: " for case in end.cases]
-    if not end.arcs:  # where a region is left to
+    if not end.arcs:  # the cases of a region's EXIT are program counters
         return " ".join(each for each in (end.op, *[case[:-2] for case in cases], _list(end.args)) if each)
     ways = [prefix + _arc(arc) for prefix, arc in zip([*cases, *[""] * len(end.arcs)], end.arcs, strict=False)]
     return " ".join(each for each in (end.op, _list(end.args), ", ".join(ways)) if each)

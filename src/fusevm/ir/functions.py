@@ -1,7 +1,7 @@
-"""Programs as functions: graphs of blocks in SSA form, in which calls are instructions.
+"""Programs as functions: control flow graphs in SSA form, in which calls are instructions.
 
-This is what Yul becomes on its way to bytecode, and what functions found in bytecode are. Values are those of
-dependency blocks. A block's parameters are PHIs; each edge says what they become.
+Yul is lowered to this form, and functions recovered from bytecode are lifted to it. Values are those of dependency
+blocks. A block's parameters are PHIs; each edge carries the arguments for them.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ class Verbatim(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Arc:
-    """A way on: to which block, and what each of its parameters becomes."""
+    """An edge: the target block and the arguments for its parameters."""
 
     target: GraphBlock
     args: list[Value] = field(default_factory=list)
 
 
-# How a block can end besides the EVM's own halting instructions.
+# The terminators besides the EVM's own halting instructions.
 JUMP, BRANCH, SWITCH, LEAVE, NEVER = "JUMP", "BRANCH", "SWITCH", "LEAVE", "NEVER"
 
 
 @dataclass(slots=True, eq=False)
 class End:
-    """JUMP: one arc. BRANCH: a condition, the arc where it is not zero, the arc where it is. SWITCH: a value, an arc
-    for each of `cases` and the one for all others. LEAVE: the function's results. NEVER: after a call that does not
-    return. Else an instruction that ends the frame, and its operands."""
+    """The terminator of a block. JUMP: one arc. BRANCH: a condition, the arc if it is not zero, the arc if it is.
+    SWITCH: a value, an arc per case and a default arc. LEAVE: the function's results. NEVER: unreachable, after a call
+    that does not return. Otherwise an instruction that ends the frame, and its operands."""
 
     op: str
     args: tuple[Value, ...] = ()
     arcs: list[Arc] = field(default_factory=list)
     cases: tuple[int, ...] = ()
     where: Source | None = None
-    places: tuple[Source, ...] = ()  # of the cases, where they are known
+    places: tuple[Source, ...] = ()  # source locations of the cases, if known
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +80,7 @@ class Function:
     name: str
     entry: GraphBlock
     results: int = 0
-    returns: bool = True  # whether a call may come back
+    returns: bool = True  # whether a call may return
     where: Source | None = None
 
     @property
@@ -88,7 +88,7 @@ class Function:
         return self.entry.params
 
     def blocks(self) -> list[GraphBlock]:
-        """Those that can be reached, the entry first, in reverse postorder."""
+        """The reachable blocks in reverse postorder, the entry first."""
         order: list[GraphBlock] = []
         seen = {self.entry}
         work: list[tuple[GraphBlock, Iterator[GraphBlock]]] = [(self.entry, iter(self.entry.targets))]
@@ -111,16 +111,16 @@ class Function:
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """The functions of one object's code. Calls name them by number: the place in `names`."""
+    """The functions of one object's code. Calls refer to them by number: the index in `names`."""
 
     fork: Fork = LATEST
     functions: dict[str, Function] = field(default_factory=dict)  # the main code has the empty name
     names: list[str] = field(default_factory=list)
     symbols: list[Symbol] = field(default_factory=list)
     verbatims: list[Verbatim] = field(default_factory=list)
-    guard: int | None = None  # up to where memory is spoken for, if the code says so by a memoryguard
+    guard: int | None = None  # memory below this is reserved by the code, if it has a memoryguard
     reserved: int = 0  # bytes after that, which the compiler may use
-    plain: frozenset[int] = frozenset()  # words that are pushed at once, whatever bytes that takes
+    plain: frozenset[int] = frozenset()  # constants that are pushed by one PUSH, however long
     _numbers: dict[str, int] = field(default_factory=dict)
     _symbol_numbers: dict[Symbol, int] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Changes to functions that need no knowledge: unused values go, blocks in a row become one, empty ones are skipped."""
+"""Clean-up of functions without analysis: dead values are removed, straight lines merged, empty blocks skipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ways_into(blocks: list[GraphBlock]) -> dict[GraphBlock, list[GraphBlock]]:
 
 
 def prune(unit: Unit, function: Function, effects: dict[str, Summary], unseen: Effect) -> None:
-    """Takes out instructions and parameters that nothing needs."""
+    """Removes dead instructions and unused parameters."""
     blocks = function.blocks()
     incoming: dict[int, list[Value]] = {}
     for block in blocks:
@@ -55,7 +55,7 @@ def _stays(value: Value, unit: Unit, effects: dict[str, Summary], unseen: Effect
 
 
 def unseen_in(unit: Unit) -> Effect:
-    """What nobody can notice: how far memory grew without MSIZE, what is warm where nothing is called."""
+    """Effects that cannot be observed: memory growth if there is no MSIZE, warmth if there are no calls and no GAS."""
     unseen = MSIZE | ACCESS
     for function in unit.functions.values():
         for value in function.instructions():
@@ -67,7 +67,7 @@ def unseen_in(unit: Unit) -> Effect:
 
 
 def straighten(function: Function) -> None:
-    """Joins blocks in a row, and leads ways through empty blocks on to where these go."""
+    """Merges straight lines of blocks, and redirects edges to empty blocks to the successors of these."""
     _pass_empty(function)
     blocks = function.blocks()
     ways = ways_into(blocks)
@@ -85,7 +85,7 @@ def straighten(function: Function) -> None:
 
 
 def _pass_empty(function: Function) -> None:
-    """A block that only goes on is passed by, unless that would give a branch two ways to one block."""
+    """Skips blocks that only jump, unless that would give a branch two edges to the same block."""
     for block in function.blocks():
         for arc in block.end.arcs:
             for _ in range(8):

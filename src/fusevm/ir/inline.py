@@ -1,4 +1,4 @@
-"""Inlining: a call replaced by a copy of the function's blocks."""
+"""Inlining: a call is replaced by a copy of the callee's blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fusevm.ir.values import CONST, PHI, Value
 
 
 class Numbers:
-    """Fresh numbers for the values and blocks of a function."""
+    """Allocates fresh numbers for the values and blocks of a function."""
 
     def __init__(self, function: Function) -> None:
         blocks = function.blocks()
@@ -33,7 +33,7 @@ class Numbers:
 
 
 def _all_in(block: GraphBlock) -> Iterator[Value]:
-    """Symbols among them, which are operands but stand in no block."""
+    """All values, including symbols, which are operands but belong to no block."""
     yield from block.params
     yield from block.end.args
     for value in block.instructions:
@@ -44,10 +44,10 @@ def _all_in(block: GraphBlock) -> Iterator[Value]:
 
 
 def inline_calls(unit: Unit, function: Function, chosen: Mapping[str, Set[int]]) -> None:
-    """Puts copies of the callees in the place of a function's calls, and of the calls within the copies.
+    """Replaces the chosen calls of a function, and the chosen calls within the copies, by copies of their callees.
 
-    `chosen` has the numbers of these calls by the function that makes them. Callees must be as they were when these
-    were chosen: callers come before callees, so that every copy is made once.
+    `chosen` has the ids of these calls by calling function. Callees must not have changed since they were chosen: a
+    caller is inlined into before its callees, so that every copy is made once.
     """
     numbers = Numbers(function)
     replaced: dict[int, Value] = {}
@@ -55,7 +55,7 @@ def inline_calls(unit: Unit, function: Function, chosen: Mapping[str, Set[int]])
     work = function.blocks()
     while work:
         block = work.pop()
-        for at in range(len(block.instructions) - 1, -1, -1):  # from the last to the first: what follows moves once
+        for at in range(len(block.instructions) - 1, -1, -1):  # backwards: instructions after a call move once
             call = block.instructions[at]
             if call.op == "CALLFN" and call.id in wanted:
                 copies = _inline(unit, block, at, numbers, replaced)
@@ -71,7 +71,7 @@ def inline_calls(unit: Unit, function: Function, chosen: Mapping[str, Set[int]])
 def _inline(
     unit: Unit, block: GraphBlock, at: int, numbers: Numbers, replaced: dict[int, Value]
 ) -> dict[GraphBlock, GraphBlock]:
-    """The callee's blocks and their copies."""
+    """Replaces one call; returns the callee's blocks and their copies."""
     call = block.instructions[at]
     callee = unit.callee(call)
     after = numbers.new_block()
@@ -84,7 +84,7 @@ def _inline(
             value.block = after.start
             after.instructions.append(value)
     entry, copies = _copied(callee, after, numbers, call.args)
-    if number_of(call.where) is not None:  # somebody wants to know where code comes from
+    if number_of(call.where) is not None:  # a recorder is attached
         for copy in copies.values():
             for value in copy.instructions:
                 value.where = within(value.where, call.where)
@@ -95,7 +95,7 @@ def _inline(
 
 
 def _replace(function: Function, new: dict[int, Value]) -> None:
-    """Uses of some values become uses of others."""
+    """Replaces uses of values, by id."""
 
     def resolved(value: Value) -> Value:
         while value.op != CONST and value.id in new:
@@ -132,7 +132,7 @@ def _copied(
     def new(value: Value) -> Value:
         if value.op == CONST:
             return value
-        if value.id not in values:  # a symbol, which stands in no block
+        if value.id not in values:  # a symbol, which belongs to no block
             values[value.id] = numbers.new(after, value.op, (), value.number)
         return values[value.id]
 

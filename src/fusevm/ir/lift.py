@@ -1,4 +1,4 @@
-"""Basic blocks to dependency blocks: a virtual stack of values takes the place of the run-time one."""
+"""Lifts basic blocks to dependency blocks: a virtual stack of values replaces the run-time stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PC = BY_NAME["PC"].byte
 
 
 def lift_block(source: bytecode.BasicBlock, fork: Fork = LATEST, builder: Builder | None = None) -> DependencyBlock:
-    """The block on its own: every word it needs is unspilled, every word it leaves is spilled."""
+    """Lifts one block on its own: every live-in word is unspilled, every word it leaves is spilled."""
     builder = builder or Builder()
     block = shape_of(source)
     builder.begin(block)
@@ -28,7 +28,7 @@ def lift_block(source: bytecode.BasicBlock, fork: Fork = LATEST, builder: Builde
 
 
 def shape_of(source: bytecode.BasicBlock) -> DependencyBlock:
-    """An empty dependency block that knows its lowest and highest stack point."""
+    """An empty dependency block with the block's lowest and highest stack slot."""
     block = DependencyBlock(source.start)
     actions = actions_of(source.instructions)
     block.opcodes = len(actions)
@@ -40,7 +40,7 @@ def shape_of(source: bytecode.BasicBlock) -> DependencyBlock:
 
 
 def run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
-    """Executes the block over values, every instruction but the stack's own through the builder."""
+    """Executes the block symbolically: every instruction except stack manipulation goes through the builder."""
     try:
         _run(source, fork, builder)
     except NeverReached:
@@ -58,7 +58,7 @@ def _run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
     charged = 0
     tags = zip(source.instructions, gas, strict=True)
     for (instruction, paid), operands in stack.run(steps_of(source.instructions, tags)):
-        builder.charge(paid - charged)  # its own static gas, and that of what arranged the stack before it
+        builder.charge(paid - charged)  # its own static gas, and that of the stack manipulation before it
         charged = paid
         op = instruction.op
         if op is None:
@@ -70,7 +70,7 @@ def _run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
             args = tuple(operands)
             if op.ends or op.name == "JUMPI":
                 if instruction is not last:
-                    continue  # a JUMP to what is joined on after it
+                    continue  # a JUMP to the block that was merged after it
                 block.stack = tuple(stack.words)
                 builder.end(Terminator(op.name, args, instruction.next_pc if op.name == "JUMPI" else None))
                 return
@@ -85,5 +85,5 @@ def _run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
 
 @cache
 def _prices(fork: Fork) -> tuple[int, ...]:
-    """The static gas of each byte that is an opcode of the fork."""
+    """The static gas of each byte; 0 if it is not an opcode of the fork."""
     return tuple(op.gas_at(fork) if op else 0 for op in opcodes_of(fork))

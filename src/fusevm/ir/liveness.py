@@ -1,4 +1,4 @@
-"""What a program really needs: unused PHIs go, and each block learns which of its values other blocks use."""
+"""Liveness in programs: unused PHIs are removed, and the live-out values of each block are found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fusevm.ir.values import CONST, PHI, Value, traits_of
 
 
 def is_root(value: Value, unseen: Effect | None) -> bool:
-    """It stays though nobody uses its value; where gas may fall, unless all that it leaves behind is unseen."""
+    """Whether it is kept even if its value is unused. In optimisation mode, not if all its effects are unseen."""
     traits = traits_of(value)
     if unseen is None or not traits.priced:
         return traits.is_root
@@ -64,7 +64,7 @@ def _needed(program: Program) -> tuple[set[int], dict[int, dict[int, Value]]]:
 
 
 def reads_before_writes(instructions: Iterable[Value], unseen: Effect | None) -> dict[int, list[Value]]:
-    """For each write the reads before it that would see something else after it."""
+    """For each write, the earlier reads that must stay before it."""
     before: dict[int, list[Value]] = {}
     readers: dict[int, list[Value]] = {}
     for value in instructions:

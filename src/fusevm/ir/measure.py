@@ -1,4 +1,4 @@
-"""What lifting and folding make of a program, counted stage by stage."""
+"""Counts the instructions, stack accesses and PHIs of a program after lifting and after each stage of folding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fusevm.ir.ordering import schedule
 from fusevm.ir.program import build_program
 from fusevm.ir.values import SPILL
 
-# Each row adds a stage to the one above it. Loads need FOLD, CSE and FWD; stores FOLD and DSE.
+# Each row adds a stage to the one above it. Forwarding loads needs FOLD, CSE and FWD; dead stores need FOLD and DSE.
 LADDER: tuple[tuple[str, Stage | None], ...] = (
     ("lift", None),
     ("fold", Stage.FOLD),
@@ -30,7 +30,7 @@ LADDER: tuple[tuple[str, Stage | None], ...] = (
 @dataclass(slots=True)
 class Row:
     stage: str
-    instructions: int = 0  # scheduled, without those that only move words
+    instructions: int = 0  # scheduled, without loads and spills
     loads: int = 0  # words read from the run-time stack
     spills: int = 0  # words written to it
     phis: int = 0
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(slots=True)
 class Measurement:
-    opcodes: int  # EVM instructions that can be reached
+    opcodes: int  # reachable EVM instructions
     stack_opcodes: int  # of those, the ones that only arrange the stack
     blocks: int
     rows: list[Row]

@@ -1,8 +1,8 @@
-"""The order of a dependency block: what must stay in order stays, everything else is computed where it is needed.
+"""Schedules a dependency block: effects keep their order, everything else is computed just before its first use.
 
 Words are read from the run-time stack as late as possible and written to it as early as possible, so that few of them
-are alive at once. A call into the runtime leaves no registers: a word that lies in a slot of the run-time stack is read
-again after it instead of being kept.
+are live at once. A call into the runtime clobbers all registers: a word that has a slot on the run-time stack is
+reloaded after the call instead of being kept live across it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fusevm.ir.values import CONST, SPILL, UNSPILL, Value, traits_of
 
 
 class StackSlot(int):
-    """An operand read straight from that slot of the run-time stack."""
+    """An operand read directly from that slot of the run-time stack."""
 
 
 Operand = Value | StackSlot
@@ -35,12 +35,12 @@ class Schedule:
     block: DependencyBlock
     steps: list[OrderedStep] = field(default_factory=list)
     operands: tuple[Operand, ...] = ()  # of the terminator
-    edges: list[dict[int, Operand]] = field(default_factory=list)  # parameters handed to each known successor
-    live_across_calls: int = 0  # words kept in registers over calls to the runtime, summed over the calls
+    edges: list[dict[int, Operand]] = field(default_factory=list)  # arguments for each known successor
+    live_across_calls: int = 0  # words live in registers across calls to the runtime, summed over the calls
 
 
 def schedule(block: DependencyBlock, unseen: Effect | None = None, inline: bool = False) -> Schedule:
-    """`unseen`: gas may fall, and these effects are looked at by nobody. `inline`: Unspills as operands."""
+    """`unseen`: gas may fall, and these effects are not observed. `inline`: Unspills as operands."""
     return _Scheduler(block, unseen, inline).run()
 
 
@@ -50,7 +50,7 @@ class _Scheduler:
         self.result = Schedule(block)
         self.roots = [value for value in block.instructions if is_root(value, self.unseen)]
         self.local = {value.id for value in block.instructions}
-        self.pending: dict[int, int] = {}  # uses still to come
+        self.pending: dict[int, int] = {}  # remaining uses
         self.needed: set[int] = set()
         self.count_uses()
         needed = [value for value in self.block.instructions if value.id in self.needed]
@@ -58,8 +58,8 @@ class _Scheduler:
         self.done: set[int] = set()
         self.live: set[int] = set()
         self.values: dict[int, Value] = {}
-        self.home: dict[int, int] = {}  # where on the run-time stack a value lies
-        self.holder: dict[int, Value] = {}  # and which value a slot holds
+        self.home: dict[int, int] = {}  # the slot of the run-time stack that holds a value
+        self.holder: dict[int, Value] = {}  # and the value that a slot holds
         for value in block.entry:
             if value.op == UNSPILL and value.block == block.start:
                 self.home[value.id] = value.number
@@ -99,7 +99,7 @@ class _Scheduler:
         for spill in self.block.spills:
             value = spill.args[0]
             if value.op != UNSPILL and not (value.id in self.local and value.op != CONST):
-                self.spill_if_free(spill.number)  # a literal, or a word the block before handed over
+                self.spill_if_free(spill.number)  # a literal, or a word from another block
         for root in self.roots:
             self.evaluate(root)
         for value in self.leaves():
@@ -116,7 +116,7 @@ class _Scheduler:
         return {slot: self.operand(value, ()) for slot, value in edge.args.items()}
 
     def evaluate(self, value: Value) -> None:
-        """Places the value and, before it, whatever it needs and is not there yet."""
+        """Schedules the value and, before it, its operands and the reads that must precede it."""
         work = [value]
         while work:
             top = work[-1]
@@ -148,7 +148,7 @@ class _Scheduler:
             self.spill_if_free(slot)
 
     def consume(self, args: tuple[Value, ...]) -> list[int]:
-        """Counts uses down; the slots nobody reads any more."""
+        """Decrements the use counts; returns the slots that have no reader left."""
         freed = []
         for arg in args:
             if arg.op == CONST:
@@ -176,7 +176,7 @@ class _Scheduler:
     # -- spilling ---------------------------------------------------------------------------------------------------
 
     def is_free(self, slot: int) -> bool:
-        """Nobody still wants the word that lies there from its slot alone."""
+        """Whether the slot may be overwritten: the word in it has no remaining use, or has another home."""
         holder = self.holder.get(slot)
         return holder is None or self.home.get(holder.id) != slot or not self.pending.get(holder.id)
 
@@ -206,7 +206,7 @@ class _Scheduler:
             self.spill_if_free(freed)
 
     def spill_the_rest(self) -> None:
-        """Moves within the stack: free slots first, and where they form a cycle one word waits in a register."""
+        """Moves within the stack: free slots first; a cycle is broken by holding one word in a register."""
         for spill in self.block.spills:
             if spill.number in self.spills:
                 self.evaluate(spill.args[0])
@@ -220,12 +220,12 @@ class _Scheduler:
                 self.move(spill.number)
 
     def move_chain(self, slot: int) -> None:
-        """Spills there if the slot is free."""
+        """Starts a chain of moves at the slot, if it is free."""
         if slot in self.spills and self.is_free(slot):
             self.move(slot)
 
     def move(self, slot: int) -> None:
-        """Spills there, and on to the slots that this sets free."""
+        """Spills to the slot, then to the slots that this frees."""
         while True:
             spill = self.spills[slot]
             self.evaluate(spill.args[0])

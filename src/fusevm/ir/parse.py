@@ -1,4 +1,4 @@
-"""The text of dependency blocks back to blocks."""
+"""Parses the text of dependency blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class IrSyntaxError(ValueError):
 
 
 def parse(text: str) -> list[DependencyBlock]:
-    """Every block of the text. `//` begins a comment; the line of facts that `block_text` writes is read."""
+    """All blocks of the text. `//` begins a comment, except that the line of facts `block_text` writes is read."""
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), 1):
         reader.line = number
@@ -43,11 +43,11 @@ class _Reader:
     def __init__(self) -> None:
         self.blocks: list[DependencyBlock] = []
         self.values: dict[int, Value] = {}
-        self.awaited: dict[int, int] = {}  # used before they were computed, by a block printed later: first line
+        self.awaited: dict[int, int] = {}  # used, but not defined yet (by a block printed later): line of first use
         self.constants: dict[int, Value] = {}
         self.block: DependencyBlock | None = None
         self.entry: dict[int, Value] = {}
-        self.slots: dict[int, Value] = {}  # what was spilled where so far
+        self.slots: dict[int, Value] = {}  # the words spilled so far, by slot
         self.delta: int | None = None
         self.gas: list[int] = []
         self.line = 0

@@ -1,4 +1,4 @@
-"""Whole programs as dependency blocks: every block lifted again with what the flow hands to it."""
+"""Whole programs as dependency blocks: every block is lifted again with the live-in words that the flow found."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fusevm.ir.values import PHI, SPILL, UNSPILL, Value
 
 
 def lift_program(code: bytes, fork: Fork = LATEST, peel: bool = False) -> Program:
-    """The program as it is, unfolded."""
+    """Lifts the program without folding it."""
     return build_program(flow_of(control_flow(code, fork), peel), Builder(), Mode.EXECUTION)
 
 
 def unseen_by(cfg: Cfg) -> Effect:
-    """What no instruction of the program, and nobody it calls, can notice: how far memory grew, what is warm."""
+    """Of memory growth and warmth, the effects that neither the program nor its callees can observe."""
     seen = Effect.NONE
     for node in cfg.nodes.values():
         if node.reached:
@@ -34,13 +34,13 @@ def unseen_by(cfg: Cfg) -> Effect:
 
 @cache
 def _noticed(op: Opcode) -> Effect:
-    """MSIZE by whoever reads it; warmth by whom it calls, who may have gas enough for a warm access only."""
+    """MSIZE is observed by its readers; warmth by callees, which may have enough gas for a warm access only."""
     grown = MSIZE & op.reads
     return grown | ACCESS if op.writes & OUTSIDE else grown
 
 
 def build_program(flow: Flow, builder: Builder, mode: Mode) -> Program:
-    """Every block through the builder, dominators first, then the edges between them."""
+    """Passes every block through the builder, dominators first, then adds the edges between them."""
     cfg = flow.cfg
     unseen = unseen_by(cfg) if mode is Mode.OPTIMISATION else None
     program = Program(cfg.code, cfg, {}, cfg.fork, mode, unseen=unseen)
@@ -61,7 +61,7 @@ def build_program(flow: Flow, builder: Builder, mode: Mode) -> Program:
 
 
 def _enter(flow: Flow, program: Program, block: DependencyBlock, builder: Builder) -> None:
-    """Names the entry slots: PHIs, words known from a block before, and words on the run-time stack."""
+    """Names the entry slots: PHIs, words of dominating blocks, literals, and words on the run-time stack."""
     params = set(flow.params[block.start])
     for depth in range(1, flow.depth[block.start] + 1):
         origin = flow.origins[block.start, depth] if depth in params else None
@@ -83,13 +83,13 @@ def _word_of(origin: Origin, program: Program, builder: Builder) -> Value:
         return source.entry[origin.index - 1]
     if origin.index < 0:
         return source.entry[-origin.index - 1]
-    # The exit stack counts from the deepest slot the block touches; it may name more slots than it touches.
+    # The index counts from the deepest slot the block touches, but the block may name deeper slots as well.
     touched = -source.low
     return source.stack[origin.index + len(source.entry) - touched] if source.stack else builder.const(0)
 
 
 def _connect(flow: Flow, program: Program, block: DependencyBlock) -> None:
-    """The terminator's known ways on, with what each successor's PHIs become."""
+    """Adds the terminator's known edges, with the arguments for the PHIs of each successor."""
     for target in ways_on(flow, block):
         following = program.blocks[target]
         edge = Edge(target)
@@ -101,7 +101,7 @@ def _connect(flow: Flow, program: Program, block: DependencyBlock) -> None:
 
 
 def ways_on(flow: Flow, block: DependencyBlock) -> list[int]:
-    """The blocks that can follow: all that the flow knows, but for those a decided terminator rules out."""
+    """The successors that the flow knows, without those that a decided terminator rules out."""
     terminator, known = block.terminator, flow.successors[block.start]
     ways: list[int] = []
     if terminator.op in ("JUMP", "JUMPI"):
@@ -117,7 +117,7 @@ def _block_at(flow: Flow, known: tuple[int, ...], pc: int) -> int:
 
 
 def _spill(flow: Flow, program: Program, block: DependencyBlock, builder: Builder) -> None:
-    """Writes to the run-time stack what a successor will look for there."""
+    """Spills the words that a successor will read from the run-time stack."""
     terminator = block.terminator
     if terminator.op not in CONTINUES:
         return
@@ -138,6 +138,6 @@ def _may_jump_anywhere(terminator: Terminator) -> bool:
 
 
 def _expects(flow: Flow, target: int) -> tuple[frozenset[int], int, bool]:
-    """Its parameters; from which depth on it reads the stack; and whether any other slot may still be read there."""
+    """Its parameters; the depth below which all slots must be spilled; whether all that are not parameters must be."""
     loose = flow.cfg.has_unknown_jumps or flow.cfg.budget_spent
     return frozenset(flow.params[target]), DEPTH, loose or target in flow.open

@@ -1,7 +1,7 @@
-"""Ranges: the least and the greatest word that an instruction can give, from those of its operands.
+"""Range analysis: the least and the greatest result of an instruction, from the ranges of its operands.
 
-Ranges do not wrap: what may overflow can be anything. `RANGES` has one function per opcode; what is not in it can be
-anything. `decided` answers comparisons whose outcome the ranges tell.
+Ranges do not wrap: a result that may overflow can be anything. `RANGES` has one function per opcode; the result of any
+other opcode can be anything. `decided` answers comparisons whose outcome follows from the ranges.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SIGN = 1 << 255
 
 
 class Range(NamedTuple):
-    """From low to high, both included."""
+    """From low to high, both inclusive."""
 
     low: int = 0
     high: int = TOP
@@ -27,11 +27,11 @@ class Range(NamedTuple):
         return self.low == self.high
 
     def with_(self, other: Range) -> Range:
-        """The smallest range that holds both."""
+        """The smallest range that contains both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
     def within(self, other: Range) -> Range:
-        """What is in both; this one where nothing is, which is only so where control never comes."""
+        """The intersection; this range if that is empty, which happens only in unreachable code."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         return Range(low, high) if low <= high else self
 
@@ -140,7 +140,7 @@ RANGES: dict[str, Callable[..., Range]] = {
 
 
 def bits_of(op: str, operands: list[int], constants: list[int | None], high: int) -> int:
-    """The bits of an instruction's result that may be set, from those of its operands and its greatest value."""
+    """The bits of an instruction's result that may be set, from the bits of its operands and its greatest value."""
     bits = _ones(high)
     if op == "AND":
         return bits & operands[0] & operands[1]
@@ -153,7 +153,7 @@ def bits_of(op: str, operands: list[int], constants: list[int | None], high: int
 
 
 def range_of(op: str, operands: list[Range]) -> Range:
-    """Of an instruction's result."""
+    """The range of an instruction's result."""
     rule = RANGES.get(op)
     return ANYTHING if rule is None else rule(*operands)
 
@@ -165,7 +165,7 @@ def _less(a: Range, b: Range) -> bool | None:
 
 
 def _signed(a: Range) -> Range | None:
-    """The range moved so that signed order becomes plain order; None where it holds both signs."""
+    """The range offset so that signed order becomes unsigned order; None if it contains both signs."""
     if a.high < SIGN:
         return Range(a.low + SIGN, a.high + SIGN)
     return Range(a.low - SIGN, a.high - SIGN) if a.low >= SIGN else None
@@ -193,13 +193,13 @@ COMPARISONS: dict[str, Callable[..., bool | None]] = {
 
 
 def decided(op: str, operands: list[Range]) -> bool | None:
-    """What a comparison must give; None where it can be both."""
+    """The result of a comparison; None if it can be either."""
     rule = COMPARISONS.get(op)
     return None if rule is None else rule(*operands)
 
 
 def assumed(op: str, operands: list[Range], holds: bool) -> list[Range]:
-    """The operands' ranges where a comparison is known to hold, or not to."""
+    """The operands' ranges, given that a comparison holds or does not."""
     if op == "ISZERO":
         (a,) = operands
         return [a.within(Range(0, 0)) if holds else a.within(Range(1, TOP))]
@@ -222,7 +222,7 @@ def assumed(op: str, operands: list[Range], holds: bool) -> list[Range]:
 
 
 def _without(a: Range, b: Range) -> Range:
-    """Less a word at one of its ends."""
+    """a without b, if b is one word at an end of a."""
     if b.is_one_word and not a.is_one_word:
         if a.low == b.low:
             return Range(a.low + 1, a.high)

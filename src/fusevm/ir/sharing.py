@@ -1,4 +1,4 @@
-"""Long constants that are used again nearby: pushed once, and kept on the stack for the others."""
+"""Shares long constants: pushed once, and kept on the stack for further uses nearby."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fusevm.ir.graphs import ways_into
 from fusevm.ir.inline import Numbers
 from fusevm.ir.values import CONST, Value
 
-_NEAR = 2  # blocks down, each entered from the one before alone
+_NEAR = 2  # edges down, through blocks with a single predecessor
 
 
 def share_constants(function: Function, is_long: Callable[[int, GraphBlock], bool]) -> None:
-    """Uses in one block, or in those that only it leads to, become uses of one LITERAL."""
+    """Uses in a block, and in the near blocks that only it leads to, become uses of one LITERAL."""
     blocks = function.blocks()
     ways = ways_into(blocks)
     numbers = Numbers(function)

@@ -1,4 +1,4 @@
-"""Sinking: a value is computed where it is needed, not on ways that never use it, and does not wait on the stack."""
+"""Sinking: a value is computed near its uses, not on paths that never use it, and occupies the stack for less time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sink(function: Function) -> None:
             sunk.add(value.id)
             by_start[target].instructions.insert(0, value)
             value.block = target
-            for arg in value.args:  # they are used there now, and not here
+            for arg in value.args:  # their uses move with it
                 if arg.op != CONST:
                     used_in[arg.id].remove(block.start)
                     used_in[arg.id].append(target)
@@ -43,7 +43,7 @@ def sink(function: Function) -> None:
 
 
 def _uses(blocks: list[GraphBlock]) -> dict[int, list[int]]:
-    """Where each value is used; what a way hands over is used at its beginning."""
+    """The blocks in which each value is used; an edge argument is used at the end of the predecessor."""
     found: dict[int, list[int]] = {}
 
     def note(value: Value, start: int) -> None:
@@ -63,7 +63,7 @@ def _uses(blocks: list[GraphBlock]) -> dict[int, list[int]]:
 
 
 def _common(tree: DominatorTree, places: list[int]) -> int:
-    """The block that dominates them all, the nearest."""
+    """The nearest common dominator."""
     at = places[0]
     for place in places[1:]:
         while not tree.dominates(at, place):

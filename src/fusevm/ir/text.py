@@ -1,4 +1,4 @@
-"""Dependency blocks as text, the way the design notes write them."""
+"""Dependency blocks as text, in the notation of the design notes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def program_text(program: Program, facts: bool = False) -> str:
 
 
 def listing(block: DependencyBlock) -> str:
-    """The instructions in the order they came into being, and the virtual stack (the top is to the right)."""
+    """The instructions in the order of their creation, and the virtual stack (the top is to the right)."""
     everything = [*block.entry, *block.instructions, *block.spills]
     rows = [f"  {value.id}: {_operation(value, value.args)}" for value in everything]
     return "\n".join(["instrs:", *rows, "", f"vstack: [{', '.join(map(name, block.stack))}]"]) + "\n"

@@ -1,4 +1,4 @@
-"""Branches that the way to them has decided: a way that hands a known condition to a block goes straight on."""
+"""Jump threading: a predecessor that passes the condition to a block which only branches on it branches itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fusevm.ir.values import CONST, Value
 
 
 def thread_branches(function: Function) -> bool:
-    """For blocks that do nothing but branch on a parameter of theirs; whether any way was changed."""
+    """Threads jumps to blocks that only branch on their parameter; returns whether any edge was changed."""
     blocks = function.blocks()
     ways = ways_into(blocks)
     uses = _uses(blocks)
@@ -58,14 +58,14 @@ def _redirect(way: GraphBlock, block: GraphBlock) -> None:
 
 
 def hoist_value_check(function: Function) -> None:
-    """Where every case of a switch first refuses a payment, and all others fail likewise, it is refused before."""
+    """Hoists the CALLVALUE check out of a switch: every case starts with it, and the default reverts or has it too."""
     for block in function.blocks():
         if block.end.op != "SWITCH" or len(block.end.arcs) < 3:
             continue
         *cases, default = [arc.target for arc in block.end.arcs]
         refuses = [_refusing(case) for case in cases]
         if all(fails is not None for fails in refuses) and (_reverts(default) or _refusing(default) is not None):
-            numbers = Numbers(function)  # before any block is cut off, so that its number is not given again
+            numbers = Numbers(function)  # before any block becomes unreachable, so that no number is used twice
             for case in (*cases, default):
                 if _refusing(case) is not None:
                     case.end = End(JUMP, (), [case.end.arcs[1]], where=case.end.where)
@@ -79,7 +79,7 @@ def hoist_value_check(function: Function) -> None:
 
 
 def _refusing(block: GraphBlock) -> GraphBlock | None:
-    """The block that it goes to where it was paid, which reverts with nothing."""
+    """The block it branches to if CALLVALUE is not zero, if that reverts without data."""
     end = block.end
     if end.op != BRANCH or end.args[0].op != "CALLVALUE" or any(v.op != "CALLVALUE" for v in block.instructions):
         return None
@@ -88,7 +88,7 @@ def _refusing(block: GraphBlock) -> GraphBlock | None:
 
 
 def _reverts(block: GraphBlock) -> bool:
-    """With nothing."""
+    """Whether the block only reverts, without data."""
     return (
         block.end.op == "REVERT"
         and not block.instructions

@@ -1,6 +1,6 @@
-"""The one thing dependency blocks are made of: a value, which is an instruction and what it depends on.
+"""Values, the only thing dependency blocks are made of: a value is an instruction and its operands.
 
-Opcodes are the EVM's own names, and a few more that only the IR has. Each has a number below 127, its part of the fold
+Opcodes have the EVM's names; the IR adds a few of its own. Each has a number below 127, which is part of the fold
 engine's key.
 """
 
@@ -31,20 +31,20 @@ OWN = {
     "CONST": (0, NONE, NONE, False),  # #n: a literal
     "UNSPILL": (0, NONE, NONE, False),  # a word read from the run-time stack
     "SPILL": (1, NONE, NONE, False),  # a word written to the run-time stack
-    "PHI": (0, NONE, NONE, False),  # a word handed over by the block before: a block parameter
-    "REACH": (2, NONE, MSIZE | GAS, True),  # guard: memory from offset on, size bytes, is paid for and there
-    "VALID": (1, NONE, NONE, True),  # guard: a jump may land there
+    "PHI": (0, NONE, NONE, False),  # a word passed by the predecessors: a block parameter
+    "REACH": (2, NONE, MSIZE | GAS, True),  # guard: memory at offset, size bytes, is paid for and allocated
+    "VALID": (1, NONE, NONE, True),  # guard: the operand is a valid jump target
     "HOLDS": (1, NONE, NONE, True),  # guard: a condition is not zero; asked of the engine, never emitted
-    "EXPGAS": (1, NONE, GAS, False),  # the price of an exponent whose EXP became something else
-    # Of functions (`ir/functions.py`) alone. The number of CALLFN and VERBATIM says which one, that of RESULT which of
-    # its results, that of SYMBOL and SETIMMUTABLE what is meant.
+    "EXPGAS": (1, NONE, GAS, False),  # the price of an exponent whose EXP was replaced
+    # Only in functions (`ir/functions.py`). `number` selects the function of CALLFN, the bytes of VERBATIM, the result
+    # of RESULT, the symbol of SYMBOL and SETIMMUTABLE.
     "CALLFN": (0, _EVERYTHING, _EVERYTHING, True),  # calls a function with these operands
     "RESULT": (1, NONE, NONE, False),  # one of a call's results
-    "LITERAL": (0, NONE, NONE, False),  # a word that is kept on the stack, where CONST is pushed for each use
-    "COPY": (1, NONE, NONE, False),  # a word once more, where it is wanted next
-    "SYMBOL": (0, NONE, NONE, False),  # a word that is known when the code is laid out, linked or deployed
+    "LITERAL": (0, NONE, NONE, False),  # a constant that is kept on the stack; CONST is pushed for each use
+    "COPY": (1, NONE, NONE, False),  # a copy of an operand, made before the other operands are computed
+    "SYMBOL": (0, NONE, NONE, False),  # a word that is known once the code is laid out, linked or deployed
     "SETIMMUTABLE": (2, NONE, MEMORY | MSIZE, True),  # fills in an immutable in the copy of the code at an offset
-    "VERBATIM": (0, _EVERYTHING, _EVERYTHING, True),  # bytes that nobody looks into
+    "VERBATIM": (0, _EVERYTHING, _EVERYTHING, True),  # opaque bytes
 }
 
 NAMES: tuple[str, ...] = (*OWN, *(op.name for op in OPCODES_TABLE if not op.is_stack))
@@ -57,8 +57,8 @@ WORD = (1 << 256) - 1
 
 
 class FrameState(NamedTuple):
-    """What another tier needs to go on from here: the instruction's place, the words of the stack from the deepest that
-    the function looks at to the top, and the static gas that was charged for it and what follows it in its block."""
+    """What another tier needs to continue from here: the instruction's pc, the words of the stack from the deepest that
+    the function reads to the top, and the static gas already charged for this instruction and the rest of its block."""
 
     pc: int
     words: tuple[Value, ...]
@@ -73,16 +73,16 @@ class Value:
     def __init__(self, op: str, args: tuple[Value, ...] = (), number: int = 0, id: int = -1, block: int = 0) -> None:  # noqa: A002
         self.op = op
         self.args = args
-        self.number = number  # a literal's word; the slot of UNSPILL, SPILL and PHI; else the pc it comes from
+        self.number = number  # a literal's word; the slot of UNSPILL, SPILL and PHI; otherwise its pc
         self.id = id  # its $ identifier; literals have none
-        self.block = block  # the block it stands in
+        self.block = block  # the block that contains it
         self.prev: Value | None = None  # the last instruction before it with the same opcode
-        self.epoch = 0  # for what reads the world: which state of it was read
-        self.gas = 0  # for what looks at the gas counter: the static gas charged when it is done
-        self.raw = False  # its reach in memory is secured and its dynamic gas charged, by guards and sections before it
+        self.epoch = 0  # of instructions that read the world: which version of it was read
+        self.gas = 0  # of instructions that read the gas counter: the static gas charged after it
+        self.raw = False  # earlier guards and sections have expanded memory for it and charged its dynamic gas
         self.uses = 0
-        self.where: Source | None = None  # the place in the source that it was written for
-        self.state: FrameState | None = None  # in regions, for what may fail: the frame as it finds it
+        self.where: Source | None = None  # the source location it was generated from
+        self.state: FrameState | None = None  # in regions, of instructions that may fail: the frame before it
 
     @property
     def is_const(self) -> bool:
@@ -99,16 +99,16 @@ def opcode_of(name: str) -> Opcode | None:
     return BY_NAME.get(name) if name not in OWN else None
 
 
-# Memory accesses and EXP, whose dynamic gas depends on operands alone: it can be charged apart from them (`raw`).
+# Memory accesses and EXP, whose dynamic gas depends on operands alone: it can be charged separately (`raw`).
 PREPAYABLE: dict[str, Opcode] = {
     op.name: op for op in OPCODES_TABLE if op.dynamic and not (op.ends or op.calls or op.writes & ACCESS)
 }
 
 
 class Traits:
-    """What an opcode does to the world, as the IR sees it: dynamic gas is a write of the gas counter.
+    """The effects of an opcode, as the IR sees them: dynamic gas is a write of the gas counter.
 
-    Effects are plain integers here, because everything in the IR asks about them all the time.
+    Effects are plain integers here because they are tested in every hot loop of the IR.
     """
 
     __slots__ = ("calls", "halts", "is_root", "leaves", "observes", "opcode", "priced", "pure", "reads", "writes")
@@ -124,12 +124,13 @@ class Traits:
         self.writes: int = writes.value
         self.halts = halts
         self.observes = bool(reads & GAS)  # a section of static gas ends here
-        self.is_root = bool(writes) or halts or self.observes  # it stays, in its place
-        # A value with a price: where gas may fall it can go, if nobody sees what else it did (`leaves`).
+        self.is_root = bool(writes) or halts or self.observes  # never dead, never reordered
+        # Priced: it has a value, and its effects are gas and `leaves` alone, so optimisation mode may remove it if
+        # neither its value nor `leaves` is observed.
         self.leaves: int = (writes & ~GAS).value
         self.priced = not (writes & ~(MSIZE | GAS | ACCESS)) and not halts and opcode is not None and opcode.pushes == 1
         self.pure = not (reads or self.is_root) and name != SPILL
-        # Whatever goes to the runtime comes back with the registers gone.
+        # A call into the runtime clobbers the registers.
         fixed = opcode is not None and bool(opcode.touches) and all(span.size < 0 for span in opcode.touches)
         inline = name in OWN or (raw and fixed)
         self.calls = not inline and (bool(writes) or bool(reads & ~(GAS | MSIZE | RETURNDATA)))
@@ -143,6 +144,6 @@ def traits_of(value: Value) -> Traits:
     return RAW_TRAITS[value.op] if value.raw else TRAITS[value.op]
 
 
-# Where an instruction touches memory.
+# The spans of memory that an instruction reads and writes.
 READS_MEMORY: dict[str, tuple[Span, ...]] = {op.name: op.reads_at for op in OPCODES_TABLE if op.reads_at}
 WRITES_MEMORY: dict[str, tuple[Span, ...]] = {op.name: op.writes_at for op in OPCODES_TABLE if op.writes_at}

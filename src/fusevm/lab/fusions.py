@@ -2,7 +2,7 @@
 
     python -m fusevm.lab.fusions FIXTURES FOLDER [--choose N]
 
-counts how often schedules of real code have each sequence of `schedule/chosen.tsv`, and writes the table anew, without
+counts how often schedules of real code have each sequence of `schedule/chosen.tsv`, and rewrites the table, without
 those that hardly any has. With `--choose`, sequences are first added to it: streams of tokens, each with a weight, are
 merged like byte pairs; the two neighbouring units that meet most often become one, over and over. Each source of
 streams weighs the same, so that one long-running loop does not decide alone. FIXTURES has the corpus; FOLDER has files
@@ -31,10 +31,10 @@ from fusevm.schedule.loops.place import PAID, with_loops
 from fusevm.schedule.sections import OUTWARD, sections_of
 from fusevm.schedule.threading import HOPPING, threaded
 
-LEAST = 15  # places in real code that must have a sequence: a handler costs everybody's first start
+LEAST = 15  # occurrences in real code that a sequence needs: every handler slows the first start
 LONGEST = 8
 LONGEST_IN_LOOP = 14  # in a loop's copy, whose sequences run on from the body into the test
-MOST_WORDS = 2_000  # at most so many units of a stream are looked at
+MOST_WORDS = 2_000  # maximum number of units of a stream
 NEVER_FUSED = frozenset(("SYNC", *OUTWARD))
 ENTRIES = frozenset(name for name in LOOP_CONTROLS if not name.endswith("_EXIT"))
 
@@ -66,7 +66,7 @@ def choose(streams: Iterable[Stream], count: int) -> list[Sequence]:
 
 
 class _Merging:
-    """Streams while their units are merged: who has which pair, and what it weighs."""
+    """Streams while their units are merged: which have which pair, and its weight."""
 
     def __init__(self, streams: Iterable[Stream]) -> None:
         weights: Counter[tuple[tuple[Sequence, ...], int]] = Counter()
@@ -128,7 +128,7 @@ def handlers_of(sequences: Iterable[Sequence]) -> Handlers:
 
 
 def picked(codes: Iterable[RealCode], handlers: Handlers) -> Counter[Sequence]:
-    """How often each sequence stands in the schedules of some code."""
+    """How often each sequence occurs in the schedules of some code."""
     found: Counter[Sequence] = Counter()
     for each in codes:
         units = build_schedule(each.code, LATEST, handlers, keep_units=True).units
@@ -137,7 +137,7 @@ def picked(codes: Iterable[RealCode], handlers: Handlers) -> Counter[Sequence]:
 
 
 def candidates(codes: list[RealCode], watched: list[RealCode], count: int) -> list[Sequence]:
-    """So many sequences by text, by what the corpus's calls run, and by the text of loops, which is little and runs
+    """The best sequences by text, by what the corpus's calls run, and by the text of loops, which is little and runs
     most: none of the three may outweigh the others."""
     native = frozenset(sequence[0] for sequence in single_sequences())
     text, calls = list(_weighted(codes, native)), list(_weighted(watched, native))

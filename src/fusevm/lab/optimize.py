@@ -56,7 +56,7 @@ class Case:
 
 
 class PlainProgramMaker(ProgramMaker):
-    """Programs that hardly ever look at their own code, so that most of them can be optimised."""
+    """Programs that rarely read their own code, so that most of them can be optimised."""
 
     def allowed(self, name: str) -> bool:
         return super().allowed(name) and (name not in LOOKS_AT_ITSELF or self.rng.random() < 0.02)
@@ -172,7 +172,7 @@ class Tally:
 
 
 def check(case: Case, tally: Tally | None = None) -> str | None:
-    """What is different, if anything is. What users would not get, being no better, must do the same all the same."""
+    """The difference, if there is one. Code that is not better, and so not used, must be equivalent too."""
     tally = tally if tally is not None else Tally()
     tally.cases += 1
     made = optimize(case.code, case.fork, case.runs)

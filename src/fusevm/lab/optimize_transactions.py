@@ -62,7 +62,7 @@ def transaction_problem(seed: int, number: int) -> tuple[str | None, bool, int]:
 
 
 def seen(work: Work, watch: Watch) -> tuple[object, ...] | None:
-    """What may not change: status, output, logs, and accounts but for their code and what gas is paid from."""
+    """What may not change: status, output, logs, and accounts, except their code and what gas is paid from."""
     observed = Tier("reference", watch.hooks()).run(work)
     if observed.status == "rejected" or observed.accounts is None:
         return None

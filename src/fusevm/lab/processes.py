@@ -33,7 +33,7 @@ def in_processes(work: Callable[[T], R], items: Iterable[T], jobs: int, *, spawn
 
 
 def _leave_interrupts() -> None:
-    """To whoever started this process."""
+    """To the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

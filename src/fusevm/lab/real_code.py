@@ -1,6 +1,6 @@
 """Code of real contracts, to choose fusions by and to count in: the corpus, and files of hex from other packages.
 
-Init code and runtime code are apart, since the runtime code that init code carries is data there.
+Init code and runtime code are separate, since the runtime code that init code carries is data there.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class Plan:
     fixtures: Path | None = None  # with real code
     tiers: tuple[str, ...] = TIERS
     shrink: int = 400  # attempts to make a program smaller
-    stop: int = 0  # after so many differences, if any
+    stop: int = 0  # after this many differences, if any
     seconds: float = 0.0  # after so long, if that is set
 
 

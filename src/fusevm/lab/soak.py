@@ -1,10 +1,10 @@
-"""One process that runs for long: the same calls again and again, in every way there is, on `auto`.
+"""One process that runs for long: the same calls again and again, through every interface, on `auto`.
 
 `python -m fusevm.lab.soak [--seconds N] [--seed S] [--works N] [--sooner N] [--threads N]`
 
 What `auto` knows of code grows with time: code is timed, prepared, counted, compiled, put in place, forgotten. Random
 programs and mutated real code are run thousands of times, most often the first ones, and every answer must be the one
-that the reference tier gave at the start. All that waits for time to pass comes `sooner` by that factor, so that a
+that the reference tier gave at the start. Everything that waits for time comes `sooner` by that factor, so that a
 minute is like hours.
 """
 
@@ -38,7 +38,7 @@ from fusevm.native.host.engine import engine
 IN_A_ROW = 3  # calls on one state, each on what the last one left
 MANY = 40  # calls of a batch
 MOST_GAS = 3_000_000  # of a call: the reference tier has to answer too
-FRESH = 50  # one of so many works is replaced by a new one
+FRESH = 50  # one of this many works is replaced by a new one
 
 Answer = tuple[str, bytes, int, int, str]
 

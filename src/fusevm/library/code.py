@@ -104,7 +104,7 @@ def cfg(code: BytesLike, fork: str | Fork = LATEST) -> FlowGraph:
 
 
 def optimize(code: BytesLike, fork: str | Fork = LATEST, *, runs: int = 200) -> Optimized:
-    """Cheaper bytecode that does the same, for code that is deployed once and run so many times.
+    """Optimised bytecode with the same behaviour, for code that is deployed once and run `runs` times.
 
     What cannot be followed with certainty is returned unchanged; `report` says why, and what was gained.
 

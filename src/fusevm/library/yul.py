@@ -103,7 +103,7 @@ class YulRun:
 def run(source: Source, data: BytesLike = b"", fork: str | Fork = LATEST, *, steps: int = 10_000_000) -> YulRun:
     """Interprets the outermost code as it stands, as a contract called with this data in an empty state.
 
-    Raises LimitReached, an Exception, after so many steps.
+    Raises LimitReached, an Exception, after this many steps.
 
     >>> run("{ mstore(0, add(calldataload(0), 1)) return(0, 32) }", bytes(31) + b"\\x29").output[-1]
     42
@@ -113,7 +113,7 @@ def run(source: Source, data: BytesLike = b"", fork: str | Fork = LATEST, *, ste
     try:
         compiled = compile_object(obj, dialect)
         code, places = compiled.code, compiled.places
-    except YulError:  # it can be run, but nobody can ask where data is
+    except YulError:  # it can be run, but offsets of data are not known
         code, places = b"", {}
     state, context = State(), Context(dialect.fork, Block(), CALLER)
     state.set_code(ADDRESS, code)

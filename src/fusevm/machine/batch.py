@@ -1,4 +1,4 @@
-"""What many calls brought: a sequence of results, made when somebody looks, and columns of figures."""
+"""The results of many calls: a sequence of results, decoded lazily, and columns of figures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Batch(Sequence[Result]):
         self._count = 0
 
     def room_for(self, count: int) -> Outcomes:
-        """For the outcomes of so many calls after these; `add` takes them when they are written."""
+        """Room for the outcomes of this many calls after these; `add` takes them when they are written."""
         return Outcomes(count, self._outputs, self._logs, self._reads)
 
     def add(self, found: Outcomes) -> None:
@@ -62,7 +62,7 @@ class Batch(Sequence[Result]):
         self._note(first, found.odd, found.errors)
 
     def _append(self, other: Batch) -> None:
-        """With the results of `other` after these; joined when somebody looks."""
+        """Appends the results of `other`; joined lazily."""
         other._join()
         self._note(len(self), other._odd, other.errors)
         self._later.append(other)
@@ -84,7 +84,7 @@ class Batch(Sequence[Result]):
 
     @staticmethod
     def failed(error: str, reads: int = 0) -> Batch:
-        """One call that ended in an exception; so many slots were to be read after it."""
+        """A batch of one call that ended in an exception; this many slots were to be read after it."""
         batch = Batch()
         found = batch.room_for(1)
         found.add_error(CallFailed(0, error))
@@ -144,7 +144,7 @@ class Batch(Sequence[Result]):
         )
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Columns are buffers of their own, which whoever sends them need not copy (pickle's protocol 5)."""
+        """Columns are separate buffers, which are sent without a copy (pickle's protocol 5)."""
         self._join()
         sent = PickleBuffer if protocol >= 5 else bytes
         outputs, logs = ([sent(part) for part in column.parts()] for column in (self._outputs, self._logs))

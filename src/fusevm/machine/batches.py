@@ -159,12 +159,12 @@ class _Window:
                     machine._leave(ticket, state)
         finally:
             if running:
-                machine._leave(ticket, state)  # once more: Ctrl-C may have come in the middle of the first
+                machine._leave(ticket, state)  # again: Ctrl-C may have come in the middle of the first
         if found.done < self._calls.count:  # one that is not for the native loop
             found.add(self._run_one())
 
     def _note_pay(self, done: int) -> None:
-        """After so many calls one needed Python: where that is so again and again, single calls are quicker."""
+        """One call needed Python after this many: if that happens repeatedly, single calls are faster."""
         if done < FEW:
             self._single = self._next_single
             self._next_single = min(2 * self._next_single, MOST_SINGLE)

@@ -72,7 +72,7 @@ class Checkpoints(Settings):
                 yield state
             finally:
                 undo()
-        finally:  # once more: Ctrl-C may have come in the middle of the first
+        finally:  # again: Ctrl-C may have come in the middle of the first
             undo()
 
     def checkpoint(self) -> int:
@@ -90,7 +90,7 @@ class Checkpoints(Settings):
         state, restore_block = self._state, self._block.keep()
         mark = state.mark()
         made = _Checkpoint(next(self._checkpoint_ids), state, mark, state.open_marks, restore_block)
-        self._checkpoints.append(made)  # first: an open mark that nobody knows would keep the journal for ever
+        self._checkpoints.append(made)  # first: an open mark without an owner would keep the journal for ever
         state.open_mark(mark)
         return made.id
 
@@ -150,7 +150,7 @@ class Checkpoints(Settings):
         del self._checkpoints[keep:]
 
     def _place_of(self, checkpoint: int) -> int:
-        """Where an open checkpoint stands in the list, for whoever may close it now."""
+        """The index of an open checkpoint; fails if it may not be closed now."""
         self._require_idle()
         open_ids = [each.id for each in self._checkpoints]
         if isinstance(checkpoint, bool) or not isinstance(checkpoint, int):

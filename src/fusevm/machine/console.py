@@ -1,6 +1,6 @@
 """console.log as Hardhat's console.sol encodes it: a static call to an address without code, whose data is the text.
 
-The call costs what a call to an address without code costs, so that a contract behaves the same whether or not anybody
+The call costs what a call to an address without code costs, so that a contract behaves the same whether or not anyone
 listens.
 """
 

@@ -33,7 +33,7 @@ class EstimateFailed(ExecutionFailed):
         return f"no estimate: {self.result.error} with the most gas it may have, {self.limit}"
 
 
-Attempt = Callable[[int], Result]  # of a gas limit; nothing of it is kept
+Attempt = Callable[[int], Result]  # of a gas limit; its changes are discarded
 
 
 def least_gas(attempt: Attempt, rules: Rules, most: int, error_ratio: float) -> int:

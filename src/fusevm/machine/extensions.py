@@ -1,4 +1,4 @@
-"""What a user adds to a machine, in Python: precompiled contracts, opcodes, and somebody to listen to the console."""
+"""What a user adds to a machine, in Python: precompiled contracts, opcodes, and a listener for the console."""
 
 from __future__ import annotations
 

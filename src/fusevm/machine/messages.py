@@ -173,7 +173,7 @@ class Messages(Checkpoints):
         resume: Executor | None = None,
         more: More = NO_MORE,
     ) -> Result:
-        """Runs a message in a transaction of its own; `resume` goes on with one that has begun."""
+        """Runs a message in a transaction of its own; `resume` continues one that has begun."""
         state, rules, context = self._state, self._rules, self._context
         if context.gas_price != gas_price or context.origin != origin or context.block is not self._block:
             context = self._context = self._new_context(origin, gas_price)
@@ -213,7 +213,7 @@ class Messages(Checkpoints):
         return Result(outcome.status, outcome.output, used, refund, logs, outcome.created, outcome.failure)
 
     def _lent(self, caller: bytes, value: int) -> int:
-        """The caller's balance before it was given what it lacks, where nobody checks that it can pay."""
+        """The caller's balance before it was given what it lacks, if balances are not checked."""
         owned = self._state.account(caller).balance
         if owned < value:
             lend(self._state, caller, value)
@@ -242,7 +242,7 @@ class Messages(Checkpoints):
 
 
 def created_at(state: State, caller: bytes, initcode: bytes, salt: Word | None, address: AddressLike | None) -> bytes:
-    """Where a contract is created: as CREATE or CREATE2 have it, or where somebody wants it."""
+    """The address of a new contract: by CREATE or CREATE2, or as requested."""
     if address is not None:
         if salt is not None:
             raise BadValue("address: give it or a salt, not both")

@@ -32,11 +32,11 @@ ENDED = "this transaction has ended; begin another with evm.transaction()"
 
 
 class OpenTransaction:
-    """A transaction that is under way: messages run in it one after another."""
+    """A transaction in progress: messages run in it one after another."""
 
     def __init__(self, machine: Scopes, state: State, context: Context) -> None:
         self._machine, self._state, self._context = machine, state, context
-        self.gas_used = 0  # by all messages, refunds apart
+        self.gas_used = 0  # by all messages, before refunds
         self.refund = 0  # the counter, as the last message left it
         self.logs: list[Log] = []  # of all messages
         self.is_open = True
@@ -201,7 +201,7 @@ class Scopes(Messages):
             finally:
                 end()
         finally:
-            end()  # once more: Ctrl-C may have come in the middle of the first
+            end()  # again: Ctrl-C may have come in the middle of the first
 
     def _run_in(
         self,

@@ -151,19 +151,19 @@ class Settings:
         if tier == "auto" and self._precompiles is not standard and self._execute is not executor_for("reference"):
             tier = "native-tiered"  # where no run is tried and undone: a user's function would be asked twice
             self._execute = executor_for(tier)
-        # The short way keeps native tables from call to call, where all precompiles are warm; the console's is not.
+        # The direct path keeps native tables between calls, with all precompiles warm; the console's address is not.
         warm = self._precompiles is self._always_warm
         self._unrecorded = direct_call_for(tier, self._execute) if warm else None
         self._choose_direct()
 
     def _choose_direct(self) -> None:
-        """The short way to call; another one while calls are recorded."""
+        """The direct path of native calls; another one while calls are recorded."""
         direct, session = self._unrecorded, self._session
         self._direct = direct if direct is None or session is None else recorded_call_for(self._tier, session)
 
     @property
     def session(self) -> Session | None:
-        """The recording that is under way.
+        """The recording in progress.
 
         >>> from fusevm import EVM
         >>> evm = EVM()

@@ -1,4 +1,4 @@
-"""Tracing calls and transactions: geth's tracers, access lists, stack traces. Nothing of what is traced is kept.
+"""Tracing calls and transactions: geth's tracers, access lists, stack traces. Changes of traced calls are discarded.
 
 What does the work is imported when it is first asked for: most programs trace nothing.
 """
@@ -38,7 +38,7 @@ class Tracing(Overriding):
     ) -> dict[str, Any]:
         """What geth's debug_traceCall answers; nothing is kept.
 
-        As there, the call is a transaction that nobody has signed: intrinsic gas is counted. Without `to` it creates.
+        As there, the call is an unsigned transaction: intrinsic gas is counted. Without `to` it creates.
         Tracers are `callTracer`, `prestateTracer`, `4byteTracer` and `noopTracer`; without a name, struct logs. The
         overrides are those of `simulate`.
 
@@ -68,7 +68,7 @@ class Tracing(Overriding):
     ) -> dict[str, Any]:
         """What geth's debug_traceTransaction would answer of a transaction; it takes the fields of `transact`.
 
-        Nothing of the transaction is kept. Raises `Rejected` if it is invalid.
+        Its changes are discarded. Raises `Rejected` if it is invalid.
 
         >>> from fusevm import EVM
         >>> evm = EVM()

@@ -143,7 +143,7 @@ class Transactions(Scopes):
         return tx
 
     def _process(self, tx: Transaction, checks: Checks | None = None, *, unchecked_in: Block | None = None) -> Result:
-        """Runs a transaction; `unchecked_in` a block, one that nobody has signed."""
+        """Runs a transaction; with `unchecked_in` a block, an unsigned one."""
         ticket = object()
         try:
             try:
@@ -162,7 +162,7 @@ class Transactions(Scopes):
             finally:
                 self._release(ticket)
         finally:
-            self._release(ticket)  # once more: Ctrl-C may have come in the middle of the first
+            self._release(ticket)  # again: Ctrl-C may have come in the middle of the first
         return receipt.result
 
     def _prefetch(self, tx: Transaction) -> None:

@@ -25,7 +25,7 @@ class Status:
     STOP = 0
     RETURN = 1
     REVERT = 2
-    SYNC = 3  # Python must do the instruction at frame.pc, then go on
+    SYNC = 3  # Python must execute the instruction at frame.pc, then continue
     REFILL = 4  # the slice of gas is used up
     OUT_OF_GAS = 5
     STACK = 6  # underflow or overflow
@@ -36,7 +36,7 @@ class Status:
     CAP = 11  # one of the engine's own limits, not the EVM's
     ERROR = 12  # a callback failed; Python holds the exception
     CALLING = 13  # a child frame is ready to run; never reaches Python
-    PROBE = 14  # a section begins, and somebody wants to look
+    PROBE = 14  # a section begins, and a probe is set
     MORE = 15  # the plain schedule must be written on from frame.pc; never reaches Python
 
 
@@ -45,7 +45,7 @@ class NativeFrame(Struct):
 
     # what differs between two calls of the same code; Python writes these at once
     gas: u64  # of the running slice
-    reserve: u64  # gas not yet handed out
+    reserve: u64  # gas not yet granted
     data: ptr
     data_size: u64
     account: u64  # number of the account whose storage this is
@@ -64,7 +64,7 @@ class NativeFrame(Struct):
     jumps: ptr  # u32 by pc: where in the schedule a JUMPDEST is, 0 where there is none
     code: ptr
     code_size: u64
-    returned: ptr  # what the last call handed back
+    returned: ptr  # what the last call returned
     returned_size: u64
     output_offset: u64  # RETURN and REVERT: where in memory, and how much
     output_size: u64
@@ -75,7 +75,7 @@ class NativeFrame(Struct):
     log_mark: u64
     refund_mark: u64
     in_python: u64  # whether Python has an object for this frame, and must see it end
-    serial: u64  # tells frames at the same depth apart
+    serial: u64  # distinguishes frames at the same depth
     code_account: u64  # number of the account the code came from
     creates: u64  # its output is the code of the account it runs for
     engine: ptr
@@ -105,7 +105,7 @@ class Call(Struct):
 
 
 class Many(Struct):
-    """Calls from outside that run one after another, and where what comes of them goes."""
+    """Calls from outside that run one after another, and where their results go."""
 
     engine: ptr
     calls: ptr  # of Call: each is of one of these
@@ -116,7 +116,7 @@ class Many(Struct):
     place: u64  # number of the next one
     end: u64  # number after the last
     fresh: u64  # whether nothing is to be kept of the calls before
-    gas: u64  # to be used before Python looks at signals
+    gas: u64  # to be used before Python checks signals
     outcomes: ptr  # of CallOutcome, by number
     outputs: ptr  # bytes, one output after another, as are the logs
     output_size: u64
@@ -136,7 +136,7 @@ class Many(Struct):
 
 
 class CallOutcome(Struct):
-    """How a call ended that needed nothing of Python."""
+    """How a call ended that did not need Python."""
 
     reverted: u64
     gas_used: u64
@@ -152,17 +152,17 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     gas_left: u64
     output_offset: u64
     output_size: u64
-    change_count: u64  # slots that changed: those of them that stand in `changes`
+    change_count: u64  # slots that changed: those of them that are in `changes`
     log_size: u64  # bytes
     refund: u64
-    dirty_count: u64  # accounts Python does not know as they are
+    dirty_count: u64  # accounts that changed and Python does not know about
     heavy: u64  # whether tables grew so large that their pages should go back to the machine
     wanted: u64  # whether Python must see this call end, because of what it has said in it or learned of it
     # a precompile that Python must run, and what came of it
     asked_data: ptr
     asked_size: u64
     asked_gas: u64
-    answer_size: u64  # the output stands in `output`; FAILED where there is none
+    answer_size: u64  # the output is in `output`; FAILED if there is none
     answer_gas: u64  # what is left
     # the rest
     slot_count: u64
@@ -191,7 +191,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     first_address: u256
     logs: ptr
     log_limit: u64
-    output: ptr  # what the last call handed back is kept here
+    output: ptr  # what the last call returned is kept here
     block_hashes: ptr  # 256 of BlockHash
     blob_hashes: ptr
     blob_count: u64
@@ -217,11 +217,11 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     hashes: ptr  # of Hashed; zero where none are kept
     hash_hits: u64
     hash_misses: u64
-    hash_credit: u64  # misses that are left before inputs are looked up seldom
+    hash_credit: u64  # remaining misses before inputs are looked up only rarely
     hash_skipped: u64  # inputs that might have been looked up since
     moduli: ptr  # of Modulus
     memory_end: ptr  # where the arena ends
-    hashed: u64  # words since the clock was looked at
+    hashed: u64  # words since the clock was checked
     memory_light: ptr  # a call that goes no further leaves no pages to give back
     secret_0: u64  # of the tables' hash
     secret_1: u64
@@ -239,9 +239,9 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     calling: u64  # the kind of the call that begins
     meters: ptr  # of Meter, by depth; zero where gas is not measured
     first_delegate: u256  # whose code a call from outside runs (EIP-7702)
-    number: u256  # BLOCKHASH looks at it too
+    number: u256  # BLOCKHASH reads it too
     coinbase: u256  # is warm from the start
-    origin: u256  # is told with each call
+    origin: u256  # is passed with each call
 
 
 QUESTIONS = Engine.names(question)
@@ -297,11 +297,11 @@ ACCOUNT_PLAIN = 2  # has code of its own: no precompile, no delegation
 ACCOUNT_VOID = 4  # has no code and is not a precompile
 ACCOUNT_BLANK = 8  # its storage was empty as the call began
 ACCOUNT_ALIVE = 16  # not empty (before EIP-161: there), so that value can be sent there and nothing else changes
-ACCOUNT_DIRTY = 32  # among those Python does not know as they are
+ACCOUNT_DIRTY = 32  # in the dirty list: Python does not know its changes
 ACCOUNT_PRECOMPILE = 64
 ACCOUNT_STORED = 128  # has storage
 ACCOUNT_CREATED = 256  # made here in this call
-ACCOUNT_CODED = 512  # Python does not know its code as it is
+ACCOUNT_CODED = 512  # its code changed and Python does not know
 ACCOUNT_TRACELESS = 1024  # a call to it without value changes nothing but what its code changes
 ACCOUNT_DELEGATED = 2048  # runs the code of another account
 ACCOUNT_HASHED = 4096  # the hash of its code is known

@@ -1,4 +1,4 @@
-"""The processor and system that native code is made for: this one, unless another is chosen before anything is made."""
+"""The target processor and system of native code: this one, unless another is chosen before anything is built."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _chosen: list[Target] = []
 
 
 def host() -> tuple[str, str]:
-    """The processor's name and features: code made for one pair need not run on another."""
+    """The processor's name and features: code built for one pair need not run on another."""
     initialise()
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
@@ -48,7 +48,7 @@ def build_for(chosen: Target) -> None:
 
 
 def target() -> Target:
-    """What code is made for."""
+    """The target that code is built for."""
     return _chosen[0] if _chosen else Target(host_triple(), *host())
 
 

@@ -52,7 +52,7 @@ class Lines:
     """A journal that is open. `append` has handed a line to the kernel when it returns: it outlives the process."""
 
     def __init__(self, path: Path, name: str) -> None:
-        """Begins it anew; the old one is there until the new one has its first line."""
+        """Starts a new journal; the old one stays until the new one has its first line."""
         part = path.with_name(path.name + ".part")
         self._handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
         self.size = 0

@@ -1,4 +1,4 @@
-"""Who runs a request: one thread for all that touches the chain, and others for calls that turn out to take long."""
+"""Which thread runs a request: one for everything that touches the chain, others for calls that take long."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ except ImportError:  # it only makes long answers quicker
 
 Found = TypeVar("Found")
 
-# Short ones, which are most: where nobody else is at work, they run at once, without a change of threads.
+# Short ones, which are most: if the chain is idle, they run at once, without a change of threads.
 # A transaction is run at once where its gas limit says that it is short.
 AT_ONCE = frozenset({
     "eth_blockNumber", "eth_call", "eth_chainId", "eth_estimateGas", "eth_gasPrice", "eth_getBalance",
@@ -40,7 +40,7 @@ SLOW_THREADS = 4
 
 
 class TooSlow(Passed):
-    """A call was cut off on the chain's thread; it goes on elsewhere, on a state of its own."""
+    """A call was cut off on the chain's thread; it runs again elsewhere, on a state of its own."""
 
     def __init__(self, twin: Session) -> None:
         super().__init__()
@@ -55,14 +55,14 @@ class Later:
 
 
 class Lanes:
-    """Requests in the order they come, one at a time; a call that is not done at once makes way for the next."""
+    """Requests in the order they come, one at a time; a call that takes too long yields to the next."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self._writer = ThreadPoolExecutor(1, "fusevm-chain")
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "fusevm-call")
         self._chain = threading.Lock()  # its holder may touch the chain
-        self._waiting = 0  # requests for the chain's thread that are not answered yet: nobody overtakes them
+        self._waiting = 0  # requests for the chain's thread that are not answered yet: they are not overtaken
         self.keep: Callable[[], None] | None = None  # writes what has changed; raises OSError
 
     async def on_chain(self, function: Callable[..., Found], *arguments: Any) -> Found:
@@ -74,7 +74,7 @@ class Lanes:
             return function(*arguments)
 
     def now(self, asked: Any) -> bytes | Later | None:
-        """The answer to a request that is short, where nobody else is at work; on the event loop's thread."""
+        """The answer to a short request if the chain is idle; on the event loop's thread."""
         method = asked.get("method") if isinstance(asked, dict) else None
         sends = method == SENDING
         at_once = sends or (isinstance(method, str) and method in AT_ONCE)
@@ -98,10 +98,10 @@ class Lanes:
     def catch_up(self) -> None:
         """Makes the block of a transaction, while its sender reads the answer; at leisure, plans the next.
 
-        Whoever has the chain makes that block before anything else.
+        The thread that has the chain makes that block before anything else.
         """
         session = self.session
-        idle = session.dev.is_planned or session.upstream is not None  # whom nobody asks without need
+        idle = session.dev.is_planned or session.upstream is not None  # an upstream node is not asked without need
         if (session.owed or not idle) and self._chain.acquire(blocking=False):
             try:
                 if session.owed:
@@ -112,7 +112,7 @@ class Lanes:
                 self._chain.release()
 
     def _make_owed(self) -> None:
-        """Nobody waits for an answer any more: that it cannot be made is told elsewhere."""
+        """The answer is not awaited any more: its failure is reported elsewhere."""
         try:
             self.session.catch_up()
         except Exception as error:
@@ -145,7 +145,7 @@ class Lanes:
         return await self.later(asked, found) if isinstance(found, Later) else found
 
     def _kept(self, method: str, params: Sequence[Any]) -> Any:
-        """As `_ask`; what has changed is written before anybody is told."""
+        """As `_ask`; changes are written before the answer is sent."""
         try:
             found = self._ask(method, params)
         except Exception:

@@ -53,9 +53,9 @@ class PlainHttp(asyncio.BufferedProtocol):
         after: Callable[[], None],
     ) -> None:
         """`other` makes a protocol that understands all of HTTP; of bodies longer than `most_bytes` it says so.
-        `after` is called when an answer is on its way."""
+        `after` is called when an answer has been sent."""
         self._begin, self._other, self._open, self._most, self._after = begin, other, open_ones, most_bytes, after
-        self._buffer = bytearray(_BUFFER)  # asyncio's own would be made anew for whatever comes, 256 KB each time
+        self._buffer = bytearray(_BUFFER)  # asyncio would allocate its own for every read, 256 KB each time
         self._received = bytearray()
         self._wanted = 0  # bytes that the request being received has in all, once its head is there
         self._head = 0  # and those of its head

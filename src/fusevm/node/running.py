@@ -56,7 +56,7 @@ def _run(options: Options, say: Callable[[str], None], warn: Callable[[str], Non
     if options.host not in LOOPBACK:
         warn(f"fusevm: {options.host} is not this machine alone: whoever reaches it can spend from all accounts")
     gc.collect()
-    gc.freeze()  # what is there now stays as long as the node: nobody needs to look through it again
+    gc.freeze()  # current objects live as long as the node: the collector need not scan them again
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(options, session, (lambda text: None) if options.silent else say, warn))
 
@@ -69,7 +69,7 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None],
             loop.add_signal_handler(number, stopped.set)
     file = None if options.state is None else StateFile(options.state, session, sync=options.state_seconds == 0)
     if file is not None:
-        session.on_block.append(lambda block: _kept(file, warn))  # before anybody is told of the block
+        session.on_block.append(lambda block: _kept(file, warn))  # before the block is announced
     server = Server(session)
     server.lanes.keep = None if file is None else file.keep
     runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=STOP_SECONDS)
@@ -117,7 +117,7 @@ async def _sync_at_intervals(file: StateFile, seconds: float) -> None:
 
 
 def _kept(file: StateFile, warn: Callable[[str], None], write: Callable[[], None] | None = None) -> None:
-    """A file that cannot be written is one line; the node goes on, and tries again."""
+    """A file that cannot be written is reported in one line; the node continues and tries again."""
     try:
         (write or file.keep)()
     except OSError as error:

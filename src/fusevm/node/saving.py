@@ -1,4 +1,4 @@
-"""The chain's state in a file and a journal: whoever is told that something was done finds it after a crash."""
+"""The chain's state in a file and a journal: what was acknowledged survives a crash."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from fusevm.rpc.session import Session
 from fusevm.rpc.start import saved_document
 from fusevm.values import BadValue, to_address, to_bytes
 
-SHORTEST = 8 << 20  # bytes that a journal may have before the state is written whole and it begins anew
-TIMES = 2  # or so many times the size of the state file
+SHORTEST = 8 << 20  # the size of a journal at which the whole state is written and a new one begins
+TIMES = 2  # or this multiple of the size of the state file
 
 
 class StateFile:
@@ -32,7 +32,7 @@ class StateFile:
     """
 
     def __init__(self, path: Path, session: Session, *, sync: bool = False) -> None:
-        """With `sync`, a change is on the disk before anybody is told of it; without, with the kernel."""
+        """With `sync`, a change is on the disk before it is acknowledged; without, in the kernel's buffers."""
         self.path, self.session, self._sync = path, session, sync
         self._lines: Lines | None = None
         self._name = _name_of(journal_of(path))  # of the journal that is beside the file now

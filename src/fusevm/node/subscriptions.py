@@ -1,4 +1,4 @@
-"""eth_subscribe: what a WebSocket's client wants to be told, and what it is told of a block or a transaction."""
+"""eth_subscribe: what a WebSocket's client subscribes to, and the messages for a block or a transaction."""
 
 from __future__ import annotations
 

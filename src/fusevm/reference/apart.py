@@ -19,7 +19,7 @@ from fusevm.evm.precompiles.contract import Pause, no_pause
 if TYPE_CHECKING:
     import subprocess
 
-# Seconds without a look at the clock, by an estimate: where there is a limit of time, and where Ctrl-C alone matters.
+# Estimated seconds without a check of the clock: with a time limit, and where only Ctrl-C matters.
 # Starting a process takes about 0.15.
 LONG, LONG_WITHOUT_LIMIT = 0.05, 1.0
 _FAILED = 3

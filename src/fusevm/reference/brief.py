@@ -39,7 +39,7 @@ class _TooLong(Exception):
 def execute_briefly(
     message: Message, state: State, context: Context, steps: int, run_precompile: Runner
 ) -> Outcome | None:
-    """As `interpreter.execute`; None, the state as it was, where that takes more than about so many instructions."""
+    """As `interpreter.execute`; None, with the state as before, if it takes more than about this many instructions."""
     if state.pending is not None:
         state.settle()
     entries, original = len(state.journal), dict(state.original)
@@ -120,7 +120,7 @@ def _metered(fork: Fork) -> tuple[Entry, ...]:
 
 
 def drive_briefly(frame: Frame, most: int, run_precompile: Runner) -> bool:
-    """Runs a frame and all it calls to its end; whether that took no more than so many jumps and calls."""
+    """Runs a frame and all it calls to its end; returns whether that took no more than this many jumps and calls."""
     table = _counting(frame.context.fork)
     frame.context.work_left = most
 

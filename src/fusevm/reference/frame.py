@@ -34,7 +34,7 @@ class Frame:
         self.gas = message.gas
         self.stack: list[int] = []
         self.memory = bytearray()
-        self.returndata = b""  # what the last call handed back
+        self.returndata = b""  # what the last call returned
         self.return_range = (0, 0)  # where in memory the running call's output goes
         self.mark = 0  # the journal's length as this frame began
         self.output = b""

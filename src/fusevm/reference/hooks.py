@@ -1,6 +1,6 @@
 """Watching a run: on every opcode, storage access and call. Without hooks the interpreter runs a loop that has none.
 
-Recordings watch in a way of their own: they see the interpreter's frames around the instructions they ask for.
+Recordings use a separate mechanism: they see the interpreter's frames around the instructions they ask for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fusevm.values import BadValue, to_flag
 class Step(NamedTuple):
     """One executed instruction, as it was before it ran, and what it cost.
 
-    A call's cost includes the gas it hands down, a creation's does not. An instruction that fails shows what it would
+    A call's cost includes the gas it forwards, a creation's does not. An instruction that fails shows what it would
     have cost; nothing, where it does not exist or what it pops is missing.
 
     >>> from fusevm import EVM

@@ -28,7 +28,7 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
 
 
 def _timed(table: tuple[Entry, ...], deadline: float) -> tuple[Entry, ...]:
-    """The same instructions with a look at the clock at every jump and at whatever may itself take long."""
+    """The same instructions with a check of the clock at every jump and at every instruction that may take long."""
 
     def timed(entry: Entry) -> Entry:
         def instruction(frame: Frame) -> Frame | None:

@@ -33,7 +33,7 @@ def price_of(
 ) -> Price:
     """The price of an instruction on this stack and memory, its static part being paid.
 
-    A call costs the gas it hands down as well; a creation does not (it hands down what is left).
+    The cost of a call includes the gas it forwards; that of a creation does not (it forwards what is left).
     """
     state = frame.state
     mark, touched = state.mark(), RIPEMD160 in state.touched

@@ -1,4 +1,4 @@
-"""Frames that calls and creations stack up: how each begins, ends, and hands over to its parent.
+"""The stack of frames of calls and creations: how each begins, ends, and returns to its parent.
 
 Frames live on a list, not on Python's own stack, so that 1,024 nested calls need no recursion. What runs a frame is the
 tier's own business.
@@ -138,7 +138,7 @@ def _deposit_code(frame: Frame) -> None:
 
 
 def resume(parent: Frame, child: Frame) -> None:
-    """Hands the child's gas, output and success to its parent."""
+    """Returns the child's gas, output and success to its parent."""
     parent.gas += child.gas
     if child.message.creates:
         parent.returndata = child.output if child.reverted else b""

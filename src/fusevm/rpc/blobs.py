@@ -1,4 +1,4 @@
-"""Blob transactions as clients send them, with their blobs, which a development chain keeps for whoever asks."""
+"""Blob transactions as clients send them, with their blobs, which a development chain keeps for requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def unwrapped(raw: bytes) -> tuple[bytes, dict[bytes, bytes]]:
     try:
         parts = decode(raw[1:])
     except MalformedRLP:
-        return raw, {}  # whoever decodes it says what is wrong
+        return raw, {}  # decoding it reports the error
     if isinstance(parts, bytes) or len(parts) not in (4, 5) or isinstance(parts[0], bytes):
         return raw, {}
     blobs, commitments = (_pieces(each) for each in parts[-3:-1])

@@ -74,7 +74,7 @@ def block_changes(value: Any) -> dict[str, Any] | None:
 
 
 def run_call(evm: EVM, fields: Fields) -> Result:
-    """A call in the form of a transaction that nobody has signed; where it pays nothing, there is no base fee."""
+    """A call in the form of an unsigned transaction; if it pays nothing, there is no base fee."""
     given = {name: each for name, each in fields.items() if name not in ("sender", "to", "data", "nonce")}
     if not given.get("gas_price") and not given.get("max_fee"):
         evm.block.base_fee = 0

@@ -20,7 +20,7 @@ MOST_BLOCKS = 100_000  # that one request may mine
 
 
 def mine(session: Session, count: Any = None, interval: Any = None) -> None:
-    """So many blocks, so many seconds apart."""
+    """Mines `count` blocks, `interval` seconds apart."""
     wanted = 1 if count is None else number_of(count, "number of blocks", 64)
     if wanted > MOST_BLOCKS:
         raise invalid(f"mine: {wanted} blocks; at most {MOST_BLOCKS} at once")

@@ -1,4 +1,4 @@
-"""What a client asks first: net_*, web3_*, the chain's number, whether the node is there."""
+"""What a client asks first: net_*, web3_*, the chain's number, whether the node is up."""
 
 from __future__ import annotations
 

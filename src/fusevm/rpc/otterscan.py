@@ -1,4 +1,4 @@
-"""ots_*: what the explorer Otterscan asks: blocks by page, who called whom, and where an address occurs."""
+"""ots_*: the requests of the explorer Otterscan: blocks by page, calls, and where an address occurs."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def by_sender(session: Session, sender: Any, nonce: Any) -> Any:
 
 
 def creator(session: Session, address: Any) -> Json | None:
-    """Who created a contract, and in which transaction; None where there is none, or nobody did."""
+    """Who created a contract, and in which transaction; None if there is none, or no transaction did."""
     where, chain = to_address(address, "address"), session.dev.chain
     if not chain.state.account(where).code:
         return None

@@ -1,4 +1,4 @@
-"""A session that stands still at one block, on a copy of its state: for long calls in threads of their own."""
+"""A session pinned to one block, on a copy of its state: for long calls in threads of their own."""
 
 from __future__ import annotations
 

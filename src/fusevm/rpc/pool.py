@@ -1,4 +1,4 @@
-"""Transactions that wait: who may join them, who replaces whom, and txpool_*."""
+"""The transaction pool: admission, replacement, and txpool_*."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """eth_call as most clients ask for it: a target and data, on the head, paying nothing.
 
-No transaction is made of it: what one would do besides (its nonce, fees that are zero) nobody sees. The machine and its
+No transaction is made of it: its other effects (the nonce, fees that are zero) cannot be observed. The machine and its
 block stay the same from call to call, and so do the tables that native code keeps.
 """
 
@@ -31,7 +31,7 @@ class QuickCalls:
         self._rules: Rules | None = None
 
     def call(self, session: Session, fields: Fields) -> Result | None:
-        """The result; None where the call is not for this way."""
+        """The result; None if the call is not for this path."""
         to = fields["to"]
         if to is None or not _PLAIN.issuperset(fields):
             return None

@@ -50,7 +50,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
 
 
 def read_request(form: Any) -> Fields:
-    """The fields of `EVM.transact` that a request gives, and `sender`. Fields that nobody knows are passed over."""
+    """The fields of `EVM.transact` that a request gives, and `sender`. Unknown fields are ignored."""
     if not isinstance(form, Mapping):
         raise invalid(f"transaction: expected an object, got {shown(form)}")
     fields: Fields = {

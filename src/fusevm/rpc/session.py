@@ -72,7 +72,7 @@ class Session:
         self.automine = True
         self.postpones = False  # whether the block of a transaction that is sent is left to `catch_up`
         self.owed = False  # whether such a block is still to be made; no request sees the chain without it
-        self.interval: float | None = None  # seconds between blocks that nobody asked for
+        self.interval: float | None = None  # seconds between blocks mined automatically
         self.begin(self.config, saved)
 
     def begin(self, config: Config, saved: Mapping[str, Any] | None = None) -> None:
@@ -127,7 +127,7 @@ class Session:
             raise wanted from (None if wanted is error else error)
 
     def upstream_for(self, number: Any, tag: Any = None) -> Upstream | None:
-        """Whom to ask about a block that was before the fork, or whose hash none of ours has; None for one of ours."""
+        """The node to ask about a block before the fork, or with an unknown hash; None for one of ours."""
         if self.upstream is None:
             return None
         before = isinstance(number, int) and number < self.upstream.number

@@ -22,7 +22,7 @@ from fusevm.evm.secp256k1 import address_of_key
 from fusevm.rpc.mnemonic import TEST_MNEMONIC, keys_of
 from fusevm.values import BadValue, to_address, to_bytes, to_hash, to_number
 
-# Nobody signs for impersonated accounts, which may be contracts; base fee and gas limit are set by hand.
+# Impersonated accounts do not sign, and may be contracts; base fee and gas limit are set by hand.
 DEV_CHECKS = Checks(eoa=False)
 CHAIN_ID = 31337  # anvil's and Hardhat's
 BALANCE = 10_000 * 10**18
@@ -50,7 +50,7 @@ class Config:
 
 @dataclass
 class Started:
-    """A chain, and whom to ask about what was before it."""
+    """A chain, and the node to ask about blocks before it."""
 
     dev: DevChain
     upstream: Upstream | None = None

@@ -40,7 +40,7 @@ def is_brief(session: Session, raw: Any) -> bool:
 
 
 def _decoded_once(session: Session, raw: Any) -> SignedTransaction:
-    """As `decoded`, for whoever asks twice."""
+    """As `decoded`, cached."""
     last = session.last_decoded
     if last is None or last[0] is not raw:
         plain, blobs = unwrapped(to_bytes(raw, "transaction"))
@@ -110,7 +110,7 @@ def signed_request(session: Session, form: Any, *, impersonate: bool = True) -> 
 
 
 def _unsigned(tx: Transaction, chain_id: int) -> SignedTransaction:
-    """A transaction of an account nobody has the key of. The address stands in its signature, so that transactions of
+    """A transaction of an account without a known key. The address is in its signature, so that transactions of
     different accounts have different hashes."""
     made = sign(tx, bytes(31) + b"\x01", chain_id)
     made = replace(made, r=int.from_bytes(tx.sender, "big") or 1, s=1, y_parity=0)

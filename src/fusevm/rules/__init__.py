@@ -21,7 +21,7 @@ _PLACES = {"FAMILIES": "families", "RULES": "families", "Rule": "pattern", "Proo
 
 
 def proved(rule: "Rule", timeout: float = 3.0) -> "Proof":
-    """What z3 says of a rule, at so many seconds per question. Needs `pip install 'fusevm[prove]'`.
+    """What z3 says about a rule, with a limit of seconds per question. Needs `pip install 'fusevm[prove]'`.
 
     >>> from fusevm import rules
     >>> rules.proved(rules.RULES[0]).holds

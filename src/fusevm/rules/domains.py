@@ -25,7 +25,7 @@ class Circuits(BitVectors):
     def __init__(self, bits: int) -> None:
         super().__init__(bits)
         self.laws: list[Any] = []  # facts about what the domain made up
-        self.least: dict[int, int] = {}  # words that are known to be at least so much
+        self.least: dict[int, int] = {}  # known lower bounds of words, by id
 
     def solver(self) -> Any:
         return z3.SolverFor("QF_BV")
@@ -41,7 +41,7 @@ class Circuits(BitVectors):
         return z3.ZeroExt(self.bits - 1, z3.BitVec(name, 1))
 
     def ult(self, x: Any, y: Any) -> Any:
-        """Decided here where it can be: z3's simplifier does not look at what is known of a word."""
+        """Decided here if possible: z3's simplifier does not use the known bounds of a word."""
         if z3.is_bv_value(y) and y.as_long() <= self.least.get(x.get_id(), 0):
             return z3.BoolVal(False)
         return super().ult(x, y)

@@ -35,13 +35,13 @@ class Match(Generic[T]):
 
 
 class View:
-    """How Python looks at a term: every method answers with an expression over the names it is given."""
+    """How generated Python code accesses a term: every method returns an expression over the given names."""
 
     parameters: ClassVar[tuple[str, ...]] = ()  # what a matcher is called with before the operands
     names: ClassVar[Mapping[str, object]] = {}  # what the expressions mention
 
     def shown(self, term: str) -> str | None:
-        """The term that `is_call` and `is_number` look at, where it is another."""
+        """The term that `is_call` and `is_number` test, if it is another one."""
         return None
 
     def refuses(self, operand: str) -> str | None:

@@ -164,11 +164,11 @@ SMAX = Const("~sign", lambda bits: (1 << (bits - 1)) - 1)  # the greatest signed
 
 
 class Use(Flag):
-    """Who reads a rule."""
+    """The users of a rule."""
 
     YUL = auto()  # solc has it: the exact mode of the Yul ExpressionSimplifier reads it by rank
     ENGINE = auto()  # the fold engine, in every mode
-    NATIVE = auto()  # the fold engine where gas is charged apart: faster on the machine, more expensive as bytecode
+    NATIVE = auto()  # the fold engine if gas is charged separately: faster on the machine, more expensive as bytecode
 
 
 YUL, ENGINE, NATIVE = Use.YUL, Use.ENGINE, Use.NATIVE
@@ -212,7 +212,7 @@ class Rule:
 
     @cached_property
     def made(self) -> int:
-        """How many instructions the result makes anew. More than one pays only where the pattern's inner values die."""
+        """How many new instructions the result has. More than one pays only if the pattern's inner values die."""
         return sum(not is_constant(node) for node in nodes(self.result))
 
     @cached_property

@@ -1,6 +1,6 @@
 """Proofs of the rules from the word meanings, by z3: at 256 bits where it answers in time, else at narrower widths.
 
-A rule is proved at a width when no values meet its condition and tell pattern and result apart. Where a shift count,
+A rule is proved at a width when no values meet its condition and distinguish pattern and result. Where a shift count,
 a byte number, a power of two or a mask is free, the proof goes case by case: there are few of each, and with the
 count known a shift is only wiring.
 """
@@ -176,7 +176,7 @@ def domains_for(rule: Rule) -> tuple[str, ...]:
 
 
 def _ask(rule: Rule, bits: int, case: Case, splits: Splits, timeout: float, domain: str) -> None:
-    """Are there values that tell the two sides apart?"""
+    """Are there values that distinguish the two sides?"""
     import z3
 
     from fusevm.rules import domains

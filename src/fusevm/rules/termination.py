@@ -1,7 +1,7 @@
 """Why rewriting ends: every rule lowers one well-founded order on terms, whatever the order the rules are tried in.
 
 The order is Knuth and Bendix's, in three steps. A term's *cost* is a weight for each opcode and one for each leaf;
-opcodes that repeat an operand when they are expanded count that operand as often. Terms of equal cost are told apart
+opcodes that repeat an operand when they are expanded count that operand as often. Terms of equal cost are distinguished
 by how many constants are added or subtracted that are negative. Terms equal in that too compare by the rank of their
 outermost opcode, then by their operands from the right: a constant is less than anything else, and of two constants
 the smaller one. A rule holds to it for every value of its metavariables: no metavariable may weigh more in the result
@@ -45,7 +45,7 @@ RANKS: tuple[tuple[str, ...], ...] = (
 @dataclass(frozen=True)
 class Order:
     """One such order: the engine's, or the exact Yul mode's, which turns every subtraction of a constant into an
-    addition and so must weigh the two apart instead of counting negative constants."""
+    addition and so must weigh the two separately instead of counting negative constants."""
 
     weights: Mapping[str, int] = field(default_factory=lambda: WEIGHTS)
     counts_negatives: bool = True

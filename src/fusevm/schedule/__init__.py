@@ -1,4 +1,4 @@
-"""Bytes to sections to schedules: what native code runs. `fusions_in` tells which fusions some code holds."""
+"""Bytes to sections to schedules: what native code runs. `fusions_in` lists the fusions in some code."""
 
 from fusevm.schedule.detect import FusionInfo, fusions_in
 from fusevm.schedule.fusions import FusionType

@@ -26,27 +26,27 @@ HANDLER, PLACE = 1, 2  # kinds of words that are addresses
 ASKING = frozenset(("SYNC", "PROBE", *TELLING))  # their operand is the pc, for Python
 LIMB_MASK = (1 << 64) - 1
 METERED = frozenset(("SYNC", *(op.name for op in OPCODES_TABLE if op.dynamic)))  # may cost more than their static gas
-NUMBER, WIDE, TARGET, PC, CONTROL, HOP = range(6)  # what stands after a handler's address for one of its tokens
+NUMBER, WIDE, TARGET, PC, CONTROL, HOP = range(6)  # the kinds of operands after a handler's address
 OPERANDS = {"PUSH": NUMBER, "SECTION": NUMBER, "GASSECTION": NUMBER, "PUSHW": WIDE, "JUMP@": TARGET, "JUMPI@": TARGET}
 OPERANDS |= {COPY: NUMBER, SWAP: NUMBER, HOPPING: HOP, "COUNT": NUMBER, "TALLY": NUMBER, "METER": NUMBER}
 OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(LOOP_CONTROLS, CONTROL)
 
 
 class Marks(Protocol):
-    """Gives the places where a schedule counts what runs; 0 for nowhere."""
+    """Gives the addresses of the counters of a schedule; 0 for none."""
 
     def section(self, code: bytes, pc: int, steps: int) -> int:
-        """Of a section with so many instructions."""
+        """The counter of a section with this many instructions."""
 
     def passed(self, code: bytes, pc: int, steps: int) -> int:
-        """Of the way past the JUMPI at its end, if there is one."""
+        """The counter of the fall-through edge of the JUMPI at its end, if there is one."""
 
     def meter(self, code: bytes, pc: int) -> int:
-        """Of the gas that an instruction takes beside its static gas."""
+        """The counter of an instruction's dynamic gas."""
 
 
 class Branch:
-    """What can be matched after the names that lead here."""
+    """A node of the trie of handled sequences: what can be matched after the names so far."""
 
     __slots__ = ("address", "hopping", "longer", "operands", "sequence")
 
@@ -62,7 +62,7 @@ Trie = dict[str, Branch]
 
 
 class Unit(NamedTuple):
-    """One handler in the schedule: where it stands, and the instructions it does."""
+    """One handler in the schedule: its place, and the instructions it executes."""
 
     at: int
     sequence: tuple[str, ...]
@@ -91,11 +91,11 @@ class Schedule:
         self.code = code
         self.units = units
         self.copies = 0  # the word where the copies of fused loops begin, if there are any; known with the units
-        self.looped = True  # whether loops were looked for, so that it can be laid out again
-        self.plain = False  # made in a hurry: one handler an opcode
+        self.looped = True  # whether loops were searched for, so that it can be laid out again
+        self.plain = False  # written quickly: one handler per opcode
         self.counters: list[tuple[int, int]] = []  # the pc of each section that is counted, and the word that counts
-        self.held: object = None  # what must live as long as it does
-        self.twin = 0  # from this word on comes all of it once more, without regions; 0: there are none
+        self.held: object = None  # kept alive as long as the schedule
+        self.twin = 0  # where the second copy, without regions, begins; 0: there are no regions
         self.base = words.buffer_info()[0]
         self.entry = self.base + 16
         self.jumps_base = jumps.buffer_info()[0]
@@ -103,7 +103,7 @@ class Schedule:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, its code included."""
+        """Its size in bytes, including the code."""
         return 8 * len(self.words) + 4 * len(self.jumps) + len(self.kinds) + len(self.code)
 
 
@@ -118,7 +118,7 @@ _CONTENT = (ctypes.cast(ctypes.c_char_p(_EXAMPLE), ctypes.c_void_p).value or 0) 
 
 
 class Handlers:
-    """The handlers there are, by sequence, arranged for finding the longest."""
+    """All handlers by sequence, as a trie for finding the longest match."""
 
     def __init__(self, addresses: Mapping[tuple[str, ...], int], *, loops: bool = True) -> None:
         self.addresses = dict(addresses)
@@ -161,10 +161,10 @@ def build_schedule(
     counts: bool = False,
     marks: Marks | None = None,
 ) -> Schedule:
-    """Lays out the schedule. `keep_units` remembers what stands where; `probes` stops at every section's start, and
-    `counts` counts there. With `marks` all that runs is counted, for a recording.
+    """Lays out the schedule. `keep_units` records which unit is where; `probes` stops at every section's start, and
+    `counts` counts there. With `marks` everything that runs is counted, for a recording.
 
-    In a fused loop's copy gas was taken in bulk, so there is no probe in it: the next one is where it is left.
+    The copy of a fused loop was charged in bulk, so there is no probe in it: the next one is at its exit.
     """
     dests = jumpdests(code)
     sections = sections_of(code, fork, handlers.native, dests)
@@ -183,7 +183,7 @@ def build_schedule(
 
 
 class _Writer:
-    """A schedule being written: first the words, with places left open, then the places."""
+    """A schedule being written: first the words, with open places, then the places are patched in."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class _Writer:
         self.words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
         self.jumps = array("I", bytes(4 * (len(code) + 1)))
         self.fixups: list[tuple[int, Token]] = []  # words that are places, and the jumps they belong to
-        self.handled: list[int] = []  # where handlers stand
+        self.handled: list[int] = []  # where handlers are
         self.units: list[Unit] = []
         self.labels: dict[int, int] = {}
         self.copies = 0
@@ -249,7 +249,7 @@ class _Writer:
         self.fixups += zip(range(at + 2, len(words), 3), repeat(section.tokens[0]), strict=False)
 
     def _write_section(self, section: Section, *, probed: bool) -> None:
-        """Its handlers: the longest sequence that has one wins."""
+        """The section's handlers: the longest sequence that has one wins."""
         words, trie, tokens = self.words, self.handlers.trie, with_header(section)
         if probed:
             tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
@@ -259,7 +259,7 @@ class _Writer:
             tokens = [Token("COUNT", 0, section.pc, 0), *tokens]
             self.counters.append((section.pc, len(words) + 1))
         at, count = 0, len(tokens)
-        stops = fewest(tokens, trie) if section.needs == PAID else ()  # what loops run is worth a longer look
+        stops = fewest(tokens, trie) if section.needs == PAID else ()  # code in loops is worth a more expensive search
         while at < count:
             node, best, ahead = trie, None, at
             stop = stops[at] if stops else count
@@ -291,7 +291,7 @@ class _Writer:
             at = end
 
     def _marked(self, marks: Marks, section: Section, tokens: list[Token]) -> list[Token]:
-        """The tokens of a section, and those that count."""
+        """The tokens of a section, with counting tokens added."""
         found = [Token("TALLY", marks.section(self.code, section.pc, section.steps), section.pc, 0)]
         for token in tokens:
             place = marks.meter(self.code, token.pc) if token.name in METERED else 0
@@ -301,7 +301,7 @@ class _Writer:
                 found.append(token)
         place = marks.passed(self.code, section.pc, section.steps)
         if place:
-            found.append(Token("TALLY", place, section.pc, 0))  # only who falls through comes here
+            found.append(Token("TALLY", place, section.pc, 0))  # reached only by falling through
         return found
 
     def _write_operand(self, token: Token, operand: int) -> None:
@@ -325,7 +325,7 @@ class _Writer:
                 words.append(0)
 
     def resolve(self) -> None:
-        """Fills in the places, as numbers of words."""
+        """Patches the places, as word indices."""
         words, jumps, size = self.words, self.jumps, len(self.code)
         for index, token in self.fixups:
             if token.operand < 0:
@@ -335,7 +335,7 @@ class _Writer:
             words[index] = place or self._bad_jump(token)
 
     def _bad_jump(self, token: Token) -> int:
-        """A jump to nowhere fails when it is taken, at a place of its own that tells which jump it was."""
+        """A jump to an invalid target fails when it is taken, at a place of its own that identifies the jump."""
         place = len(self.words)
         self.handled.append(place)
         self.words.append(self.handlers.addresses[("BADJUMP",)])
@@ -368,7 +368,7 @@ def _alike(layout: Layout, index: int) -> int:
 
 
 def fewest(tokens: list[Token], trie: Trie) -> list[int]:
-    """Where the sequence that begins at each token ends, so that the fewest handlers do all of them."""
+    """Where the sequence that begins at each token ends, so that the fewest handlers cover all tokens."""
     count = len(tokens)
     stops, handlers = [0] * count, [0] * (count + 1)
     for at in reversed(range(count)):
@@ -390,10 +390,10 @@ def with_header(section: Section) -> list[Token]:
             return tokens
         return [token_of(("GASSECTION", gas, pc, 0)), *tokens]
     room = STACK_LIMIT - grows - needs
-    if room < 0:  # more than the stack can ever hold: no height will do
+    if room < 0:  # more than the stack limit: always fails
         packed = gas | STACK_LIMIT + 1 << 32
     else:
         packed = gas | needs << 32 | room << 48
-    if row:  # the way on is the row's, the steps are this one's
+    if row:  # the jump is shared by the row, the steps are this section's own
         tokens = [tokens[0]._replace(pc=pc, steps=steps)]
     return [token_of(("SECTION", packed, pc, 0)), *tokens]

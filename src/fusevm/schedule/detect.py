@@ -1,9 +1,9 @@
-"""Which fusions some code has, by the pc where each begins (seed 000).
+"""Detects the fusions in some code, by the pc at which each begins (seed 000).
 
-The seed's patterns are looked for in the seed's order: constants folded first, then runs of PUSH and POP, a jump if
-zero, a store with the next constant; then the longest sequence of the table. Blocks that only jump on are told as
-JUMP_THREAD. This is what fusion sees in the code. How the native tier's schedule cuts it, with the headers of blocks
-and the copies of loops, `fusevm schedule` shows.
+The seed's patterns are matched in the seed's order: constants folded first, then runs of PUSH and POP, a jump if
+zero, a store with the next constant; then the longest sequence of the table. Blocks that only jump are reported as
+JUMP_THREAD. This is what fusion sees in the code. `fusevm schedule` shows how the native tier's schedule splits it,
+with the headers of blocks and the copies of loops.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ COUNTED = (FusionType.MULTI_PUSH, FusionType.MULTI_POP, FusionType.SEQUENCE)
 @dataclass(frozen=True, slots=True)
 class FusionInfo:
     fusion_type: FusionType
-    original_length: int  # bytes of code that it stands for
+    original_length: int  # bytes of code that it replaces
     folded_value: int | None = None  # of constants: the word that is pushed; of jumps to jumps: where they end
     count: int | None = None  # of PUSH and POP runs and of sequences: how many are fused into one
 
 
 def fusions_in(code: bytes, fork: Fork = LATEST) -> dict[int, FusionInfo]:
-    """Every fusion of the code that can be reached, by the pc of its first instruction, in the order of the code."""
+    """Every fusion of the reachable code, by the pc of its first instruction, in code order."""
     dests = jumpdests(code)
     sections = sections_of(code, fork, NATIVE, dests)
     hops = hops_in(threaded(sections, dests), dests)
@@ -95,6 +95,6 @@ def _longest() -> int:
 
 
 def _length(code: bytes, fork: Fork, pc: int, steps: int) -> int:
-    """Bytes that so many instructions take, as far as the code goes."""
+    """The size of this many instructions in bytes, up to the end of the code."""
     *_, last = islice(instructions(code, fork, pc), steps)
     return min(last.pc + last.size, len(code)) - pc

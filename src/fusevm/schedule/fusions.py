@@ -1,9 +1,9 @@
-"""The fusions: sequences of opcodes that one handler does. Each is one line; its handler is derived, its gas the sum.
+"""The fusions: sequences of opcodes that one handler executes. Each is a line; the handler is derived, gas is the sum.
 
 `PUSH` is any constant that fits 64 bits, `PUSHW` a wider one, `JUMP@` and `JUMPI@` are jumps whose target was pushed
-just before (PUSH JUMP, PUSH JUMPI), `JUMPI@HOP` is a JUMPI@ over blocks that only jump on, and `SECTION` is what opens
-a block: its gas and the stack's bounds. The seed's patterns stand here; the wider set is in `chosen.tsv`, which
-`python -m fusevm.lab.fusions` writes: what real contracts are full of, with how often they pick it.
+just before (PUSH JUMP, PUSH JUMPI), `JUMPI@HOP` is a JUMPI@ over blocks that only jump, and `SECTION` is what opens
+a block: its gas and the stack's bounds. The seed's patterns are here; the wider set is in `chosen.tsv`, which
+`python -m fusevm.lab.fusions` writes: the sequences that are frequent in real contracts, with counts.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Sequence = tuple[str, ...]
 class FusionType(Enum):
     """The seed's kinds, and two more."""
 
-    CONSTANT_FOLD = "constants folded, at any depth"  # done while sections are read: see schedule.sections
+    CONSTANT_FOLD = "constants folded, at any depth"  # happens while sections are read: see schedule.sections
     MULTI_PUSH = "several constants at once"
     MULTI_POP = "several words dropped at once"
     ISZERO_JUMPI = "a jump if zero"
     DUP2_MSTORE_PUSH = "a store, and the next constant"
-    JUMP_THREAD = "a jump to a jump"  # done before the schedule is laid out: see schedule.threading
+    JUMP_THREAD = "a jump to a jump"  # happens before the schedule is laid out: see schedule.threading
     SEQUENCE = "what real code is full of"
 
 
@@ -75,16 +75,16 @@ def chosen() -> tuple[Chosen, ...]:
 
 
 def fusions() -> tuple[Fusion, ...]:
-    """All of them, the seed's first."""
+    """All fusions, the seed's first."""
     seed = {fusion.sequence for fusion in SEED}
     return SEED + tuple(Fusion(FusionType.SEQUENCE, each.sequence) for each in chosen() if each.sequence not in seed)
 
 
 def fused_sequences() -> list[Sequence]:
-    """Those that any code may have."""
+    """Fusions that any code may have."""
     return [fusion.sequence for fusion in fusions() if not LOOP_CONTROLS & set(fusion.sequence)]
 
 
 def loop_sequences() -> list[Sequence]:
-    """Those that only copies of fused loops have: with the step and the test at the bottom."""
+    """Fusions that only occur in copies of fused loops: with the step and the test at the bottom."""
     return [fusion.sequence for fusion in fusions() if LOOP_CONTROLS & set(fusion.sequence)]

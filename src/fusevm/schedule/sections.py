@@ -1,12 +1,12 @@
-"""Bytes to sections: blocks cut after whatever reads the gas counter, constants folded, jumps with their targets.
+"""Bytes to sections: blocks split after instructions that read the gas counter, constants folded, jumps with targets.
 
 Folding happens here, before sequences are fused: it is the first of the seed's patterns, and general. `PUSH a PUSH b
-SUB` becomes `PUSH b - a`, at any depth, for every pure opcode. Gas and stack bounds are summed from the instructions as
-they stand in the code, so nothing that is folded away is ever free.
+SUB` becomes `PUSH b - a`, at any depth, for every pure opcode. Gas and stack bounds are summed over the original
+instructions, so folding makes nothing free.
 
-JUMPDESTs in a row are a way into each of them, but only one way on: each pays for the rest of the row and goes to the
-last, so that a long row costs no more than a short one. What stands after the end of a block and is not a JUMPDEST
-cannot be reached, and is passed over: data costs nothing.
+JUMPDESTs in a row have many entries but one exit: each pays for the rest of the row and jumps to the
+last, so that a long row costs no more than a short one. Bytes after the end of a block up to the next JUMPDEST
+are unreachable and skipped: data costs nothing.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ from fusevm.evm.words import INTEGER_MEANINGS
 
 SECTION_LIMIT = 1 << 31  # gas; a longer section is split
 SMALL = 1 << 64
-# What may need Python for lack of knowledge: the gas counter must be exact there.
+# Instructions that may need to ask Python: the gas counter must be exact there.
 OUTWARD = frozenset(op.name for op in OPCODES_TABLE if op.acts_outside)
 TELLING = OUTWARD | {"RETURN", "REVERT"}  # their operand is the pc
 PUSHES = ("PUSH", "PUSHW")
 ROW_START = bytes((JUMPDEST,)) * 4  # a shorter row is as quick one by one
 ROW = re.compile(re.escape(bytes((JUMPDEST,))) + b"+")
 FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if not BY_NAME[name].dynamic}
-COPY, SWAP = "COPY", "EXCHANGE"  # of words deeper than DUP16 and SWAP16 reach; the operand says how deep
+COPY, SWAP = "COPY", "EXCHANGE"  # for words deeper than DUP16 and SWAP16 reach; the operand is the depth
 
 
 class Token(NamedTuple):
-    """An instruction as handlers know it."""
+    """An instruction in the form that handlers use."""
 
-    name: str  # an opcode's, PUSH (fits 64 bits), PUSHW, JUMP@, JUMPI@, or SYNC for what Python does
+    name: str  # an opcode's, PUSH (fits 64 bits), PUSHW, JUMP@, JUMPI@, or SYNC if Python executes it
     operand: int
     pc: int
-    steps: int  # how many instructions of the reference tier it stands for
+    steps: int  # how many instructions of the reference tier it covers
 
 
 class Section(NamedTuple):
     pc: int
     gas: int
-    needs: int  # words its block needs below; -1 where this section does not open a block
-    grows: int  # words its block rises at most above its entry
+    needs: int  # words its block needs on the stack; -1 if this section does not open a block
+    grows: int  # the maximum rise of the stack in its block
     tokens: list[Token]
-    steps: int = 0  # how many instructions of the reference tier it stands for
-    row: int = 0  # how many JUMPDESTs it goes past, itself included, where it is one of a row
+    steps: int = 0  # how many instructions of the reference tier it covers
+    row: int = 0  # of a row: how many JUMPDESTs it skips, itself included
 
     @property
     def opens_block(self) -> bool:
         return self.needs >= 0
 
 
-# What tokens do to the stack.
+# The stack effects of tokens.
 ACTIONS = symbolic.ACTIONS | {
     "PUSH": Action(symbolic.PUSHES, 0, 1),
     "PUSHW": Action(symbolic.PUSHES, 0, 1),
     "JUMP@": Action(symbolic.OPERATES, 0, 0),
     "JUMPI@": Action(symbolic.OPERATES, 1, -1),
 }
-UNCLEAR = frozenset(("SYNC", COPY, SWAP))  # what Python does is unknown; how deep COPY and SWAP reach is in the operand
+UNCLEAR = frozenset(("SYNC", COPY, SWAP))  # the effect of SYNC is unknown; the depth of COPY and SWAP is in the operand
 ACTIONS |= dict.fromkeys(UNCLEAR, Action(symbolic.OPERATES, 0, 0))
 JUMPS = frozenset(("JUMP", "JUMPI", "JUMP@", "JUMPI@"))
 
@@ -75,7 +75,7 @@ def steps_of(tokens: list[Token]) -> Iterable[Step[Token]]:
     return zip([ACTIONS[token.name] for token in tokens], [token.operand for token in tokens], tokens, strict=True)
 
 
-# Named tuples from tuples: what is made for every byte of code must be made quickly.
+# Named tuples from tuples: objects created for every byte of code must be cheap.
 token_of: Callable[[tuple[str, int, int, int]], Token] = partial(tuple.__new__, Token)
 section_of: Callable[[tuple[Any, ...]], Section] = partial(tuple.__new__, Section)
 
@@ -100,7 +100,7 @@ Kinds = tuple[Kind | None, ...]
 
 @cache
 def kinds_of(fork: Fork, native: frozenset[str]) -> Kinds:
-    """By byte; None where the code ends with all its gas taken, and where `variants_of` tells."""
+    """By byte; None if it is invalid, and if `variants_of` decides."""
     return tuple(
         None if op is None or op.variants or op.name == "INVALID" else _kind(op, fork, native)
         for op in opcodes_of(fork)
@@ -109,7 +109,7 @@ def kinds_of(fork: Fork, native: frozenset[str]) -> Kinds:
 
 @cache
 def variants_of(fork: Fork) -> dict[int, Kinds]:
-    """Of bytes whose instruction depends on the byte after it: what it is, by that byte; None where it is invalid."""
+    """For opcodes whose instruction depends on the next byte: the instruction by that byte; None if it is invalid."""
     return {
         op.byte: tuple(None if each is None else _arranging(each, fork) for each in op.variants)
         for op in opcodes_of(fork)
@@ -135,7 +135,7 @@ def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
 
 
 def _arranging(op: Opcode, fork: Fork) -> Kind:
-    """DUP and SWAP, or what stands for them if they reach deeper."""
+    """DUP and SWAP, or their replacements if they reach deeper."""
     one, other = sorted(op.swaps)
     name, operand = (f"DUP{op.copies}", op.copies) if op.is_dup else (f"SWAP{other - 1}", one | other << 32)
     role = ROLE_PLAIN
@@ -151,7 +151,7 @@ def variant_at(variants: dict[int, Kinds], code: bytes, pc: int) -> Kind | None:
 
 
 def sections_of(code: bytes, fork: Fork, native: frozenset[str], dests: Set[int] | None = None) -> list[Section]:
-    """All sections that can be reached, in the order of the code; `native` names the opcodes that have handlers."""
+    """All reachable sections, in code order; `native` has the opcodes that have handlers."""
     return _Reader(code, fork, native, jumpdests(code) if dests is None else dests).read()
 
 
@@ -227,13 +227,13 @@ class _Reader:
         return sections
 
     def _next_target(self, pc: int) -> int:
-        """Where the code goes on after what does not fall through: nothing else can be reached."""
+        """The next JUMPDEST, where reachable code continues after an instruction that does not fall through."""
         while (pc := self.code.find(JUMPDEST, pc)) >= 0 and pc not in self.dests:
             pc += 1
         return pc if pc >= 0 else len(self.code) + 1
 
     def _row(self, start: int) -> int:
-        """Reads JUMPDESTs in a row but for the last, which opens a block as any other; where that one is."""
+        """Reads JUMPDESTs in a row except the last, which opens a block like any other; returns the pc of the last."""
         match = ROW.match(self.code, start)
         assert match is not None
         last, cost = match.end() - 1, self.jumpdest_gas
@@ -246,7 +246,7 @@ class _Reader:
 
 
 def _simplified(tokens: list[Token], name: str, folds: int, pc: int) -> bool:
-    """What an opcode makes of the constants just pushed, if anything."""
+    """Simplifies an opcode after constants: folding, static jumps, DUP1. Returns whether it did."""
     if folds:
         return len(tokens) >= folds and _folded(tokens, name, folds)
     last = tokens[-1]

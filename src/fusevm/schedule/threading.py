@@ -1,13 +1,13 @@
-"""Jump threading: a jump to a block that only jumps on goes straight to the end of the chain.
+"""Jump threading: a jump to a block that only jumps (a hop) goes directly to the end of the chain.
 
 Every hop's gas is added to the section that jumps, 1 + 3 + 8 each, so nothing is free. A hop pushes its target before
 it jumps; the jumping block pushed one at the same height, so the stack's bounds are checked already. A hop may also be
 a JUMPI whose condition is pushed and not zero: it pushes two words, and the jumping block's bounds are widened to hold
 them. A JUMPDEST with others after it is a hop as well, but it pushes nothing, and so does not jump further itself. A
-hop to nowhere fails when it is taken, as it would, and a cycle of hops is not followed: gas ends it.
+hop with an invalid target fails when it is taken, as it would, and a cycle of hops is not followed: gas ends it.
 
-A JUMPI to a hop pays for the hops only where it is taken, so their gas cannot be added to its section. `hops_in` tells
-where such jumps end and what they cost; a handler of HOPPING charges that as it jumps. It has pushed two words itself,
+A JUMPI to a hop pays for the hops only if it is taken, so their gas cannot be added to its section. `hops_in` gives
+the final targets and costs of such jumps; a HOPPING handler charges that as it jumps. It has pushed two words itself,
 so a hop finds room for its own.
 """
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from fusevm.schedule.sections import ACTIONS, UNCLEAR, Section, section_of, token_of
 
-HOPPING = "JUMPI@HOP"  # a JUMPI@ that passes over hops where it is taken
+HOPPING = "JUMPI@HOP"  # a JUMPI@ that skips hops when it is taken
 MOST_PUSHED = 2  # words that a hop pushes: a condition and a target
 
 
@@ -71,7 +71,7 @@ def threaded(sections: list[Section], dests: Container[int]) -> list[Section]:
 
 
 def hops_in(sections: list[Section], dests: Container[int]) -> dict[int, Hop]:
-    """Hops by pc, in sections that are threaded: each with its whole chain. Those that end nowhere are left out."""
+    """Hops by pc, in threaded sections: each with its whole chain. Those with an invalid final target are left out."""
     found: dict[int, Hop] = {}
     for section in sections:
         tokens = section.tokens
@@ -94,7 +94,7 @@ def _is_hop(section: Section, dests: Container[int]) -> bool:
 
 
 def _height_after(sections: list[Section]) -> int | None:
-    """How much higher the stack is after a block than before it; None where Python, or a deep word, decides."""
+    """The change of the stack's height over a block; None if it has a SYNC, or reaches too deep."""
     height = 0
     for section in sections:
         for token in section.tokens:
@@ -105,7 +105,7 @@ def _height_after(sections: list[Section]) -> int | None:
 
 
 def _chain(start: int, hops: dict[int, Hop], chains: dict[int, Hop]) -> Hop:
-    """All the hops from here to the end of the chain as one, and so for all hops on the way."""
+    """Combines all hops from here to the end of the chain into one, and likewise for all hops in between."""
     path: list[int] = []
     on_path: set[int] = set()
     target = start

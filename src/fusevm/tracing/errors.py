@@ -1,4 +1,4 @@
-"""Errors in geth's words, which tools that read traces look for."""
+"""Errors in geth's words, which tools that read traces match on."""
 
 from __future__ import annotations
 

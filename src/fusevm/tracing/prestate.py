@@ -111,7 +111,7 @@ def _known_before(state: State, request: Request) -> list[bytes]:
 
 
 def _read(state: State, touched: Touched) -> Accounts:
-    """What is there now, of all that was touched."""
+    """The current state of everything that was touched."""
     found = {}
     for address in {**touched.accounts, **touched.created, **dict.fromkeys(address for address, _ in touched.slots)}:
         account = state.account(address)

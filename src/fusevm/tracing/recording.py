@@ -33,7 +33,7 @@ class FrameKind(Enum):
 
 
 class Refusal(Enum):
-    """Why a call or creation did not begin. Its caller goes on and has the gas."""
+    """Why a call or creation did not begin. Its caller continues and keeps the gas."""
 
     DEPTH = "more than 1,024 calls deep"
     BALANCE = "not enough balance for the value"
@@ -224,7 +224,7 @@ class Recording:
         self.codes: dict[bytes, bytes] = {}  # by hash, where coverage or gas was asked for
 
     def __getstate__(self) -> dict[str, Any]:
-        """To pickle and to copy: all that was recorded so far, by itself."""
+        """To pickle and to copy: everything recorded so far, on its own."""
         kept = {"_frames": self.frames, "_coverage": self.coverage, "_gas": self.gas, "_flushes": []}
         return {**vars(self), **kept}
 
@@ -251,7 +251,7 @@ class Recording:
         """By hash of the code, and by pc: the gas that instructions took themselves, all runs together.
 
         A call's own is without what the callee's code used, and with what a callee without code used, a precompile. The
-        instruction that halts a frame takes all that is left. The last one of a creation pays for the new code. So the
+        instruction that halts a frame takes all gas left. The last one of a creation pays for the new code. So the
         sum over all is the gas that the calls used, before refunds.
         """
         self._take_counts()
@@ -274,11 +274,11 @@ class Recording:
         self.frames.append(frame)
 
     def add_later(self, decode: Decode, raw: Any) -> None:
-        """Calls from outside that are decoded when somebody looks."""
+        """Adds calls from outside that are decoded lazily."""
         self._undecoded.append((decode, raw))
 
     def count_later(self, counts: Countable) -> None:
-        """To be added to coverage and gas when somebody looks."""
+        """Adds counts to coverage and gas, evaluated lazily."""
         self._uncounted.append(counts)
 
     def on_reading(self, flush: Callable[[], None]) -> None:
@@ -291,7 +291,7 @@ class Recording:
             flush()
 
     def close(self) -> None:
-        """Nothing more is recorded, and nothing of whoever recorded is held."""
+        """Ends the recording, and drops all references to the recorder."""
         self.flush()
         self._flushes = []
 

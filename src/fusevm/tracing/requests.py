@@ -1,4 +1,4 @@
-"""What is traced: a transaction, or a message that is run on its own; and running it so that nothing of it is kept."""
+"""What is traced: a transaction, or a message on its own; and running it so that its changes are discarded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording under way on a machine: `EVM.record`."""
+"""A recording in progress on a machine: `EVM.record`."""
 
 from __future__ import annotations
 

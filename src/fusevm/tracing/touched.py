@@ -1,6 +1,6 @@
-"""The accounts and slots that code looks at, as geth's tracers find them: by the operands of instructions.
+"""The accounts and slots that code accesses, as geth's tracers find them: by the operands of instructions.
 
-A recording tells them all but for the accounts that BALANCE and its like read. Where code that ran has such an
+A recording has them all, except the accounts that BALANCE and similar opcodes read. Where code that ran has such an
 instruction, it is run again on the reference tier, watched.
 """
 
@@ -111,7 +111,7 @@ class TouchWatcher:
         pass
 
     def before(self, frame: Running, byte: int) -> None:
-        """The operands, if they are there; most are gone after the instruction."""
+        """The operands, if they are available; most are gone after the instruction."""
         self._accounts, self._slot, self._created = [], None, None
         stack, own = frame.stack, frame.message.address
         if byte in _SLOTS:

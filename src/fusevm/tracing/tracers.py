@@ -96,7 +96,7 @@ def call_transaction(
     gas_price: Number,
     access_list: AccessListLike | None = None,
 ) -> Transaction:
-    """A call in the form of a transaction that nobody signed, as geth's debug_traceCall runs it.
+    """A call in the form of an unsigned transaction, as geth's debug_traceCall runs it.
 
     Raises BadValue where it has not the gas for its data, or not the ether that it sends.
     """

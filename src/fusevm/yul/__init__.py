@@ -4,7 +4,7 @@
 >>> yul.compile("{ sstore(0, add(1, 2)) }").code.hex()
 '60035f5500'
 
-The functions stand in `library/yul.py`, above the code generator, which this package knows nothing of.
+The functions are defined in `library/yul.py`, above the code generator, which this package does not know.
 """
 
 from importlib import import_module

@@ -13,7 +13,7 @@ from fusevm.yul.syntax.walk import count_nodes, nodes
 
 
 class TooDeep(NamedTuple):
-    """A place where the stack is so many slots too deep; moving that many of the variables away would help."""
+    """A place where the stack is too deep by some slots; moving that many of the variables away would help."""
 
     deficit: int
     choices: list[str]
@@ -23,7 +23,7 @@ class TooDeep(NamedTuple):
 StackReport = Mapping[str, list[TooDeep]]
 
 
-# How many nodes of the tree steps may copy in all: so many, and so many for each node there was at first. Inlining,
+# How many nodes of the tree steps may copy in total: a constant, and a factor per node there was at first. Inlining,
 # specialising and rematerialising can double a program with every function or variable; this is several times what
 # they take for any ordinary contract.
 GROWTH, GROWTH_PER_NODE = 50_000, 10

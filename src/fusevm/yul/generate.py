@@ -1,4 +1,4 @@
-"""Code for one block of Yul, whichever way fits on the stack.
+"""Code for one block of Yul, by the first method that fits on the stack.
 
 In this order, until one reaches every variable:
 1. the plain generator (`stack/plain.py`), in which a variable stays where it was declared;
@@ -63,7 +63,7 @@ def generate(code: Block, dialect: Dialect) -> Assembly:
 
 
 def fits(code: Block, dialect: Dialect) -> bool:
-    """Whether there is a way to compile the block."""
+    """Whether any method can compile the block."""
     try:
         generate(code, dialect)
     except StackTooDeep:

@@ -5,7 +5,7 @@ FunctionSpecializer, Rematerialiser, StackCompressor) together copy no more than
 `context.GROWTH_PER_NODE` for every node of the code; past that they leave things as they are.
 
 What compiles as it is compiles optimised: where the default sequence gives a text that nests too deep for the parser,
-or does not fit on the stack by any way of the code generator, though the code did, it is optimised without the steps
+or does not fit on the stack by any method of the code generator, though the code did, it is optimised without the steps
 that make it so, and left as it is if that does not help either. A sequence that was asked for is run as it is.
 """
 

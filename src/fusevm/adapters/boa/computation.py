@@ -1,4 +1,4 @@
-"""A call that succeeded natively, as boa looks at computations; what only a trace can tell is traced when asked for."""
+"""A call that succeeded natively, in the form of boa's computations; what needs a trace is traced on demand."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
             return run()
 
     def _traced(self, run: Callable[[], Any], patched: dict[str, Any], warm: tuple[bytes, bytes]) -> Any:
-        """Once more, on py-evm, in the block of that time; nothing of it is kept."""
+        """Runs it again on py-evm, in the block of that time; its changes are discarded."""
         snapshot = PyEVM.snapshot(self)
         try:
             with self.patch.anchor(), self._inside():
@@ -205,7 +205,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
                 self.vm.state.clear_transient_storage()
 
     def _surroundings(self) -> Block:
-        """The block, made anew when something of it was patched."""
+        """The block, rebuilt when a field was patched."""
         given = self.vm.state.execution_context
         key = (
             given.block_number,

@@ -19,7 +19,7 @@ class FusevmEnv(Env):  # type: ignore[misc]
         self.evm = FusevmEVM(self, False, fork_try_prefetch_state, tier)
         self.nickname = "fusevm"
 
-    # Hashes and stores of native calls are known when they were traced: when somebody looks.
+    # Hashes and stores of native calls are known only after they are traced, which happens on demand.
 
     @property
     def sha3_trace(self) -> dict[bytes, bytes]:

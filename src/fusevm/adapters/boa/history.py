@@ -63,7 +63,7 @@ class History:
         self._begin()
 
     def reverted(self, noted: int) -> None:
-        """The state went back to where it was after so many calls: those since then never were."""
+        """The state was reverted to where it was after this many calls: later calls are dropped."""
         while self.calls and self.calls[-1].serial > noted:
             self.calls.pop().lost = True
 
@@ -78,7 +78,7 @@ class History:
         return call.traced
 
     def trace_all(self) -> None:
-        """So that all that was hashed and stored is known."""
+        """Traces all calls, so that everything hashed and stored is known."""
         if self.calls and not self._going_back:
             self._go_back_for(list(self.calls))
 

@@ -90,7 +90,7 @@ class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
         mnemonic: str | None = None,
         hd_path: str | None = None,
     ) -> None:
-        """Begins anew; without arguments, with those that it had before."""
+        """Starts again; without arguments, with the previous ones."""
         given = (genesis_params, genesis_state, num_accounts, vm_configuration, mnemonic, hd_path)
         if any(each is not None for each in given) or not hasattr(self, "_given"):
             self._given = given

@@ -21,7 +21,7 @@ _NONCES = (RejectReason.NONCE_MISMATCH_TOO_LOW, RejectReason.NONCE_MISMATCH_TOO_
 
 
 def unknown_type_error() -> type[Exception]:
-    """py-evm's exception where py-evm is there."""
+    """py-evm's exception if py-evm is installed."""
     try:
         from eth.exceptions import UnrecognizedTransactionType
     except ImportError:

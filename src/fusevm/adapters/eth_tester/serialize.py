@@ -117,7 +117,7 @@ def _fees(signed: SignedTransaction, mined: Mined) -> Fields:
 def receipt_fields(mined: Mined, blob_base_fee: int) -> Fields:
     signed, receipt = mined.signed, mined.receipt
     created = receipt.created
-    if signed.to is None and created is None:  # a creation that failed has an address all the same
+    if signed.to is None and created is None:  # a failed creation has an address, too
         from fusevm.chain.addresses import create_address
 
         created = create_address(signed.sender, signed.nonce)

@@ -156,7 +156,7 @@ class Disk:
         return connection
 
     def _make_room(self, connection: sqlite3.Connection) -> None:
-        """Drops the older half of the blocks, and codes that nobody has any more."""
+        """Drops the older half of the blocks, and codes that are not referenced any more."""
         old = connection.execute("SELECT hash FROM blocks ORDER BY used DESC").fetchall()
         with connection:
             for (block,) in old[(len(old) + 1) // 2 :]:

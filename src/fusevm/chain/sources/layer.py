@@ -1,7 +1,7 @@
-"""Copy-on-write: accounts over those of a state that was copied, which nobody changes any more.
+"""Copy-on-write: accounts over those of a state that was copied, which do not change any more.
 
-Copying costs nothing. Each side loads an account when it first looks at it, and a slot likewise, so that both pay for
-what they use. Whoever needs all of it, to hash it or to list it, fills the layer up.
+Copying costs nothing. Each side loads an account on first access, and a slot likewise, so that both pay for
+what they use. Hashing or listing all of it fills the layer.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _has_others(slots: dict[int, int], zeros: set[int]) -> bool:
 
 
 class LayeredAccounts(Noting[bytes, Account], LazyAccounts):
-    """Accounts over accounts that do not change. Those loaded are noted: nobody watches them yet."""
+    """Accounts over accounts that do not change. Those loaded are noted, since they are not observed yet."""
 
     __slots__ = ("below", "changed", "depth")
 

@@ -1,7 +1,7 @@
-"""Accounts and storage that are loaded when they are first looked at.
+"""Accounts and storage that are loaded on first access.
 
 Both are dictionaries, so that a state works on them as on its own. What they hold is known; what was looked for and
-is not there is noted, so that it is told from what nobody has looked for yet.
+is absent is noted, to distinguish it from what was not requested yet.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fusevm.chain.sources.source import Facts, Place, Source
 
 
 class LazySlots(dict[int, int]):
-    """Non-zero slots that are known. The rest is below: `_below` answers a slot that nobody has looked at."""
+    """Non-zero slots that are known. The rest is below: `_below` returns a slot on first access."""
 
     __slots__ = ("zeros",)
 
@@ -105,7 +105,7 @@ class RemoteSlots(LazySlots):
 
 
 class LazyAccounts(dict[bytes, Account]):
-    """Accounts that are known. `_load` answers one that nobody has looked at, with storage of its own."""
+    """Accounts that are known. `_load` returns an account on first access, with storage of its own."""
 
     __slots__ = ("absent",)
 

@@ -19,7 +19,7 @@ class Facts(NamedTuple):
 class Source(Protocol):
     """Accounts and storage of one block, which do not change. Each question is one batch.
 
-    A source raises `SourceError` where it cannot answer: then nothing of the batch is known, and the call that asked
+    A source raises `SourceError` where it cannot answer: then the whole batch is unknown, and the call that asked
     leaves the state as it was. To be pickled with its state, it must be picklable itself.
     """
 

@@ -57,7 +57,7 @@ class CfgEnv:
 
     @property
     def perf_analyse_created_bytecodes(self) -> str:
-        """Kept, and not looked at: fusevm prepares code in its own way."""
+        """Accepted and ignored: fusevm analyses code itself."""
         return self._analysis
 
 

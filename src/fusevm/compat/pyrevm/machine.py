@@ -217,7 +217,7 @@ class EVM:
             logs = list(state.logs_so_far())[logged:]
         if not self._open:
             state.refund, state.logs = 0, []
-            state.keep_since(keep=0)  # nobody can go back: the journal is not needed
+            state.keep_since(keep=0)  # no snapshot is open: the journal is not needed
         return Result(outcome.status, outcome.output, spent - refunded, refunded, logs, None, outcome.failure)
 
     def _executor(self) -> Any:

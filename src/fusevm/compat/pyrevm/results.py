@@ -1,4 +1,4 @@
-"""What pyrevm tells of a call: results, logs, checkpoints; and revm's names for why one failed."""
+"""What pyrevm reports about a call: results, logs, checkpoints; and revm's names for why one failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fusevm.evm.opcodes import BY_NAME
 INVALID = 0xFE
 KNOWN = frozenset(opcode.byte for opcode in BY_NAME.values())  # to some fork
 
-# revm tells kinds of running out of gas apart; here all are Basic.
+# revm distinguishes kinds of running out of gas; here all are Basic.
 HALTS: dict[HaltReason, str] = {
     HaltReason.OUT_OF_GAS: "OutOfGas(Basic)",
     HaltReason.STACK_UNDERFLOW: "StackUnderflow",
@@ -43,7 +43,7 @@ class CallFailed(RuntimeError):
 
 
 class JournalCheckpoint(NamedTuple):
-    """Where a snapshot stands: logs and changes before it. Good for the EVM that gave it."""
+    """The position of a snapshot: logs and changes before it. Valid for the EVM that gave it."""
 
     log_i: int
     journal_i: int

@@ -135,7 +135,7 @@ def _msm(data: bytes, size: int, decoded: Any, group: Any, pause: Pause) -> Any:
 
 
 def _parts(data: bytes, size: int, count: int, pause: Pause) -> Iterator[list[bytes]]:
-    """The items of that size, so many at a time, with a pause before each part."""
+    """The items of that size, in parts, with a pause before each part."""
     require_multiple(data, size)
     step = count * size
     for first in range(0, len(data), step):

@@ -43,7 +43,7 @@ def all_of(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """A contract reads so many bytes and ignores the rest. One byte too many is enough to see a wrong length."""
+    """A contract reads a bounded number of bytes and ignores the rest. One byte more suffices to see a wrong length."""
 
     size: int
 

@@ -1,4 +1,4 @@
-"""A dependency block that was read from text, once more through the fold engine, on its own."""
+"""Passes a dependency block that was parsed from text through the fold engine again, on its own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fusevm.ir.values import CONST, OWN, TRAITS, UNSPILL, Value
 
 
 class NotAlone(ValueError):
-    """The block needs what another one computes."""
+    """The block uses values of another block, or passes values to one."""
 
 
 def fold_again(
     block: DependencyBlock, fork: Fork = LATEST, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING
 ) -> tuple[DependencyBlock, Stats]:
-    """The block's instructions emitted anew. Guards, and what has its gas paid before it, stay as they are."""
+    """Emits the block's instructions again. Guards and prepaid (`raw`) instructions are kept unchanged."""
     _require_alone(block)
     folder = Folder(fork, mode, stages)
     folder.fuel = fuel_for(len(block.instructions))

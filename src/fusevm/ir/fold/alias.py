@@ -1,7 +1,7 @@
-"""Whether two accesses touch the same bytes of memory or the same slot of storage: no, may, must.
+"""Alias analysis: whether two accesses touch the same bytes of memory or the same slot of storage: no, may, must.
 
-An address is a base value plus a constant. Addresses of accesses that happen are small (whatever is beyond a few
-gigabytes no gas can pay), so the difference of two with one base is their distance, without wrapping.
+An address is a base value plus a constant. Addresses that are accessed are small (no gas limit pays for more than a few
+gigabytes), so the difference of two addresses with one base is their distance, without wrapping.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def split(address: Value) -> tuple[Value | None, int]:
 
 
 class Range(NamedTuple):
-    """Bytes of memory from `base + offset` on; a size of None is anything."""
+    """Bytes of memory from `base + offset` on; a size of None is unknown."""
 
     base: Value | None
     offset: int
     size: int | None
 
     def distance_to(self, other: Range) -> int:
-        """How far the other begins after this one; only for one base."""
+        """How far after this one the other begins; both must have the same base."""
         difference = (other.offset - self.offset) & WORD
         return difference - (WORD + 1) if difference & SIGN else difference
 
@@ -79,7 +79,7 @@ def relation(one: Range, other: Range) -> Alias:
 
 
 def covers(outer: Range, inner: Range) -> bool:
-    """Certainly every byte of the inner is in the outer."""
+    """Whether every byte of the inner range is known to be in the outer."""
     if inner.size == 0:
         return True
     if outer.base is not inner.base or outer.size is None or inner.size is None:
@@ -89,7 +89,7 @@ def covers(outer: Range, inner: Range) -> bool:
 
 
 def same_slot(one: Value, other: Value) -> Alias:
-    """For keys of storage, which wrap like any word: x and x + 1 are never the same."""
+    """For storage keys, which wrap like any word: x and x + 1 are never equal."""
     if one is other:
         return MUST
     base, offset = split(one)

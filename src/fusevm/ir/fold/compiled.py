@@ -1,10 +1,10 @@
-"""The rules as a table, each found by a 24-bit key.
+"""The rules as a table, looked up by a 24-bit key.
 
     |23_____17|16___10|9_____________0|
     |folded ir|left ir|right ir opcode|
     | opcode  | opcode| or any        |
 
-An instruction with one operand keys on the left alone, one with three on the first two.
+The key of an instruction with one operand has only the left; with three operands, the first two.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COMPARISONS = frozenset({"LT", "GT", "SLT", "SGT", "EQ", "ISZERO"})  # their res
 
 
 def is_boolean(value: Value) -> bool:
-    """Whether the value is certainly zero or one."""
+    """Whether the value is known to be zero or one."""
     op, args = value.op, value.args
     if op in ("AND", "OR", "XOR"):
         known = [_is_flag(arg) for arg in args]
@@ -54,7 +54,7 @@ def _is_flag(value: Value) -> bool:
 
 
 class Values(View):
-    """How matchers look at IR values."""
+    """How generated matchers access IR values."""
 
     names: ClassVar = {"is_boolean": is_boolean}
 
@@ -81,14 +81,14 @@ VALUES = Values()
 
 
 class Folding(Matcher[Value]):
-    """A rule as the engine tries it; where its matcher answers None, the next is tried (NEXTFOLD)."""
+    """A rule with its matcher; where that returns None, the next rule is tried (NEXTFOLD)."""
 
     __slots__ = ("grows", "inner")
 
     def __init__(self, rule: Rule) -> None:
         super().__init__(rule, VALUES)
-        self.grows = _growth(rule)  # instructions it may add beyond those it replaces one for one
-        self.inner = tuple(_inner(rule.pattern))  # where the pattern has other instructions: paths of operand numbers
+        self.grows = _growth(rule)  # instructions it may add beyond the one it replaces
+        self.inner = tuple(_inner(rule.pattern))  # the inner instructions of the pattern: paths of operand indices
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def _field(operand: Tree, wildcard: int) -> int:
 
 
 def _growth(rule: Rule) -> int:
-    """New instructions beyond the one that replaces the root; what the pattern already holds is not new."""
+    """New instructions beyond the one that replaces the root; subtrees of the pattern are not new."""
     there = set(nodes(rule.pattern))
     return sum(node not in there and not is_constant(node) for node in nodes(rule.result)) - 1
 
@@ -125,7 +125,7 @@ def _inner(pattern: Node, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
 
 @cache
 def table_of(fork: Fork, native: bool) -> Table:
-    """The engine's rules of that fork; `native` adds those that pay only where gas is charged apart."""
+    """The engine's rules of that fork; `native` adds those that pay only where gas is charged separately."""
     table = Table()
     for rule in engine_rules(fork, native):
         table.add(rule)

@@ -1,10 +1,10 @@
-"""The fold engine: `emit` is the only way an instruction comes into being, and it passes
+"""The fold engine: instructions are created by `emit`, which passes each through
 
-    FOLD (rules) → CSE (an equal one is there) → FWD (loads) or DSE (stores) → append
+    FOLD (rules) → CSE (reuse an equal one) → FWD (loads) or DSE (stores) → append
 
-A rule's answer is NEXTFOLD (try the next), RETRYFOLD (an instruction to fold again), LEFTFOLD, RIGHTFOLD or another
-operand, or a constant; the least specific one of each opcode says where it goes then (`Then`: CSEFOLD, EMITFOLD and
-their kin). Guards are answered DROPFOLD, FAILFOLD or, by a condition, either (`guards.cond`). `raw` passes it all by.
+The result of a rule is NEXTFOLD (try the next rule), RETRYFOLD (an instruction to fold again), LEFTFOLD, RIGHTFOLD or
+another operand, or a constant. The least specific rule of each opcode selects the next stage (`Then`: CSEFOLD, EMITFOLD
+and so on). For guards it is DROPFOLD, FAILFOLD or, by a condition, either (`guards.cond`). `raw` bypasses the pipeline.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _STORAGE, _TRANSIENT, _MSIZE = STORAGE.value, TRANSIENT.value, MSIZE.value
 
 
 def fuel_for(instructions: int) -> int:
-    """The budget of rule applications for so many instructions."""
+    """The budget of rule applications for this many instructions."""
     return 1_000 + 16 * instructions
 
 
 class Folder(Builder):
-    recorder: Recorder | None = None  # who wants to know what is done, if anybody does
+    recorder: Recorder | None = None  # is told every change, if set
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Folder(Builder):
         keeps_growth: bool = True,
     ) -> None:
         self.fork, self.mode, self.stages, self.dests = fork, mode, stages, dests
-        self.keeps_growth = keeps_growth  # somebody looks at MSIZE
+        self.keeps_growth = keeps_growth  # MSIZE is observed
         self.folds = bool(stages & Stage.FOLD)
         self.shares = bool(stages & Stage.CSE)
         self.forwards = self.folds and self.shares and bool(stages & Stage.FWD)
@@ -68,7 +68,7 @@ class Folder(Builder):
         self.table = table_of(fork, mode is Mode.EXECUTION)
         self.stats = Stats()
         self.clock = 0
-        self.fuel = 1 << 62  # rule applications left; spent, instructions pass without FOLD
+        self.fuel = 1 << 62  # rule applications left; once spent, FOLD is skipped
         self.world = KnownState()
         self.constant_guard: Value | None = None  # the block's check of memory up to a constant
         self.dead: set[int] = set()
@@ -82,19 +82,19 @@ class Folder(Builder):
         self.know(block)
 
     def know(self, block: DependencyBlock) -> None:
-        """What is known as the block begins: nothing, when it stands alone."""
+        """Sets the facts on entry to the block: none, if it is folded on its own."""
         self.chains = {}
         self.world = KnownState()
 
     def is_available(self, value: Value) -> bool:
-        """Whether the value is computed on every way here."""
+        """Whether the value is computed on every path to the current block."""
         return True
 
     def finish_block(self) -> None:
         self.sweep()
 
     def sweep(self) -> None:
-        """Takes unmade stores out of the block."""
+        """Removes dead stores from the block."""
         if self.dead:
             self.block.instructions = [value for value in self.block.instructions if value.id not in self.dead]
             self.dead.clear()
@@ -109,7 +109,7 @@ class Folder(Builder):
                 self.recorder.dropped(store.where, why, store.op, store.args, before)
 
     def end(self, terminator: Terminator) -> None:
-        """The block's end through the engine: guards decided, stores nobody will read unmade."""
+        """Passes the terminator through the engine: guards are decided, stores that are never read removed."""
         if self.folds:
             terminator = self.decided(terminator)
         self.block.terminator = terminator
@@ -160,16 +160,16 @@ class Folder(Builder):
             if isinstance(folded, Value):
                 return folded
             op, args = folded
-            if not TRAITS[op].pure:  # a rule led from a pure instruction to one that reads the world
+            if not TRAITS[op].pure:  # a rule replaced a pure instruction by one that reads the world
                 return self.read(op, args, pc)
         return self.share(op, args, 0) or self.append(op, args, pc)
 
     def append(self, op: str, args: tuple[Value, ...], pc: int = 0) -> Value:
-        """Where a pure instruction finally goes; a program's engine may choose an earlier block."""
+        """Appends a pure instruction; the engine for programs may hoist it to an earlier block."""
         return self.raw(op, args, pc)
 
     def read(self, op: str, args: tuple[Value, ...], pc: int) -> Value:
-        """Reads the world and leaves it as it is, but for warming what it reads: as good as pure until it changes."""
+        """An instruction that only reads the world (and warms what it reads): pure as long as that is not written."""
         if self.folds and self.fuel > 0:
             folded = self.fold(op, args)
             if isinstance(folded, Value):
@@ -186,7 +186,7 @@ class Folder(Builder):
         return value
 
     def share(self, op: str, args: tuple[Value, ...], epoch: int) -> Value | None:
-        """CSE along the chain of the opcode. An equal instruction cannot be older than its operands."""
+        """CSE along the chain of the opcode. The search ends at the operands: an equal instruction is younger."""
         if not self.shares:
             return None
         oldest = max([arg.id for arg in args], default=-1)
@@ -203,7 +203,7 @@ class Folder(Builder):
     # -- FOLD -------------------------------------------------------------------------------------------------------
 
     def fold(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]]:
-        """The value that stands for the instruction, or the instruction no rule changes any more."""
+        """The value that replaces the instruction, or the instruction in normal form."""
         for _ in range(RETRIES):
             args = self.ordered(op, args)
             if op not in self.table.roots:
@@ -218,7 +218,7 @@ class Folder(Builder):
 
     @staticmethod
     def ordered(op: str, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The younger operand to the left; literals are older than everything."""
+        """Canonical order of commutative operands: the younger one to the left; literals are the oldest."""
         if BY_NAME[op].commutes and args[0].id < args[1].id:
             return (args[1], args[0], *args[2:])
         return args
@@ -240,7 +240,7 @@ class Folder(Builder):
 
     @staticmethod
     def pays(folding: Folding, args: tuple[Value, ...]) -> bool:
-        """A result of several instructions is worth it where the ones it replaces have no other use."""
+        """A result of several instructions pays only if the ones it replaces have no other use."""
         for path in folding.inner:
             value = args[path[0]]
             for place in path[1:]:
@@ -250,7 +250,7 @@ class Folder(Builder):
         return True
 
     def apply(self, result: Tree, found: Match[Value]) -> Value | tuple[str, tuple[Value, ...]]:
-        """The outermost instruction is retried, those inside it are emitted."""
+        """Builds the result of a rule: inner instructions are emitted, the outermost is returned to be folded again."""
         if is_constant(result):
             return self.const(found.rule.number(result, found.constants))
         if isinstance(result, Meta):
@@ -267,10 +267,10 @@ class Folder(Builder):
             self.pure(op, args) if TRAITS[op].pure else self.paid_exp(args) if op == "EXP" else self.read(op, args, 0)
         )
 
-    # -- EXP: a price by the exponent, and a power ------------------------------------------------------------------
+    # -- EXP: dynamic gas by the exponent, and a pure power ---------------------------------------------------------
 
     def exp(self, args: tuple[Value, ...], pc: int) -> Value:
-        """The power folds like any pure value; its price by the size of the exponent has to be paid all the same."""
+        """The power folds like any pure value; its dynamic gas must be charged in any case."""
         if not self.folds:
             return self.effect("EXP", args, pc)
         exponent = args[1]
@@ -326,13 +326,13 @@ class Folder(Builder):
         return known
 
     def drop(self, why: str, op: str, args: tuple[Value, ...]) -> None:
-        """Tells the recorder, if there is one, of an instruction that is not made."""
+        """Tells the recorder, if there is one, about an instruction that is not emitted."""
         if self.recorder is not None:
             instructions = self.block.instructions
             self.recorder.dropped(self.where, why, op, args, instructions[-1] if instructions else None)
 
     def store(self, op: str, args: tuple[Value, ...]) -> bool:
-        """Whether the store need not be made."""
+        """Whether the store is redundant; if not, removes earlier stores that it overwrites."""
         if op in ("MSTORE", "MSTORE8"):
             if stores.stores_nothing_new(self, op, args):
                 self.stats.stores_dropped += 1
@@ -343,7 +343,7 @@ class Folder(Builder):
             stores.kill_overwritten(self, op, args)
             return False
         if op == "SSTORE" and self.mode is Mode.EXECUTION:
-            return False  # its cost and its refund are seen
+            return False  # its cost and its refund are observable
         if stores.slot_holds(self, op, args):
             self.stats.stores_dropped += 1
             self.drop("dead store: the slot holds this word already", op, args)
@@ -351,10 +351,10 @@ class Folder(Builder):
         stores.kill_overwritten_slot(self, op, args)
         return False
 
-    # -- everything that touches the world --------------------------------------------------------------------------
+    # -- instructions with effects ----------------------------------------------------------------------------------
 
     def effect(self, op: str, args: tuple[Value, ...], pc: int) -> Value:
-        """Appends the instruction, in execution mode with its checks before it, and remembers what it did."""
+        """Appends the instruction, in execution mode after its checks, and notes its effects."""
         paid = self.guards_growth and op in PREPAYABLE and op != "EXP" and self.prepay(op, args)
         value = self.raw(op, args, pc)
         value.raw = paid
@@ -362,7 +362,7 @@ class Folder(Builder):
         return value
 
     def prepay(self, op: str, args: tuple[Value, ...]) -> bool:
-        """Puts the checks of a memory access before it and its price into the section, if the price is known."""
+        """Emits the checks of a memory access before it and charges its dynamic gas with the section, if constant."""
         opcode, rules = PREPAYABLE[op], rules_of(self.fork)
         if any(args[price.operand].op != CONST for price in opcode.prices):
             return False
@@ -417,7 +417,7 @@ def fold_block(
     stages: Stage = EVERYTHING,
     dests: frozenset[int] | None = None,
 ) -> tuple[DependencyBlock, Stats]:
-    """One basic block, lifted through the engine on its own."""
+    """Lifts one basic block through the engine, on its own."""
     engine = Folder(fork, mode, stages, dests)
     engine.fuel = fuel_for(len(source.instructions))
     return lift_block(source, fork, engine), engine.stats

@@ -1,4 +1,4 @@
-"""What the fold engine knows about memory, storage and gas at one point of a program."""
+"""What the fold engine knows about memory, storage and gas at one program point."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fusevm.evm.opcodes import Effect
 from fusevm.ir.values import Value
 
-REMEMBERED = 48  # how many accesses forwarding and dead stores look back
+REMEMBERED = 48  # how many accesses forwarding and dead store elimination look back
 BITS = tuple(effect.value for effect in Effect)
 
 
@@ -15,13 +15,13 @@ BITS = tuple(effect.value for effect in Effect)
 class KnownState:
     """`memory`, `storage` and `transient` are the last accesses, the newest last."""
 
-    epochs: dict[int, int] = field(default_factory=dict)  # effect to when it was last written
+    epochs: dict[int, int] = field(default_factory=dict)  # effect to the time of its last write
     memory: list[Value] = field(default_factory=list)
     storage: list[Value] = field(default_factory=list)
     transient: list[Value] = field(default_factory=list)
     zeroed: bool = False  # memory was empty before the first of `memory`
-    reach: int = 0  # memory is certainly this many bytes long
-    observer: int = -1  # the last instruction that looked at the gas counter or the size of memory
+    reach: int = 0  # memory is known to be at least this many bytes long
+    observer: int = -1  # the last instruction that read the gas counter or the size of memory
 
     def copy(self) -> KnownState:
         return KnownState(
@@ -46,7 +46,7 @@ class KnownState:
             del log[:REMEMBERED]
 
     def epoch(self, reads: int) -> int:
-        """When something among these effects was last written."""
+        """The time of the last write to any of these effects."""
         latest = 0
         epochs = self.epochs
         while reads:

@@ -1,4 +1,4 @@
-"""FWD: a load whose value is known gives it without loading; a hash of known bytes is a constant."""
+"""FWD: a load whose value is known is replaced by that value; a hash of known bytes by a constant."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fusevm.ir.values import CONST, READS_MEMORY, WRITES_MEMORY, Value, traits_o
 if TYPE_CHECKING:
     from fusevm.ir.fold.engine import Folder
 
-LONGEST_HASH = 2048  # bytes followed through stores; a longer hash is left to run time
+LONGEST_HASH = 2048  # bytes tracked through stores; a longer hash is left to run time
 
 
 def load_memory(engine: Folder, address: Value) -> Value | None:
-    """The word at that address, if the last store or load that touched it tells."""
+    """The word at that address, if the last stores or a load of it determine it."""
     base, offset = split(address)
     wanted = Range(base, offset, 32)
     for event in reversed(engine.world.memory[-REMEMBERED:]):
@@ -35,7 +35,7 @@ def load_memory(engine: Folder, address: Value) -> Value | None:
 
 
 def known_bytes(engine: Folder, wanted: Range) -> bytes | None:
-    """The bytes of a range, gathered from stores of constants and from memory that was never written."""
+    """The bytes of a range, collected from stores of constants and from memory that was never written."""
     world, size = engine.world, wanted.size
     if size is None or size > LONGEST_HASH:
         return None
@@ -69,7 +69,7 @@ def _was_zero(engine: Folder, wanted: Range, seen: int) -> bool:
     world = engine.world
     if not world.zeroed or seen < len(world.memory) or wanted.base is not None:
         return False
-    # Where growth is not charged apart, a load that makes memory grow has to stay.
+    # Where growth is not charged separately, a load that expands memory must stay.
     return engine.guards_growth or not engine.keeps_growth or wanted.offset + (wanted.size or 0) <= world.reach
 
 
@@ -81,7 +81,7 @@ def _constant_bytes(event: Value) -> bytes | None:
 
 
 def hash_memory(engine: Folder, args: tuple[Value, ...]) -> Value | None:
-    """A hash of known bytes, or one taken before of bytes nobody wrote to since."""
+    """The hash, if the bytes are known, or an earlier hash of the same bytes, if they were not written since."""
     address, size = args
     if size.op != CONST:
         return None
@@ -99,7 +99,7 @@ def hash_memory(engine: Folder, args: tuple[Value, ...]) -> Value | None:
 
 
 def load_slot(engine: Folder, op: str, key: Value) -> Value | None:
-    """SLOAD and TLOAD: what the last load or store of that key saw. It has warmed the slot: nothing is left to pay."""
+    """SLOAD and TLOAD: the word that the last load or store of that key read or wrote; that also warmed the slot."""
     log, effect = (engine.world.storage, STORAGE) if op == "SLOAD" else (engine.world.transient, TRANSIENT)
     for event in reversed(log[-REMEMBERED:]):
         if event.op == op:

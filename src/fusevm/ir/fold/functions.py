@@ -1,8 +1,8 @@
-"""Folding functions: every instruction goes through the fold engine once more, with what is known where it stands.
+"""Folding functions: every instruction passes through the fold engine again, with the facts that hold at its place.
 
-Beside the engine's own knowledge that is: what branches decided on the way here, the ranges of words (`ir/ranges.py`),
-which of two words is the smaller, and what memory and storage hold, carried over joins where nothing in between writes.
-Gas may only fall; everything else that a caller can see is kept.
+Besides the engine's own facts these are: conditions implied by dominating branches, ranges (`ir/ranges.py`), which of
+two words is the smaller, and the contents of memory and storage, kept across joins if no block in between writes them.
+Gas may only fall; everything else that a caller can observe is preserved.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from fusevm.ir.values import CONST, PHI, Value, traits_of
 
 _OWN = frozenset(("CALLFN", "RESULT", "SYMBOL", "SETIMMUTABLE", "VERBATIM"))
 _MEMORY, _STORAGE, _TRANSIENT = MEMORY.value, STORAGE.value, TRANSIENT.value
-_ATTEMPTS = 6  # to find which blocks can be reached
-_JOIN_WORK = (
-    500_000  # blocks of one function that are looked at to find what is written between a join and its dominator
-)
+_ATTEMPTS = 6  # to find the reachable blocks
+_JOIN_WORK = 500_000  # budget of visited blocks per function, to find what is written between a join and its dominator
 
 
 class ReachedLate(Exception):
-    """Blocks that were passed over as unreachable, and then led to by a later block: what was concluded is not sure."""
+    """Blocks skipped as unreachable turned out to be successors of a later block: the result cannot be used."""
 
     def __init__(self, blocks: set[int]) -> None:
         self.blocks = blocks
@@ -68,7 +66,7 @@ class FunctionFolder(KnowingFolder):
         self.known: dict[int, Knowledge] = {}  # at the end of each block
         self.symbols: dict[int, Value] = {}
         self.reached = {function.entry.start, *reached}
-        self.arcs: list[tuple[int, Arc, Arc]] = []  # from which block, new and old
+        self.arcs: list[tuple[int, Arc, Arc]] = []  # the predecessor, the new arc, the old arc
         self.join_work = _JOIN_WORK
         self.fuel = fuel_for(sum(len(block.instructions) for block in self.order))
         self.constants_used = {
@@ -109,7 +107,7 @@ class FunctionFolder(KnowingFolder):
     # -- blocks -----------------------------------------------------------------------------------------------------
 
     def same_everywhere(self) -> dict[int, Value]:
-        """Parameters that are the same value whichever way is taken."""
+        """Parameters that receive the same value from all predecessors."""
         incoming: dict[int, list[Value]] = {}
         for block in self.order:
             for arc in block.end.arcs:
@@ -194,14 +192,14 @@ class FunctionFolder(KnowingFolder):
                 self.range_at[value.id] = found
 
     def may_come_from(self, way: GraphBlock, block: GraphBlock) -> bool:
-        """A way from a block that was folded is there if it still leads here; one from a later block may be."""
+        """Whether the edge may exist: of a folded predecessor, if it still leads here; of a later block, always."""
         made = self.made.get(way.start)
         if made is None or way.start not in self.known:
             return self.position[way.start] >= self.position[block.start]
         return any(arc.target.start == block.start for arc in made.end.arcs)
 
     def handed(self, param: Value, block: GraphBlock, ways: list[GraphBlock]) -> list[Value] | None:
-        """What each way makes of the parameter; None where one of them is not known yet."""
+        """The argument from each predecessor; None if one of them is not known yet."""
         if block is self.function.entry:
             return None
         number = block.params.index(param)
@@ -216,7 +214,7 @@ class FunctionFolder(KnowingFolder):
         return found
 
     def know(self, block: object) -> None:
-        """By `enter_block`."""
+        """Done by `enter_block`."""
 
     def know_world(self, block: GraphBlock, ways: list[GraphBlock]) -> None:
         if block is self.function.entry:
@@ -227,16 +225,16 @@ class FunctionFolder(KnowingFolder):
             self.world = self.world_over_join(block)
 
     def world_over_join(self, block: GraphBlock) -> KnownState:
-        """What the dominator knew and no block between it and this one changes."""
+        """The facts at the end of the dominator that no block between it and this one invalidates."""
         above = self.tree.above[block.start]
         written = 0
-        seen: set[int] = set()  # holds the block itself where it is in a loop
+        seen: set[int] = set()  # contains the block itself if it is in a loop
         work = [way.start for way in self.ways_in[block.start]]
         while work:
             start = work.pop()
             if start != above and start not in seen:
                 self.join_work -= 1
-                if self.join_work <= 0:  # too tangled: anything may be written
+                if self.join_work <= 0:  # over budget: assume that everything is written
                     written = -1
                     break
                 seen.add(start)
@@ -262,7 +260,7 @@ class FunctionFolder(KnowingFolder):
         return value.block == self.block.start or self.tree.dominates(value.block, self.block.start)
 
     def new(self, old: Value, knowledge: Knowledge | None = None) -> Value:
-        """What stands for an old value here."""
+        """The replacement of an old value, here or given these facts."""
         if old.op == CONST:
             return self.const(old.number)
         value = self.symbol(old.number) if old.op == "SYMBOL" else self.values[old.id]
@@ -283,7 +281,7 @@ class FunctionFolder(KnowingFolder):
         return self.effect(value.op, args, value.number)
 
     def symbol(self, number: int) -> Value:
-        """Like a literal, it stands in no block."""
+        """Like a literal, it belongs to no block."""
         found = self.symbols.get(number)
         if found is None:
             found = self.symbols[number] = self.make("SYMBOL", (), number)
@@ -315,10 +313,10 @@ class FunctionFolder(KnowingFolder):
         if summary.writes & _TRANSIENT:
             world.transient = []
 
-    # -- what branches tell -----------------------------------------------------------------------------------------
+    # -- facts implied by branches ----------------------------------------------------------------------------------
 
     def assume_way(self, source: GraphBlock, block: GraphBlock) -> None:
-        """Control came from there: what the branch or switch at its end says of that."""
+        """Records what the branch or switch at the end of the sole predecessor implies about this edge."""
         end = source.end
         ways = [number for number, arc in enumerate(end.arcs) if arc.target.start == block.start]
         if len(ways) != 1:
@@ -369,8 +367,8 @@ class FunctionFolder(KnowingFolder):
         return End(BRANCH, (condition,), [self.arc(taken), self.arc(other)])
 
     def turned(self, condition: Value, fails: bool) -> Value | None:
-        """The opposite of a comparison, where that is better: a constant that is shorter or needed elsewhere too, or
-        a branch that is taken only where the frame fails."""
+        """The inverted comparison, if that is better: its constant is shorter or used elsewhere too; or, for x + c < y,
+        the edge taken so far does not fail (a taken branch should be the failing one)."""
         one, other = (condition.args[place] for place in LESS[condition.op])  # one < other
         if one.op == CONST and one.number < TOP:  # c < x: not x < c + 1
             moved = self.const(one.number + 1)
@@ -406,7 +404,7 @@ class FunctionFolder(KnowingFolder):
 
 
 def _plain_size(number: int) -> int:
-    """Bytes of the constant, zeros at its end aside: those are made by a shift."""
+    """The size of the constant in bytes without trailing zeros, which are made by a shift."""
     low = (number & -number).bit_length() - 1 if number else 0
     return (number.bit_length() + 7) // 8 - max(low // 8 - 3, 0)
 
@@ -416,7 +414,7 @@ def _fails(block: GraphBlock) -> bool:
 
 
 def fold_unit(unit: Unit, recorder: Recorder | None = None) -> Stats:
-    """Folds every function, in place of the old one; what was done."""
+    """Folds every function of the unit in place."""
     if recorder is not None:
         recorder.number(unit)
     effects, stats = summaries(unit), Stats()
@@ -430,9 +428,9 @@ def fold_unit(unit: Unit, recorder: Recorder | None = None) -> Stats:
 def _folded(
     unit: Unit, function: Function, effects: dict[str, Summary], keeps_growth: bool, recorder: Recorder | None
 ) -> tuple[Function, Stats]:
-    """A loop with two entries may be entered at a block that was thought unreachable: then once more, knowing that.
+    """An irreducible loop may be entered at a block that was assumed to be unreachable: then folding is repeated.
 
-    Where that goes on and on, as in code that jumps everywhere, all blocks are taken to be reachable."""
+    After `_ATTEMPTS` rounds, in code that jumps everywhere, all blocks are assumed to be reachable."""
     reached: frozenset[int] = frozenset()
     attempts = 0
     while True:

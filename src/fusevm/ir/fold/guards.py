@@ -1,4 +1,4 @@
-"""Guards: checks as instructions. One that always holds is dropped (DROP), one that never can ends the block (FAIL)."""
+"""Guards: checks as instructions. One that always holds is dropped (DROP); one that never does ends a block (FAIL)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fusevm.ir.values import CONST, Value
 if TYPE_CHECKING:
     from fusevm.ir.fold.engine import Folder
 
-# Memory of so many bytes costs more than 2^64 gas: no frame can pay for it.
+# Memory of this size costs more than 2^64 gas: no frame can pay for it.
 BEYOND_ALL_GAS = 1 << 43
 _STEPS = 24
 
 
 class Verdict(Enum):
     KEEP = "keep"
-    KEPT = "kept"  # it is emitted already
+    KEPT = "kept"  # it has been emitted already
     DROP = "drop"  # DROPFOLD: it always holds
-    FAIL = "fail"  # FAILFOLD: it never does
+    FAIL = "fail"  # FAILFOLD: it always fails
 
 
 def cond(holds: bool) -> Verdict:
@@ -39,7 +39,7 @@ def valid(engine: Folder, target: Value) -> Verdict:
 
 
 def reach(engine: Folder, offset: Value, size: Value) -> Verdict:
-    """Memory up to offset + size. Memory never shrinks, so what a dominating check secured stays secured."""
+    """Memory up to offset + size. Memory never shrinks, so what a dominating check covers stays valid."""
     if size.op == CONST and size.number == 0:
         return Verdict.DROP
     if size.op != CONST:
@@ -59,7 +59,7 @@ def _same_guard(engine: Folder, args: tuple[Value, ...]) -> bool:
 
 
 def _reach_constant(engine: Folder, end: int) -> Verdict:
-    """One check for the highest end: an earlier one of the block is raised, and forgotten when somebody looks."""
+    """One check for the highest end: an earlier one of the block is extended, unless gas or MSIZE was read since."""
     world = engine.world
     if end >= BEYOND_ALL_GAS:
         return Verdict.FAIL
@@ -96,10 +96,10 @@ def _reach_relative(engine: Folder, offset: Value, size: Value) -> Verdict:
 
 
 def _merged(known: Range, wanted: Range) -> int | None:
-    """The size that makes the earlier check cover the later too, if that begins after it and not far off.
+    """The size that makes the earlier check cover the later one too, if that begins after it and not far away.
 
-    Both are executed or the frame halts in between; if base + offset wraps for either, that check fails for want of
-    gas, as the merged one does. A gap between them is paid for by the second anyway.
+    Either both are executed or the frame halts in between. If base + offset wraps for either, that check runs out of
+    gas, as the merged one does. A gap between them is paid for by the second one anyway.
     """
     distance = known.distance_to(wanted)
     if not 0 <= distance < 1 << 32 or wanted.size is None or wanted.size >= 1 << 32:

@@ -1,6 +1,6 @@
-"""A folder that knows more of words than what they are made of: their ranges and bits, and which of two is the smaller.
+"""A folder with value analysis: ranges of words, their known-zero bits, and which of two words is the smaller.
 
-Some of it holds wherever a value is used, some only at one place, because a branch has decided it on the way there.
+Some facts hold wherever a value is used; others only in blocks dominated by a branch that implies them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from fusevm.ir.values import CONST, READS_MEMORY, TRAITS, WRITES_MEMORY, Value
 
 K = TypeVar("K")
 V = TypeVar("V")
-LESS = {"LT": (0, 1), "GT": (1, 0)}  # where the smaller word stands, and the greater
+LESS = {"LT": (0, 1), "GT": (1, 0)}  # operand indices of the smaller word and the greater one
 _MOST_FACTS = 256
-_DEEP = 6  # how far an assumption is followed into what a condition is made of
+_DEEP = 6  # how deep an assumption is propagated into the operands of a condition
 
 
 @dataclass(slots=True)
 class Knowledge:
-    """What is known at one place, besides what every value carries with it. All of it holds in dominated blocks."""
+    """Facts that hold at one program point and in the blocks it dominates, in addition to the facts per value."""
 
-    equal: dict[int, Value] = field(default_factory=dict)  # value to what stands for it here
+    equal: dict[int, Value] = field(default_factory=dict)  # value to its replacement here
     ranges: dict[int, Range] = field(default_factory=dict)
-    less: dict[tuple[int, int], bool] = field(default_factory=dict)  # one is not greater than the other; True: less
+    less: dict[tuple[int, int], bool] = field(default_factory=dict)  # True: the first is less; False: less or equal
 
     def copy(self) -> Knowledge:
         return Knowledge(_newest(self.equal), _newest(self.ranges), _newest(self.less))
 
 
 def _newest(facts: dict[K, V]) -> dict[K, V]:
-    """A copy, without the oldest facts where there are many."""
+    """A copy, without the oldest facts if there are too many."""
     return dict(facts) if len(facts) <= _MOST_FACTS else dict(list(facts.items())[-_MOST_FACTS // 2 :])
 
 
@@ -47,11 +47,11 @@ class KnowingFolder(Folder):
         super().__init__(fork, mode, stages, keeps_growth=keeps_growth)
         self.recorder = recorder
         self.knowledge = Knowledge()
-        self.range_at: dict[int, Range] = {}  # of every value, wherever it is used
+        self.range_at: dict[int, Range] = {}  # of every value, valid at all its uses
         self.bits_at: dict[int, int] = {}
 
     def note_reach(self, value: Value) -> None:
-        """Whoever touched memory had an offset that gas could pay for."""
+        """After a memory access, its offset is known to be one that gas can pay for."""
         for offset, length in READS_MEMORY.get(value.op, ()) + WRITES_MEMORY.get(value.op, ()):
             place = value.args[offset]
             if place.op != CONST and (length < 0 or self.range(value.args[length]).low > 0):
@@ -83,7 +83,7 @@ class KnowingFolder(Folder):
         return always if here is None else here.within(always)
 
     def bits(self, value: Value) -> int:
-        """Those that may be set."""
+        """The bits that may be set."""
         if value.op == CONST:
             return value.number
         high = self.range(value).high
@@ -108,7 +108,7 @@ class KnowingFolder(Folder):
         return op, args
 
     def by_knowledge(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]] | None:
-        """What ranges, bits and the order of words tell about an instruction."""
+        """Simplifies an instruction by ranges, bits and known inequalities."""
         ranges = [self.range(arg) for arg in args]
         verdict = decided(op, ranges)
         if verdict is None:
@@ -160,10 +160,10 @@ class KnowingFolder(Folder):
             return True
         return False if self.is_less(other, one) is not None else None
 
-    # -- what conditions tell ---------------------------------------------------------------------------------------
+    # -- facts implied by conditions --------------------------------------------------------------------------------
 
     def assume(self, condition: Value, holds: bool, depth: int = _DEEP) -> None:
-        """The condition is not zero, or is."""
+        """Records the facts that follow from the condition being not zero, or zero."""
         if condition.op == CONST or not depth:
             return
         knowledge = self.knowledge
@@ -199,7 +199,7 @@ class KnowingFolder(Folder):
         if value.op == CONST or found == self.range(value):
             return
         self.knowledge.ranges[value.id] = found
-        if value.op == "ADD" and value.args[1].op == CONST:  # and with it what the constant was added to
+        if value.op == "ADD" and value.args[1].op == CONST:  # this narrows the other summand as well
             offset, base = value.args[1].number, value.args[0]
             before = self.range(base)
             if before.high + offset <= TOP and found.low >= offset:

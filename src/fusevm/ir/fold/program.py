@@ -1,7 +1,7 @@
-"""Folding whole programs: values are shared along the dominator tree, invariant ones leave their loops.
+"""Folding whole programs: values are shared along the dominator tree, loop invariants are hoisted.
 
-What is known about memory and storage is carried into a block only from its sole predecessor; at joins it is forgotten.
-That memory was grown is never forgotten: it does not shrink.
+Facts about memory and storage are carried into a block only from its sole predecessor; at joins they are discarded. The
+known size of memory is always kept, since memory does not shrink.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fusevm.ir.values import CONST, Value
 class ProgramEngine(Folder):
     def __init__(self, flow: Flow, mode: Mode, stages: Stage) -> None:
         self.flow = flow
-        self.worlds: dict[int, KnownState] = {}  # what was known at the end of each block
+        self.worlds: dict[int, KnownState] = {}  # the facts at the end of each block
         self.blocks: dict[int, DependencyBlock] = {}
         self.loop_of = flow.loops.innermost()
         super().__init__(flow.cfg.fork, mode, stages, flow.cfg.dests, not unseen_by(flow.cfg) & MSIZE)
@@ -63,7 +63,7 @@ class ProgramEngine(Folder):
     # -- loops ------------------------------------------------------------------------------------------------------
 
     def append(self, op: str, args: tuple[Value, ...], pc: int = 0) -> Value:
-        """Emits a pure instruction in the outermost loop's entry it does not change in, never across a PHI."""
+        """Appends a pure instruction, hoisted out of every enclosing loop in which its operands are invariant."""
         home = self.invariant_home(args)
         if home is None:
             return self.raw(op, args, pc)
@@ -87,7 +87,7 @@ class ProgramEngine(Folder):
         return home
 
     def always_runs(self, loop: Loop) -> bool:
-        """Every turn of the loop comes through this block: what it computes is not computed in vain."""
+        """Whether the block dominates all latches: every complete iteration uses what is hoisted from it."""
         tree, start = self.flow.tree, self.block.start
         return all(tree.dominates(start, latch) for latch in loop.latches)
 
@@ -101,13 +101,13 @@ class ProgramEngine(Folder):
         before, there = len(home.instructions), self.world
         try:
             super().guard(offset, size)
-        finally:  # it may fail for certain
+        finally:  # a guard that always fails raises NeverReached
             self.block, self.world, self.constant_guard = here
         self.stats.hoisted += len(home.instructions) - before
         self.world.reach = max(self.world.reach, there.reach)
 
     def guard_home(self, offset: Value, size: Value) -> DependencyBlock | None:
-        """The block before a loop, if its header checks the same on every turn, first thing, and is surely reached."""
+        """The preheader, if this is a loop header that does an invariant check before it reads gas or MSIZE."""
         start = self.block.start
         loop = self.flow.loops.by_header.get(start)
         if loop is None or self.world.observer >= self.first_id:
@@ -123,7 +123,7 @@ class ProgramEngine(Folder):
     # -- ends -------------------------------------------------------------------------------------------------------
 
     def needs_valid(self, terminator: Terminator) -> bool:
-        """A jump whose targets the flow knows needs no check."""
+        """A jump whose targets are known needs no check."""
         node = self.flow.last[self.block.start]
         return node.unknown or node.bad_jump
 

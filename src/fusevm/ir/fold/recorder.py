@@ -1,8 +1,8 @@
-"""How values came to be: what folding did to each, for whoever wants to explain code. Nobody pays for it who does not.
+"""Records the history of values, what folding did to each, to explain the code. Without a recorder it costs nothing.
 
-Every value carries the place it was written for (`where`), and what is made of it inherits that. The recorder puts a
-number after the place, new in each round of folding, and keeps what the engine did under that number. So a history
-survives inlining, copies and the code generator without any of them knowing of it.
+Every value carries its source location (`where`), and values made from it inherit that. The recorder appends a number
+to the location, new in each round of folding, and stores what the engine did under that number. So a history survives
+inlining, copying and code generation, none of which know about it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fusevm.rules.pattern import Rule
 MOST_EVENTS = 24  # of one instruction in one round
 MOST_CALLERS = 16  # of one instruction
 MOST_REMOVED = 4_000  # instructions of a unit
-PLACE = 2  # numbers of a place that are kept beside the recorder's
+PLACE = 2  # how many numbers of a location are kept before the recorder's
 NOWHERE = (-1, -1)
 SHOWN_DEPTH = 3  # operands of operands
 SHOWN_SIZE = 160  # characters
@@ -28,7 +28,7 @@ Result = Value | tuple[str, tuple[Value, ...]] | None
 
 
 class Event(NamedTuple):
-    """A change: why, the instruction before and what stands for it, as text; the rule, if it was one."""
+    """A change: why, the instruction and its replacement as text, and the rule, if one was applied."""
 
     why: str
     before: str
@@ -37,7 +37,7 @@ class Event(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """An instruction with an effect or a price that is not there any more: its number, text, and why."""
+    """A removed instruction that had an effect or a price: its number, text, and why it was removed."""
 
     number: int
     text: str
@@ -47,16 +47,16 @@ class Removed(NamedTuple):
 
 @dataclass(slots=True)
 class Numbered:
-    """What is kept under a number."""
+    """The record stored under a number."""
 
-    where: Source  # the place as it was before numbers
-    parent: int = -1  # the number in the round before
-    caller: int = -1  # the number of the call that it was inlined for, after that round
+    where: Source  # the source location, without numbers
+    parent: int = -1  # the number in the previous round
+    caller: int = -1  # the number of the call whose inlining, after that round, copied it
     events: list[Event] = field(default_factory=list)
 
 
 class Tag(int):
-    """A number of the recorder, which is told apart from the numbers that places are made of."""
+    """A number of the recorder; its type distinguishes it from the numbers of a source location."""
 
 
 def number_of(where: Source | None) -> int | None:
@@ -64,7 +64,7 @@ def number_of(where: Source | None) -> int | None:
 
 
 class Within(tuple[int, ...]):
-    """The place of an instruction that was copied to where its function is called."""
+    """The location of an inlined instruction, with that of the call."""
 
     caller: Source
 
@@ -81,19 +81,19 @@ class Recorder:
     def __init__(self) -> None:
         self.numbered: list[Numbered] = []
         self.removed: list[Removed] = []
-        self._calls: dict[int, tuple[Source, int]] = {}  # calls with their numbers, by the identity of their places
-        self.others: dict[int, set[int]] = {}  # numbers whose code was equal and is written once, by the one it is
+        self._calls: dict[int, tuple[Source, int]] = {}  # calls with their numbers, by the id() of their locations
+        self.others: dict[int, set[int]] = {}  # number whose code was kept, to those of equal code merged into it
 
     # -- units --------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """A new unit: what is known of others is forgotten."""
+        """Starts a new unit: the records of previous ones are discarded."""
         self.numbered.clear()
         self.removed.clear()
         self.others.clear()
 
     def number(self, unit: Unit) -> None:
-        """Gives a number of its own to every instruction and end."""
+        """Gives every instruction and terminator a new number."""
         seen: set[int] = set()
         self._calls.clear()
         for thing in _things(unit):
@@ -104,22 +104,22 @@ class Recorder:
                     thing.places = tuple([(*place[:PLACE], thing.where[-1]) for place in thing.places])
 
     def numbered_place(self, place: Source) -> Source:
-        """A place with a number of its own, for code that is folded as it is read: bytecode, by block and pc."""
+        """The location with a new number, for code that is folded while it is lifted: bytecode, by block and pc."""
         return self._fresh(place)
 
     def finish(self, unit: Unit) -> None:
-        """Nothing is folded any more. Whoever wants the unit as it is now looks at it here: it is changed in place."""
+        """Called after the last round of folding. Subclasses may read the unit here, before it is changed in place."""
         self.number(unit)
 
     def merged(self, pairs: Iterable[tuple[Source, Source]]) -> None:
-        """Code for the first place of each stands for code of the second, too."""
+        """The code at the first location of each pair now represents the second, too."""
         for kept, gone in pairs:
             one, other = number_of(kept), number_of(gone)
             if one is not None and other is not None and one != other:
                 self.others.setdefault(one, set()).update((other, *self.others.get(other, ())))
 
     def written_for(self, number: int) -> set[int]:
-        """All numbers that the code of one stands for."""
+        """All numbers that the code of this one represents."""
         return {number, *self.others.get(number, ())}
 
     def _fresh(self, where: Source | None) -> Source:
@@ -131,33 +131,33 @@ class Recorder:
         return (*place[:PLACE], Tag(len(self.numbered) - 1))
 
     def _call(self, where: Source) -> int | None:
-        """The number of a call that was inlined; one that stands in inlined code itself gets a new one, once."""
+        """The number of an inlined call; a call inside inlined code gets a new number, once."""
         if not isinstance(where, Within):
             return number_of(where)
         known = self._calls.get(id(where))
-        if known is None:  # the place is kept, or another could have its identity
+        if known is None:  # the location is kept alive, so that its id() is not reused
             known = self._calls[id(where)] = where, self._fresh(where)[-1]
         return known[1]
 
-    # -- what the engine tells ----------------------------------------------------------------------------------------
+    # -- called by the engine -----------------------------------------------------------------------------------------
 
     def changed(
         self, where: Source | None, why: str, op: str, args: tuple[Value, ...], result: Result, rule: Rule | None = None
     ) -> None:
-        """An instruction became something else, for this place; if that stands elsewhere already, for that as well."""
+        """An instruction was replaced at this location; recorded for the location of the replacement as well."""
         event = Event(why, shown(op, args), _shown_result(result), rule)
         numbers = {number_of(where), number_of(result.where) if isinstance(result, Value) else None}
         for number in numbers - {None}:
             self._add(number, [event])  # type: ignore[arg-type]
 
     def absorbed(self, where: Source | None, operand: Source | None) -> None:
-        """An operand became a literal: what made it is part of the history of who uses it."""
+        """An operand became a literal: its history becomes part of the user's."""
         into, source = number_of(where), number_of(operand)
         if into is not None and source is not None and into != source:
             self._add(into, self.numbered[source].events)
 
     def dropped(self, where: Source | None, why: str, op: str, args: tuple[Value, ...], before: Value | None) -> None:
-        """A store that is not made, or a load that is not needed; `before` is what the block did last."""
+        """A store or load was removed; `before` is the instruction before it in the block."""
         number = number_of(where)
         after = number_of(before.where) if before is not None else None
         if number is not None and len(self.removed) < MOST_REMOVED:
@@ -167,21 +167,21 @@ class Recorder:
         known = self.numbered[number].events
         known += [event for event in events if event not in known][: MOST_EVENTS - len(known)]
 
-    # -- what is asked afterwards -------------------------------------------------------------------------------------
+    # -- queries afterwards -------------------------------------------------------------------------------------------
 
     def lineage(self, number: int) -> Iterator[int]:
-        """The number and those it had in the rounds before, the newest first."""
+        """The number and its predecessors in earlier rounds, the newest first."""
         while number >= 0:
             yield number
             number = self.numbered[number].parent
 
     def history(self, number: int) -> list[Event]:
-        """What led to it, the oldest first."""
+        """The events that led to it, the oldest first."""
         rounds = [self.numbered[each].events for each in self.lineage(number)]
         return [event for events in reversed(rounds) for event in events]
 
     def callers(self, number: int) -> list[int]:
-        """The calls that it was inlined for, innermost first."""
+        """The calls whose inlining created it, innermost first."""
         found: list[int] = []
         work = [number]
         while work and len(found) < MOST_CALLERS:
@@ -192,12 +192,12 @@ class Recorder:
         return found
 
     def place(self, number: int) -> Source:
-        """The place in the source."""
+        """The source location."""
         return self.numbered[number].where
 
 
 def shown(op: str, args: tuple[Value, ...], depth: int = SHOWN_DEPTH) -> str:
-    """An instruction with what it is computed from, as Yul writes it."""
+    """An instruction with its operands, in Yul notation."""
     inner = ", ".join(_operand(arg, depth - 1) for arg in args)
     text = f"{op.lower()}({inner})"
     return text if len(text) <= SHOWN_SIZE else f"{text[: SHOWN_SIZE - 1]}…"

@@ -1,4 +1,4 @@
-"""The stages an instruction passes on its way into a block, and the last rule of each opcode."""
+"""The stages of the emission pipeline, and the last rule of each opcode."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ EVERYTHING = Stage.FOLD | Stage.CSE | Stage.FWD | Stage.DSE
 
 
 class Then(Enum):
-    """The least specific rule of an opcode: where it goes when no other rule changed it."""
+    """The least specific rule of an opcode: what happens to an instruction that no other rule changed."""
 
-    CSE = "cse"  # CSEFOLD: an equal one will do
+    CSE = "cse"  # CSEFOLD: reuse an equal instruction
     READ = "read"  # CSEFOLD, as long as nothing it reads was written
-    FWD = "fwd"  # loads: the last store or load may tell
-    DSE = "dse"  # stores: perhaps it need not be made, or an earlier one
-    EXP = "exp"  # pure but for its price
-    EMIT = "emit"  # EMITFOLD: it stays as it is
+    FWD = "fwd"  # loads: forward the last store or load
+    DSE = "dse"  # stores: it, or an earlier one, may be dead
+    EXP = "exp"  # pure except for its dynamic gas
+    EMIT = "emit"  # EMITFOLD: emitted unchanged
 
 
-# Whose words are those that stores left, and stores of a word: that is their meaning, which no table of effects tells.
+# Loads of what stores wrote, and stores of one word. This is their semantics, so it is not in the table of effects.
 _LOADS = ("MLOAD", "SLOAD", "TLOAD", "KECCAK256")
 _STORES = ("MSTORE", "MSTORE8", "SSTORE", "TSTORE")
 

@@ -1,4 +1,4 @@
-"""What folding did, by stage and by rule."""
+"""Counts of what folding did, by stage and by rule."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, fields
 @dataclass(slots=True)
 class Stats:
     folded: int = 0  # FOLD: replaced by a rule
-    shared: int = 0  # CSE: an equal one was there
+    shared: int = 0  # CSE: replaced by an equal instruction
     forwarded: int = 0  # FWD: loads and hashes whose value was known
     stores_dropped: int = 0  # DSE
-    checks: int = 0  # memory checks asked for
+    checks: int = 0  # memory checks requested
     checks_dropped: int = 0
     checks_merged: int = 0
-    hoisted: int = 0  # left a loop
+    hoisted: int = 0  # moved out of a loop
     guards_decided: int = 0  # jump targets and conditions known
     rules: Counter[str] = field(default_factory=Counter)
 

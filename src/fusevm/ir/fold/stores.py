@@ -1,4 +1,4 @@
-"""DSE: a store of what is there already is not made, a store nobody reads before the next one is unmade."""
+"""DSE: a store of the word that is there already is not emitted; a store overwritten before it is read is removed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from fusevm.ir.fold.engine import Folder
 
 _OVERWRITTEN = "dead store: overwritten before anybody reads it"
-PLAIN_STORES = ("MSTORE", "MSTORE8")  # of bytes of their second operand
+PLAIN_STORES = ("MSTORE", "MSTORE8")  # their second operand holds the bytes stored
 
 
 def stores_nothing_new(engine: Folder, op: str, args: tuple[Value, ...]) -> bool:
-    """Memory certainly holds these bytes already, and reaches so far."""
+    """Whether memory is known to hold these bytes already, and so to be large enough."""
     if op != "MSTORE":
         return False
     address, word = args
@@ -36,7 +36,7 @@ def stores_nothing_new(engine: Folder, op: str, args: tuple[Value, ...]) -> bool
 
 
 def kill_overwritten(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
-    """Unmakes stores of this block whose every byte the new one overwrites before anybody read it."""
+    """Removes stores of this block whose every byte the new store overwrites before it is read."""
     base, offset = split(args[0])
     new = Range(base, offset, -WRITES_MEMORY[op][0].size)
     for event in reversed(engine.world.memory[-REMEMBERED:]):
@@ -47,19 +47,19 @@ def kill_overwritten(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
 
 
 def _reads(event: Value, bytes_: Range) -> bool:
-    if traits_of(event).reads & MSIZE.value:  # functions that are called look at everything
+    if traits_of(event).reads & MSIZE.value:  # MSIZE, and calls of functions, which may read anything
         return True
     return any(relation(bytes_, range_of(event, place)) is not NO for place in READS_MEMORY.get(event.op, ()))
 
 
 def kill_unread(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
-    """At the end of a frame memory is gone: only what RETURN or REVERT hands out was worth storing."""
+    """Memory ends with the frame: removes stores that are read neither before that nor by RETURN or REVERT."""
     read = [range_of(Value(op, args), place) for place in READS_MEMORY.get(op, ())]
     for event in reversed(engine.world.memory[-REMEMBERED:]):
         if event.block != engine.block.start or event.op in ("CALLFN", "VERBATIM"):
             return
         if event.op == "MSIZE" and not engine.guards_growth:
-            return  # it saw how far the stores before it made memory grow
+            return  # it observed how far the earlier stores made memory grow
         if event.op in PLAIN_STORES:
             stored = range_of(event, WRITES_MEMORY[event.op][0])
             if all(relation(stored, each) is NO for each in read):
@@ -70,9 +70,9 @@ def kill_unread(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
 
 
 def slot_holds(engine: Folder, op: str, args: tuple[Value, ...]) -> bool:
-    """The slot was stored to before, with this word, so that the new store changes nothing and halts nothing.
+    """Whether an earlier store wrote this word to the slot, so that the new store changes nothing and cannot halt.
 
-    A store of what a load gave is kept: in a static call it halts.
+    A store of a word that was loaded from the slot is kept: in a static call it halts.
     """
     key, word = args
     log, effect = (engine.world.storage, STORAGE) if op == "SSTORE" else (engine.world.transient, TRANSIENT)
@@ -89,7 +89,7 @@ def slot_holds(engine: Folder, op: str, args: tuple[Value, ...]) -> bool:
 
 
 def kill_overwritten_slot(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
-    """Unmakes stores of this block to the same slot that nobody could have seen."""
+    """Removes the last store of this block to the same slot if nothing can have observed it."""
     log, effect = (engine.world.storage, STORAGE) if op == "SSTORE" else (engine.world.transient, TRANSIENT)
     for event in reversed(log[-REMEMBERED:]):
         if event.block != engine.block.start:

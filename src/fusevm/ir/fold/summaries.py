@@ -1,4 +1,4 @@
-"""What calling a function may do, itself and through those it calls."""
+"""Effect summaries of functions, including those of their callees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fusevm.ir.values import traits_of
 
 @dataclass(slots=True)
 class Summary:
-    """What calling a function may do."""
+    """The effects that a call of a function may have."""
 
     reads: int = 0
     writes: int = 0
@@ -19,7 +19,7 @@ class Summary:
 
 
 def summaries(unit: Unit) -> dict[str, Summary]:
-    """To a fixed point, since functions may call each other in circles."""
+    """Computed to a fixed point, since functions may be mutually recursive."""
     found = {name: Summary() for name in unit.functions}
     calls: dict[str, set[str]] = {name: set() for name in unit.functions}
     for name, function in unit.functions.items():
@@ -37,7 +37,7 @@ def summaries(unit: Unit) -> dict[str, Summary]:
                 summary.halts = True
                 summary.reads |= BY_NAME[block.end.op].reads.value
                 if block.end.op not in ("REVERT", "INVALID"):
-                    summary.reads |= WORLD.value  # all that was done so far is kept, and seen
+                    summary.reads |= WORLD.value  # all changes so far are committed, so they are observed
         summary.halts |= any(block.start >= target.start for block in function.blocks() for target in block.targets)
     changed = True
     while changed:

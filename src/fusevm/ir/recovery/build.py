@@ -1,4 +1,4 @@
-"""Functions in SSA form from what the finder found: stack words become values, PHIs where ways join."""
+"""Builds functions in SSA form from the finder's result: stack words become values, with PHIs at joins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fusevm.ir.values import PHI, Value, traits_of
 @dataclass(slots=True)
 class Built:
     function: Function
-    needs: list[int]  # the depths of the words it takes as operands
+    needs: list[int]  # the depths of the words it takes as arguments
 
 
 class UnitBuilder:
@@ -44,7 +44,7 @@ class FunctionBuilder:
         self.count = 0
         self.blocks: dict[Key, GraphBlock] = {}
         self.entries: dict[Key, WordStack] = {}
-        self.phis: dict[Key, list[int]] = {}  # the places of the words that are parameters
+        self.phis: dict[Key, list[int]] = {}  # the stack positions that are block parameters
         self.params: list[Word] = []
         self.work: list[Key] = []
         self.ways = self._ways_into()
@@ -96,7 +96,7 @@ class FunctionBuilder:
         return Arc(self.blocks[key], args)
 
     def open(self, key: Key, stack: WordStack) -> None:
-        """Begins a block: with the words of the only way to it, or with parameters for those that may differ."""
+        """Creates a block: with the stack of its only predecessor, or with parameters for words that may differ."""
         block = self.blocks[key] = self.new_block()
         self.work.append(key)
         self.phis[key] = []
@@ -143,7 +143,7 @@ class FunctionBuilder:
             side.end.where = self.builder.where
 
     def go(self, block: GraphBlock, edge: Edge, target: Known, stack: WordStack) -> None:
-        """Ends the block by what follows on a way: calls, and then a block, a return or the end."""
+        """Follows an edge and terminates the block: calls, then a jump to a block, a return or a halt."""
         while True:
             if isinstance(target, Param):
                 self.leave(block, stack)
@@ -191,14 +191,14 @@ class FunctionBuilder:
         return onward
 
     def all_params(self) -> list[int]:
-        """The depths of all words that the function takes, but for its return address."""
+        """The depths of all words that the function takes, except its return address."""
         summary = self.found.summary
         return [depth for depth in range(1, summary.taken + 1) if not summary.returns or depth != summary.place]
 
-    # -- what nobody needs --------------------------------------------------------------------------------------------
+    # -- dead values --------------------------------------------------------------------------------------------------
 
     def drop_unused(self, function: Function) -> list[int]:
-        """Takes out PHIs and operands that nothing uses; the depths of the operands that are left."""
+        """Removes dead instructions, PHIs and parameters; returns the depths of the parameters that are left."""
         blocks = function.blocks()
         needed = needed_values(blocks)
         for block in blocks:
@@ -208,7 +208,7 @@ class FunctionBuilder:
             for arc in block.end.arcs:
                 params = arc.target.params
                 arc.args = [arg for param, arg in zip(params, arc.args, strict=True) if param.id in needed]
-        if self.found.growth:  # calls of itself were written before it was known what it needs
+        if self.found.growth:  # recursive calls were built with all arguments, before it was known which are needed
             needed.update(self.params[depth - 1].value.id for depth in self.all_params())  # type: ignore[union-attr]
         for block in blocks:
             block.params = [param for param in block.params if param.id in needed]

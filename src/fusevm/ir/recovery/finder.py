@@ -1,9 +1,9 @@
 """Finds the functions of bytecode: which blocks belong to each, what it takes from the stack and what it leaves there.
 
-A function is code that is jumped to by a block which pushes an address that waits on the stack. Each is walked once,
-callees first, over a stack whose lower words are its parameters; what it does to the stack is then known to all who
-call it. Blocks are told apart by the addresses that wait on the stack as well, so whatever is taken for a function or
-not, the walk is exact: a wrong guess costs code, never truth.
+A function entry is the target of a jump from a block that leaves a return address on the stack. Each function is walked
+once, callees first, over a stack whose lower words are its parameters; callers then use its summary. Blocks are
+distinguished by the code addresses on the stack as well, so the walk is exact whatever is taken for a function: a wrong
+guess costs code size, not correctness.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from fusevm.ir.recovery.words import (
 STATES_PER_BLOCK = 24
 STATES_AT_LEAST = 2_000
 DEEPEST_CALLS = 100
-MOST_HEIGHTS = 16  # of the stack where a function begins; elsewhere twice that, so that the function is blamed first
-MOST_SUMMARIES = 8  # of a function that calls itself
+MOST_HEIGHTS = 16  # of the stack at a function entry; elsewhere twice that, so that the entry is reported first
+MOST_SUMMARIES = 8  # of a recursive function
 
 
 class Key(NamedTuple):
-    """A block as it is found in a function: at which height, with which code addresses where."""
+    """A block in a function, at a given stack height and with given code addresses on the stack."""
 
     pc: int
     height: int
@@ -44,7 +44,7 @@ class Key(NamedTuple):
 
 
 JUMPED, FALLEN = 0, 1
-Edge = tuple[Key, int]  # a state, and which of its ways on
+Edge = tuple[Key, int]  # a state, and JUMPED or FALLEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Summary:
 
     entry: int
     returns: bool
-    taken: int = 0  # words of the caller's that it looks at, the return address included
+    taken: int = 0  # words of the caller's stack that it reads, the return address included
     place: int = 0  # the depth of the return address
-    left: tuple[Known, ...] = ()  # in place of the words taken, the top last
+    left: tuple[Known, ...] = ()  # the words that replace those taken, the top last
 
 
 @dataclass(slots=True)
@@ -64,13 +64,13 @@ class Found:
 
     entry: int
     states: dict[Key, WordStack] = field(default_factory=dict)
-    heights: dict[int, set[int]] = field(default_factory=dict)  # at which each block is found
+    heights: dict[int, set[int]] = field(default_factory=dict)  # the stack heights at which each block is entered
     edges: dict[Edge, Key] = field(default_factory=dict)
-    exits: dict[Edge, tuple[int, WordStack]] = field(default_factory=dict)  # where it returns: to which parameter
-    taken: int = 0  # words of the caller's that it looks at, the return address included
-    highest: int = 0  # over the height at entry, calls included
+    exits: dict[Edge, tuple[int, WordStack]] = field(default_factory=dict)  # returns: depth of the address, stack
+    taken: int = 0  # words of the caller's stack that it reads, the return address included
+    highest: int = 0  # relative to the height on entry, calls included
     summary: Summary = Summary(0, returns=False)
-    growth: list[int] = field(default_factory=list)  # by which calls of itself raise the stack
+    growth: list[int] = field(default_factory=list)  # the stack heights at which it calls itself
 
     def summarise(self) -> Summary:
         places = {place for place, _ in self.exits.values()}
@@ -98,7 +98,7 @@ class Finder:
         recursive: frozenset[int] = frozenset(),
     ) -> None:
         self.blocks, self.dests, self.how = blocks, dests, how
-        self.recursive = recursive  # functions that call themselves
+        self.recursive = recursive  # recursive functions
         self.known = entries(blocks, dests, how) | recursive
         self.functions: dict[int, Found] = {}  # callees first, the main code last
         self.active: set[int] = set()
@@ -122,7 +122,7 @@ class Finder:
         return self.functions[entry]
 
     def explore(self, found: Found) -> None:
-        """Walks through the function; one that calls itself until what is thought of the calls is what comes out."""
+        """Walks through the function; a recursive one until its summary reaches a fixed point."""
         self.active.add(found.entry)
         thought = found.summary = Summary(found.entry, returns=False)
         for _ in range(MOST_SUMMARIES):
@@ -151,7 +151,7 @@ class Finder:
         stack = self.how.named(found.states[key])
         leaving = walk(block, stack, self.how)
         self.measure(found, stack)
-        for number in (JUMPED, FALLEN):  # what was thought of the block before may not hold any more
+        for number in (JUMPED, FALLEN):  # results of an earlier walk over this block may not hold any more
             found.edges.pop((key, number), None)
             found.exits.pop((key, number), None)
         for way in ways_on(block, leaving, stack):
@@ -192,7 +192,7 @@ class Finder:
             target = onward.known
 
     def calls_itself(self, found: Found, pc: int, stack: WordStack) -> bool:
-        """With an address waiting to come back to; without one it is a loop."""
+        """A jump to the entry with a return address on the stack; without one it is a loop."""
         return pc == found.entry and pc in self.recursive and bool(stack.labels())
 
     def is_call(self, pc: int) -> bool:
@@ -221,7 +221,7 @@ class WayOn(NamedTuple):
 
 
 def ways_on(block: BasicBlock, leaving: Leaving, stack: WordStack) -> list[WayOn]:
-    """Where a block goes on to; a condition that is a number is decided."""
+    """The edges out of a block; a branch on a known condition has one."""
     after = Label(block.end, frozenset())
     if leaving.op == "FALL":
         return [WayOn(FALLEN, after, stack)]
@@ -238,7 +238,7 @@ def ways_on(block: BasicBlock, leaving: Leaving, stack: WordStack) -> list[WayOn
 
 
 def returned(callee: Summary, stack: WordStack, how: Reading) -> Word | None:
-    """Does to the stack what the call does but for its results; the address it returns to, if it does."""
+    """Applies a call's summary to the stack; returns the address it returns to, or None if it never does."""
     if how.is_main and callee.taken > len(stack.words):
         raise NotUnderstood("a function takes more words than there are", callee.entry)
     stack.reach(callee.taken)
@@ -255,14 +255,14 @@ def returned(callee: Summary, stack: WordStack, how: Reading) -> Word | None:
 
 
 def entries(blocks: dict[int, BasicBlock], dests: frozenset[int], how: Reading) -> set[int]:
-    """Where functions begin: what blocks jump to that push an address which waits on the stack."""
+    """Function entries: targets of jumps from blocks that leave a code address on the stack."""
     found: set[int] = set()
     for block in blocks.values():
         stack = WordStack()
         try:
             leaving = walk(block, stack, how)
         except NotUnderstood:
-            continue  # whoever comes here will be told
+            continue  # reported when the walk reaches the block
         target = leaving.target.known if leaving.op == "JUMP" and leaving.target is not None else None
         if isinstance(target, Label) and target.target in dests and stack.labels():
             found.add(target.target)

@@ -1,4 +1,4 @@
-"""Bytecode to functions in SSA form, or the reason why it is left alone."""
+"""Recovers functions in SSA form from bytecode, or says why it cannot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fusevm.ir.recovery.walk import Reading
 from fusevm.ir.recovery.words import GrowingStack, NotUnderstood
 
 MOST_RECURSIVE = 8
-ROUNDS = 4  # of finding out which PUSHes are of code addresses
+ROUNDS = 4  # of finding which PUSHes are code addresses
 
 
 _PUSH32 = BY_NAME["PUSH32"].byte
@@ -25,14 +25,14 @@ _PUSH32 = BY_NAME["PUSH32"].byte
 @dataclass(slots=True)
 class Recovered:
     unit: Unit
-    reached: list[BasicBlock]  # basic blocks that can be run, by place
-    sources: dict[GraphBlock, BasicBlock] = field(default_factory=dict)  # the basic block that each comes from
-    highest: int = 0  # the stack's highest point, functions that call themselves counted once
-    growth: tuple[int, int] | None = None  # by how much at least and at most such calls raise it
+    reached: list[BasicBlock]  # reachable basic blocks, in code order
+    sources: dict[GraphBlock, BasicBlock] = field(default_factory=dict)  # the basic block that each was lifted from
+    highest: int = 0  # the maximum height of the stack, recursive calls counted once
+    growth: tuple[int, int] | None = None  # by how much, at least and at most, a recursive call raises it
 
     @property
     def end(self) -> int:
-        """Where the code that can be run ends."""
+        """The end of the reachable code."""
         return self.reached[-1].end if self.reached else 0
 
     def overlaps(self, start: int, end: int) -> bool:
@@ -40,7 +40,7 @@ class Recovered:
 
 
 def recover(code: bytes, fork: Fork = LATEST) -> Recovered:
-    """Raises NotUnderstood where control flow or the use of code addresses is not certain."""
+    """Raises NotUnderstood if the control flow or the uses of code addresses cannot be determined."""
     blocks = {block.start: block for block in basic_blocks(code, fork)}
     if not blocks:
         raise NotUnderstood("there is no code")
@@ -67,7 +67,7 @@ def recover(code: bytes, fork: Fork = LATEST) -> Recovered:
 
 
 def _found(blocks: dict[int, BasicBlock], dests: frozenset[int], fork: Fork) -> tuple[Finder, dict[int, int]]:
-    """A function that is seen to raise the stack with each turn is tried once more as one that calls itself."""
+    """Starts again with a function marked as recursive when it is found to raise the stack on every visit."""
     recursive: frozenset[int] = frozenset()
     while True:
         try:
@@ -81,7 +81,7 @@ def _found(blocks: dict[int, BasicBlock], dests: frozenset[int], fork: Fork) -> 
 def _found_with(
     blocks: dict[int, BasicBlock], dests: frozenset[int], fork: Fork, recursive: frozenset[int]
 ) -> tuple[Finder, dict[int, int]]:
-    """All PUSHes of a jump target may be of addresses at first, then only those that were jumped to."""
+    """At first every PUSH of a jump target may be a code address, then only those that were jumped to."""
     labels = candidates(blocks, dests)
     for _ in range(ROUNDS):
         finder = Finder(blocks, dests, Reading(fork, labels, unfilled(blocks)), recursive)
@@ -93,7 +93,7 @@ def _found_with(
 
 
 def candidates(blocks: dict[int, BasicBlock], dests: frozenset[int]) -> dict[int, int]:
-    """PUSHes of a jump target, and those right before a jump, wherever they lead."""
+    """PUSHes of a jump target, and those directly before a jump, whether or not the target is valid."""
     found: dict[int, int] = {}
     for block in blocks.values():
         jumps = block.last.name in ("JUMP", "JUMPI")
@@ -104,7 +104,7 @@ def candidates(blocks: dict[int, BasicBlock], dests: frozenset[int]) -> dict[int
 
 
 def unfilled(blocks: dict[int, BasicBlock]) -> dict[int, str]:
-    """PUSH32 of zero: what a compiler leaves to be filled in as the code is deployed."""
+    """PUSH32 of zero: the placeholder of an immutable, filled in on deployment."""
     return {
         each.pc: f"{each.pc + 1}"
         for block in blocks.values()

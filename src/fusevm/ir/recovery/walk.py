@@ -1,4 +1,4 @@
-"""One basic block over a stack of words: what it leaves there, and where it says it goes."""
+"""Executes one basic block symbolically: the stack it leaves, and the target of its jump."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Leaving(NamedTuple):
 
 @dataclass(slots=True)
 class Reading:
-    """How code is read: which PUSHes are of code addresses, which are filled in later, and what came of addresses."""
+    """How code is read: which PUSHes are code addresses or immutables, and which addresses are used as numbers."""
 
     fork: Fork
     labels: dict[int, int]  # the pc of a PUSH to the address
-    immutables: dict[int, str]  # the pc of a PUSH32 to the name of what is filled in
+    immutables: dict[int, str]  # the pc of a PUSH32 to the name of the immutable
     builder: Builder = field(default_factory=Builder)
     unit: Unit = field(default_factory=Unit)
     is_main: bool = False
-    moves: bool = True  # whether the code may be laid out anew, so that PC means nothing
+    moves: bool = True  # the code will be laid out again, so PC has no constant value
     escaped: set[int] = field(default_factory=set)  # PUSHes whose address is used as a number
 
     def number(self, word: Word) -> Value:
-        """The word as an operand."""
+        """The word as an operand; a code address used like this escapes."""
         if isinstance(word.known, Label):
             self.escaped |= word.known.pushes
             return self.builder.const(word.known.target)
@@ -53,16 +53,16 @@ class Reading:
         return word.value
 
     def before(self, instruction: Instruction, stack: WordStack) -> None:
-        """An instruction that does more than arrange the stack comes next."""
+        """Hook: called before every instruction that is not stack manipulation."""
 
     def named(self, stack: WordStack) -> WordStack:
-        """The stack, each word with something that stands for its value."""
+        """The stack with a placeholder for every word that has no value."""
         words = [word._replace(value=word.value or self.builder.make("UNSPILL")) for word in stack.words]
         return WordStack(stack.taken, words, stack.params, stack.peak)
 
 
 def walk(block: BasicBlock, stack: WordStack, how: Reading) -> Leaving:
-    """Runs the block over the stack. What is made of an instruction comes from the block, and from that pc."""
+    """Runs the block over the stack. New values get the block and the pc of their instruction as source location."""
     start, end = block.start, block.end
     for instruction in block.instructions:
         op = instruction.op
@@ -118,7 +118,7 @@ def operation(op: str, args: list[Word], pc: int, how: Reading) -> Word:
 
 
 def _known(op: str, args: list[Known]) -> Known:
-    """Masks and shifts that leave a code address as it is, and arithmetic on numbers."""
+    """Constant folding, and masks and shifts that preserve a code address."""
     match op, args:
         case ("AND", [Label() as label, Number(mask)]) | ("AND", [Number(mask), Label() as label]):
             return label if mask & _MASK == _MASK else None
@@ -133,7 +133,7 @@ def _known(op: str, args: list[Known]) -> Known:
 
 
 def told(stack: WordStack, condition: Word, holds: bool) -> WordStack:
-    """The stack where a condition is not zero, or is: a word that was tested is zero on one of the two ways."""
+    """The stack on the edge where a condition holds, or does not: on one of the two, the tested word is zero."""
     after = stack.copy()
     value = condition.value
     while value is not None and value.op == "ISZERO":

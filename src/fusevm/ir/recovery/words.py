@@ -1,4 +1,4 @@
-"""What recovery knows of a word on the stack, and a stack that reaches down into what lay there before."""
+"""What recovery knows about a word on the stack, and a stack that extends down into the caller's words on demand."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class NotUnderstood(Exception):
 
 
 class GrowingStack(NotUnderstood):
-    """A block is come to at greater and greater heights: a function that calls itself, or a loop that never ends."""
+    """A block is reached at ever greater stack heights: a recursive function, or a loop that grows the stack."""
 
     def __init__(self, pc: int) -> None:
         super().__init__("the stack grows with each turn: functions that call each other, or a loop", pc)
 
 
 class Label(NamedTuple):
-    """A code address, by the PUSH instructions it comes from."""
+    """A code address, and the PUSH instructions it comes from."""
 
     target: int
     pushes: frozenset[int]
 
 
 class Param(NamedTuple):
-    """A word that lay on the stack as the function was entered; 1 was on top."""
+    """A live-in word of the function; depth 1 was on top."""
 
     depth: int
 
@@ -41,7 +41,7 @@ class Number(NamedTuple):
 
 
 class Shifted(NamedTuple):
-    """A code address, shifted up: compilers do that to shift it down again."""
+    """A code address shifted left, as compilers pack it, to be shifted right again."""
 
     label: Label
     by: int
@@ -52,24 +52,24 @@ Known = Label | Param | Number | Shifted | None  # None: any word
 
 class Word(NamedTuple):
     known: Known
-    value: Value | None = None  # in SSA form, or what stands for that while one block is walked
+    value: Value | None = None  # its SSA value, or a placeholder while a single block is walked
 
 
 @dataclass(slots=True)
 class WordStack:
-    """The words above what a function found, the top last; `taken` words of what it found are among them."""
+    """The words above the function's entry stack, the top last, and below them the `taken` live-in words."""
 
     taken: int = 0
     words: list[Word] = field(default_factory=list)
-    params: list[Word] | None = None  # what the function found, the top first, where that is known
-    peak: int = 0  # the greatest height so far
+    params: list[Word] | None = None  # the live-in words, the top first, if they have values
+    peak: int = 0  # the maximum height so far
 
     def copy(self) -> WordStack:
         return WordStack(self.taken, list(self.words), self.params, self.peak)
 
     @property
     def height(self) -> int:
-        """Over the height at entry."""
+        """Relative to the height on entry."""
         return len(self.words) - self.taken
 
     def reach(self, depth: int) -> None:
@@ -82,7 +82,7 @@ class WordStack:
         return Word(Param(depth), Value(UNSPILL)) if self.params is None else self.params[depth - 1]
 
     def take(self, taken: int) -> None:
-        """Makes so many of the words found at entry explicit."""
+        """Makes this many live-in words explicit."""
         if taken > self.taken:
             self.reach(len(self.words) + taken - self.taken)
 
@@ -96,7 +96,7 @@ class WordStack:
             self.peak = self.height
 
     def labels(self) -> tuple[tuple[int, int], ...]:
-        """Where code addresses lie, counted from the height at entry, and which."""
+        """The code addresses on the stack, with their positions relative to the height on entry."""
         return tuple(
             [
                 (at - self.taken, word.known.target if isinstance(word.known, Label) else ~word.known.label.target)
@@ -118,7 +118,7 @@ def joined(one: Known, other: Known) -> Known:
 
 
 def join_stacks(one: WordStack, other: WordStack) -> WordStack | None:
-    """What holds of both, which have one height; None if that is what held of the first."""
+    """The join of two stacks of equal height; None if it equals the first."""
     taken = max(one.taken, other.taken)
     first, second = one.copy(), other.copy()
     first.take(taken)
@@ -128,5 +128,5 @@ def join_stacks(one: WordStack, other: WordStack) -> WordStack | None:
 
 
 def nameless(stack: WordStack) -> WordStack:
-    """The stack as other blocks may see it."""
+    """The stack without values, which are valid in one block only."""
     return WordStack(stack.taken, [Word(word.known) for word in stack.words])

@@ -1,8 +1,8 @@
-"""Functions in SSA form for regions: exact to the unit of gas, with all that another tier needs to go on from anywhere.
+"""Functions in SSA form for regions: gas is exact, and another tier can continue from any point that may fail.
 
-Blocks are cut where the schedule's sections are. Each charges its static gas as it begins. An instruction that may fail
-has the state of the frame as it finds it. Besides the ends of other functions there is EXIT: the words of the stack, to
-be written back, and the place where the schedule goes on. LEAVE has all words that a call leaves, in their order.
+Blocks are split where the schedule's sections begin. Each charges its static gas on entry. An instruction that may fail
+carries the state of the frame before it. There is one more terminator, EXIT: the words of the stack, to be written
+back, and the pc at which the schedule continues. LEAVE has all words that a call leaves, in stack order.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ EXIT, FAIL = "EXIT", "FAIL"
 
 @dataclass(slots=True, eq=False)
 class RegionBlock(GraphBlock):
-    pc: int = -1  # where it stands in the code; -1 where it is only a way between blocks
-    state: FrameState | None = None  # the frame as it begins
+    pc: int = -1  # its place in the code; -1 if it only splits an edge
+    state: FrameState | None = None  # the frame on entry
 
 
 @dataclass(slots=True)
 class Shape:
-    """What a function does to the stack, and where it begins."""
+    """A function's entry, and its effect on the stack."""
 
     entry: int
-    taken: int  # words it may look at, below its entry
-    rises: int  # how far above its entry the stack rises, calls not counted
+    taken: int  # words of the entry stack that it may read
+    rises: int  # the maximum height above the entry height, calls not counted
     returns: bool
     place: int  # the depth of the return address
-    left: int  # words in place of those taken, once it returned
+    left: int  # words that replace those taken when it returns
 
 
 @dataclass(slots=True)
 class RegionUnit:
     unit: Unit
     shapes: dict[str, Shape] = field(default_factory=dict)
-    entries: dict[int, str] = field(default_factory=dict)  # the functions that the schedule may enter, by place
-    ranges: dict[str, dict[int, Range]] = field(default_factory=dict)  # of the values of each, once it is folded
-    refused: dict[int, str] = field(default_factory=dict)  # blocks that were run and are in no region, and why
+    entries: dict[int, str] = field(default_factory=dict)  # the functions that the schedule may enter, by pc
+    ranges: dict[str, dict[int, Range]] = field(default_factory=dict)  # of the values of each function, after folding
+    refused: dict[int, str] = field(default_factory=dict)  # executed blocks that are in no region, and why
 
 
 class RegionReading(Reading):
-    """Remembers the frame before every instruction that may fail."""
+    """Records the frame before every instruction that may fail."""
 
     __slots__ = ("ahead", "now", "taken")
 
     def start(self, block: BasicBlock, taken: int) -> int:
-        """Goes on to another block; its static gas."""
+        """Starts a block; returns its static gas."""
         self.taken, self.ahead, ahead = taken, {}, 0
         for instruction in reversed(block.instructions):
             ahead += instruction.op.gas_at(self.fork) if instruction.op else 0
@@ -83,7 +83,7 @@ class RegionReading(Reading):
 
 
 class StateBuilder(Builder):
-    """Every instruction that may fail knows the state before it."""
+    """Attaches the current frame state to every instruction that may fail."""
 
     state: FrameState | None = None
 
@@ -161,7 +161,7 @@ def name_of(entry: int) -> str:
 
 
 def pieces_of(code: bytes, fork: Fork, cuts: Collection[int]) -> dict[int, BasicBlock]:
-    """Basic blocks, cut further at these places."""
+    """Basic blocks, split further at the cuts."""
     pieces: dict[int, BasicBlock] = {}
     for block in basic_blocks(code, fork):
         current: list[Instruction] = []
@@ -186,7 +186,7 @@ def build_regions(
     entries: Iterable[int],
     is_cold: Callable[[BasicBlock], bool],
 ) -> RegionUnit:
-    """The functions that begin at these places, and those they call."""
+    """Builds the functions at these entries, and their callees."""
     pieces, dests = pieces_of(code, fork, cuts), jumpdests(code)
     entries = [pc for pc in entries if pc in pieces and not is_cold(pieces[pc])]
     finder, labels = _found(pieces, dests, fork, entries, is_cold, bounds_by_block(code, fork))
@@ -196,7 +196,7 @@ def build_regions(
     region = RegionUnit(unit)
     for pc, found in finder.functions.items():
         region.shapes[name_of(pc)] = _shape(found)
-    region.entries = {pc: name_of(pc) for pc in finder.functions}  # callees are called from outside, too
+    region.entries = {pc: name_of(pc) for pc in finder.functions}  # callees may be entered from the schedule, too
     return region
 
 
@@ -208,7 +208,7 @@ def _shape(found: Found) -> Shape:
 def finder_of(
     pieces: dict[int, BasicBlock], dests: frozenset[int], fork: Fork, is_cold: Callable[[BasicBlock], bool]
 ) -> RegionFinder:
-    """To look around: takes every PUSH of a jump target for a code address."""
+    """A finder for exploration: it takes every PUSH of a jump target for a code address."""
     return RegionFinder(pieces, dests, Reading(fork, candidates(pieces, dests), {}, moves=False), is_cold, {})
 
 

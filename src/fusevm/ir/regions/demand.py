@@ -1,4 +1,4 @@
-"""Which bits of a value anybody looks at: backwards from what is stored, compared or handed out."""
+"""Demanded bits: which bits of a value are used, backwards from the uses that need the whole word."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class DemandFinder:
     def __init__(self, function: Function) -> None:
         self.demanded: dict[int, int] = {}
         self.blocks = function.blocks()
-        self.handed: dict[int, list[Value]] = {}  # what a parameter may become
+        self.handed: dict[int, list[Value]] = {}  # the arguments for each parameter
         for block in self.blocks:
             for arc in block.end.arcs:
                 for param, arg in zip(arc.target.params, arc.args, strict=True):
                     self.handed.setdefault(param.id, []).append(arg)
 
     def run(self) -> dict[int, int]:
-        """Bits by value; nothing of a value that is not in it."""
+        """Demanded bits by value id; of other values, none."""
         for block in self.blocks:
             assert isinstance(block, RegionBlock)
             self._whole(block.end.args)

@@ -1,7 +1,7 @@
-"""Finds the functions that regions are made of: from any place of the code, with ways out wherever nothing is known.
+"""Finds the functions that regions are made of: from any entry in the code, with side exits where nothing is known.
 
-As recovery does it (`ir/recovery/finder.py`), except that nothing has to be understood. A block that a region cannot
-run, or whose jump leads nobody knows where, is cold: whoever comes to it leaves the region there.
+Works like recovery (`ir/recovery/finder.py`), except that not everything must be understood. A block that a region
+cannot run, or whose jump has an unknown target, is cold: control leaves the region there.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from fusevm.ir.recovery.finder import (
 from fusevm.ir.recovery.walk import Reading, walk
 from fusevm.ir.recovery.words import Known, Label, NotUnderstood, Param, WordStack, join_stacks, nameless
 
-MOST_STATES = 2_000  # walked through for one set of entries
-MOST_HEIGHTS = 4  # of the stack at which one block is found in one function
-MOST_CALLS = 24  # of functions, one within the other
+MOST_STATES = 2_000  # walked for one set of entries
+MOST_HEIGHTS = 4  # stack heights of one block in one function
+MOST_CALLS = 24  # maximum call depth
 
 
 class RegionFinder(Finder):
@@ -40,9 +40,9 @@ class RegionFinder(Finder):
         budget: int = MOST_STATES,
     ) -> None:
         super().__init__(pieces, dests, how)
-        self.bounds = bounds  # of basic blocks: words that each needs, and how far it rises
+        self.bounds = bounds  # of each basic block: words it needs, and how far it raises the stack
         self.is_cold = is_cold
-        self.cold: dict[int, set[Key]] = {}  # of each function
+        self.cold: dict[int, set[Key]] = {}  # by function
         self.budget = budget
 
     def explore(self, found: Found) -> None:
@@ -54,7 +54,7 @@ class RegionFinder(Finder):
         self.active.discard(found.entry)
 
     def _agree(self, found: Found) -> None:
-        """A function returns to one of its parameters, with one height: the ways that differ from most become cold."""
+        """All returns must use the same parameter and height: the blocks of those that differ from most become cold."""
         ways = Counter((place, stack.height) for place, stack in found.exits.values())
         if len(ways) > 1:
             (kept, _), *_ = ways.most_common(1)
@@ -79,13 +79,13 @@ class RegionFinder(Finder):
             return
         self.how.builder = Builder()
         stack = self.how.named(found.states[key])
-        if key.pc in self.bounds:  # whoever leaves in the middle of a basic block is not checked again
+        if key.pc in self.bounds:  # for the whole basic block: after an exit in its middle nothing checks again
             needs, rises = self.bounds[key.pc]
             stack.reach(needs)
             found.highest = max(found.highest, stack.height + rises)
         try:
             leaving = walk(block, stack, self.how)
-        except NotUnderstood:  # the stack is as high as it can be
+        except NotUnderstood:  # the stack exceeds its limit
             self._cool(found, key)
             return
         self.measure(found, stack)
@@ -98,7 +98,7 @@ class RegionFinder(Finder):
                 return
 
     def follows(self, found: Found, edge: Edge, target: Known, stack: WordStack, work: list[Key]) -> bool:
-        """Goes on to where a way leads, through the functions it calls; whether that is known."""
+        """Follows an edge, through the functions it calls; returns whether its target is known."""
         while True:
             if isinstance(target, Param):
                 found.exits[edge] = target.depth, nameless(stack)
@@ -122,7 +122,7 @@ class RegionFinder(Finder):
         return self.is_call(pc) and len(self.active) < MOST_CALLS and not self.is_cold(self.blocks[pc])
 
     def _repeats(self, found: Found, pc: int, stack: WordStack) -> bool:
-        """A function that is being walked through calls itself, by way of others perhaps."""
+        """Whether this is a direct or indirect recursive call."""
         return (
             pc in self.active and pc in self.known and bool(stack.labels()) and (pc != found.entry or stack.height > 0)
         )

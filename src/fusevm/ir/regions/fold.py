@@ -1,4 +1,4 @@
-"""Folding the functions of regions: in execution mode, so that gas and memory stay exact at every way out."""
+"""Folds the functions of regions in execution mode, so that gas and memory are exact at every side exit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from fusevm.ir.regions.ranges import RangeFinder
 from fusevm.ir.values import PHI, TRAITS, FrameState, Value
 
 REACH = "REACH"
-# Whoever leaves the region must find memory and storage as they should be: no store is ever dropped.
+# Memory and storage must be exact at side exits: no dead store elimination.
 STAGES = Stage.FOLD | Stage.CSE | Stage.FWD
-# What is paid for apart: growth by a guard, the rest with the block's static gas. Others are charged as they are done.
+# Prepaid instructions: growth by a guard, the rest with the block's static gas. Others are charged when executed.
 PREPAID = frozenset(("MLOAD", "MSTORE", "MSTORE8", "KECCAK256"))
 
-# Calls and logs read their operands from the stack.
+# Calls and logs need the stack just before them: they read their operands from it.
 OWN_STATE = frozenset(("CALLFN", *(op.name for op in OPCODES_TABLE if op.is_log)))
-# Once done they change and cost no more: what they grew stays grown, what they warmed stays warm. So memory may already
-# be larger when they are repeated, which MSIZE would tell.
+# Executing them a second time changes and costs nothing more: memory has grown, accounts and slots are warm. Memory may
+# be larger already when they are repeated, so MSIZE is not among them.
 REPEATABLE = frozenset(
     op.name
     for op in OPCODES_TABLE
@@ -45,8 +45,8 @@ class RegionFolder(FunctionFolder):
         self.foreknown = known or {}  # ranges of parameters
         self.result = function
         self.state: FrameState | None = None
-        self.anchor: FrameState | None = None  # from where on all that was done can be done again
-        self.prepaid = 0  # gas of the block's instructions so far that was added to its static gas
+        self.anchor: FrameState | None = None  # the state from which everything since can be repeated
+        self.prepaid = 0  # dynamic gas of the block's instructions so far that was added to its static gas
 
     def block_of(self, block: GraphBlock) -> GraphBlock:
         if block.start not in self.made:
@@ -74,7 +74,7 @@ class RegionFolder(FunctionFolder):
         states: dict[int, FrameState] = {}
         for value in made.instructions:
             state = value.state
-            if state is not None:  # all that is prepaid from there on was taken as the block began
+            if state is not None:  # everything prepaid from there on was charged on entry to the block
                 if id(state) not in states:
                     states[id(state)] = state._replace(gas=state.gas + self.prepaid)
                 value.state = states[id(state)]
@@ -83,14 +83,14 @@ class RegionFolder(FunctionFolder):
             made.end = End(FAIL, self.state.words, cases=(self.state.pc, self.state.gas + self.prepaid))
 
     def mapped(self, state: FrameState | None) -> FrameState | None:
-        """The state by the new values, its gas less what has been prepaid before it."""
+        """The state with the new values; its gas excludes what was prepaid before it."""
         if state is None:
             return None
         return FrameState(state.pc, tuple([self.new(word) for word in state.words]), state.gas - self.prepaid)
 
     def again(self, value: Value) -> Value | None:
-        """An instruction that fails is explained by doing it again, from the last place where nothing had happened yet
-        that cannot be: there are fewer of those than instructions, and fewer words that must be kept for them."""
+        """A failure is explained by repeating everything from the anchor, the last state after which all instructions
+        are repeatable. There are fewer anchors than instructions, so fewer words must be kept live for them."""
         if value.state is not None:
             if self.anchor is None or value.op in OWN_STATE:
                 self.anchor = self.mapped(value.state)
@@ -107,8 +107,8 @@ class RegionFolder(FunctionFolder):
         return value
 
     def note(self, value: Value) -> None:
-        """Memory must not grow for a later access before something that may fail: less gas would be left then than
-        the failure should tell."""
+        """Growth for a later access must not be charged before an instruction that may fail: the failure would report
+        too little gas."""
         super().note(value)
         if value.op == REACH:
             self.world.observer, self.constant_guard = value.id - 1, None
@@ -125,9 +125,9 @@ class RegionFolder(FunctionFolder):
 
 
 def fold_regions(region: RegionUnit) -> dict[str, dict[int, Range]]:
-    """Folds every function, in place of the old one; the ranges of their values.
+    """Folds every function in place; returns the ranges of their values.
 
-    Once is enough but for loops: what they hand on to themselves is known only after the first time.
+    Functions with loops are folded twice: the ranges of loop-carried words are known only after the first time.
     """
     unit, ranges = region.unit, {}
     effects = summaries(unit)

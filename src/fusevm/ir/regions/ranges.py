@@ -1,8 +1,8 @@
-"""Ranges of words that go round loops: from what comes in and what comes back, until nothing changes.
+"""Range analysis over loops, to a fixed point.
 
-The fold engine goes through a function once, so of a word that a loop hands on to itself it knows nothing. Here ranges
-are computed for all values together, with what branches tell on the way, starting from nothing. A range that keeps
-growing is widened to the next of a few bounds, so that it ends soon.
+The fold engine makes one pass over a function, so it knows nothing about loop-carried words. Here the ranges of all
+values are computed together, with what branches imply, starting from empty ranges. A range that keeps growing is
+widened to the next of a few bounds, so that the analysis ends soon.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RangeFinder:
                     self.incoming.setdefault(param.id, []).append((arg, block.start, told))
 
     def _conditions(self) -> dict[int, tuple[Condition, ...]]:
-        """What is known to hold, or not to, in each block that has one way in."""
+        """The conditions known to hold, or not to, in each block with a single predecessor."""
         ways: dict[int, list[GraphBlock]] = {}
         for block in self.order:
             for target in block.targets:
@@ -83,14 +83,14 @@ class RangeFinder:
         operands = [self.at(arg, start) for arg in value.args]
         known = [each for each in operands if each is not None]
         if len(known) < len(operands):
-            return None  # not come to yet
+            return None  # an operand was not reached yet
         found = range_of(value.op, known)
         constants = [arg.number if arg.op == CONST else None for arg in value.args]
         bits = bits_of(value.op, [(1 << each.high.bit_length()) - 1 for each in known], constants, found.high)
         return found.within(Range(0, bits))
 
     def at(self, value: Value, start: int, told: Condition | None = None) -> Range | None:
-        """The range of a value in a block, or on a way out of it."""
+        """The range of a value in a block, or on an edge out of it."""
         if value.op == CONST:
             return Range(value.number, value.number)
         found = self.ranges.get(value.id)

@@ -116,7 +116,7 @@ def deposit_event(rng: Random) -> bytes:
 
 
 def random_block(rng: Random, chain: Chain, count: int) -> SealedBlock:
-    """Builds the next block of a chain, of at most so many transactions."""
+    """Builds the next block of a chain, with a limited number of transactions."""
     timestamp = chain.head.header.timestamp + rng.choice((1, 5, 12, 15, 40))
     step = chain.schedule.at(chain.head.number + 1, timestamp, chain.total_difficulty(chain.head.hash))
     options: dict[str, Any] = {

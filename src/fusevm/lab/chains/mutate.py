@@ -32,7 +32,7 @@ class Damage:
 
 
 def run_damage(seed: str, fork: Fork, inputs: int) -> Damage:
-    """So many damaged transactions and blocks of one random chain."""
+    """Mutated transactions and blocks of one random chain."""
     rng = Random(f"damage {seed}")
     genesis = random_genesis(rng, random_schedule(rng, fork))
     chain = Chain(genesis, tier="reference")

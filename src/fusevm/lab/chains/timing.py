@@ -24,7 +24,7 @@ class Timed:
 
 
 def sample_of(path: str, most: int) -> list[BlockCase]:
-    """So many cases of an archive, evenly spaced; one fork each, and one that the specification has."""
+    """Some cases of an archive, evenly spaced; one fork each, and one that the specification has."""
     found = []
     with tarfile.open(path) as archive:
         for member in archive:

@@ -21,7 +21,7 @@ class Repeating(Protocol):
 
 
 def compare_again(work: Work, engines: Sequence[PeerEngine], rng: Random, times: int) -> Difference | None:
-    """The first engine against the others, after each of so many runs; most have the work's own gas limit."""
+    """The first engine against the others, after each of several runs; most have the work's own gas limit."""
     repeating = [engine for engine in engines if isinstance(engine, Repeating)]
     if len(repeating) < 2 or repeating[0] is not engines[0]:
         return None

@@ -24,7 +24,7 @@ from fusevm.lab.processes import in_processes
 from fusevm.reference.hooks import Hooks, Step
 
 _CHUNK = 25  # programs handed to a worker at a time
-_SAMPLE = 20  # one program in so many is also run for coverage
+_SAMPLE = 20  # one program in this many is also run for coverage
 _LIMITS_SHRINKING = 60  # a program is starved at fewer points while it is being shrunk
 
 
@@ -35,9 +35,9 @@ class Plan:
     seed: int = 0
     forks: tuple[Fork, ...] = tuple(Fork)
     starve: bool = False  # every program again at every critical gas limit
-    random_limits: int = 0  # every program again at so many random gas limits
+    random_limits: int = 0  # every program again at this many random gas limits
     again: int = 6  # every program again so often on one machine, which may learn from each run
-    most_limits: int = 600  # of more critical limits than these, so many are drawn
+    most_limits: int = 600  # of more critical limits than these, this many are drawn
     shrink_attempts: int = 3_000
 
     def cases(self) -> Iterator[tuple[str, Fork]]:
@@ -115,7 +115,7 @@ class Tally:
 
 
 def run_campaign(plan: Plan, jobs: int = 1, progress: Callable[[Tally], None] | None = None) -> Tally:
-    """Runs the plan, in so many processes. `progress` is told of each finished chunk."""
+    """Runs the plan, in several processes. `progress` is called for each finished chunk."""
     total = Tally()
     for tally in _tallies(plan, jobs):
         total.add(tally)

@@ -103,7 +103,7 @@ class Code:
 
 def misdirected(code: Code, rng: Random) -> Code:
     """The code with one jump to a label retargeted: after itself or another jump, perhaps into an instruction."""
-    after = {}  # by index of the reference: where its jump's way on is
+    after = {}  # by index of the reference: where its fall-through is
     place = 0
     for index, (item, following) in enumerate(pairwise(code.items)):
         place += item.size()

@@ -4,7 +4,7 @@
     python -m fusevm.lab.fuzz.costs --tier native --what memory        worst memory per gas
 
 A program is a loop of statements, the code it calls, a fork and an amount of gas. A climb changes one of these at a
-time and keeps what costs more; climbs start anew from random programs until the time is over.
+time and keeps what costs more; climbs start again from random programs until the time is over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fusevm.evm.opcodes import BY_NAME
 
 HERE, OTHER = bytes.fromhex("c0" * 20), bytes.fromhex("07" * 20)
 PRECOMPILES = range(1, 18)
-STALL = 12  # changes in vain before a climb ends
+STALL = 12  # changes without improvement before a climb ends
 GASES = (30_000, 300_000, 3_000_000, 30_000_000)
 LEAST_FOR_MEMORY = 3_000_000  # gas
 

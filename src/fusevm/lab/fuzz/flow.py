@@ -90,7 +90,7 @@ def subroutine(w: Writer) -> None:
     w.ref(over)
     w.op("JUMP")
     w.label(entry)
-    w.height = w.floor = base + 1  # the way back
+    w.height = w.floor = base + 1  # the latch
     block(w, _inner(w, 0.3))
     w.settle(base + 1)
     w.op("JUMP")
@@ -160,7 +160,7 @@ def hops(w: Writer) -> None:
 
 
 def row(w: Writer) -> None:
-    """JUMPDESTs in a row; ways to the first, into the middle, and to any of them as some word says."""
+    """JUMPDESTs in a row; edges to the first, into the middle, and to a computed one."""
     rng = w.rng
     labels = [w.new_label() for _ in range(rng.choice((2, 3, 4, 5, 8, 16, 40)))]
     for _ in range(rng.randrange(3)):

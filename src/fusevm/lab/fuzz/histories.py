@@ -78,7 +78,7 @@ def run_history(seed: int, fork: Fork, tier: str, steps: int = STEPS) -> None:
     lazy = rng.randrange(2) == 0 and has_plain_world(work)
     state = State(source=Memory(deepcopy(work.accounts))) if lazy else work.state()
     if not lazy:
-        state.handed_out = False  # nobody holds the accounts
+        state.handed_out = False  # no reference to the accounts is held
     model = EVM(fork, "reference", block=work.block, state=work.state())
     lines = [Line(EVM(fork, tier, block=work.block, state=state), model)]
     for step in range(steps):
@@ -128,7 +128,7 @@ def _said(found: Any) -> Any:
 
 
 def _deed(rng: Random, works: list[Work]) -> Callable[[EVM], Any]:
-    """What is done to both: the same, since all that is random is chosen here."""
+    """What is done to both: the same, since everything random is chosen here."""
     kind, target = rng.randrange(10), rng.choice(TARGETS)
     message = _message(rng)
     if kind < 3:

@@ -29,14 +29,14 @@ _TRIPS = 12
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """How a counted loop counts and when it goes on."""
+    """How a counted loop counts and when it continues."""
 
     start: int
     bound: int
     step: int  # added each time, modulo 2^256
     compare: str
     swapped: bool  # compare(bound, counter) instead of compare(counter, bound)
-    while_false: bool  # goes on while the comparison is false
+    while_false: bool  # continues while the comparison is false
 
     def goes_on(self, counter: int) -> bool:
         left, right = (self.bound, counter) if self.swapped else (counter, self.bound)
@@ -79,7 +79,7 @@ def loop(w: Writer, body: Body) -> None:
     top, step, exit_ = w.new_label(), w.new_label(), w.new_label()
 
     def test(to: int, when_going_on: bool) -> None:
-        """Jumps to `to` if the loop goes on (or if it does not)."""
+        """Jumps to `to` if the loop continues (or if it does not)."""
         bound_depth = 2
         if bound_on_stack:
             operands: list[Callable[[], None]] = [lambda: w.op(f"DUP{w.height - inner + bound_depth}")]
@@ -99,7 +99,7 @@ def loop(w: Writer, body: Body) -> None:
         w.op("JUMPI")
 
     form = rng.choice(("top", "top", "bottom", "bottom", "middle"))
-    if rng.random() < 0.05:  # a way in from the side
+    if rng.random() < 0.05:  # a side entry
         w.condition()
         w.settle(inner + 1)
         w.ref(step)

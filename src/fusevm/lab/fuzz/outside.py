@@ -26,7 +26,7 @@ def call(w: Writer) -> None:
 
 
 def pay(w: Writer) -> None:
-    """Sends value to an account, often one that is not there, and looks at what it is after that."""
+    """Sends value to an account, often one that does not exist, and reads it afterwards."""
     rng = w.rng
     target = rng.choice((*w.around.targets, 0xF00D, 0xF00E, 0xF00F))
     for _ in range(rng.choice((1, 1, 2))):
@@ -97,7 +97,7 @@ def _value(w: Writer, kind: str) -> None:
 
 
 def _gas(w: Writer) -> None:
-    """Most of what is there. Before EIP-150 asking for more than that was the end."""
+    """Most of the available gas. Before EIP-150 asking for more ended the frame."""
     rng = w.rng
     if w.chance(0.25):
         w.push(rng.choice((0, 1, 700, 2300, 5_000, 20_000, 60_000)))

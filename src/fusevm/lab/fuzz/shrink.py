@@ -1,4 +1,4 @@
-"""Makes a failing program small while it goes on failing, so that a person can read what is left.
+"""Shrinks a failing program while it keeps failing, so that a person can read what is left.
 
 Pieces are cut and simplified one after another: accounts, the transaction's extras, runs of instructions, parts,
 single instructions, constants, gas. Jump targets are names, so that whatever remains still fits together.
@@ -26,7 +26,7 @@ def shrink(program: Program, failing: Failing, attempts: int = 4_000) -> Program
     while left > 0:
         improved = False
         for passed in _PASSES:
-            # A pass lists its changes anew after each one that helped, and goes on after it.
+            # A pass lists its changes again after each one that helped, and continues after it.
             skipped = 0
             while left > 0:
                 change = _nth(passed(best), skipped)

@@ -31,7 +31,7 @@ from fusevm.lab.peers.work import Work
 from fusevm.native.emit.crypto import FAMILIES, library
 
 JUDGE = "reference"
-TOLERANCE, MOMENT = 1.1, 5e-6  # a tier is slower if it takes more than this factor and so many seconds longer
+TOLERANCE, MOMENT = 1.1, 5e-6  # a tier is slower if it takes more than this factor, and this many seconds longer
 ROUNDS = 16
 AGAIN = 3  # times as many rounds for what seems slower
 PROFILED = 200  # runs of a program whose time is broken down

@@ -22,8 +22,8 @@ Saving = Callable[[int], int | None]
 def critical_gas(work: Work) -> list[int]:
     """The limits at which the reference run just gets past each of its instructions, and one less than each.
 
-    They are exact in the outermost frame, and in inner ones where each call on the way gave all it could (all but a
-    64th since EIP-150) and the code does not look at its gas otherwise. Frames given a fixed amount add none.
+    They are exact in the outermost frame, and in inner ones if each call on the path gave all it could (all but a
+    64th since EIP-150) and the code does not read its gas otherwise. Frames given a fixed amount add none.
     """
     trace = _Trace(work)
     Tier("reference", Hooks(on_opcode=trace.step, on_call=trace.call, on_return=trace.back)).run(work)

@@ -1,6 +1,6 @@
 """Deeds that are undone and done again: calls that fail by their data, creations where a payment went before.
 
-Accounts that come into being, go and come again are where the books of two tiers part: each keeps, for a while, what
+Accounts that are created, destroyed and created again are where two tiers may differ: each keeps, for a while, what
 the other undoes. Plain random statements hardly ever do the same thing twice at one address.
 """
 
@@ -16,7 +16,7 @@ _HOLLOW = (b"", b"\0", b"\x5b\0", b"\xfe")  # code of contracts that have nothin
 
 
 def fail_if_odd(w: Writer) -> None:
-    """The caller says, by the size of its data, whether all that was done so far is undone."""
+    """The size of the calldata decides whether everything done so far is undone."""
     go_on = w.new_label()
     w.op("CALLDATASIZE")
     w.push(1)
@@ -46,7 +46,7 @@ def call_twice(w: Writer, target: int | None = None) -> None:
 
 
 def make(w: Writer, compose: Compose) -> None:
-    """Brings accounts into being, and lets the caller say whether they stay."""
+    """Creates accounts; the caller decides whether they stay."""
     for _ in range(w.rng.choice((1, 1, 2))):
         if w.has("CREATE2") and w.chance(0.5):
             create_where_paid(w, compose)
@@ -97,7 +97,7 @@ def _hollow(parent: Writer) -> Code:
 
 
 def create_where_paid(w: Writer, compose: Compose) -> None:
-    """Pays the address that CREATE2 is about to use, and looks at the world before, between and after."""
+    """Pays the address that CREATE2 is about to use, and reads the world before, between and after."""
     rng = w.rng
     part = w.part(rng.choice((raw(b""), _hollow(w), compose(w, rng.randint(2, 10)))))
     to = 0x60

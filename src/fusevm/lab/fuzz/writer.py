@@ -133,7 +133,7 @@ class Writer:
             self.op("SLOAD")
 
     def operands(self, count: int) -> None:
-        """Sees to it that `count` words are there to be taken; some may have been there before."""
+        """Makes sure that `count` words are on the stack; some may have been there before."""
         free = self.height - self.floor
         there = self.rng.randint(0, min(count, free)) if free > 0 and self.rng.random() < 0.5 else 0
         for _ in range(count - there):

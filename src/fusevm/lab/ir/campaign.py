@@ -40,7 +40,7 @@ from fusevm.reference.interpreter import execute
 
 OWN = bytes.fromhex("c0" * 20)
 CALLER = bytes.fromhex("ca" * 20)
-# Whom the code calls: one that tells its storage, then changes it and logs; one that reverts with what it was called
+# The callees: one that returns its storage, then changes it and logs; one that reverts with what it was called
 # with; one that only tells its storage; one that tells its transient storage.
 NEIGHBOURS = {
     0x1234: "PUSH 0 SLOAD PUSH 0 MSTORE PUSH 0 CALLDATALOAD DUP1 PUSH 0 SSTORE PUSH 32 MSTORE "
@@ -88,7 +88,7 @@ def frame_for(code: bytes, data: bytes, gas: int, fork: Fork, static: bool = Fal
 
 @dataclass(slots=True)
 class Sight:
-    """All that can be seen of a run."""
+    """Everything observable of a run."""
 
     halted: bool
     ended: bool = False

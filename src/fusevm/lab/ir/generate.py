@@ -129,7 +129,7 @@ class BlockMaker:
         return self.gas_matters or name not in ("GAS", "MSIZE")
 
     def plain(self, name: str) -> None:
-        """An instruction over words; sometimes with literals, sometimes with what is there."""
+        """An instruction over words; sometimes with literals, sometimes with words on the stack."""
         op = BY_NAME[name]
         if not self.allowed(name):
             return
@@ -161,7 +161,7 @@ class BlockMaker:
         rng = self.rng
         match kind:
             case "o" if self.height and rng.random() < 0.3:
-                # base + offset: the base is whatever lies on the stack, brought into a small range
+                # base + offset: the base is any word on the stack, reduced to a small range
                 self.add(BY_NAME[f"DUP{rng.randrange(1, min(self.height, 16) + 1)}"])
                 if rng.random() < 0.7 or not self.wild:
                     self.push(0xFF)
@@ -276,7 +276,7 @@ class ProgramMaker(BlockMaker):
         self.add(BY_NAME[name])
 
     def level(self, height: int) -> None:
-        """Brings the stack to that height, so that ways can join."""
+        """Brings the stack to that height, so that paths can join."""
         while self.height > height:
             self.add(BY_NAME["POP"])
         while self.height < height:
@@ -341,7 +341,7 @@ class ProgramMaker(BlockMaker):
         self.floor = floor
 
     def deep(self, depth: int) -> None:
-        """Lets the words that are there sink out of reach for a while."""
+        """Pushes the current words out of reach for a while."""
         height = self.height
         for _ in range(self.rng.randrange(8, 20)):
             self.word()

@@ -62,7 +62,7 @@ def reassociation(size: int) -> bytes:
 
 
 def jump_net(size: int) -> bytes:
-    """Branches into each other, every way reducible or not."""
+    """Branches into each other, reducible or not."""
     rng, count = random.Random(size), size // 7
     pieces = [f"l{n}: JUMPDEST CALLER PUSH2 @l{rng.randrange(count)} JUMPI JUMPDEST" for n in range(count)]
     return assemble(" ".join(pieces))

@@ -1,7 +1,7 @@
 """ethereum-execution, the executable specification: the last word, Frontier to Osaka.
 
-Its own `process_transaction` is run. What that keeps to itself is caught on the way: the refund where it calls
-`process_message_call`, the output from its trace. The sender is told to it instead of being recovered from a signature.
+Its own `process_transaction` is run. What it does not return is intercepted: the refund where it calls
+`process_message_call`, the output from its trace. The sender is given instead of being recovered from a signature.
 """
 
 from __future__ import annotations

@@ -36,12 +36,12 @@ class Work:
         """The world as a state of ours, independent of this one."""
         state = State()
         state.accounts = self.accounts
-        return state.copy()  # which nobody has a hold on: tiers may keep copies of it between calls
+        return state.copy()  # not shared with anything else: tiers may keep copies of it between calls
 
 
 @dataclass(slots=True)
 class Observation:
-    """All that may be seen of a transaction from outside. None stands for what an engine does not tell."""
+    """Everything observable of a transaction. None is for what an engine does not report."""
 
     status: str  # success, revert, halt or rejected
     gas_used: int = 0  # what is paid for, after the refund

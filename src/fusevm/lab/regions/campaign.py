@@ -188,7 +188,7 @@ def run_parent(options: Options, arguments: list[str]) -> Iterator[tuple[Counter
                     if "done" in said:
                         number += 1
                         yield Counter(said["done"]), said["found"]
-            except GeneratorExit:  # nobody wants to hear more
+            except GeneratorExit:  # the rest would be noise
                 child.kill()
                 raise
         if child.returncode:  # in the middle of a program

@@ -1,4 +1,4 @@
-"""Engines that compile regions before anything runs, in the ways of choosing them that there are, and what they see."""
+"""Engines that compile regions before anything runs, for each method of choosing them, and what they observe."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HotRegions(Regions):
 
 
 class RegionEngine:
-    """One way of choosing regions, at one of LLVM's levels."""
+    """One method of choosing regions, at one of LLVM's levels."""
 
     def __init__(self, regions: Regions) -> None:
         native = library()
@@ -71,7 +71,7 @@ class RegionEngine:
 
 
 class LockstepEngine(RegionEngine):
-    """Raises Disagreement where a region is left otherwise than the reference tier is there."""
+    """Raises Disagreement if the state at a side exit differs from the reference tier's."""
 
     def __init__(self) -> None:
         self.lockstep = RegionLockstep(every_block, 0)
@@ -116,7 +116,7 @@ def observed(execute: Executor, work: Work) -> Observation:
 
 @contextmanager
 def slices_of(gas: int) -> Iterator[None]:
-    """Native code is given so much gas at a time."""
+    """Sets the slice of gas that native code gets at a time."""
     before, host.SLICE = host.SLICE, gas
     try:
         yield

@@ -20,7 +20,7 @@ class Callee:
     label: int
     arguments: int
     results: int
-    address_first: bool  # the return address lies below the arguments, or above them
+    address_first: bool  # the return address is below the arguments, or above them
     has_fuel: bool  # its last argument counts down as functions call each other
 
 
@@ -28,7 +28,7 @@ class FunctionWriter(Writer):
     def __init__(self, rng: Random, around: Surroundings) -> None:
         super().__init__(rng, around)
         self.callees: list[Callee] = []
-        self.fuel: int | None = None  # the height at which the running function's fuel lies
+        self.fuel: int | None = None  # the stack height of the running function's fuel
 
     def add(self, count: int) -> None:
         for _ in range(count):
@@ -73,7 +73,7 @@ class FunctionWriter(Writer):
             self.push(self.rng.randrange(_MOST_FUEL) if self.fuel is None else 0)
 
     def define(self, callee: Callee, others: list[Callee], room: int) -> None:
-        """Its code: a body, then as many results as it leaves, then the way back."""
+        """Its code: a body, then its results, then the return."""
         bottom = callee.arguments + 1
         self.height = self.floor = bottom
         at = 0 if callee.address_first else bottom - 1

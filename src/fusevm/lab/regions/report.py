@@ -31,7 +31,7 @@ class Entry:
     pc: int
     count: int | None  # how often control came there; None where nothing was run
     kind: str  # function, or code
-    takes: int  # words of the stack it looks at
+    takes: int  # words of the stack it reads
     leaves: int | None  # words in place of those, if it returns
     blocks: int
     instructions: int  # once folded

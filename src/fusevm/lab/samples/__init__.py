@@ -1,4 +1,4 @@
-"""Bench files and state tests that the project wrote itself (`bench/samples.py`), for whoever has no others at hand."""
+"""Bench files and state tests that the project wrote itself (`bench/samples.py`), for users who have no others."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _WORLD = {  # contracts that programs may call
 
 
 class Effects(NamedTuple):
-    """What a call leaves: all that anybody can see of it but gas."""
+    """What a call leaves: everything observable except gas."""
 
     status: Status
     output: bytes

@@ -374,7 +374,7 @@ class Generator:
         return self.expression(1) if self.chance(5) else str(self.random.randrange(4))
 
     def address(self, size: int) -> str:
-        """In memory, with room for so many bytes."""
+        """In memory, with room for this many bytes."""
         if self.guarded:
             if self.chance(3) and size <= 0x40:
                 return str(self.random.choice((0, 0x20)) if size <= 0x20 else 0)
@@ -389,7 +389,7 @@ class Generator:
         return f"add({hex(32 * self.random.randrange(4))}, and({self.leaf()}, 0x7f))"
 
     def point(self, name: str) -> None:
-        """The variable is a pointer. Where memory is guarded no code may look at its number, for the guard may move."""
+        """The variable is a pointer. With a memoryguard no code may depend on its number, since the guard may move."""
         if not self.guarded:
             self.scope.fixed.append(name)
 

@@ -34,7 +34,7 @@ def random_contract(seed: int) -> Contract:
 
 
 def without_own_code(source: str) -> str:
-    """The program without what tells one bytecode of it from another: a look at its own code."""
+    """The program without what distinguishes one bytecode of it from another: reading its own code."""
     source = source.replace("codecopy(", "calldatacopy(").replace("extcalldatacopy(", "extcodecopy(")
     source = source.replace("address()", "origin()").replace("self()", "address()")
     return source.replace("beyond_code(", "codecopy(")
@@ -186,7 +186,7 @@ class ContractGenerator(Generator):
         return function
 
     def circle(self) -> Function:
-        """Two functions that call each other, so many times."""
+        """Two mutually recursive functions, with a bounded depth."""
         one, other = Function(self.name("f"), 2, 1, bounded=True), self.name("f")
         with self.braces(f"function {one.name}(n, x) -> r"):
             self.scope.variables, self.scope.fixed = ["x"], ["n"]

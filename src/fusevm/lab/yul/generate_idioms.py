@@ -1,4 +1,4 @@
-"""What steps look for, in random programs: values stored and loaded again, assignments on several ways, pointers.
+"""What steps look for, in random programs: values stored and loaded again, assignments on several paths, pointers.
 
 A program of unrelated statements seldom tempts an optimiser. Each of these writes a few statements that belong to each
 other.

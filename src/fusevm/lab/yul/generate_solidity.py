@@ -121,7 +121,7 @@ CLEANING = ("clean_8", "clean_128", "clean_160", "clean_bool", "clean_int16", "r
 
 
 def with_what_they_call(names: set[str]) -> list[str]:
-    """The sources of these helpers and of all that they call."""
+    """The sources of these helpers and of everything they call."""
     found, work = set(names), list(names)
     while work:
         for callee in _CALLS[work.pop()] - found:

@@ -158,7 +158,7 @@ def same_places(g: ContractGenerator) -> None:
 
 
 def called(g: ContractGenerator) -> None:
-    """A call to a contract of the world, and a look at what came back."""
+    """A call to a contract of the world, and a use of what it returned."""
     kind = g.random.choice(("call", "call", "staticcall", "delegatecall"))
     address = g.random.choice(_OUTSIDE)
     if kind == "delegatecall" and address == CALLER_BACK:
@@ -186,7 +186,7 @@ def called(g: ContractGenerator) -> None:
 
 
 def calls_itself(g: ContractGenerator) -> None:
-    """Once more into this contract, with less calldata."""
+    """A reentrant call into this contract, with less calldata."""
     with g.braces("if gt(calldatasize(), 60)"):
         size = g.random.choice((0, 4, 36))
         if size:
@@ -302,7 +302,7 @@ def helped(g: ContractGenerator) -> None:
 
 
 def measured(g: ContractGenerator) -> None:
-    """What looks at gas and code, where every bytecode must answer the same."""
+    """Reads of gas and code for which every bytecode must give the same result."""
     kind = g.random.randrange(8 if g.uses_msize else 5)
     if kind == 0:
         g.write("if lt(gas(), 1000) { revert(0, 0) }")
@@ -319,7 +319,7 @@ def measured(g: ContractGenerator) -> None:
 
 
 def unchecked_end(g: ContractGenerator) -> None:
-    """A value that only one way needs."""
+    """A value that only one path needs."""
     names = [g.name("x") for _ in range(2)]
     g.write(f"let {names[0]} := {g.expression(3)}")
     g.write(f"let {names[1]} := {g.read(1)}")

@@ -1,4 +1,4 @@
-"""Wide and deep programs of any size, one family for each way in which a program can be large."""
+"""Wide and deep programs of any size, one family per dimension in which a program can be large."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Object code kept in the user's cache folder. It is executed once loaded, so nothing there is trusted blindly.
 
 The folder and its files belong to the user alone, links are not followed, and a file's content must match the hash in
-its first bytes. Its name holds everything the code depends on; whatever does not fit is built anew.
+its first bytes. Its name holds everything the code depends on; whatever does not match is rebuilt.
 
 Nothing found there is waited for indefinitely or raised: a directory, a pipe or another user's file in the place of a
 cached one, and a builder that was stopped, are passed by with one warning.
@@ -39,7 +39,7 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
     if found is not None:
         return found
     with _locked(folder / f"{name}.lock", lambda: path.exists()):
-        found = read(path)  # somebody else may have made it while this one waited
+        found = read(path)  # another process may have made it in the meantime
         if found is not None:
             return found
         content = make()
@@ -142,7 +142,7 @@ def write(path: Path, content: bytes) -> None:
             os.unlink(temporary)
             raise
     except IsADirectoryError:
-        pass  # a folder in the file's place: whoever read it was warned
+        pass  # a directory has the file's name: reading it has warned already
     except OSError as error:
         _warn(str(path.parent), error.strerror or str(error))
 

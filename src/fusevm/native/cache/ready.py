@@ -12,8 +12,8 @@ from typing import NamedTuple
 from fusevm.native import processor
 
 FOLDER = Path(__file__).parent / "ready"
-V3 = ("avx2", "bmi", "bmi2", "cx16", "fma", "lzcnt", "movbe", "popcnt")  # of x86-64-v3, what tells
-# What code is made for, the system apart. Object formats and C's calling convention differ by system, so code does.
+V3 = ("avx2", "bmi", "bmi2", "cx16", "fma", "lzcnt", "movbe", "popcnt")  # the distinguishing features of x86-64-v3
+# Targets, apart from the operating system. Object formats and C's calling convention differ by system, so code does.
 TRIPLES = {
     "linux-x86-64": "x86_64-unknown-linux-gnu",
     "linux-aarch64": "aarch64-unknown-linux-gnu",
@@ -24,7 +24,7 @@ TRIPLES = {
 
 
 class Level(NamedTuple):
-    """Processors that code is made for: LLVM's name of the least of them, and what they must have."""
+    """Target processors: LLVM's name of the least of them, and the features they must have."""
 
     platform: str
     name: str

@@ -68,7 +68,7 @@ def single_sequences() -> list[tuple[str, ...]]:
 
 
 def all_sequences() -> list[tuple[str, ...]]:
-    """Of those that call, end a frame or use storage, once more as recordings have them."""
+    """All sequences; those that call, end a frame or use storage also in the version for recordings."""
     plain = [*single_sequences(), *fused_sequences()]
     telling = [noted_sequence(each, TELLING) for each in plain if not TELLING.isdisjoint(each)]
     stored = [noted_sequence(each, STORAGE) for each in plain if notes_last(each, STORAGE)]
@@ -184,7 +184,7 @@ def build_handlers(sequences: list[tuple[str, ...]], bar: Bar | None = None) -> 
 
 
 def _fingerprint(sequences: list[tuple[str, ...]]) -> str:
-    """All that the object code depends on: LLVM, the processor, and the sources that generate it."""
+    """Everything that the object code depends on: LLVM, the processor, and the sources that generate it."""
     import llvmlite
 
     parts = [llvmlite.__version__, *target(), digest_of_handlers(sequences)]

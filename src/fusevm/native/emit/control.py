@@ -34,7 +34,7 @@ def section(handler: Handler) -> None:
 
 
 def count(handler: Handler) -> None:
-    """Counts how often control comes here, in the schedule itself."""
+    """Counts executions, in the schedule itself."""
     place = handler.build.gep(handler.ip, [ir.Constant(I64, 8 * handler.operand)], source_etype=I8)
     handler.operand += 1
     counted = handler.build.add(handler.build.load(place, typ=I64, align=8), ir.Constant(I64, 1))
@@ -42,7 +42,7 @@ def count(handler: Handler) -> None:
 
 
 def tally(handler: Handler) -> None:
-    """Counts how often control comes here, at the place that the operand says."""
+    """Counts executions, at the address in the operand."""
     place = handler.next_operand(PTR)
     counted = handler.build.add(handler.build.load(place, typ=I64, align=8), ir.Constant(I64, 1))
     handler.build.store(counted, place, align=8)
@@ -60,7 +60,7 @@ def unmeter(handler: Handler) -> None:
 
 
 def at(handler: Handler) -> None:
-    """Says where the frame is, to whoever finds it failed."""
+    """Stores the frame's place, for the case that it fails."""
     handler.set_field("pc", handler.next_operand(I64))
 
 
@@ -69,7 +69,7 @@ def gas_section(handler: Handler) -> None:
 
 
 def _take(handler: Handler, cost: ir.Value) -> None:
-    """Charges a section; a slice that is used up goes back to Python, which hands out another."""
+    """Charges a section; when the slice is used up, returns to Python, which grants another."""
     build = handler.build
     left = build.sub(handler.gas, cost)
     short = build.icmp_signed("<", left, ir.Constant(I64, 0))
@@ -77,7 +77,7 @@ def _take(handler: Handler, cost: ir.Value) -> None:
     branch = build.cbranch(short, refill, following)
     branch.set_weights([1, 2000])
     build.position_at_end(refill)
-    again = build.gep(handler.ip, [ir.Constant(I64, -8)], source_etype=I8)  # this handler, once more
+    again = build.gep(handler.ip, [ir.Constant(I64, -8)], source_etype=I8)  # this handler again
     handler.set_field("ip", again)
     handler.set_field("sp", handler.sp)
     handler.set_field("gas", handler.gas)
@@ -95,7 +95,7 @@ def jump_static(handler: Handler) -> None:
 def _go_either_way(
     handler: Handler, condition: ir.Value, taken: Callable[[], ir.Value], passed: Callable[[], ir.Value]
 ) -> None:
-    """Writes the stack back, and goes on in one of two places, each worked out where it is needed."""
+    """Writes the stack back, and branches to one of two places, each computed on its own edge."""
     handler.write_back()
     blocks = handler.function.append_basic_block("taken"), handler.function.append_basic_block("passed")
     handler.build.cbranch(condition, *blocks)
@@ -110,7 +110,7 @@ def jumpi_static(handler: Handler) -> None:
 
 
 def jumpi_hopping(handler: Handler) -> None:
-    """A JUMPI over hops, which are charged where it is taken; what this slice of gas cannot pay goes hop by hop."""
+    """A JUMPI over hops, which are charged if it is taken; if this slice of gas cannot pay, it runs hop by hop."""
     build = handler.build
     final, hop, cost = handler.next_operand(PTR), handler.next_operand(PTR), handler.next_operand(I64)
     condition = _truth(handler, handler.pop())
@@ -146,13 +146,13 @@ def loop_entry(handler: Handler) -> None:
 
 
 def loop_exit(handler: Handler) -> None:
-    """Once more round, or out: two places to go to."""
+    """Another iteration, or the exit: two targets."""
     again, out = handler.next_operand(PTR), handler.next_operand(PTR)
     _go_either_way(handler, _truth(handler, handler.pop()), lambda: again, lambda: out)
 
 
 def loop_leave(handler: Handler) -> None:
-    """An early exit: what was paid for iterations that will not run comes back."""
+    """A side exit: returns the gas of iterations that will not run."""
     handler.write_back()
     handler.gas = handler.call(loops.leave_loop, handler.frame, handler.gas, handler.sp, handler.ip)
     handler.operand += loops.TARGET // 8  # as an entry's, without where to go

@@ -75,7 +75,7 @@ def prepare(family: str, pause: Pause) -> None:
 
 
 def is_ready(family: str) -> bool:
-    """Whether a family need not be waited for; it is begun, if need be. For those who have another way meanwhile."""
+    """Whether a family is ready; starts to build it if it is not. For callers that have an alternative."""
     if family not in _tried:
         _worker(family)
     return family in _tried

@@ -1,17 +1,17 @@
 """Handlers: native code for a sequence of opcodes, derived from what each opcode means.
 
 A sequence is run over a virtual stack. Words it takes from the run-time stack are read when first needed; at the end
-those slots whose content changed are written, and the next handler is called by a tail call. No one writes the handler
-of ADD, or of DUP2 MSTORE PUSH: both are derived here.
+those slots whose content changed are written, and the next handler is called by a tail call. No handler is handwritten,
+neither that of ADD nor that of DUP2 MSTORE PUSH: both are derived here.
 
-An opcode in a sequence may have an operand, which stands after the handler's address in the schedule:
+An opcode in a sequence may have an operand, after the handler's address in the schedule:
 
     PUSH     a word that fits 64 bits          PUSHW       four words, the lowest first
-    JUMP@    where to go on                    JUMPI@      where to go on if the condition holds
+    JUMP@    the target                        JUMPI@      the target if the condition holds
     SECTION  gas, and stack bounds, of what    GASSECTION  gas of what follows
              follows
     COPY, EXCHANGE: depths of words, 32 bits each
-    PC, SYNC, PROBE, CALL and the like: the program counter. Of loops: `LoopOperands`, then where to go on.
+    PC, SYNC, PROBE, CALL and the like: the program counter. Of loops: `LoopOperands`, then the targets.
 
 The vocabulary is in `state`; opcodes that are more than their meaning are in `memory`, `control` and `outside`, or
 below if they only concern the stack.

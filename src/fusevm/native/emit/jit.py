@@ -1,4 +1,4 @@
-"""From a module of LLVM text to machine code in memory, by way of object code that can be kept on disk."""
+"""From a module of LLVM text to machine code in memory, through object code that can be cached on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of what lies outside the frame: calls, logs, other accounts, and instructions that Python does."""
+"""Handlers of everything outside the frame: calls, logs, other accounts, and instructions that Python executes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fusevm.native.runtime import calls, creations, destruction, frames, noted_c
 
 
 def _python(handler: Handler, status: int) -> None:
-    """Python does the instruction, or looks at the frame; the pc is the operand."""
+    """Python executes the instruction, or inspects the frame; the pc is the operand."""
     pc = handler.next_operand(I64)
     handler.write_back()
     handler.set_field("pc", pc)

@@ -1,7 +1,7 @@
 """A line on a terminal that shows how far something is which is done once: a bar, drawn by a thread of its own.
 
-LLVM tells nobody how far it is, but it lets other threads run. So its part of the bar follows the clock: it is taken to
-need so many times the seconds that were needed before it, and the bar waits just before its end.
+LLVM does not report progress, but it lets other threads run. So its part of the bar follows the clock: it is assumed to
+need a multiple of the time that was needed before it, and the bar waits just before its end.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Bar:
         return self
 
     def reach(self, share: float) -> None:
-        """So much of all is done."""
+        """Sets the fraction that is done."""
         self._share, self._clock = share, None
 
     def follow_clock(self, times: float) -> None:
-        """What is left is taken to need so many times the seconds that have passed."""
+        """Assumes that the rest needs `times` the seconds that have passed."""
         now = time.monotonic()
         self._clock = (now, self._share, max((now - self._began) * times, 1e-3))
 

@@ -1,4 +1,4 @@
-"""A handler while it is derived: its registers, its virtual stack, the frame, and the ways on and out."""
+"""A handler while it is derived: its registers, its virtual stack, the frame, and its exits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HANDLER = ir.FunctionType(I64, [PTR, PTR, I64, PTR])  # ip, sp, gas, frame -> st
 
 
 def noted_name(name: str) -> str:
-    """Of the opcode that does the same and notes it, for recordings."""
+    """The name of the opcode's variant that also writes notes, for recordings."""
     return name + "!"
 
 
@@ -112,7 +112,7 @@ class Handler:
         self.build.ret(ir.Constant(I64, status))
 
     def fail_if(self, condition: ir.Value, status: int) -> None:
-        """A cold branch to an exceptional halt. The frame is undone, so only what tells why is kept."""
+        """A cold branch to an exceptional halt. The frame is undone, so only the reason is kept."""
         if status not in self.failures:
             block = self.function.append_basic_block("fail")
             with self.build.goto_block(block):
@@ -152,7 +152,7 @@ class Handler:
         return self._scratch
 
     def charged(self, gas: ir.Value) -> None:
-        """Goes on with the gas a runtime function left, or fails as it says."""
+        """Continues with the gas that a runtime function left, or fails with its status."""
         failed = self.build.icmp_signed("<", gas, ir.Constant(I64, 0))
         bad, following = self.function.append_basic_block("bad"), self.function.append_basic_block("ok")
         branch = self.build.cbranch(failed, bad, following)

@@ -37,7 +37,7 @@ _Slot, _Digest = ctypes.c_uint64 * 1, ctypes.c_char * KEY
 
 
 class _Memory:
-    """The nodes of all tries of this process. Calls hold the interpreter's lock, so nobody else is among them."""
+    """The nodes of all tries of this process. Calls hold the interpreter's lock, so there is no concurrent access."""
 
     def __init__(self) -> None:
         loaded = library("merkle")
@@ -140,7 +140,7 @@ class NativeTrie(Trie):
 
 
 def _reference(node: int) -> bytes:
-    """How a child stands in its parent."""
+    """The reference to a child in its parent."""
     if not node:
         return NOTHING
     (size,) = struct.unpack("=Q", ctypes.string_at(node + REFERENCE, WORD))

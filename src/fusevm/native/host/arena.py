@@ -32,7 +32,7 @@ class Arena:
         return self.map[start : start + size]
 
     def view(self, address: int, size: int) -> memoryview:
-        """Bytes as they stand, not copied."""
+        """The bytes in place, not copied."""
         start = self.skip + address - self.address
         return memoryview(self.map)[start : start + size]
 

@@ -18,7 +18,7 @@ _OFFSET = ACCOUNT_ENTRY - 1
 
 
 class Carried(NamedTuple):
-    """Read before the native journal is gone, told to the state after native code has given it back."""
+    """Read from the native journal before that is cleared, applied to the state after native code has returned it."""
 
     addresses: list[bytes]
     slots: list[tuple[bytes, int]]

@@ -3,7 +3,7 @@
 Native code wins by far where there is work to do. But beginning and ending a call, asking for accounts, explaining a
 halt and instructions left to Python have their price, and a program of a hundred instructions may be done before it is
 paid. So calls are timed: a code's first ones natively, then one on the reference tier, which may do only about as much
-work as the native run took time for. The quicker tier goes on, and the other is tried again now and then.
+work as the native run took time for. The faster tier is kept, and the other is tried again now and then.
 
 A run on the reference tier that exceeds its bound is undone, and the call runs natively from the start. The pauses
 between such attempts grow, so whatever a caller does, he can make only a few of a million calls slower, each by a
@@ -32,7 +32,7 @@ QUICK = 5e-6  # seconds: as long as a call takes on the reference tier before an
 PAUSE, LONGEST_PAUSE = 16, 1 << 20  # native runs before the reference tier is tried again: times 4 with each try
 LOOK, SELDOM = 8, 1 << 8  # runs on the reference tier before a native one: times 2 with each
 LOOK_AT_HEAT = 0.01  # seconds of calls of one kind, noted at once
-WORTH_NOTING = 0.001  # seconds of calls of one kind: with less than that, heat is not told yet
+WORTH_NOTING = 0.001  # seconds of calls of one kind: less is not reported to heat yet
 SELECTORS = 32  # of one code; further ones share a trial
 KEPT = 1 << 23  # bytes, for all trials and the codes they belong to
 ENTRY = 256  # bytes a trial takes
@@ -55,8 +55,8 @@ class Trial:
         self.started = 0.0  # when a native run that is timed began; 0 if it is not
         self.steps = NEW_STEPS if is_new else 0  # for the next run on the reference tier; 0: it is native
         self.native = self.reference = _NEVER  # seconds
-        self.free = 0  # native runs before that, which need not be looked at: their heat is noted already
-        self.unnoted = 0.0  # seconds of native runs that heat has not been told of yet
+        self.free = 0  # native runs before that, which need not be timed: their heat is noted already
+        self.unnoted = 0.0  # seconds of native runs not yet reported to heat
         self._runs = 0  # natively, timed
         self._spent = 0.0  # seconds on the reference tier before the first native run
         self._tries = 0  # on the reference tier, that were slower
@@ -115,7 +115,7 @@ class Trial:
 
     def stay_native(self) -> None:
         self.on_reference, self._tries = False, 0
-        self.reference = _NEVER  # it is timed anew when it is tried again
+        self.reference = _NEVER  # it is timed again when it is tried again
         self.pause, self._next_pause = self._next_pause, min(4 * self._next_pause, LONGEST_PAUSE)
 
 
@@ -127,7 +127,7 @@ class Choice:
         self.trials: dict[bytes, dict[bytes, Trial]] = {}  # by code and selector
         self._size = 0
         self.on_reference = 0  # calls that ran there
-        self.undone = 0  # calls that were begun there in vain
+        self.undone = 0  # calls that were started there and had to be undone
 
     def execute(
         self, trial: Trial | None, natively: Executor, message: Message, state: State, context: Context

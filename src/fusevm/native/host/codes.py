@@ -82,8 +82,8 @@ class Codes:
         self.handlers = handlers
         self._plain = PlainScheduler(native.write_block, handlers, tables)
         self._probes = probes
-        self._all_regions = self._regions = regions  # where they are wanted at once
-        self.marks: Callable[[Fork], Marks] | None = None  # where all that runs is counted
+        self._all_regions = self._regions = regions  # if all are compiled in advance
+        self.marks: Callable[[Fork], Marks] | None = None  # the counters of everything that runs
         self.heat = Heat(handlers, self.tidy_up) if tiered and not probes else None
         self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
         self.fork = LATEST
@@ -145,7 +145,7 @@ class Codes:
         self.untidy = True
 
     def ran_for(self, code: bytes, seconds: float) -> None:
-        """A call of the code took so long, or several of them together: it may be time to count what it does."""
+        """Reports the time of one or several calls of the code, which may start counting its blocks."""
         if self.heat is not None and self.heat.note((code, self.fork), seconds):
             self.heat.begin()
             self._change_schedules()
@@ -177,8 +177,8 @@ class Codes:
         return changed
 
     def hotter(self, code: bytes, jumps: int, at: int, seconds: float) -> tuple[int, int, int] | None:
-        """For a frame that runs long: base, jumps and place of the schedule it should go on with, if there is one and
-        it stands where it can change over. It has run for so many seconds since this was last asked."""
+        """For a frame that runs long: base, jumps and place of the schedule to continue with, if there is one and
+        it is at a place where it can switch. It has run for `seconds` since the last request."""
         heat, key = self.heat, (code, self.fork)
         if heat is None:
             return None
@@ -204,12 +204,12 @@ class Codes:
         if found == len(units) or units[found].at != at:
             return None
         pc = units[found].tokens[0].pc  # a section's first instruction, or that of a fused loop
-        if not better.jumps[pc]:  # it stands where no jump lands: another time
+        if not better.jumps[pc]:  # not at a JUMPDEST: tried again later
             return None
         return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
     def _change_schedules(self) -> None:
-        """Other schedules are in use from now on; frames go on with those they have."""
+        """Other schedules are in use from now on; running frames keep theirs."""
         self.first_frames.clear()
         self.facts.clear()
         self._native.forget_schedules(self._tables.address)
@@ -308,7 +308,7 @@ class Codes:
     def tally(self) -> None:
         """A call is over: what it ran plainly may now be worth preparing. It is asked for again with the next call.
 
-        Codes share its time: nobody knows which of them took it, and all together they cannot win back more.
+        Codes share its time equally: which of them took it is not known, and together they cannot win back more.
         """
         seconds = (time.perf_counter() - self._since) / len(self.in_use)
         for key in self.in_use:
@@ -322,7 +322,7 @@ class Codes:
         self.in_use.clear()
 
     def prepared(self, code: bytes, jumps: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
-        """For a frame that runs long on a plain schedule: base, jumps and place of a better one, if it stands at a
+        """For a frame that runs long on a plain schedule: base, jumps and place of a better one, if it is at a
         JUMPDEST."""
         key = (code, self.fork)
         plain = self.schedules.get(key)
@@ -339,7 +339,7 @@ class Codes:
         return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
     def schedule_with(self, code: bytes, jumps: int) -> Schedule:
-        """The one of this code whose table of jumps is there."""
+        """The schedule of this code whose table of jumps is at that address."""
         for retired in self._retired:
             if retired.jumps_base == jumps:
                 return retired
@@ -369,7 +369,7 @@ class Codes:
         return schedule
 
     def _forget_init_codes(self, running: Container[int] = ()) -> None:
-        """But for those at these places."""
+        """Drops the schedules of init code, except those that are running."""
         if not self._init_codes:
             return
         self._tables.init_codes.clear()
@@ -380,7 +380,7 @@ class Codes:
             raise NativeLimit(f"more than {INIT_MOST >> 20} MiB of schedules of init code running at once")
 
     def units(self, schedule: Schedule, at: int) -> list[Unit]:
-        """What stands in a schedule, around one of its words at least: made on demand, to tell where a frame failed."""
+        """The units of a schedule, at least around one of its words: built on demand, to locate a failure."""
         code = schedule.code
         if schedule.plain:
             schedule.units = self._plain.section(code, self.fork, at)
@@ -399,7 +399,7 @@ class Codes:
         return schedule.units
 
     def first_frame(self, code: bytes) -> bytes:
-        """What goes with the code in a call's first frame."""
+        """The part of a call's first frame that depends on the code."""
         rest = self.first_frames.get(code)
         if rest is None:
             rest = self.frame_rest(code, 0, 0, (0, 0, 0), in_python=0, serial=0)

@@ -1,6 +1,6 @@
 """What ran, counted natively: cells that schedules count in, and what their numbers mean.
 
-Sections are counted as they begin, the way past a JUMPI as it is gone, instructions of blocks that failed one by one.
+Sections are counted on entry, the fall-through of a JUMPI when it is taken, instructions of failed blocks one by one.
 What a section promised and did not run, because it failed, is subtracted.
 """
 
@@ -86,7 +86,7 @@ class Counting:
         self._arena.write(at, (before - gas & MASK).to_bytes(8, "little"))
 
     def stopped(self, of: Of, pc: int, steps: int, at: int) -> None:
-        """A section failed, and what stands from an instruction on was not run; or is counted apart."""
+        """A section failed: the instructions from `at` on did not run, or are counted separately."""
         for each in pcs_of(*of, pc, steps):
             if each >= at:
                 self._unrun[of, each] += 1
@@ -105,7 +105,7 @@ class Counting:
             each.clear()
 
     def taken(self) -> Counts:
-        """All that was counted; counting begins anew."""
+        """Returns the counts and resets them."""
         counts = array("Q", self._arena.read(0, 8 * len(self._cells)))
         found = Counts(self._cells, counts, self._unrun.copy(), self._nowhere.copy(), self._extra.copy())
         self.drop()
@@ -113,7 +113,7 @@ class Counting:
 
 
 class Counts:
-    """What was counted, as it was: worked out when somebody looks."""
+    """A snapshot of the counts, evaluated lazily."""
 
     def __init__(
         self, cells: list[Cell], counts: array[int], unrun: Corrections, nowhere: Corrections, extra: Corrections
@@ -160,7 +160,7 @@ def _add(sums: _Sums, cell: Cell, count: int) -> None:
 
 
 def pcs_of(code: bytes, fork: Fork, pc: int, steps: int) -> list[int]:
-    """Of so many instructions from a pc on; one of them may be the STOP after the last byte."""
+    """The pcs of this many instructions; one of them may be the STOP after the last byte."""
     found: list[int] = []
     following = pc
     for each in instructions(code, fork, pc):

@@ -26,13 +26,13 @@ from fusevm.schedule.sections import Section
 
 PLENTY = 1 << 64  # of gas
 EVIDENT = frozenset({("INVALID",), ("JUMP",), ("JUMPI",)})  # handlers that fail for no reason but their own
-MOST_JUMPS = 20_000  # of a call that is replayed, and of its own calls; past that, words alone must tell
+MOST_JUMPS = 20_000  # of a call that is replayed, and of its own calls; past that, only the stack's height is checked
 
 
 def diagnose(
     frame: Frame, view: NativeFrame, unit: Unit, schedule: Schedule, halt: ExceptionalHalt, state: State
 ) -> ExceptionalHalt:
-    """The halt as the reference tier would put it; sets the frame's pc. The caller undoes what it does to the state.
+    """The halt as the reference tier reports it; sets the frame's pc. The caller undoes changes of the state.
 
     The unit is the handler that failed; state, stack and memory are as it found them.
     """
@@ -61,7 +61,7 @@ def _replayed(frame: Frame, twin: Frame, halt: ExceptionalHalt) -> ExceptionalHa
                 _fail_for_words(twin, table)
                 break
             resume(twin, called)
-        # it has not failed, so what native code said stands
+        # it has not failed, so native code's reason is kept
     except ExceptionalHalt as found:
         frame.pc = twin.pc
         return found
@@ -69,13 +69,13 @@ def _replayed(frame: Frame, twin: Frame, halt: ExceptionalHalt) -> ExceptionalHa
 
 
 def is_evident(frame: Frame, unit: Unit) -> bool:
-    """Whether `read_off` can tell. Of an opcode with variants gas and stack are looked at before its immediate is."""
+    """Whether `read_off` applies. For an opcode with variants, gas and stack are checked before its immediate."""
     op = opcodes_of(frame.context.fork)[frame.code[unit.tokens[0].pc]]
     return unit.sequence in EVIDENT and not (op and op.variants)
 
 
 def read_off(frame: Frame, view: NativeFrame, unit: Unit, halt: ExceptionalHalt) -> ExceptionalHalt:
-    """As `diagnose`, for what is evident: its words tell, and all before it is paid for."""
+    """As `diagnose`, if the reason is evident from the words, and everything before it is paid for."""
     twin = Frame(frame.message, frame.state, frame.context)
     frame.pc = twin.pc = unit.tokens[0].pc + 1
     base = max(view.sp - 2 * WORD, view.sp - view.sp % STACK_ALIGN)
@@ -94,7 +94,7 @@ def _words(start: int, end: int) -> list[int]:
 
 
 def _fail_for_words(twin: Frame, table: tuple[Entry, ...]) -> None:
-    """Goes on after a call, counting words only, to the instruction that finds too few of them, or too many."""
+    """Continues after a call, tracking only the stack's height, to the instruction that underflows or overflows."""
     height = len(twin.stack) + 1
     for each in instructions(twin.message.code, twin.context.fork, twin.pc):
         if each.op is None or each.op.name == "JUMPDEST":
@@ -120,7 +120,7 @@ def _twin(frame: Frame, view: NativeFrame, pc: int, state: State) -> Frame:
 
 
 def section_of(unit: Unit, schedule: Schedule) -> Section:
-    """The section a unit stands in; a bad jump's own place, after all sections, counts to the last."""
+    """The section that contains a unit; a bad jump's own place, after all sections, belongs to the last."""
     units, index = schedule.units, unit_index(schedule.units, unit.at)
     while (section := units[index].section) is None:
         index -= 1

@@ -1,7 +1,7 @@
 """One straight path for the common call: a message without value, hooks or time limit to an account with code.
 
 The accounts do not change before native code has come back with a plain end. If it comes back with anything else, the
-general path (`NativeEngine.execute`) goes on from there. If the call is not a common one, nothing has begun.
+general path (`NativeEngine.execute`) continues from there. If the call is not a common one, nothing has begun.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def call_directly(
 ) -> Result | Executor | None:
     """On this thread's engine of that kind, if it is free; `chooses` says whether some calls are the reference tier's.
 
-    See `DirectCall` in `tiers.py`. The first half is for a call like the last one, on a state nobody has changed since.
+    See `DirectCall` in `tiers.py`. The first half is for a call like the last one, on an unchanged state.
     """
     engine: NativeEngine | None = getattr(engines, kind, None)
     if engine is None:
@@ -83,7 +83,7 @@ def call_directly(
         given = _packed(engine, target, None, shape, fresh=fresh)
     kept.state = None  # until the call has ended well
     world.initially_warm = (caller, address, world.coinbase)
-    state.ledger = world  # whoever finds it there ends what never was
+    state.ledger = world  # if the call is interrupted, the next reader of the state undoes it
     world.busy = True
     status = call(given, data)
 
@@ -186,7 +186,7 @@ def _go_on_recording(recorder: Recorder, go_on: Executor, message: Message, stat
 def _prepared(
     engine: NativeEngine, state: State, context: Context, address: bytes, selector: bytes | None
 ) -> tuple[bool, Target | None, Trial | None]:
-    """Whether native tables must be emptied, and whom to call: nobody where the call is not for this path.
+    """Whether native tables must be emptied, and the target: None if the call is not for this path.
 
     With a selector, that is so unless it is the call's turn to run natively; what is known of such calls comes last.
     """

@@ -1,7 +1,7 @@
-"""Running messages on native code: frames on a trampoline, Python for whatever native code does not do itself.
+"""Running messages on native code: frames on a trampoline, Python for everything that native code does not implement.
 
 Native code runs a frame until it ends, needs Python for an instruction (SYNC), or has used up its slice of gas. An
-instruction done by Python is the reference tier's own, on a frame whose memory is the native one; so the two tiers
+instruction executed by Python is the reference tier's own, on a frame whose memory is the native one; so the two tiers
 cannot differ in what they share.
 """
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from fusevm.native.host.all_regions import Regions
 
 SHORT_SLICE = 2_000_000  # while blocks are counted
-SLICE = 10_000_000  # gas between two looks at the clock and at signals: 0.05 s for the slowest of instructions
+SLICE = 10_000_000  # gas between two checks of the clock and of signals: 0.05 s for the slowest of instructions
 
 Probe = Callable[[int, NativeFrame], None]  # depth and native frame
 
@@ -90,7 +90,7 @@ class NativeEngine:
         self.halts = Halts(tables, self.codes, self.world)
         self.choice = Choice()
         self.kept = KeptTables(tables, native, self.codes, self.world, on=not probes)
-        self.probe: Probe | None = None  # looks at every section's start, where there are probes
+        self.probe: Probe | None = None  # called at every section's start, if there are probes
         self.reruns = 0  # calls that ended on another engine, because this one could not say all of it
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
@@ -103,7 +103,7 @@ class NativeEngine:
             self.recorder = Recorder(self)
         self.parts = self.kept, self.codes, self.world, tables, tables.engine, self.call
         self._timed, self._started = -1, 0.0  # the call that is timed, and since when
-        self._looked = 0.0  # when its heat was last looked at
+        self._looked = 0.0  # when its heat was last checked
         self._described: object = None
         self.block_version = -1
         self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
@@ -121,7 +121,7 @@ class NativeEngine:
     def execute(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
         """Runs a message; on the reference tier, from the start, where native code cannot hold what it needs.
 
-        Native code may have begun to run it, and come back with a status.
+        Native code may have begun to run it, and returned a status.
         """
         if not message.code:
             return self._execute_without_code(message, state, context)
@@ -155,7 +155,7 @@ class NativeEngine:
         return record_elsewhere(self, limit, message, state, context)
 
     def execute_surely(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
-        """As `execute`. Where the place of a failure could not be told, an engine that fuses no loops can tell."""
+        """As `execute`. If a failure could not be located, runs again on an engine that fuses no loops."""
         started, codes, halts = time.perf_counter(), self.codes, self.halts
         try:
             outcome = self.execute(message, state, context, status)
@@ -248,7 +248,7 @@ class NativeEngine:
             block.version, context.fork, context.gas_price, context.blob_hashes, context.memory_limit, context.rules
         )  # fmt: skip
         if described != self._described:
-            self._described = self.context = None  # until all of it is told
+            self._described = self.context = None  # until native code has all of it
             self._describe(context)
             self._described = described
         if self.world.precompiles is not context.precompiles:
@@ -284,7 +284,7 @@ class NativeEngine:
             self.tables.give_back()
 
     def changed_slots(self, count: int) -> list[bytes]:
-        """Those that stand ready, and what is left to commit."""
+        """The changed slots that are ready, and those left to commit."""
         tables, shared = self.tables, self.tables.shared
         found = [tables.changes.read(0, count * CHANGE_SIZE)]
         while shared.committed < shared.journal_count:
@@ -297,7 +297,7 @@ class NativeEngine:
     def _drive(self, entering: Frame | None, status: int | None) -> Outcome:
         """The reference tier's trampoline, with native code running the frames, and making some itself.
 
-        Starts with a frame to enter, or with the status native code has just come back with.
+        Starts with a frame to enter, or with the status that native code has just returned.
         """
         frames, recorder = self.frames, self.recorder
         while True:
@@ -456,7 +456,7 @@ class NativeEngine:
         return event
 
     def _give_back(self, frame: Frame, *, returned: bool) -> None:
-        """What Python left on its side goes to native code: results, gas, return data."""
+        """Copies Python's results to native code: stack, gas, return data."""
         depth = frame.message.depth
         view = self.tables.views[depth]
         if frame.stack:
@@ -471,7 +471,7 @@ class NativeEngine:
         self.tables.shared.frame = self.tables.frames.address + depth * FRAME_SIZE
 
     def _refill(self, frame: Frame, view: NativeFrame) -> None:
-        """Hands out the next slice of gas: the moment to look at the clock."""
+        """Grants the next slice of gas, and checks the clock."""
         if not view.reserve:
             raise self.halts.explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
         self.world.look_at_clock()
@@ -488,7 +488,7 @@ class NativeEngine:
         return _execute_without_code(message, state, context)
 
     def _go_faster(self, message: Message, view: NativeFrame) -> None:
-        """What runs long on a plain schedule goes on with a better one, where it can."""
+        """Switches code that runs long on a plain schedule to a better one, if possible."""
         now = time.perf_counter()
         if self._timed != self.world.calls:
             self._timed, self._started = self.world.calls, now

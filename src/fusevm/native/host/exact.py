@@ -2,7 +2,7 @@
 
 A section charges its gas, and a block checks the stack, before anything in them is done. So when native code finds that
 a block must fail, or an instruction in it cannot be paid, the instructions before the one that really fails have not
-run. A recording must have what they do: the frame goes on here, and fails where the reference tier fails.
+run. A recording needs their effects: the frame continues here, and fails where the reference tier fails.
 """
 
 from __future__ import annotations

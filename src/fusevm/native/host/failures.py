@@ -33,7 +33,7 @@ class Halts:
         self._codes = codes
         self._world = world
         self.everywhere = False  # whether halts of all frames are explained, not of the first alone
-        self.unsure = False  # whether a failure's place could not be told
+        self.unsure = False  # whether a failure could not be located
         self.watch: Callable[[int, NativeFrame], None] | None = None  # is shown what regions leave where they fail
 
     def halt(self, frame: Frame, view: NativeFrame, status: int) -> BaseException:
@@ -74,7 +74,7 @@ class Halts:
             state.ledger = ledger
 
     def place(self, code: bytes, view: NativeFrame, words_before: int) -> tuple[Schedule, Unit | None]:
-        """The schedule of a frame that came back, and what stands so many words before the place where it did."""
+        """The schedule of a frame that returned to Python, and the unit `words_before` words before its ip."""
         at = (view.ip - view.schedule) // 8 - words_before
         schedule = self._codes.schedule_with(code, view.jumps)
         if schedule.twin and at >= schedule.twin:

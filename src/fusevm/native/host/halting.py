@@ -78,12 +78,12 @@ class Halting:
         self._counting = counting
         self._note = note
         self.exact = ExactCode()
-        self._leads: dict[tuple[int, int, bool], _Lead] = {}  # by code, ip, and whether a section was too dear
+        self._leads: dict[tuple[int, int, bool], _Lead] = {}  # by code, ip, and whether a section ran out of gas
         self._generation = -1  # of schedules, for which they are good
         self.meters = 0  # where they are; 0 where gas is not measured
 
     def goes_on(self, status: int) -> bool:
-        """Whether native code can go on: in exact code, or with the caller of a frame that has halted."""
+        """Whether native code can continue: in exact code, or with the caller of a frame that has halted."""
         depth = self._tables.depth()
         view = self._tables.views[depth]
         if status == Native.PROBE:  # exact code is not written further than this
@@ -140,7 +140,7 @@ class Halting:
         return self.exact.place(*of, pc, self._engine.codes.handlers, tally, metered)
 
     def _follow(self, lead: _Lead, depth: int, view: NativeFrame) -> None:
-        """The frame is as the unit found it; it goes on in exact code."""
+        """The frame is as before the unit; it continues in exact code."""
         if self.meters and (meter := self._meter(depth)).place:
             self._counting.subtract(meter.place, view.gas + view.reserve)
             meter.place = 0

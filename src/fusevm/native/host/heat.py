@@ -1,8 +1,8 @@
 """Which code is hot: what has run for long is counted, block by block, and then compiled in the background.
 
-Time comes first: only code that has already taken longer than all this costs is looked at. Then code that is run is
-counted for a few calls, on schedules made for that, as far as making them costs no more than the time it took; handlers
-as such count nothing. What comes back from the compiler is put in place between two calls, or while a long one waits
+Time comes first: only code that has already taken longer than all this costs is considered. Then code that is run is
+counted for a few calls, on separate schedules, as far as building them costs no more than the time it took; normal
+handlers do not count. Compiled regions are put in place between two calls, or while a long one waits
 for its next slice of gas.
 """
 
@@ -25,7 +25,7 @@ ENOUGH = 1 << 19  # sections counted: some milliseconds of a long call
 MOST_CALLS = 32  # that are counted
 MAKING = 1.2e-6  # seconds per byte, for a schedule that counts
 LANDING = 4  # bytes that a JUMPDEST takes as long as, beside its own: it begins a section
-SHARE = 0.02  # of all that is counted: less is not compiled
+SHARE = 0.02  # of everything counted: less is not compiled
 MOST_CODES = 4_096  # that are known
 
 Key = tuple[bytes, Fork]
@@ -107,7 +107,7 @@ class Heat:
     def _done(self, key: Key, compiled: Compiled | None) -> None:
         """Called by the thread that waits for the compiler."""
         if compiled is None:
-            self._rounds[key] = len(WORTH)  # nothing comes of it: it is not asked for again
+            self._rounds[key] = len(WORTH)  # no regions: not requested again
             self._asked.discard(key)
             return
         self.finished.append((key, compiled))

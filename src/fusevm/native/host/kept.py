@@ -38,10 +38,10 @@ Shape = tuple[bytes, bytes, bytes | None, int, int, bool, bool, int]
 
 
 class KeptTables:
-    """Slots and accounts stay in native tables, committed, while the state does not change but through native code.
+    """Slots and accounts stay in native tables, committed, while the state changes only through native code.
 
-    `State.version` tells whether it did; then `State.moved` tells which accounts have to be described again, and
-    `State.remade` whether that is not all. While a call runs nothing is good: it may never end.
+    `State.version` says whether it changed otherwise; then `State.moved` lists accounts to be described again, and
+    `State.remade` says whether that is not all. While a call runs nothing is valid: it may never end.
     """
 
     def __init__(self, tables: Tables, native: Library, codes: Codes, world: NativeWorld, *, on: bool = True) -> None:
@@ -130,17 +130,17 @@ class KeptTables:
         self.ready.clear()
 
     def keep(self, state: State) -> None:
-        """A call has ended, and its changes are the state's: the tables are good, for this state as it is."""
+        """A call has ended, and its changes are in the state: the tables are valid for this state."""
         self.note(state)
         if self.on and not state.handed_out:
             self.state = state
 
     def note(self, state: State) -> None:
-        """As of when the tables are good."""
+        """Notes the version for which the tables are valid."""
         self.version, self._remade, self._moved = state.version, state.remade, len(state.moved)
 
     def holds_for(self, state: State, context: Context, caller: bytes, address: bytes) -> bool:
-        """Whether native code can tell what is warm from the start, and slots are as the transaction began."""
+        """Whether native code knows what is warm from the start, and slots are as at the start of the transaction."""
         if state.warm_slots or state.original or state.transient:
             return False
         if not context.rules.access_sets:

@@ -61,7 +61,7 @@ class Before(NamedTuple):
         return Before(account, account.nonce, account.balance)
 
     def changes(self, *, made: bool) -> Iterator[tuple[str, int | bytes]]:
-        """What is no longer so, and how it was. A contract that was made had no code."""
+        """What has changed, with the old values. A contract that was created had no code."""
         if self.account is None:
             return
         if self.account.nonce != self.nonce:
@@ -122,7 +122,7 @@ class NativeLedger:
             raise self.error or NativeLimit("accounts or changes")
 
     def learn(self) -> None:
-        """Python is told of accounts that changed natively, or were undone; before it acts, it must be."""
+        """Copies accounts that changed natively, or were undone, to Python; must be called before Python acts."""
         tables = self._tables
         count = tables.shared.dirty_count
         if not count:

@@ -1,12 +1,12 @@
 """Lockstep: the reference tier beside the native one, compared wherever a section begins.
 
 At a section's start everything native code knows is in memory: stack, gas, memory, storage. Every section knows how
-many instructions it stands for, counted as it was read; the reference tier takes as many steps, and both must stand at
+many instructions it covers, counted as it was read; the reference tier takes as many steps, and both must be at
 the same place and agree to the word. The first difference is reported with the instructions since the last agreement.
 
-A fused loop has taken its gas in bulk and is compared where it is left. How many instructions that is nobody has
-counted, but gas only falls: from the loop's header the reference tier runs on until it has no more gas than native code
-has, and must then stand where native code stands.
+A fused loop was charged in bulk and is compared at its exit. The number of instructions is not
+known there, but gas only falls: from the loop's header the reference tier runs until it has no more gas than native
+code, and must then be at the same place.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Stepper:
             self._enter(event)
 
     def take(self, steps: int, place: tuple[int, int]) -> None:
-        """So many steps of the running frame, fewer if it fails; and all of codeless frames it should not stop at."""
+        """Runs this many steps of the current frame, fewer if it fails; codeless frames run to their end."""
         running = self.frames[-1] if self.frames else None
         for _ in range(steps):
             if running not in self.frames[-1:]:
@@ -102,7 +102,7 @@ class Stepper:
 class Strides(NamedTuple):
     """How far native code goes in some code without a stop."""
 
-    steps: dict[int, int]  # by a section's pc: how many instructions it stands for
+    steps: dict[int, int]  # by a section's pc: how many instructions it covers
     hops: frozenset[int]  # sections that a JUMPI may pass over
     loops: frozenset[int]  # headers of loops that may run on a copy of theirs
 
@@ -116,7 +116,7 @@ class Lockstep:
         self.compared = 0
         self.loops = 0  # fused loops that were compared where they were left
         self.strides: dict[tuple[bytes, Fork], Strides] = {}
-        self.owed = 0  # steps the reference must take to stand where native code stands next
+        self.owed = 0  # steps the reference must take to native code's next stop
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         twin = _twin(state)
@@ -133,7 +133,7 @@ class Lockstep:
         self._equal("gas left", outcome.gas_left, expected.gas_left)
         self._equal("output", outcome.output.hex(), expected.output.hex())
         if halts.unsure and outcome.failure is not None and expected.failure is not None:
-            outcome = replace(outcome, failure=expected.failure)  # in a fused loop: native code cannot tell where
+            outcome = replace(outcome, failure=expected.failure)  # in a fused loop: native code does not know where
         self._equal("failure", outcome.failure, expected.failure)
         self._equal("refund", state.refund, twin.refund)
         self._equal("logs", list(state.logs), list(twin.logs))
@@ -151,7 +151,7 @@ class Lockstep:
         return outcome
 
     def probe(self, depth: int, view: NativeFrame) -> None:
-        """Native code stands at a section's start."""
+        """Native code is at a section's start."""
         stepper = self.stepper
         assert stepper is not None
         place = (depth, view.pc)
@@ -166,7 +166,7 @@ class Lockstep:
         stepper.recent.clear()
 
     def catch_up(self, stepper: Stepper, place: tuple[int, int], view: NativeFrame) -> None:
-        """The reference goes on to where native code stands, and has as much gas there."""
+        """Runs the reference tier to native code's place; it must have the same gas there."""
         gas = view.gas + view.reserve
         stepper.take(self.owed, place)
         self._pass_over(stepper, place, gas)

@@ -1,4 +1,4 @@
-"""Logs as native code wrote them, decoded when somebody looks."""
+"""Logs as native code wrote them, decoded lazily."""
 
 from __future__ import annotations
 

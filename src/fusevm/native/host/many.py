@@ -1,7 +1,7 @@
 """Many message calls in one native loop, on the tables that calls are made on one by one (`direct.py`).
 
 Python is asked for what native code does not know yet, as in any call. What a call needs beyond that (an instruction
-that Python does, the reason of a halt, accounts that moved) is done as `direct.py` does it, and the loop goes on after
+that Python executes, the reason of a halt, accounts that moved) is done as in `direct.py`, and the loop continues after
 it. Nothing is kept from Python for longer than some milliseconds: signals, regions that were compiled, the clock.
 """
 
@@ -37,10 +37,10 @@ from fusevm.schedule.build import address_of
 
 FEWEST_CALLS, FIRST_CALLS, MOST_CALLS = 1 << 4, 1 << 8, 1 << 14  # in one crossing
 COUNTED_CALLS = 1 << 6  # while blocks are counted
-GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas tells little of time, SSTORE costs much and is quick
+GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas says little about time, SSTORE costs much and is fast
 LONG_ENOUGH = 0.004  # seconds of a crossing: threads that cross more often wait for each other
 OUTPUT_ROOM, LOG_ROOM, CHANGE_ROOM = 1 << 22, 1 << 22, 2 * CHANGES
-LARGE = 1 << 20  # bytes: so many are handed over with their memory, which native code fills without Python's lock
+LARGE = 1 << 20  # bytes: from this size on, a part is handed over with its memory instead of being copied
 
 _REVERT = Native.REVERT
 _ZERO = bytes(WORD)
@@ -72,7 +72,7 @@ class Room:
 
 
 def _handed_over(arena: Arena, size: int, column: Column) -> Arena:
-    """The arena for what comes next: the same, or a new one where this is now the column's."""
+    """The arena for the next results: the same, or a new one if the column now owns this one."""
     part = arena.view(arena.address, size)
     if size < LARGE:
         column.add(part)
@@ -127,12 +127,12 @@ class ManyCalls:
         self._pace, self._gas = FIRST_CALLS, GAS  # of the next crossing
         self._overrides: object = None
         self._is_refused = False  # whether the next call is for Python, though it does not look so
-        self._given: dict[int, Target] = {}  # by kind: whom native code is to call, while that is good
+        self._given: dict[int, Target] = {}  # by kind: the target that native code calls, while that is valid
         self._calls_raw = ctypes.create_string_buffer(max(1, len(calls.kinds)) * Call.byte_size())
         self._records = (ctypes.c_char * max(1, len(found.records))).from_buffer(found.records or bytearray(1))
 
     def run(self) -> Executor | None:
-        """Runs calls from the first that is not done. Answers what goes on with one that has begun; or None: the next
+        """Runs calls from the first that is not done. Returns what continues one that has begun; or None: the next
         one is not for this path and has not begun, or there is none."""
         self._given.clear()  # calls by themselves may have emptied the tables
         while self._found.done < self._calls.count:
@@ -213,7 +213,7 @@ class ManyCalls:
         return True
 
     def _cross(self, engine: NativeEngine, end: int, fresh: bool) -> Executor | None:
-        """One crossing, to that call at most; what goes on with a call that is not over."""
+        """One crossing, up to that call; returns what continues a call that is not over."""
         state, world, codes = self._state, engine.world, engine.codes
         for target in self._given.values():
             if target.plain:
@@ -224,7 +224,7 @@ class ManyCalls:
         self._fill(room.many, engine, end, fresh)
         engine.kept.state = None  # until the crossing has ended well
         world.initially_warm = RunningCall(engine.tables, world.coinbase)
-        state.ledger = world  # whoever finds it there ends what never was
+        state.ledger = world  # if this is interrupted, the next reader of the state undoes it
         world.busy = True
         started = time.perf_counter()
         status = engine.native.call_many(ctypes.addressof(room.buffer))
@@ -306,7 +306,7 @@ class ManyCalls:
         found.done = last
 
     def _pend(self, engine: NativeEngine, raw: bytes) -> None:
-        """Slots that changed are the state's, written when somebody looks."""
+        """Changed slots are handed to the state, which writes them lazily."""
         state = self._state
         pending = state.pending
         state.remake()
@@ -319,7 +319,7 @@ class ManyCalls:
         engine.kept.note(state)
 
     def _end_one(self, engine: NativeEngine, status: int) -> tuple[Executor | None, bool]:
-        """A call that needs Python: what goes on with it, if it is not over; and whether the tables are good."""
+        """A call that needs Python: what continues it, if it is not over; and whether the tables are valid."""
         state, world, found, tables = self._state, engine.world, self._found, engine.tables
         kind = self._calls.kind(found.done)
         world.initially_warm = (kind.caller, kind.to, world.coinbase)
@@ -339,7 +339,7 @@ class ManyCalls:
         return None, not (accounts or state.handed_out)
 
     def _refuse(self, engine: NativeEngine) -> bool:
-        """The next call, whose slots were overridden, needs Python: it never was. Whether the tables are good."""
+        """The next call, whose slots were overridden, needs Python: undoes it. Returns whether the tables are valid."""
         self._is_refused = True
         moved = bool(engine.tables.shared.dirty_count)
         if engine.tables.shared.heavy:

@@ -1,4 +1,4 @@
-"""Native memory in the reference tier's hands."""
+"""Native memory as the reference tier uses it."""
 
 from __future__ import annotations
 

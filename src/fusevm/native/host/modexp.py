@@ -135,7 +135,7 @@ class Exponentiation:
             )
 
     def _rows(self, count: int) -> Iterator[tuple[int, int]]:
-        """So many at a time, with pauses."""
+        """A few at a time, with pauses."""
         step = _PART // self.limbs + 1
         for start in range(0, count, step):
             self.pause()

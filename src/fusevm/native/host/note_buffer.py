@@ -25,7 +25,7 @@ class NoteBuffer:
         self._logs = b""  # of the call that has ended
         self._began: int | None = None  # where the notes of the running call begin, if it has filled the buffer
         self.has_more = False  # whether `finish` has anything to do
-        self.keeps = True  # whether anybody wants the notes
+        self.keeps = True  # whether notes are wanted
 
     def start(self) -> None:
         """A call begins; native code says so itself where it makes the first frame."""
@@ -33,7 +33,7 @@ class NoteBuffer:
         _NOTED.pack_into(self._tables.engine, _NOTED_AT, size, size, 0, bytes(WORD), bytes(WORD))
 
     def keep_logs(self, raw: bytes) -> None:
-        """What the call has logged, where native code does not copy it."""
+        """Keeps the call's logs, if native code does not copy them."""
         self._logs, self.has_more = raw, True
 
     def finish(self) -> None:
@@ -52,7 +52,7 @@ class NoteBuffer:
         self._logs, self._began, self.has_more = b"", None, False
 
     def taken(self) -> Batch | None:
-        """Between two calls: all notes, which are no longer here."""
+        """Between two calls: returns all notes and empties the buffer."""
         if self._tables.shared.note_size:
             self._move()
         if not self._chunks:

@@ -98,7 +98,7 @@ def ended(
 
 
 def logged(end: int) -> bytes:
-    """The note that there are logs up to so many bytes."""
+    """The note that logs end at this byte offset."""
     return _TAG.pack(end << notes.LOG_SHIFT | notes.LOGGED)
 
 
@@ -119,7 +119,7 @@ class Batch(NamedTuple):
 
 
 def decoded(batch: Batch) -> list[Frame]:
-    """The calls from outside, with all that happened in them."""
+    """The calls from outside, with everything that happened in them."""
     decoder = _Decoder(b"".join(batch.chunks), dict(batch.kept))
     decoder.decode()
     return decoder.frames
@@ -235,7 +235,7 @@ class _Decoder:
         frame.events.append(StorageWrite(frame.address, key, value, previous, transient))
 
     def _words(self, tag: int, count: int) -> list[int]:
-        """Of storage: the key, and so many values."""
+        """A storage note: the key, and this many values."""
         raw, start = self._raw, self._at + _TAG.size
         if tag & notes.OLDER:
             self._key, self._older = self._older, self._key

@@ -105,7 +105,7 @@ class PlainScheduler:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether so much is written that it should be forgotten before the next call."""
+        """Whether the arena is so full that it should be cleared before the next call."""
         shared = self._tables.shared
         return bool(shared.plain_count > min(shared.plain_limit // 4, MOST_WORDS)) or (
             self._tables.plain_used > self._tables.plain_tables.size // 2
@@ -137,7 +137,7 @@ class PlainScheduler:
         return first, pc, bool(opens)
 
     def section(self, code: bytes, fork: Fork, at: int) -> list[Unit]:
-        """What stands in the section that a word is in, to tell where a frame failed."""
+        """The units of the section that contains a word, to locate a failure."""
         first, pc, opens = self.origin(at)
         head, *others = next(plain_sections(code, fork, self._handlers.native, pc, first, opens=opens))
         (packed,) = struct.unpack("<Q", self._tables.plain_words.read(8 * (first + 1), 8))

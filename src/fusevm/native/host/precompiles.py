@@ -45,7 +45,7 @@ def run_precompile(contract: Precompile, data: bytes, fork: Fork, price: int, de
 
 
 def _is_at_hand(family: str, deadline: float | None) -> bool:
-    """Whether a family can be used that there is another way without: with a time limit it is not waited for."""
+    """Whether a family that has an alternative can be used: with a time limit it is not waited for."""
     if family not in _prepared:
         if deadline is not None and not is_ready(family):
             return False

@@ -53,7 +53,7 @@ _EPOCH, _EPOCH_AT = packed(Account, "epoch"), Account.offset("epoch")
 _ENTRY, _ENTRY_AT = packed(Account, "entry"), Account.offset("entry")
 _CODE, _CODE_HASH = Account.offset("code"), Account.offset("code_hash")
 _KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
-_NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an address nobody has used
+_NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an unused address
 _ZERO = bytes(WORD)
 _LONG = 4_096  # bytes: copying less costs little
 
@@ -69,7 +69,7 @@ class Questions:
         self.take_notes: Callable[[], None] = lambda: None  # of recordings
         self._account_map = tables.accounts.map
         self._account_shift = tables.accounts.skip - tables.accounts.address
-        self._passing = tables.accounts.address + tables.caps.accounts * Account.byte_size()  # to look at, not to keep
+        self._passing = tables.accounts.address + tables.caps.accounts * Account.byte_size()  # for one read, not kept
         self._callbacks = {name: _Callback(self._guarded(getattr(self, f"_{name}"))) for name in QUESTIONS}
         for name, callback in self._callbacks.items():
             setattr(tables.shared, name, ctypes.cast(callback, ctypes.c_void_p).value)
@@ -145,7 +145,7 @@ class Questions:
         self._describe(at, where, account, number, flags, native_word(account.balance))
 
     def _load_again(self, at: int, where: bytes) -> None:
-        """An account may have changed natively since it was looked at, or may have been undone."""
+        """An account may have changed natively since it was described, or may have been undone."""
         self._world.learn()
         _, known, _, raw_balance = HEAD.unpack_from(self._account_map, at + BODY)
         self._describe(
@@ -252,7 +252,7 @@ class Questions:
         try:
             output = run_precompile(contract, data, context.fork, price, context.deadline)
         except PrecompileFailure:
-            _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 1)  # recordings tell it from a lack of gas
+            _ANSWER.pack_into(engine, _ANSWER_AT, FAILED, 1)  # recordings distinguish it from a lack of gas
             return
         if contract.address in DIRECT and _ENTRY.unpack_from(self._account_map, at + _ENTRY_AT) == (0,):
             load_entry(contract, context.deadline)
@@ -281,6 +281,6 @@ class Questions:
 
     def _load_block_hash(self, address: int) -> None:
         self._world.hashes_asked = True
-        self._tables.shared.wanted = 1  # for the next call, whoever says it is asked again
+        self._tables.shared.wanted = 1  # the next call must ask Python for it again
         entry = view_at(BlockHash, address)
         entry.hash = int.from_bytes(self._world.context.block.hash_of(entry.number - 1), "big")

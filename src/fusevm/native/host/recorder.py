@@ -1,7 +1,7 @@
 """Recording natively: what native code notes, what Python adds to it, and frames that halt led to the very instruction.
 
-Native code notes what it does in a buffer (`runtime/notes.py`). Frames that Python begins and ends, and all that halt,
-are noted here. The buffer's content is decoded when somebody looks at the recording.
+Native code notes what it does in a buffer (`runtime/notes.py`). Frames that Python begins and ends, and all halts,
+are noted here. The buffer's content is decoded when the recording is read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Recorder:
         self._meters = Arena(DEPTH * METER_SIZE)
         engine.questions.take_notes = self.buffer.make_room
         engine.halts.everywhere = True
-        self.seconds = 0.0  # of calls since their heat was last looked at
+        self.seconds = 0.0  # of calls since their heat was last checked
         self._alone = False  # whether nothing is counted but the running call
         self._counting = Counting()
         self._halting = Halting(engine, self._counting, self.note)
@@ -76,7 +76,7 @@ class Recorder:
 
     @property
     def hooks(self) -> Hooks | None:
-        """For a run on the reference tier, if it comes to that."""
+        """For a run on the reference tier, if one is needed."""
         return None if self.recording is None else Hooks(watcher=RecordingWatcher(self.recording))
 
     # -- a call from outside
@@ -120,7 +120,7 @@ class Recorder:
         self.buffer.drop()
 
     def flush(self) -> None:
-        """Between two calls: what is noted and counted goes to the recording, to be decoded when somebody looks."""
+        """Between two calls: notes and counts go to the recording, to be decoded lazily."""
         recording, batch = self.recording, self.buffer.taken()
         if recording is None:
             return
@@ -132,7 +132,7 @@ class Recorder:
     def _flush_for(self, recording: Recording) -> None:
         if recording is self.recording and not self._engine.busy:
             self.flush()
-            self.recording = None  # which is not held when nobody records
+            self.recording = None  # which is released when there is no recording
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""
@@ -209,5 +209,5 @@ class Recorder:
             self._halting.end(depth, running.gas)
 
     def goes_on(self, status: int) -> bool:
-        """Native code has come back; whether it can go on, in the same frame or its caller, without Python's frames."""
+        """Native code has returned: whether it can continue, in the same frame or its caller, without Python."""
         return self._halting.goes_on(status)

@@ -1,9 +1,9 @@
-"""Lockstep with regions: the reference tier beside them, compared wherever a region is left, and where one fails.
+"""Lockstep with regions: the reference tier runs beside them, compared at every side exit and every failure.
 
 Both copies of a schedule have probes at every section, so that native code stops as soon as it leaves a region.
-Nobody counted the instructions that ran there; but gas only ever falls, so the reference goes on until it stands at
-the same place with the same gas. A region that fails leaves the frame as it was at a place from which all that follows
-can be repeated: the reference must have been there, with the same stack, and the same gas but for what is warm now.
+The instructions that ran there were not counted; but gas only falls, so the reference tier runs until it is at
+the same place with the same gas. A region that fails leaves the frame as it was at an anchor, from which everything
+can be repeated: the reference must have been there, with the same stack, and the same gas except for warm accesses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RegionLockstep(Lockstep):
         self.failures = 0  # that were compared
 
     def catch_up(self, stepper: Stepper, place: tuple[int, int], view: NativeFrame) -> None:
-        """Goes on to where native code stands; passes of a loop differ in their gas."""
+        """Runs to native code's place; iterations of a loop differ in their gas."""
         self._caught_up(stepper, place, view, failed=False)
 
     def _caught_up(self, stepper: Stepper, place: tuple[int, int], view: NativeFrame, *, failed: bool) -> list[int]:
@@ -64,7 +64,7 @@ class RegionLockstep(Lockstep):
         return passed[-1][1]
 
     def failed(self, depth: int, view: NativeFrame) -> None:
-        """A region failed: from what it left, the reference will tell why."""
+        """A region failed: the reference tier finds the reason from the state it left."""
         stepper = self.stepper
         assert stepper is not None
         place = (depth, view.pc)
@@ -85,7 +85,7 @@ def _growth(view: NativeFrame, frame: Frame) -> int:
 
 
 def _is_for_cold(gas: int, rules: Rules) -> bool:
-    """Whether so much is what some cold accounts and slots cost more than warm ones."""
+    """Whether this amount is the extra cost of some number of cold accounts and slots."""
     account, slot = int(cold_account_cost(rules)), int(cold_slot_cost(rules))
     return rules.access_sets and gas >= 0 and any((gas - each) % slot == 0 for each in range(0, gas + 1, account))
 

@@ -40,5 +40,5 @@ def counting_schedule(code: bytes, fork: Fork, handlers: Handlers) -> Schedule:
 
 
 def counted(schedule: Schedule) -> dict[int, int]:
-    """How often control came to each section, by its place."""
+    """The count of each section, by its place."""
     return {pc: schedule.words[at] for pc, at in schedule.counters}

@@ -25,7 +25,7 @@ class _Overlay(set[bytes]):
 
 
 class ReplayState(State):
-    """Shares accounts and journal with the state it stands for; what is written to storage stays here."""
+    """Shares accounts and journal with the state it replaces; writes to storage stay here."""
 
     def __init__(self, state: State, slot_at: Callable[[bytes, int, bool], StorageSlot | None]) -> None:
         self.__dict__.update(state.__dict__)

@@ -17,7 +17,7 @@ from fusevm.native.layout import Engine
 _NAMES = [field.name for field in fields(Rules)]
 _RULES = packed(Engine, " ".join(_NAMES))
 _RULES_AT = Engine.offset(_NAMES[0])
-# The origin is told with each call.
+# The origin is passed with each call.
 _WORDS = [
     (field, attrgetter(BY_NAME[name].word.removeprefix("context.")))
     for name, field in CONTEXT_WORDS.items()

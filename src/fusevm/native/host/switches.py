@@ -1,4 +1,4 @@
-"""What can be switched off to measure what it brings: `FUSEVM_WITHOUT=kept,direct`. Results are the same."""
+"""Features that can be switched off to measure their effect: `FUSEVM_WITHOUT=kept,direct`. Results are the same."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Caps:
 
     memory: int = 1 << 30  # bytes of EVM memory over all frames
     slots: int = 1 << 24  # storage slots touched, at 100 gas (TSTORE) or more
-    accounts: int = 1 << 19  # accounts looked at, at 2,600 gas
+    accounts: int = 1 << 19  # accounts accessed, at 2,600 gas
     journal: int = 1 << 24  # changes that can be undone, at 100 gas
     logs: int = 1 << 28  # bytes of logs, at 8 gas
     codes: int = 1 << 26  # bytes of new contracts' code, at 200 gas
@@ -143,7 +143,7 @@ class Tables:
         shared.secret_0, shared.secret_1, shared.secret_2, shared.secret_3 = struct.unpack("<4Q", os.urandom(32))
 
     def limit_memory(self, limit: int) -> None:
-        """All frames together may have so many bytes of memory, if there is room for them."""
+        """Limits the memory of all frames together to this many bytes, or to the room there is."""
         size = min(limit, self.caps.memory)
         self.shared.memory_end = self.memory.address + size
         self.shared.memory_light = self.memory.address + min(LIGHT, size)

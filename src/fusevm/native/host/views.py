@@ -22,7 +22,7 @@ def packed(layout: type[Struct], names: str) -> struct.Struct:
     """Fields as the `struct` module reads and writes them: numbers, or bytes where they are wider than a machine word.
 
     They are named in the order of their values. If the layout does not have them one after another, that is an error,
-    so that whoever changes a layout learns here who depends on it.
+    so that a change of layout fails here and shows its dependents.
     """
     wanted, fields = names.split(), list(layout._fields)
     start = fields.index(wanted[0]) if wanted[0] in fields else 0

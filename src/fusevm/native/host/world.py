@@ -49,7 +49,7 @@ class NativeWorld(NativeLedger):
         self.addresses = []  # a new list: what the last call left pending may hold the old one
 
     def prepare(self, state: State) -> None:
-        """A call from outside is about to run natively; `busy` tells once it does."""
+        """A call from outside is about to run natively; `busy` is set once it does."""
         self.state = state
         self.error = None
         if self.inserted:
@@ -99,7 +99,7 @@ class NativeWorld(NativeLedger):
             warm = self.initially_warm
             state.warm_addresses = warm if isinstance(warm, set) else set(warm)
         self.busy = False
-        state.ledger = None  # last: until then, whoever finds the state abandoned ends this once more
+        state.ledger = None  # last: if this is interrupted before, the next reader of the state does it again
 
     # -- warmth
 

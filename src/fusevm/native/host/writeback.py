@@ -1,4 +1,4 @@
-"""What native code leaves for Python: changed storage, kept raw until somebody looks."""
+"""What native code leaves for Python: changed storage, kept raw until it is read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PendingStorage:
         self.raw = raw
         self.kept = kept
         self.addresses = kept.addresses
-        self.ends_transaction = ends_transaction  # nobody asks what the slots were before
+        self.ends_transaction = ends_transaction  # the slots' old words are not needed
 
     def apply(self, state: State) -> None:
         """Writes the storage that changed: the last value of each slot."""

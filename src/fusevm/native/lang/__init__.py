@@ -152,7 +152,7 @@ def exported(function: F) -> F:
 
 
 def specialised(function: F, name: str, **names: object) -> F:
-    """A function of the subset once more, where these names mean other types, numbers or functions."""
+    """Another instance of a function of the subset, in which these names mean other types, numbers or functions."""
     assert isinstance(function, Native)
     source = function.function
     missing = names.keys() - set(source.__code__.co_names)

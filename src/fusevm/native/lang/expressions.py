@@ -36,7 +36,7 @@ class NativeError(TypeError):
 
 
 class Expressions(ABC):
-    """Emits expressions of one function where its builder stands; those whose value is known stay Python numbers."""
+    """Emits expressions of one function at its builder's position; known values stay Python numbers."""
 
     def __init__(self, source: Function, function: ir.Function) -> None:
         self.source = source

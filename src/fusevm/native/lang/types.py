@@ -111,7 +111,7 @@ class Struct(_Place):
         return tuple(name for name, (_, kind) in cls._fields.items() if not kinds or any(kind is k for k in kinds))
 
 
-Kind = Word | Pointer | type[Struct]  # of a parameter, a field or a value; a struct stands for a pointer to it
+Kind = Word | Pointer | type[Struct]  # of a parameter, a field or a value; a struct means a pointer to it
 
 
 class Table:

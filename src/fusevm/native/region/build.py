@@ -1,4 +1,4 @@
-"""From a code to the object code of its regions."""
+"""Compiles the regions of some code to object code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _numbered() -> Handlers:
 
 
 def placed_schedule(code: bytes, fork: Fork, *, probes: bool = False) -> Schedule:
-    """A schedule that tells where everything stands, without the handlers being there."""
+    """A schedule that has all places, without real handlers."""
     return build_schedule(code, fork, _numbered(), keep_units=True, loops=False, probes=probes)
 
 
@@ -40,7 +40,7 @@ def regions_of(schedule: Schedule, fork: Fork, choose: Choose) -> RegionUnit:
 def compile_regions(
     code: bytes, fork: Fork, choose: Choose, speed: int = 1, *, probes: bool = False
 ) -> Compiled | None:
-    """None where no region can be made. `probes`: for a schedule with those."""
+    """None if there are no regions. `probes`: for a schedule with probes."""
     schedule = placed_schedule(code, fork, probes=probes)
     region = regions_of(schedule, fork, choose)
     if not region.entries:

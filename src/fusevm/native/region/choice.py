@@ -1,4 +1,4 @@
-"""Which parts of a code become regions: where control enters them, and which blocks are left to the schedule."""
+"""Chooses which parts of a code become regions: their entries, and the blocks that are left to the schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fusevm.native.region.ops import DONE_IN_REGIONS
 from fusevm.native.region.state import Places
 from fusevm.schedule.build import Schedule
 
-HOT = 0.003  # of how often the hottest block is run
+HOT = 0.003  # relative to the count of the hottest block
 MOST = 6_000  # instructions of code in the regions of one code
 STEP = 1.3  # counts that differ by less are alike
 _GO_ON = frozenset(("JUMP", "JUMPI", "JUMPDEST", "PC"))
@@ -23,7 +23,7 @@ Coldness = Callable[[BasicBlock], bool]
 
 @dataclass(slots=True)
 class Layout:
-    """Where regions are left to: the schedule's words, and how many there are before they come a second time."""
+    """The targets of side exits: the schedule's words, and how many there are before its second copy."""
 
     places: Places
     words: int
@@ -31,7 +31,7 @@ class Layout:
 
 @dataclass(slots=True)
 class Chosen:
-    """Where regions begin, which blocks they leave to the schedule, and why what was asked for is not among them."""
+    """The entries of regions, the blocks left to the schedule, and why requested blocks are refused."""
 
     entries: list[int]
     is_cold: Coldness
@@ -39,7 +39,7 @@ class Chosen:
 
 
 def layout_of(schedule: Schedule) -> Layout:
-    """The schedule has to know its units."""
+    """Requires a schedule with units."""
     places: dict[int, int] = {}
     for unit in schedule.units:
         if unit.section is not None:
@@ -50,7 +50,7 @@ def layout_of(schedule: Schedule) -> Layout:
 
 
 def why_cold(block: BasicBlock, layout: Layout) -> str | None:
-    """Why no region can run the block, if so."""
+    """Why no region can run the block; None if one can."""
     if block.start not in layout.places:
         return "the schedule has no place for it"
     for instruction in block.instructions:
@@ -63,13 +63,13 @@ def why_cold(block: BasicBlock, layout: Layout) -> str | None:
 
 
 def every_block(schedule: Schedule, fork: Fork) -> Chosen:
-    """An entry wherever a jump may land: for tests."""
+    """An entry at every jump target: for tests."""
     layout = layout_of(schedule)
     return Chosen([0, *sorted(jumpdests(schedule.code))], lambda block: why_cold(block, layout) is not None)
 
 
 def functions_and_loops(schedule: Schedule, fork: Fork) -> Chosen:
-    """The beginning of the code, and of the functions and loops that are found from there, whether hot or not."""
+    """The start of the code, and of the functions and loops found from there, whether hot or not."""
     layout = layout_of(schedule)
     chosen = Chosen([], lambda block: why_cold(block, layout) is not None)
     region = build_regions(schedule.code, fork, layout.places.keys(), [0], chosen.is_cold)
@@ -85,9 +85,9 @@ def functions_and_loops(schedule: Schedule, fork: Fork) -> Chosen:
 
 
 def hot_parts(schedule: Schedule, fork: Fork, counts: Mapping[int, int]) -> Chosen:
-    """Regions for all blocks that were run often.
+    """Regions for all hot blocks.
 
-    What is run seldom leads to what is run often, so entries are taken in that order, unless they are in a region.
+    Code that runs less often leads to hotter code, so entries are taken in that order, unless they are in a region.
     """
     layout = layout_of(schedule)
     pieces = pieces_of(schedule.code, fork, layout.places.keys())

@@ -10,10 +10,10 @@ _ENTRY = struct.Struct("<II")  # pc, word
 
 
 class Compiled(NamedTuple):
-    """Object code, with a handler for each entry; where the entries are in a schedule of so many words."""
+    """Object code, with a handler for each entry, and the entries' places in a schedule of `words` words."""
 
     words: int
-    entries: tuple[tuple[int, int], ...]  # pc, and the word that stands there
+    entries: tuple[tuple[int, int], ...]  # pc, and the word index
     code: bytes
 
     def packed(self) -> bytes:
@@ -22,7 +22,7 @@ class Compiled(NamedTuple):
 
     @staticmethod
     def unpacked(data: bytes) -> Compiled:
-        """Raises ValueError where that is not what `packed` made."""
+        """Raises ValueError if the data is not from `packed`."""
         if len(data) < _HEADER.size:
             raise ValueError("regions are cut short")
         words, count, size = _HEADER.unpack_from(data)
@@ -33,5 +33,5 @@ class Compiled(NamedTuple):
 
 
 def handler_name(pc: int) -> str:
-    """Of the handler that enters the region at that place."""
+    """The name of the handler that enters the region at that pc."""
     return f"region_{pc:x}"

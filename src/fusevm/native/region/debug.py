@@ -33,7 +33,7 @@ class DebugLines:
         self._scopes: dict[str, ir.DIValue] = {}
 
     def location(self, function: ir.Function, pc: int) -> ir.DIValue:
-        """Of what is made for an instruction of the contract's code."""
+        """The debug location of an instruction of the contract's code."""
         place = {"line": pc + FIRST, "column": 1, "scope": self._scope(function)}
         return self.module.add_debug_info("DILocation", place)
 

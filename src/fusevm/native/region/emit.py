@@ -1,8 +1,8 @@
 """Regions: hot functions and loops as native functions, made from folded functions and entered from the schedule.
 
-Each entry has a handler, which stands in the schedule in place of the one that was there. After the schedule comes a
-second copy of it, which is never patched: what leaves a region goes on there, and comes back into patched code by the
-next jump. So a region can be left anywhere without coming straight back to where it could not go on.
+Each entry has a handler, which replaces the original one in the schedule. After the schedule comes a
+second copy of it, which is never patched: side exits lead there, and control returns to patched code by the
+next jump. So a region can be left anywhere without entering it again at the point where it had to be left.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RegionEmitter:
         return self.module
 
     def handler(self, pc: int, name: str) -> None:
-        """From the schedule into a function and back."""
+        """The handler that calls a region's function from the schedule, and continues after it."""
         function = ir.Function(self.module, HANDLER, handler_name(pc))
         function.calling_convention = CONVENTION
         function.attributes.add("nounwind")
@@ -136,14 +136,14 @@ class FunctionEmitter:
                     phi.add_incoming(self._handed(arg, phi.type, self.ends[block.start]), self.ends[block.start])
 
     def _handed(self, arg: Value, kind: ir.Type, end: ir.Block) -> ir.Value:
-        """A word as a PHI takes it, cut where it is handed over if it need be."""
+        """The argument of a PHI, truncated at the end of the predecessor if the PHI is narrow."""
         if kind is I256:
             return self.state.word(arg)
         with self.build.goto_block(end):
             return self.state.limb(arg)
 
     def _at(self, pc: int) -> None:
-        """What follows is made for that instruction; only assembly that is read says so."""
+        """Sets the debug location, if there is debug information."""
         if self.emitter.debug is not None:
             self.build.debug_metadata = self.emitter.debug.location(self.state.llvm, pc)
 
@@ -160,7 +160,7 @@ class FunctionEmitter:
     # -- gas ----------------------------------------------------------------------------------------------------------
 
     def _checks(self) -> tuple[set[int], dict[int, int]]:
-        """Blocks that look whether there is gas enough, and for how much: up to where the next ones look."""
+        """The blocks that check the gas, and for how much: the static gas of all paths up to the next checks."""
         position = {block.start: number for number, block in enumerate(self.order)}
         checks: set[int] = set()
         for block in self.order:
@@ -179,7 +179,7 @@ class FunctionEmitter:
         return moved, ahead
 
     def _past_ways(self, checks: set[int]) -> set[int]:
-        """A block that stands nowhere in the code cannot be left at: what follows it looks."""
+        """A block that only splits an edge has no state for a side exit: its successors check instead."""
         blocks = {block.start: block for block in self.order}
         found: set[int] = set()
         work, seen = list(checks), set()
@@ -268,7 +268,7 @@ class FunctionEmitter:
             build.unreachable()
 
     def _call(self, value: Value) -> None:
-        """Arguments go to where the callee looks for them; what it leaves early, leaves all who called it."""
+        """Stores the arguments on the stack in memory; a side exit of the callee unwinds all its callers."""
         state, build = self.state, self.build
         assert value.state is not None
         words, height = value.state.words, state.height(value.state.words)
@@ -290,11 +290,11 @@ class FunctionEmitter:
 
 
 def looks_itself(value: Value, block: GraphBlock) -> bool:
-    """Whether an instruction that spends gas can go back to the start of its block if too little is left after it."""
+    """Whether an instruction that spends gas can exit to the start of its block if too little is left after it."""
     assert isinstance(block, RegionBlock)
     return value.op == "REACH" and block.pc >= 0 and value.state is not None and value.state.pc == block.pc
 
 
 def region_module(region: RegionUnit, layout: Layout, *, located: bool = False) -> ir.Module:
-    """`located`: with the pc that each instruction was made for, as the line of its debug location."""
+    """`located`: adds debug locations, with the pc of each instruction as its line."""
     return RegionEmitter(region, layout, located).run()

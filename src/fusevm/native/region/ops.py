@@ -1,4 +1,4 @@
-"""What the opcodes of a region do that are more than their meaning, natively."""
+"""Native code of a region's opcodes that are not pure word operations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _pay_exponent(state: FunctionState, value: Value, exponent: Value) -> None:
 
 
 def reach(state: FunctionState, value: Value) -> None:
-    """Memory from an offset on is there, or it grows."""
+    """Expands memory unless it is large enough."""
     offset, size = value.args
     build = state.build
     if size.op != CONST:
@@ -73,7 +73,7 @@ def reach(state: FunctionState, value: Value) -> None:
 
 
 def _look_ahead(state: FunctionState, value: Value) -> None:
-    """The blocks that follow do not look whether growth has left gas enough for them. If not, the block is left as if
+    """The next blocks do not check whether growth has left enough gas for them. If not, the block is left as if
     it had not begun: memory stays grown, and what that cost is paid."""
     if state.ahead:
         assert value.state is not None
@@ -158,7 +158,7 @@ def block_hash(state: FunctionState, value: Value) -> None:
     scratch = state.scratch()
     done = state.call(outside.block_hash, state.frame, state.word(value.args[0]), scratch)
     back = state.branch_off(state.build.icmp_unsigned("!=", done, ir.Constant(I64, frames.DONE)), "bad")
-    state.build.ret(ir.Constant(I64, LEFT - 1 - Status.ERROR))  # Python holds the exception: it is all that is told
+    state.build.ret(ir.Constant(I64, LEFT - 1 - Status.ERROR))  # Python holds the exception, which says everything
     back()
     state.bind(value, state.build.load(scratch, typ=I256, align=8))
 
@@ -207,7 +207,7 @@ OPS: dict[str, Emit] = {
     **{op.name: log for op in OPCODES_TABLE if op.is_log},
 }
 DONE_IN_REGIONS = frozenset((*MEANINGS, *FRAME_WORDS, *FRAME_SIZES, *CONTEXT_WORDS, *OPS))
-# What may change the gas counter by more than is known beforehand.
+# Opcodes whose gas is not known in advance.
 SPENDS = frozenset(OPS) - {"MLOAD", "MSTORE", "MSTORE8", "CALLDATALOAD", "BLOBHASH", "BLOCKHASH", "GAS"} | {
     "EXP",
     "CALLFN",

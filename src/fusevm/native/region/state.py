@@ -1,8 +1,8 @@
-"""A region's function while it is emitted: its values, its gas, the stack in memory, and the ways out.
+"""A region's function while it is emitted: its values, its gas, the stack in memory, and the side exits.
 
-A function takes the frame, the stack's top and the gas, and gives back the gas that is left. Its arguments lie on the
-stack, where it leaves its results; slot 0 is the first above the top as it was entered. A negative answer means that
-the frame goes on elsewhere (LEFT) or failed.
+A function takes the frame, the stack's top and the gas, and returns the gas that is left. Its arguments are on the
+stack, where it leaves its results; slot 0 is the first above the top on entry. A negative result means that
+the frame continues elsewhere (LEFT) or failed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fusevm.native.lang import PTR, Native, Struct
 from fusevm.native.layout import WORD, Engine, NativeFrame
 
 REGION = ir.FunctionType(I64, [PTR, PTR, I64])  # frame, sp, gas -> gas, or less than zero
-LEFT = -1  # the frame goes on in the schedule, at frame.ip; less than that: ~1 - status
+LEFT = -1  # the frame continues in the schedule, at frame.ip; less than that: ~1 - status
 NARROW = (1 << 64) - 1
 
 Places = dict[int, int]  # the word of the schedule at which each section begins, by pc
@@ -47,13 +47,13 @@ class FunctionState:
         self.words = LlvmWords(self.build, module, self.frame)
         self.meanings = meanings_in(self.words)
         self.values: dict[int, V] = {}
-        self.ahead = 0  # static gas of the blocks after the present one, up to those that look whether there is enough
+        self.ahead = 0  # static gas of the blocks after this one, up to those that check it
         self.own: dict[int, int] = {}  # parameters, and the slots they came in
         self.untouched = 0  # slots below this are never written
         self._gas = self.build.alloca(I64)
         self.build.store(gas, self._gas)
         self._why = self.build.alloca(I64)
-        self._failing: dict[int, ir.Block] = {}  # by the state that is left
+        self._failing: dict[int, ir.Block] = {}  # by the frame state
         self._held: list[FrameState] = []
         self.memory = self.field("memory", PTR)
         self._scratch: ir.Value = None
@@ -67,14 +67,14 @@ class FunctionState:
         return self.value(value).value
 
     def bind(self, value: Value, found: V | ir.Value) -> None:
-        """What is known to be short is cut, so that LLVM computes no more of it."""
+        """Truncates words that are known to be short, so that LLVM computes only the bits needed."""
         word = found if isinstance(found, V) else V(self.words, found)
         if word.known is None and self.is_narrow(value):
             word = V(self.words, self.build.zext(self.build.trunc(word.value, I64), I256))
         self.values[value.id] = word
 
     def is_narrow(self, value: Value) -> bool:
-        """Whether 64 bits hold all of it that anybody looks at."""
+        """Whether the word, or its demanded bits, fit 64 bits."""
         return self.range(value).high <= NARROW or self.demanded.get(value.id, 0) <= NARROW
 
     def range(self, value: Value) -> Range:
@@ -115,7 +115,7 @@ class FunctionState:
         return self.at(self.sp, WORD * number)
 
     def store_words(self, words: tuple[Value, ...]) -> None:
-        """Writes the stack back, from the deepest word the function knows upwards, but for those that lie there."""
+        """Writes the stack back, from the deepest word the function knows upwards, except words that are in place."""
         for number, word in enumerate(words, -self.shape.taken):
             if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST:
                 self.build.store(self.word(word), self.slot(number), align=8)
@@ -123,17 +123,17 @@ class FunctionState:
     def height(self, words: tuple[Value, ...]) -> int:
         return len(words) - self.shape.taken
 
-    # -- ways out
+    # -- side exits
 
     def branch_off(self, condition: ir.Value, name: str) -> Callable[[], None]:
-        """Begins a block that is seldom come to; what is returned goes back to where the rest goes on."""
+        """Starts a cold block; calling the result returns to the hot path."""
         cold, following = self.llvm.append_basic_block(name), self.llvm.append_basic_block("on")
         self.build.cbranch(condition, cold, following).set_weights([1, 2000])
         self.build.position_at_end(cold)
         return lambda: self.build.position_at_end(following)
 
     def leave_to(self, pc: int, words: tuple[Value, ...]) -> None:
-        """The schedule goes on there, after its patched words, so that it does not come straight back."""
+        """A side exit: continues there in the unpatched copy of the schedule, so as not to enter the region again."""
         self.store_words(words)
         self.go_to(pc, self.height(words))
 
@@ -144,13 +144,13 @@ class FunctionState:
         self.build.ret(ir.Constant(I64, LEFT))
 
     def fail(self, state: FrameState, why: ir.Value) -> None:
-        """An exceptional halt, with all that tells why: the frame as it was where it can be done again from."""
+        """An exceptional halt, with the frame at the anchor, from which it can be repeated to find the reason."""
         self.build.store(why, self._why)
         if id(state) in self._failing:
             self.build.branch(self._failing[id(state)])
             return
         block = self._failing[id(state)] = self.llvm.append_basic_block("failed")
-        self._held.append(state)  # or another may get its id
+        self._held.append(state)  # so that its id is not reused
         self.build.branch(block)
         self.build.position_at_end(block)
         self.store_words(state.words)
@@ -162,7 +162,7 @@ class FunctionState:
         self.build.ret(self.build.sub(ir.Constant(I64, LEFT - 1), why))
 
     def charged(self, gas: ir.Value, state: FrameState | None) -> None:
-        """Goes on with the gas a runtime function left, or fails as it says."""
+        """Continues with the gas that a runtime function left, or fails with its status."""
         assert state is not None
         back = self.branch_off(self.build.icmp_signed("<", gas, ir.Constant(I64, 0)), "bad")
         self.fail(state, gas)
@@ -183,7 +183,7 @@ class FunctionState:
         return self._scratch
 
     def answering(self, value: Value, function: Callable[..., int], *arguments: ir.Value) -> None:
-        """Calls a runtime function that charges gas and answers one word."""
+        """Calls a runtime function that charges gas and returns one word."""
         scratch = self.scratch()
         self.charged(self.call(function, self.frame, self.gas, *arguments, scratch), value.state)
         self.bind(value, self.build.load(scratch, typ=I256, align=8))

@@ -1,7 +1,7 @@
 """The process that compiles regions: requests on its standard input, object code on its standard output.
 
-It is a process of its own because LLVM holds a lock while it compiles, because a compilation that takes too long can
-only be ended with its process, and because memory that LLVM took is given back only so.
+It is a separate process because LLVM holds a lock while it compiles, because a compilation that takes too long can
+only be ended with its process, and because LLVM's memory is returned only with the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_SECONDS = 120  # of processor time, for all requests
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
-    """One message: its size and its bytes; None where the stream has ended."""
+    """One message: its size and its bytes; None at the end of the stream."""
     head = stream.read(SIZE.size)
     if len(head) < SIZE.size:
         return None
@@ -39,13 +39,13 @@ def request(code: bytes, fork: str, counts: dict[int, int]) -> bytes:
 
 
 def answer(asked: bytes) -> bytes:
-    """The regions of a code, packed; nothing where none can be made."""
+    """The regions of a code, packed; empty if there are none."""
     from fusevm.native.region.build import compile_hot
 
     code, fork, counts = json.loads(asked)
     try:
         made = compile_hot(bytes.fromhex(code), fork_named(fork), dict(counts))
-    except RecursionError:  # code that is nested deeper than anything that pays
+    except RecursionError:  # too deeply nested to pay
         return b""
     return b"" if made is None else made.packed()
 
@@ -61,7 +61,7 @@ def limit_resources() -> None:
 def main() -> None:
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whom it serves
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent process
     limit_resources()
     results = sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints can spoil them

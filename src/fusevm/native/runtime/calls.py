@@ -1,7 +1,7 @@
 """Native code for calls: child frames made, ended and run one after another. In the subset of `lang`.
 
-What native code does not do itself (calls that create an account before EIP-161, or touch an empty one) goes to Python,
-which does the instruction as the reference tier does.
+What native code does not implement (calls that create an account before EIP-161, or touch an empty one) goes to Python,
+which executes the instruction like the reference tier.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def begin_call(frame: NativeFrame, gas: u64, top: ptr, kind: u64, ip: ptr) -> u6
     mark = engine.journal_count
     gas = pay_call(frame, gas, args, account, runner, value, kind)
     if slt(gas, 0):
-        revert_to(engine, mark)  # whoever looks for the reason must find the accounts as they were
+        revert_to(engine, mark)  # finding the reason needs the accounts as they were
         return gas
     available = gas + frame.reserve
     given = most_given(engine, available)
@@ -168,7 +168,7 @@ def enter(
 
 @inlined
 def start_of(operands: ptr) -> u64:
-    """The offset of a range of memory whose offset and size stand there; zero where the range is empty."""
+    """The offset of a range of memory whose offset and size are at `operands`; zero if the range is empty."""
     if load(u256, operands - 32) == 0:
         return 0
     return clamp(load(u256, operands))
@@ -199,7 +199,7 @@ def must_ask(frame: NativeFrame, gas: u64, account: Account, runner: Account, va
 
 @inlined
 def pay_call(frame: NativeFrame, gas: u64, args: ptr, account: Account, runner: Account, value: u256, kind: u64) -> u64:
-    """What a call costs beside its static gas and the gas it hands on."""
+    """The dynamic gas of a call, without the gas it passes on."""
     engine = Engine(frame.engine)
     gas = grow(frame, gas, clamp(load(u256, args - 32)), clamp(load(u256, args - 64)))
     if slt(gas, 0):
@@ -324,7 +324,7 @@ def run(engine: Engine) -> u64:
 
 @exported
 def call(given: Call, data: ptr) -> u64:
-    """A call from outside: makes the first frame, from what Python gives and from what goes with the code; runs it."""
+    """A call from outside: makes the first frame from Python's arguments and the code's constant part, and runs it."""
     empty_tables(Engine(given.engine), given.fresh)
     return call_with(given, data, given.data_size)
 
@@ -369,7 +369,7 @@ def call_with(given: Call, data: ptr, size: u64) -> u64:
         engine.log_size = 0
         engine.refund = 0
     if status == REVERT or (status < REVERT and given.keep == 0):
-        revert_to(engine, 0)  # Python must be told of balances, as they were
+        revert_to(engine, 0)  # Python must learn the restored balances
     elif status < REVERT and given.keep != HELD:
         commit(engine)
     return status

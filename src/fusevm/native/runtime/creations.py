@@ -1,6 +1,6 @@
 """Native code for CREATE and CREATE2: the address, the new account, its init code, its code. In the subset of `lang`.
 
-Python is asked twice at most: what stands at the address, and for the schedule of init code that is new. It learns of
+Python is asked twice at most: what is at the address, and for the schedule of init code that is new. It learns of
 new contracts when it must act itself, or when all is over; until then the journal here can undo them.
 """
 
@@ -185,7 +185,7 @@ def make_account(engine: Engine, account: Account) -> u64:
 
 @native
 def hash_bytes(engine: Engine, data: ptr, size: u64) -> u64:
-    """Nobody can look for two that are alike, as with the tables' other keys."""
+    """Collisions cannot be searched for, as with the tables' other keys."""
     hashed = folded(size ^ engine.secret_0, engine.secret_1)
     while size >= 16:
         hashed = folded(load(u64, data) ^ hashed, load(u64, data, 8) ^ engine.secret_2)
@@ -235,7 +235,7 @@ def find_init_code(engine: Engine, code: ptr, size: u64) -> ptr:
 
 @inlined
 def end_creation(engine: Engine, child: NativeFrame, status: u64) -> u64:
-    """Keeps a new contract's code, or undoes it all; the parent goes on. Above RETURNDATA: it cannot be done."""
+    """Keeps a new contract's code, or undoes everything; the parent continues. Above RETURNDATA: it cannot be done."""
     parent = NativeFrame(child - FRAME_SIZE)
     size = child.output_size
     if status == STOP:

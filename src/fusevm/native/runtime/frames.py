@@ -13,7 +13,7 @@ FRAME_REST = NativeFrame.offset("ip")  # from here on it goes with the code
 
 @inlined
 def answer(frame: NativeFrame, gas: u64, word: u256) -> u64:
-    """The call is over already: the frame goes on, with the answer on its stack."""
+    """The call is over already: the frame continues, with the result on its stack."""
     frame.gas = gas
     store(frame.sp, 0, word)
     frame.sp = frame.sp + 32
@@ -22,7 +22,7 @@ def answer(frame: NativeFrame, gas: u64, word: u256) -> u64:
 
 @native
 def child_of(frame: NativeFrame, gas: u64, given: u64, mark: u64) -> ptr:
-    """The frame after this one, with so much of this one's gas. Code, data and who it is are yet to be said."""
+    """The next frame, with part of this one's gas. Its code, data and address are set later."""
     engine = Engine(frame.engine)
     slice_part = gas
     if given < slice_part:

@@ -1,7 +1,7 @@
 """Keccak-256 of short inputs, remembered: a mapping's slots are hashed again and again. In the subset of `lang`.
 
-Direct-mapped, the input compared whole. The place in the table depends on the engine's secrets, so that nobody can look
-for inputs that displace each other. Where inputs do not come again, most are not even looked up.
+Direct-mapped, the input compared whole. The place in the table depends on the engine's secrets, so inputs that
+displace each other cannot be searched for. Where inputs do not come again, most are not even looked up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fusevm.native.runtime.keccak import keccak256_word
 
 SHORTEST, LONGEST = 32, 136  # bytes
 ENTRIES = 1 << 11  # a power of two
-CREDIT = 256  # misses in a row before it is looked up seldom
+CREDIT = 256  # misses in a row before lookups become rare
 SELDOM = 16  # a power of two
 HEAD = Hashed.byte_size()
 ENTRY_SIZE = HEAD + LONGEST
@@ -21,7 +21,7 @@ ENTRY_SIZE = HEAD + LONGEST
 
 @inlined
 def place_of(engine: Engine, data: ptr, size: u64) -> u64:
-    """Of bytes that are no shorter than SHORTEST: the last words overlap where their number is not a multiple."""
+    """For at least SHORTEST bytes: the last words overlap where their number is not a multiple."""
     hashed = folded(load(u64, data) ^ engine.secret_0, load(u64, data, 8) ^ engine.secret_1 ^ size)
     at: u64 = 16
     while at + 16 <= size:
@@ -44,7 +44,7 @@ def is_same(one: ptr, other: ptr, size: u64) -> u64:
 
 @inlined
 def is_idle(engine: Engine) -> u64:
-    """Whether not to look: there is no table, or it was of no use lately, and it is not the SELDOM-th hash again."""
+    """Whether to skip the lookup: there is no table, or it was useless lately, and this is not the SELDOM-th hash."""
     if unlikely(engine.hash_credit == 0):
         engine.hash_skipped += 1
         return u64((engine.hash_skipped & (SELDOM - 1)) != 0)

@@ -22,7 +22,7 @@ def _round_constants() -> list[int]:
 
 
 def _rotations() -> tuple[int, ...]:
-    """How far each lane is turned: triangular numbers along the walk (x, y) → (y, 2x + 3y)."""
+    """How far each lane is rotated: triangular numbers along the walk (x, y) → (y, 2x + 3y)."""
     turns = [0] * 25
     x, y = 1, 0
     for step in range(ROUNDS):
@@ -45,13 +45,13 @@ def keccak_permute(state: ptr) -> None:
     d = local(u64, 5)
     for i in range(25):
         a[i] = load(u64, state, 8 * i)
-    turn: u64 = 0  # one round a turn of the loop: unrolled, it is no faster and slower to compile
+    turn: u64 = 0  # one round per iteration: unrolled, it is not faster, and slower to compile
     while turn < ROUNDS:
         for x in range(5):  # θ: each lane takes in the parities of two columns
             c[x] = a[x] ^ a[x + 5] ^ a[x + 10] ^ a[x + 15] ^ a[x + 20]
         for x in range(5):
             d[x] = c[(x + 4) % 5] ^ rotl(c[(x + 1) % 5], 1)
-        for i in range(25):  # ρ and π: lanes turn and change places
+        for i in range(25):  # ρ and π: lanes are rotated and permuted
             b[i] = rotl(a[SOURCE[i]] ^ d[SOURCE[i] % 5], TURNS[SOURCE[i]])
         for y in range(5):  # χ: the only step that is not linear
             for x in range(5):

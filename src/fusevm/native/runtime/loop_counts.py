@@ -23,7 +23,7 @@ LESS, EQUAL, DIFFERENT = RELATIONS["LT"], RELATIONS["EQ"], RELATIONS["NE"]
 KINDS = MIRRORED - 1  # a relation without MIRRORED and SIGNED
 SIGN = 1 << 255
 ALL_ONES = (1 << 256) - 1
-MOST_GAS = 6_000_000  # charged at once: hashing takes 15 ns per unit of it, and the clock must be looked at
+MOST_GAS = 6_000_000  # charged at once: hashing takes 15 ns per unit of it, and the clock must be checked
 MOST_TRIPS = 1 << 27
 
 
@@ -41,7 +41,7 @@ class Operands(Struct):
 
 if Operands.names() != LoopOperands._fields:
     raise TypeError(f"a loop's handler reads {Operands.names()}, a schedule has {LoopOperands._fields}")
-TARGET = Operands.byte_size()  # where an entry says to go on
+TARGET = Operands.byte_size()  # where an entry has its target
 
 
 @native

@@ -27,7 +27,7 @@ REFUSED = BETWEEN + 1  # the call at `place` never was: Python must do it
 
 @exported
 def call_many(many: Many) -> u64:
-    """Runs calls until the last, or until Python must look at signals, or at a call: then this is its status.
+    """Runs calls until the last, or until Python must check signals or handle a call: then returns its status.
 
     What such a call changed is still in the tables, as after `call`; its outcome is not written.
     """
@@ -70,9 +70,9 @@ def call_many(many: Many) -> u64:
 
 @native
 def is_simple(engine: Engine, many: Many, kept: u64) -> u64:
-    """Whether all that a call has left is in its outcome and among the changes, and there is room for it.
+    """Whether everything that a call left is in its outcome and among the changes, and there is room for it.
 
-    Accounts that an undone call moved are as they were. Python has not heard of it, so nobody needs to know.
+    Accounts that an undone call moved are as they were, and Python was never told.
     """
     if engine.heavy != 0 or engine.wanted != 0 or engine.change_count >= engine.change_limit:
         return 0

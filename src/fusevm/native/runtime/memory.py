@@ -1,7 +1,7 @@
 """Gas, memory growth, hashes and copies. In the subset of `lang`.
 
 Functions that can run out of gas take the gas and return what is left; FAILED, as a negative number, says there was
-not enough. Gas is handed out in slices, so what is short may still be in the frame's reserve.
+not enough. Gas is granted in slices, so what is missing may still be in the frame's reserve.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def hash_memory(frame: NativeFrame, gas: u64, offset: u256, size: u256, out: ptr
 
 @native
 def hash_paid(frame: NativeFrame, gas: u64, start: u64, length: u64, out: ptr) -> u64:
-    """KECCAK256 of memory that is there, its gas paid."""
+    """KECCAK256 of memory that is allocated and paid for."""
     store(out, 0, hash_of(Engine(frame.engine), frame.memory + start, length))
     return hasten(frame, gas, words_of(length))
 
@@ -200,7 +200,7 @@ def read_data(source: ptr, available: u64, offset: u256) -> u256:
 
 @inlined
 def set_output(frame: NativeFrame, gas: u64, offset: u256, size: u256) -> u64:
-    """RETURN and REVERT: what part of memory is handed back."""
+    """RETURN and REVERT: which part of memory is returned."""
     length = clamp(size)
     start = clamp(offset)
     if length == 0:

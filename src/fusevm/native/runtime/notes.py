@@ -48,7 +48,7 @@ METER_SIZE = 16
     REASON_DEPTH,
     REASON_BALANCE,
     REASON_NONCE,
-) = range(9)  # Python's list goes on with others
+) = range(9)  # Python's list continues with others
 
 
 class Begun(Struct):
@@ -131,7 +131,7 @@ DESTROYED_SIZE = Destroyed.byte_size()
 
 @inlined
 def room_for(engine: Engine, size: u64) -> ptr:
-    """Where a note goes; nothing where Python does not take those before."""
+    """The address for a note; null if Python does not take the earlier ones."""
     if unlikely(engine.note_size + size > engine.note_limit) and make_room(engine) == 0:
         return 0
     place: ptr = engine.notes + engine.note_size
@@ -190,7 +190,7 @@ def note_undone(engine: Engine, mark: u64) -> u64:
 
 @native
 def note_begun(engine: Engine, kind: u64, depth: u64, pc: u64, gas: u64, data: ptr, size: u64) -> ptr:
-    """A frame; who it is, is yet to be said. Nothing where there is no room."""
+    """A frame; its address and caller are set later. Null if there is no room."""
     if note_logs(engine) == 0:
         return 0
     note = Begun(room_for(engine, BEGUN_SIZE + padded(size)))

@@ -1,4 +1,4 @@
-"""Native code for what lies outside a frame: logs, block and blob hashes, other accounts. In the subset of `lang`.
+"""Native code for everything outside a frame: logs, block and blob hashes, other accounts. In the subset of `lang`.
 
 Python's accounts are the ones that count. Those here are copies, good for one epoch, except for their warmth and their
 balance, which are kept and undone here.
@@ -49,7 +49,7 @@ LOG_HEADER_SIZE = LogHeader.byte_size()
 ADDRESS_MASK = (1 << 160) - 1
 EMPTY_CODE_HASH = 0xC5D2460186F7233C927E7DB2DCC703C0E500B653CA82273B7BFAD8045D85A470
 MUCH = 1 << 20  # bytes of logs
-ACCOUNTS_AT_HAND = 1 << 14  # kept of those that were only looked at, before EIP-2929 had them paid for
+ACCOUNTS_AT_HAND = 1 << 14  # kept of those that were only read, before EIP-2929 charged for that
 
 
 @native
@@ -65,7 +65,7 @@ def pay_log(frame: NativeFrame, gas: u64, offset: u256, size: u256) -> u64:
 
 @native
 def write_log(frame: NativeFrame, gas: u64, top: ptr, topics: u64) -> u64:
-    """LOG0 to LOG4, paid for: the operands stand at the stack's top."""
+    """LOG0 to LOG4, paid for: the operands are at the stack's top."""
     engine = Engine(frame.engine)
     start = clamp(load(u256, top - 32))
     size = clamp(load(u256, top - 64))
@@ -158,7 +158,7 @@ def find_account(engine: Engine, address: u256) -> ptr:
 
 @inlined
 def is_kept(engine: Engine, account: Account) -> u64:
-    """Whether an account is known from a call before, nobody has changed it, and this call has not met it yet."""
+    """Whether an account is known from an earlier call, unchanged since, and not yet touched by this call."""
     earlier = account.epoch >= engine.kept_epoch and account.epoch < engine.call_epoch
     return u64(earlier and engine.epoch == engine.call_epoch + 1)
 
@@ -175,7 +175,7 @@ def is_warm_from_the_start(engine: Engine, account: Account) -> u64:
 
 @native
 def passing_account(engine: Engine, address: u256) -> ptr:
-    """The account for one look at it: nothing is kept. Nothing where Python cannot say."""
+    """The account for one read, not kept. Null if Python cannot answer."""
     account = Account(engine.accounts + engine.account_limit * ACCOUNT_SIZE)
     account.address = address
     if call_pointer(u64, engine.load_account, account) != 0:
@@ -185,7 +185,7 @@ def passing_account(engine: Engine, address: u256) -> ptr:
 
 @native
 def may_visit(frame: NativeFrame, gas: u64, address: u256) -> u64:
-    """Whether there is gas for a first look at an account, if it needs one: DONE, FAILED or BROKEN.
+    """Whether there is gas for a cold access to an account, if it is cold: DONE, FAILED or BROKEN.
 
     An account is entered in the table only if so. A frame that fails for lack of gas costs its caller next to nothing,
     so whatever it left there would be free.
@@ -248,7 +248,7 @@ def is_warm(engine: Engine, address: ptr) -> u64:
 
 @exported
 def forget_schedules(engine: Engine) -> None:
-    """Schedules were dropped: whoever calls an account must ask for the one of its code."""
+    """Schedules were dropped: the next call of each account must ask for its schedule again."""
     number: u64 = 0
     while number < engine.account_count:
         Account(engine.accounts + number * ACCOUNT_SIZE).schedule = 0
@@ -323,7 +323,7 @@ def warm_address(engine: Engine, address: ptr) -> u64:
 
 @native
 def visit(frame: NativeFrame, gas: u64, address: u256) -> u64:
-    """Pays for looking at an account: more for the first look (EIP-2929)."""
+    """Pays for an access to an account: more for the first one (EIP-2929)."""
     engine = Engine(frame.engine)
     allowed = may_visit(frame, gas, address)
     if allowed != DONE:
@@ -341,7 +341,7 @@ def visit(frame: NativeFrame, gas: u64, address: u256) -> u64:
 
 @native
 def seen_account(frame: NativeFrame, gas: u64, address: u256, paid: ptr) -> ptr:
-    """An account to read from, the look at it paid for; `paid` takes the gas left, or why there is no account."""
+    """An account to read from, its access paid for; `paid` takes the gas left, or why there is no account."""
     engine = Engine(frame.engine)
     if engine.access_sets == 0 and engine.account_count >= ACCOUNTS_AT_HAND:  # the table is but a cache here
         account = Account(known_account(engine, address, hash_key(engine, 0, address)))
@@ -412,7 +412,7 @@ def copy_code(frame: NativeFrame, gas: u64, address: u256, to: u256, start: u256
         return gas
     gas = copy_padded(frame, gas, to, start, size, account.code, account.code_size)
     if slt(gas, 0):
-        revert_to(engine, mark)  # whoever looks for the reason must find the account as it was
+        revert_to(engine, mark)  # finding the reason needs the account as it was
     return gas
 
 

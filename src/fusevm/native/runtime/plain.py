@@ -4,8 +4,8 @@ Most code is run a few times, and most of it not at all; init code runs but once
 by block, when a jump first lands there or code is first fallen into. Looking for a jump's target costs a nanosecond or
 two per byte of code before it; what is never reached costs nothing.
 
-All plain schedules of an engine stand in one arena. A table of each code says where its JUMPDESTs are: 0 where there is
-none or nobody has looked, KNOWN where there is one, else the number of the word where its block begins.
+All plain schedules of an engine are in one arena. A table of each code says where its JUMPDESTs are: 0 where there is
+none or it was not checked yet, KNOWN where there is one, else the index of the word where its block begins.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from fusevm.schedule.sections import (
 )
 
 CHUNK = 256  # bytes of code written at a time: a section of these costs less than 32 bits of gas
-CHUNK_WORDS = 6 * CHUNK + 64  # at most: two sections' two, a handler and its operand for each byte, and the way on
+CHUNK_WORDS = 6 * CHUNK + 64  # at most: two sections' two, a handler and its operand for each byte, and the link
 END, SECTION, GAS_SECTION, GO_ON, WRITE_ON = range(256, 261)  # after the opcodes
 OP_SIZE = PlainOp.byte_size()
 JUMPS = ENDS_BLOCK + 1  # ends a block, and nothing but a jump can reach what follows
@@ -53,7 +53,7 @@ CALLING, INVALID_JUMP, CAP = Status.CALLING, Status.INVALID_JUMP, Status.CAP
 
 
 class PlainCode(Struct):
-    """Stands before the table of where a code's jumps may land."""
+    """The header of a code's table of jump targets."""
 
     code: ptr
     size: u64
@@ -90,7 +90,7 @@ DRAFT_LIMBS = Draft.byte_size() // 8
 
 @exported
 def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
-    """Writes the schedule from an instruction on; the number of its first word, or 0 where there is no room."""
+    """Writes the schedule from an instruction on; returns the index of its first word, or 0 if there is no room."""
     words = engine.plain_words
     begin = engine.plain_count
     if begin + CHUNK_WORDS > engine.plain_limit:
@@ -128,7 +128,7 @@ def write_block(engine: Engine, plain: PlainCode, pc: u64) -> u64:
 
 @inlined
 def op_at(plain: PlainCode, pc: u64) -> ptr:
-    """What stands at a pc; past the code's end, END."""
+    """The opcode at a pc; past the code's end, END."""
     number: u64 = END
     if pc < plain.size:
         number = u64(load(u8, plain.code, pc))
@@ -181,7 +181,7 @@ def open_block(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
 
 @inlined
 def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -> None:
-    """An instruction's handler and operand; what it costs, and does to the stack, is added up."""
+    """Writes an instruction's handler and operand; adds up its gas and its effect on the stack."""
     draft.gas += op.gas
     if slt(draft.needs, op.pops - draft.height):
         draft.needs = op.pops - draft.height
@@ -204,7 +204,7 @@ def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -
 
 @inlined
 def next_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
-    """The block goes on, with another section."""
+    """The block continues with another section."""
     end_section(engine.plain_words, draft)
     note_origin(engine, draft.count, pc, 0)
     put(engine.plain_words, draft, handler_of(plain, GAS_SECTION))
@@ -253,13 +253,13 @@ def land(engine: Engine, frame: NativeFrame) -> u64:
         return INVALID_JUMP
     if known == KNOWN and write_block(engine, plain, pc) == 0:
         return CAP
-    frame.ip = frame.ip - 8  # the jump, once more
+    frame.ip = frame.ip - 8  # the jump again
     return CALLING
 
 
 @native
 def write_on(engine: Engine, frame: NativeFrame) -> u64:
-    """Code that was not yet written is fallen into: writes it, and a way there in the place of the request."""
+    """Falls through to code that is not yet written: writes it, and replaces the request by a link to it."""
     plain = PlainCode(frame.jumps - HEADER)
     number: u64 = 0
     if frame.pc < plain.size:
@@ -277,7 +277,7 @@ def write_on(engine: Engine, frame: NativeFrame) -> u64:
 
 @inlined
 def end_section(words: ptr, draft: Draft) -> None:
-    """The gas of the running section is known; the first one's stands with the block's bounds."""
+    """The gas of the current section is known; that of the first is stored with the block's bounds."""
     if draft.place == draft.head:
         draft.first_gas = draft.gas
     else:

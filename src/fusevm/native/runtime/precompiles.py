@@ -14,7 +14,7 @@ from fusevm.native.runtime.memory import BROKEN, FAILED, charge, hasten
 
 AT_ECRECOVER, AT_SHA256, AT_IDENTITY = 1, 2, 4
 # Bytes that are hashed here. For more, Python's hashlib is worth asking, which has the processor's own instructions for
-# SHA-256; and a long input is hashed in parts, with a look at the clock between them.
+# SHA-256; and a long input is hashed in parts, with a check of the clock between them.
 MOST_SHA256, MOST_RIPEMD160 = 768, 1 << 16
 # What counts as hashed until the clock is looked at (`hasten`): 0.02 s of it, half of what Keccak is allowed.
 ECRECOVER_WORDS, HASH_WORDS = 1_200, 6
@@ -59,7 +59,7 @@ def pay(engine: Engine, given: u64, price: u64) -> u64:
     if price <= given:
         return 1
     engine.answer_size = FAILED
-    engine.answer_gas = 0  # recordings tell it from an invalid input
+    engine.answer_gas = 0  # recordings distinguish it from an invalid input
     return 0
 
 

@@ -48,7 +48,7 @@ MANY = 1 << 15  # entries of a table from which on it is heavy
 
 @inlined
 def hash_key(engine: Engine, account: u64, key: u256) -> u64:
-    """Products of secrets and halves of the key: nobody can look for keys that fall into one bucket."""
+    """Products of secrets and halves of the key: keys that collide cannot be searched for."""
     low = folded(u64(key) ^ engine.secret_0, u64(key >> 64) ^ engine.secret_1)
     high = folded(u64(key >> 128) ^ engine.secret_2, u64(key >> 192) ^ engine.secret_3)
     return folded(low ^ engine.secret_1, high ^ account ^ engine.secret_2)
@@ -109,7 +109,7 @@ def keep_slot(engine: Engine, slot: StorageSlot) -> None:
 
 @inlined
 def record(engine: Engine, slot: StorageSlot) -> None:
-    """Keeps a slot as it is, to be undone."""
+    """Writes an undo entry with the slot's current state."""
     entry = Undo(engine.journal + engine.journal_count * UNDO_SIZE)
     entry.slot = u64(slot) - u64(engine.slots)
     entry.flags = slot.flags
@@ -135,7 +135,7 @@ def journal_full(engine: Engine) -> u64:
 
 @native
 def mark_dirty(engine: Engine, account: Account) -> None:
-    """Python will be told of the account as it is."""
+    """Adds the account to the dirty list, for Python to learn."""
     if (account.flags & ACCOUNT_DIRTY) == 0:
         account.flags = account.flags | ACCOUNT_DIRTY
         store(engine.dirty, engine.dirty_count << 3, u64(account) - u64(engine.accounts))

@@ -3,7 +3,7 @@
 So whatever else is wrong with it, an instruction that cannot be paid for is out of gas, as in the specification.
 
 The interpreter has already charged the static gas, checked the stack's bounds and moved the program counter past the
-opcode. An instruction returns None to go on, its own frame to end it, or a new frame to run first.
+opcode. An instruction returns None to continue, its own frame to end it, or a new frame to run first.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _blobhash(frame: Frame) -> None:
 
 
 def charge_cold_account(frame: Frame, address: bytes) -> None:
-    """EIP-2929: the first look at an address in a transaction costs more."""
+    """EIP-2929: the first access to an address in a transaction costs more."""
     rules = frame.context.rules
     if rules.access_sets and not frame.state.is_warm(address):
         frame.charge(cold_account_cost(rules))

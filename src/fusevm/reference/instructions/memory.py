@@ -51,7 +51,7 @@ def _keccak256(frame: Frame) -> None:
 
 
 def _pieces(frame: Frame, offset: int, size: int) -> Iterator[memoryview]:
-    """Memory piece by piece, with a look at the clock in between."""
+    """Memory piece by piece, with a check of the clock in between."""
     memory = memoryview(frame.memory)
     for start in range(offset, offset + size, PIECE):
         check_time(frame.context.deadline)

@@ -3,7 +3,7 @@
 # ruff: noqa: F403, F405
 from fusevm.rules.families.notation import *
 
-READ = (A < BYTES, covers(B, low_bytes(A)))  # the mask keeps all that SIGNEXTEND(A, _) reads
+READ = (A < BYTES, covers(B, low_bytes(A)))  # the mask keeps all bits that SIGNEXTEND(A, _) reads
 NARROWER = (A < BYTES, low_bytes(A) >= B, low_mask(B))  # the mask keeps no more than that
 BY_BYTES = (multiple_of_8(A), A <= BITS, B <= BYTES)
 BYTES_RIGHT = (multiple_of_8(B), A < BYTES, B <= BITS)

@@ -259,7 +259,7 @@ def _named(node: Node, label: str) -> Node:
 
 
 def anew(a: Tree) -> Node:
-    """The constant computed, not copied: solc then spells the literal afresh, which shows in Yul texts."""
+    """The constant is computed, not copied: solc then prints the literal again, which shows in Yul texts."""
     return _named(OR(a, 0), text(a))
 
 

@@ -1,4 +1,4 @@
-"""The most that an iteration can be charged beside its static gas: what a loop that can be left early must know."""
+"""Bounds the dynamic gas of an iteration, which must be known for a loop with side exits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORD_BOUND = 1 << 16  # memory below this is a bounded cost
 
 
 def slack_of(shape: Shape) -> tuple[int, int]:
-    """The most an iteration can be charged beside its static gas, and the most that is charged once."""
+    """The maximum dynamic gas of an iteration, and the maximum that is charged once."""
     if shape.inner:
         raise Refused("it can be left early, and holds a loop of its own")
     nodes = [shape.nodes[number] for number in shape.members]
@@ -47,7 +47,7 @@ def _most(rule: str) -> int:
 
 
 def _span_of(op: Opcode) -> Span | None:
-    """The memory it touches, where an `Access` tells: at the first operand, so many bytes or as the second says."""
+    """The memory it touches, if an `Access` describes it: at the first operand, of constant size or of the second's."""
     if len(op.touches) != 1 or op.halts:
         return None
     span = op.touches[0]

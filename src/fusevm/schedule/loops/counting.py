@@ -20,12 +20,12 @@ class Counted(NamedTuple):
     relation: str
     bound_slot: int  # 0: the bound is a literal, in bound_addend
     bound_addend: int
-    node: int  # whose exit it is
+    node: int  # the node that has the exit
     way: int  # which of the node's edges leaves
 
 
 def trips(relation: str, x: int, bound: int, step: int) -> int | None:
-    """How often x, x + step, … passes the test before it first fails; None where that is not worked out."""
+    """How often x, x + step, … passes the test before it first fails; None if that is not computed."""
     if relation[0] == "S":
         relation, x, bound = relation[1:], x ^ SIGN, bound ^ SIGN
     if relation[0] == "G":
@@ -93,7 +93,7 @@ def _as_comparison(condition: Value) -> Comparison | None:
 
 
 def step_of(latch: State, number: int) -> int:
-    """By how much a slot changes per iteration; zero if it does not, or not by a constant."""
+    """The change of a slot per iteration; zero if it does not change, or not by a constant."""
     value = latch.at(number)
     if isinstance(value, Linear) and value.terms == ((number, 1),):
         return signed(value.constant)

@@ -1,4 +1,4 @@
-"""Where loops can be: strongly connected components of the graph of blocks, then of each without its header."""
+"""Candidate loops: strongly connected components of the control flow graph, then of each without its header."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fusevm.schedule.loops.walk import Block
 
 
 def regions_of(blocks: Mapping[int, Block], dests: Set[int], headers: Set[int]) -> list[tuple[int, frozenset[int]]]:
-    """Headers, each with the blocks that lie on a cycle through it; inner loops are what is left without the header.
+    """Headers, each with the blocks on a cycle through it; inner loops are the components left without the header.
 
-    A pushed address may be where a call returns, so it counts as a successor.
+    A pushed address may be a return address, so it counts as a successor.
     """
     graph: dict[int, list[int]] = {}
     for pc, block in blocks.items():
@@ -30,7 +30,7 @@ def regions_of(blocks: Mapping[int, Block], dests: Set[int], headers: Set[int]) 
         for target in targets:
             into.setdefault(target, []).append(pc)
     found: list[tuple[int, frozenset[int]]] = []
-    budget = 4 * len(graph)  # a nest of many loops is not followed to its end
+    budget = 4 * len(graph)  # deeper nests are not analysed
     work = [graph]
     while work and budget > 0:
         part = work.pop()

@@ -1,4 +1,4 @@
-"""What stands after the address of a loop's handler: declared here, written by the schedule, read by native code.
+"""The operands after the address of a loop's handler: declared here, written by the schedule, read by native code.
 
 Numbers that are narrower than 64 bits share a word. Depths are in bytes below the stack pointer; differences are
 signed, and wrap.
@@ -14,7 +14,7 @@ HALF_MASK = (1 << HIGH) - 1
 QUARTER_MASK = (1 << ROOM) - 1
 LIMB = (1 << 64) - 1
 WORD_MASK = (1 << 256) - 1
-MIRRORED = 4  # added to a relation: both sides, and the step, are turned round
+MIRRORED = 4  # added to a relation: both sides, and the step, are mirrored
 SIGNED = 8  # added to a relation
 RELATIONS = {"LT": 0, "LE": 1, "EQ": 2, "NE": 3}
 RELATIONS |= {"GT": RELATIONS["LT"] | MIRRORED, "GE": RELATIONS["LE"] | MIRRORED}
@@ -22,12 +22,12 @@ RELATIONS |= {f"S{name}": RELATIONS[name] | SIGNED for name in ("LT", "LE", "GT"
 
 
 class LoopOperands(NamedTuple):
-    """Of an entry, or of an early exit, which needs no bounds. One word each; the limit has four."""
+    """The operands of an entry, or of a side exit, which needs no bounds. One word each; the limit has four."""
 
     check: int  # words needed, room above them, and from HIGH on the relation
     places: int  # depth of the counter, and from HIGH on of the limit; 0: the limit is a literal
     each: int  # gas of an iteration, and from HIGH on what else it may be charged at most
-    once: int  # gas up to the test, and from HIGH on what may be charged once; for an early exit what is left, signed
+    once: int  # gas up to the test, and from HIGH on what may be charged once; for a side exit what is left, signed
     step: int  # signed
     addend: int  # what is added to the counter, signed
     limit: int  # a literal, or what is added to it

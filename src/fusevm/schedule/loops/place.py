@@ -1,8 +1,8 @@
-"""Where fused loops stand in the schedule: an entry before the header, and a copy that charges nothing.
+"""Places fused loops in the schedule: an entry before the header, and a copy that charges nothing.
 
-The plain loop stays, for calls with too little gas and for jumps into its middle. The entry works out how often the
-loop will run; if all of it can be paid now, it goes to the copy, whose blocks have no SECTION but where an iteration
-may pass them by. In a copy calls are laid out in line, and the test stands at the bottom.
+The plain loop stays, for calls with too little gas and for jumps into its middle. The entry computes how often the
+loop will run; if there is gas for all of it, it jumps to the copy, whose blocks have a SECTION only where an iteration
+may skip them. In a copy calls are inlined, and the test is at the bottom.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENTRIES = {"while": "BACKWARD_LOOP_ENTRY", "break": "BACKWARD_LOOP_ENTRY", "do-w
 
 
 class Control(NamedTuple):
-    """The operands of a loop handler: words, then places to go to."""
+    """The operands of a loop handler: words, then jump targets."""
 
     words: tuple[int, ...]
     targets: tuple[int, ...]
@@ -35,10 +35,10 @@ class Layout(NamedTuple):
     """Sections in the order of the schedule; a static jump to ~n goes to label n."""
 
     sections: list[Section]
-    labels: dict[int, list[int]]  # by index of a section: the labels that stand before it
+    labels: dict[int, list[int]]  # by index of a section: the labels before it
     controls: list[Control]
     loops: list[LoopMetadata]
-    plain: int  # how many of the sections are the code's own; copies of loops come after them
+    plain: int  # how many sections belong to the code itself; copies of loops come after them
 
 
 def with_loops(sections: list[Section], dests: Set[int], code_size: int) -> Layout:
@@ -59,15 +59,15 @@ class _Copy:
         self.plan = plan
         self.around = around
         self.labels: dict[int, int] = {}
-        self.past_entry: dict[int, int] = {}  # inner loops' headers, past their entries
+        self.past_entry: dict[int, int] = {}  # headers of inner loops, after their entries
         self.members = frozenset(plan.members)
 
 
 class _Writer:
     def __init__(self, plans: dict[int, LoopPlan], room: int) -> None:
         self.plans = plans
-        self.room = room  # tokens that copies may still take
-        self.written = room  # and loops that are written out
+        self.room = room  # remaining budget of tokens for copies
+        self.written = room  # and for unrolled loops
         self.sections: list[Section] = []
         self.labels: dict[int, list[int]] = {}
         self.controls: list[Control] = []
@@ -86,7 +86,7 @@ class _Writer:
         for header, plan in self.plans.items():
             copy = _Copy(plan, None)
             entries[header] = self._entry(copy)
-        kept: dict[int, int] = {}  # where the ways into a loop that are not latches of it now stand
+        kept: dict[int, int] = {}  # the new index of sections that may enter a loop and are not latches of it
         done = 0
         for index in _near(sections, self.plans):
             section = sections[index]
@@ -114,7 +114,7 @@ class _Writer:
                 self.labels.setdefault(index, []).append(self.plain.pop(section.pc))
 
     def _unroll(self, sections: list[Section], kept: dict[int, int]) -> None:
-        """Ways into a loop whose start is known go to a copy for that start alone."""
+        """Edges into a loop with a known start value lead to an unrolled copy for that start value."""
         for index, place in kept.items():
             section = sections[index]
             following = sections[index + 1] if index + 1 < len(sections) else None
@@ -141,7 +141,7 @@ class _Writer:
         return self.count
 
     def _mark(self, label: int) -> None:
-        """The label stands before the section written next."""
+        """Puts the label before the section written next."""
         self.labels.setdefault(len(self.sections), []).append(label)
 
     def _plain(self, pc: int) -> int:
@@ -156,7 +156,7 @@ class _Writer:
     # -- the plain loop
 
     def _relinked(self, section: Section, following: Section | None) -> Section:
-        """A latch of a plain loop goes to the place after the entry: an attempt that failed is not repeated."""
+        """A latch of a plain loop jumps to after the entry: a failed attempt is not repeated."""
         tokens = section.tokens
         last = tokens[-1] if tokens else None
         if last is not None and last.name in ("JUMP@", "JUMPI@") and self._is_latch(section.pc, last.operand):
@@ -172,7 +172,7 @@ class _Writer:
     # -- entries and copies
 
     def _entry(self, copy: _Copy) -> Token:
-        """The token that stands in front of a header, its copy yet to be written."""
+        """The token before a header; its copy is written later."""
         plan, counted = copy.plan, copy.plan.counted
         label = self._label()
         self.waiting.append((copy, label))
@@ -191,7 +191,7 @@ class _Writer:
         return self._control(ENTRIES[plan.meta.kind], control, plan.meta.header)
 
     def _leave(self, copy: _Copy, node: Node, way: int) -> int:
-        """A stub that gives the unrun rest back and leaves early; its label."""
+        """Adds the stub of a side exit, which returns the gas of iterations that did not run; returns its label."""
         plan = copy.plan
         found = leaving_depths(plan, node.number)
         assert found is not None
@@ -218,7 +218,7 @@ class _Writer:
         return label
 
     def _outside(self, copy: _Copy, edge: Edge) -> int:
-        """Where an edge that leaves the copy goes: into the copy around it, or to the plain code."""
+        """The target of an edge that leaves the copy: in the enclosing copy, or in the plain code."""
         around = copy.around
         while around is not None:
             for number in around.plan.members:
@@ -234,7 +234,7 @@ class _Writer:
         return labels[number]
 
     def _fits_inside(self, copy: _Copy, number: int) -> LoopPlan | None:
-        """The plan of an inner loop that can have an entry of its own in this copy."""
+        """The plan of an inner loop that can have its own entry in this copy."""
         node = copy.plan.nodes[number]
         inner = self.plans.get(node.block.pc)
         if number == 0 or inner is None or number in copy.plan.spine:
@@ -292,7 +292,7 @@ class _Writer:
         last = tokens[-1] if tokens else None
 
         def back_inside(edge: Edge) -> bool:
-            """A latch of an inner loop: it goes to the place after that loop's entry."""
+            """A latch of an inner loop: it jumps to after that loop's entry."""
             return edge.node in copy.past_entry and node.block.pc in self.plans[edge.pc].meta.body
 
         def place(way: int) -> int:
@@ -334,7 +334,7 @@ class _Writer:
         return [*tokens, *go(0)]
 
     def _unrolled_inside(self, copy: _Copy, node: Node, edge: Edge) -> int:
-        """The label of an inner loop written out for the start this node gives it; 0 if it is not known."""
+        """The label of an inner loop unrolled for the start value this node gives it; 0 if that is not known."""
         block, plan = node.block, self.plans[edge.pc]
         made = unrolled(plan, Section(block.pc, 0, 0, 0, block.tokens)) if block.tokens else None
         if made is None or self.room < len(made.tokens):
@@ -351,7 +351,7 @@ class _Writer:
         header = plan.nodes[0]
         last = header.block.tokens[-1]
         tokens = header.block.tokens[:-1]
-        if counted.way == 0:  # the jump leaves: turn the condition round
+        if counted.way == 0:  # the jump leaves the loop: invert the condition
             tokens = _negated(tokens, last.pc)
         going_on = ~self._node_label(copy, header.edges[1 - counted.way].node)
         leaving = self._outside(copy, header.edges[counted.way])
@@ -359,7 +359,7 @@ class _Writer:
 
 
 def _near(sections: list[Section], headers: Container[int]) -> list[int]:
-    """The headers' sections, and those that may go there: the rest stays as it is."""
+    """Indices of the headers' sections, and of those that may jump there: the rest is unchanged."""
     near = set()
     for index, section in enumerate(sections):
         tokens = section.tokens
@@ -371,7 +371,7 @@ def _near(sections: list[Section], headers: Container[int]) -> list[int]:
 
 
 def _step(plan: LoopPlan) -> int:
-    """Of the counter, as its relation looks at it."""
+    """The counter's step, mirrored if its relation is."""
     return -plan.counted.step if RELATIONS[plan.counted.relation] & MIRRORED else plan.counted.step
 
 
@@ -382,7 +382,7 @@ def _negated(tokens: list[Token], pc: int) -> list[Token]:
 
 
 def _inverts(plan: LoopPlan) -> bool:
-    """Whether the header is nothing but the test, so that it can be tested at the bottom instead."""
+    """Whether the header is only the test, so that the loop can be inverted (tested at the bottom)."""
     header = plan.nodes[0]
     return (
         plan.counted.node == 0
@@ -395,7 +395,7 @@ def _inverts(plan: LoopPlan) -> bool:
 
 
 def _arrivals(plan: LoopPlan) -> dict[int, list[int]]:
-    """Who goes to a node, the test at the bottom included."""
+    """The predecessors of each node, including the test at the bottom (-1)."""
     members = frozenset(plan.members)
     found: dict[int, list[int]] = {number: [] for number in plan.members}
     for number in plan.members:

@@ -1,8 +1,8 @@
-"""Loop fusion (seed 001): which loops there are, how often they will run, and whether they may be charged at once.
+"""Loop fusion (seed 001): finds loops, their iteration counts, and whether they may be charged in bulk.
 
-A loop is legal for bulk charging if nothing can see the gas counter while it runs: no gas observer inside, a number of
-iterations that follows from a counter, a bound and a step, and, where it can be left early, a bound on everything else
-it may be charged for. What is found is told in `LoopMetadata`; what is not fused says why.
+A loop is legal for bulk charging if nothing can read the gas counter while it runs: no gas observer inside, a number of
+iterations that follows from a counter, a bound and a step, and, if it has side exits, a bound on everything else it may
+be charged. The result is in `LoopMetadata`, with the reason if a loop is not fused.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from fusevm.schedule.loops.walk import (
 )
 from fusevm.schedule.sections import Section, sections_of
 
-BUDGET = 400  # tokens looked at in a small code; an eighth of its bytes more in a large one
-LOOP_BUDGET = 400  # of these for one loop: what is longer has little to gain
-MOST_LOOPS = 256  # headers looked at in one code
+BUDGET = 400  # tokens analysed in small code; for large code, plus an eighth of its bytes
+LOOP_BUDGET = 400  # of these for one loop: longer ones have little to gain
+MOST_LOOPS = 256  # headers analysed in one code
 MOST_GAS = 1 << 31  # per iteration
 WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
 
 
 @dataclass(frozen=True)
 class LoopMetadata:
-    """What is known of a loop, fused or not. Pcs are those of block starts; gas is the static part."""
+    """What is known about a loop, fused or not. Pcs are block starts; gas is the static part."""
 
     loop_id: int  # loops are numbered by the pc of their header
     header: int
     kind: str  # while, do-while, break (tested in the middle), endless (no exit seen), or uncounted
     parent_loop_id: int | None = None
-    start_value: int | None = None  # where the code just before the loop pushes it
+    start_value: int | None = None  # if the code just before the loop pushes it
     end_value: int | None = None  # None: a stack slot that the loop does not change
     counter_slot: int | None = None  # how deep the counter is where an iteration begins; 1 is the top
-    bound_slot: int | None = None  # how deep the bound is, where it is a stack slot
+    bound_slot: int | None = None  # how deep the bound is, if it is a stack slot
     increment: int | None = None  # signed
-    comparison: str | None = None  # the loop goes on while counter COMPARISON end holds
+    comparison: str | None = None  # the loop continues while counter COMPARISON end holds
     body: tuple[int, ...] = ()  # the blocks of an iteration
     exit_pc: int | None = None
     early_exits: tuple[int, ...] = ()
@@ -64,7 +64,7 @@ class LoopMetadata:
     walks: tuple[str, ...] = ()  # array accesses: "memory +32", "storage +1"
     independent: bool = False  # no iteration needs another's result
     fused: bool = False
-    unrolled: int = 0  # ways into it that are unrolled
+    unrolled: int = 0  # edges into it that lead to an unrolled copy
     reason: str = ""  # why it is not fused
 
 
@@ -74,14 +74,14 @@ class LoopPlan:
 
     meta: LoopMetadata
     nodes: list[Node]
-    members: list[int]  # nodes of an iteration in the order they run
+    members: list[int]  # nodes of an iteration in execution order
     spine: dict[int, int]  # nodes that every iteration passes once, and the gas from the header up to their end
     counted: Counted
     gas: int
     gas_to_test: int
     needs: int
     grows: int
-    slack: int = 0  # per iteration: the most that can be charged beside the static gas, where it can be left early
+    slack: int = 0  # per iteration: the maximum dynamic gas, if there are side exits
     slack_once: int = 0
     early: list[tuple[int, int]] = field(default_factory=list)  # (node, edge) of exits that give gas back
 
@@ -109,14 +109,12 @@ def loop_plans(
     budget = BUDGET + code_size // 8
     regions = sorted(regions_of(blocks, dests, headers))[:MOST_LOOPS]
     numbers = {header: number for number, (header, _) in enumerate(regions)}
-    for header, inside in sorted(
-        regions, key=lambda region: (len(region[1]), region[0])
-    ):  # the budget is for inner loops
+    for header, inside in sorted(regions, key=lambda region: (len(region[1]), region[0])):  # inner loops first
         share = min(budget, LOOP_BUDGET)
         walk = Walk(header, blocks, inside, dests, share)
         meta, plan = _examined(walk, numbers[header])
         budget -= share - max(walk.budget, 0)
-        if meta is None or (not walk.latches and header not in headers):  # perhaps no loop at all
+        if meta is None or (not walk.latches and header not in headers):  # perhaps not a loop
             continue
         if plan is not None:
             plans[header] = plan
@@ -140,7 +138,7 @@ def _reached(sections: list[Section]) -> list[Section]:
 
 
 def found_loops(code: bytes, fork: Fork) -> list[LoopMetadata]:
-    """What loop fusion makes of a piece of code."""
+    """The loops of some code, as loop fusion sees them."""
     from fusevm.schedule.loops.place import with_loops
     from fusevm.schedule.loops.unroll import start_values
     from fusevm.schedule.threading import threaded
@@ -174,7 +172,7 @@ def _examined(walk: Walk, number: int) -> tuple[LoopMetadata | None, LoopPlan | 
     except Refused as refusal:
         return replace(meta, body=_pcs(walk.nodes), reason=str(refusal)), None
     if not walk.latches:
-        return None, None  # a call of a function that stands before its caller
+        return None, None  # a call of a function that comes before its caller
     return _planned(Shape(walk), meta)
 
 
@@ -183,7 +181,7 @@ def _pcs(nodes: list[Node]) -> tuple[int, ...]:
 
 
 def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan | None]:
-    """What is known of a loop, and its plan; without a plan, the reason why it is refused."""
+    """What is known about a loop, and its plan, or the reason why it has none."""
     meta = _outlined(shape, meta)
     try:
         latch = _joined_latch(shape)
@@ -205,7 +203,7 @@ def _planned(shape: Shape, meta: LoopMetadata) -> tuple[LoopMetadata, LoopPlan |
 
 
 def _outlined(shape: Shape, meta: LoopMetadata) -> LoopMetadata:
-    """What the blocks alone tell: how it is left, what every iteration costs, and what it does to the stack."""
+    """What follows from the blocks alone: the exits, the cost of an iteration, and its effect on the stack."""
     needs, grows = _bounds(shape)
     return replace(
         meta,
@@ -219,13 +217,13 @@ def _outlined(shape: Shape, meta: LoopMetadata) -> LoopMetadata:
 
 
 def _leaving(shape: Shape) -> list[Edge]:
-    """The exits that do not take all gas anyway."""
+    """The exits that do not consume all gas anyway."""
     edges = [shape.nodes[number].edges[way] for number, way in shape.exits]
     return [edge for edge in edges if not _halts(shape, edge)]
 
 
 def _bounds(shape: Shape) -> tuple[int, int]:
-    """Words that an iteration needs on the stack, and by how many it rises, of what it always passes."""
+    """Words that an iteration needs on the stack, and its maximum rise, over the nodes that always run."""
     spine = [shape.nodes[each] for each in shape.spine]
     needs = max(0, *(node.block.needs - node.before.height for node in spine))
     grows = max(0, *(node.block.grows + node.before.height for node in spine))
@@ -233,7 +231,7 @@ def _bounds(shape: Shape) -> tuple[int, int]:
 
 
 def _joined_latch(shape: Shape) -> State:
-    """The stack as an iteration leaves it, whichever latch it takes."""
+    """The stack after an iteration, joined over all latches."""
     latch: State | None = None
     for number in shape.latches:
         after = shape.nodes[number].after
@@ -254,7 +252,7 @@ def _require_unobserved(shape: Shape) -> None:
 
 
 def _plan_of(shape: Shape, meta: LoopMetadata, counted: Counted) -> LoopPlan:
-    """The plan of a counted loop, its early exits included."""
+    """The plan of a counted loop, including its side exits."""
     nodes, to_test = shape.nodes, shape.spine[counted.node]
     early = [
         (number, way)
@@ -280,7 +278,7 @@ def _plan_of(shape: Shape, meta: LoopMetadata, counted: Counted) -> LoopPlan:
 
 
 def _require_bounded(shape: Shape, plan: LoopPlan) -> None:
-    """All that an iteration may be charged fits the operands; where it can be left early, that is known too."""
+    """Checks that an iteration's charges fit the operands; with side exits, that the dynamic gas is bounded."""
     if shape.gas > MOST_GAS:
         raise Refused("an iteration costs more than a section may")
     if not plan.early:
@@ -338,16 +336,16 @@ def _why_uncounted(shape: Shape, latch: State) -> str:
 
 
 def _halts(shape: Shape, edge: Edge) -> bool:
-    """Whether an exit takes all gas anyway."""
+    """Whether an exit consumes all gas anyway."""
     block = shape.blocks.get(edge.pc)
-    if block is None:  # a jump to nowhere
+    if block is None:  # an invalid jump
         return True
     tokens = block.tokens
     return bool(tokens) and tokens[-1].name == "INVALID"
 
 
 def leaving_depths(plan: LoopPlan, number: int) -> tuple[int, int, int] | None:
-    """Where an exiting node leaves the counter and the bound (depths), and how far the counter has moved by then."""
+    """The depths of the counter and the bound after an exiting node, and how far the counter has moved by then."""
     after, counted = plan.nodes[number].after, plan.counted
     bound = 0
     if counted.bound_slot:

@@ -1,4 +1,4 @@
-"""The shape of a loop that has been walked: what makes an iteration, what of it always runs, and how it is left."""
+"""The shape of a walked loop: the nodes of an iteration, those that always run, and the exits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fusevm.schedule.loops.walk import Walk
 
 
 class Shape:
-    """Which nodes make an iteration, which of them always run, and how it can be left."""
+    """The nodes of an iteration, those that always run, and the exits."""
 
     def __init__(self, walk: Walk) -> None:
         self.nodes = nodes = walk.nodes
@@ -53,6 +53,6 @@ class Shape:
 
 
 def _always_run(graph: Mapping[int, list[int]], order: list[int], latches: list[int]) -> list[int]:
-    """The nodes that every way from the header to a latch passes."""
+    """The nodes on every path from the header to a latch."""
     tree = DominatorTree(graph, 0)
     return [node for node in order if all(tree.dominates(node, latch) for latch in latches if latch in tree)]

@@ -1,6 +1,6 @@
-"""Small loops whose start, bound and step are literals, written out: no test, no jump, constants where the counter was.
+"""Unrolls small loops with literal start, bound and step: no test, no jump, constants in place of the counter.
 
-The gas of all iterations is one section's, exactly, so only loops with the one counted exit are unrolled.
+The gas of all iterations is charged by one section, exactly, so only loops with a single exit, the counted one, are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MASK = (1 << 256) - 1
 
 
 def unrolled(plan: LoopPlan, before: Section) -> Section | None:
-    """The loop as it runs after this section, or None if its start is not known there or it is too long."""
+    """The loop unrolled for this predecessor, or None if its start value is not known there or it is too long."""
     if len(plan.spine) != len(plan.members) or any(_other_exits(plan, number) for number in plan.members):
         return None
     if any(BY_NAME[token.name].halts for token in before.tokens[:-1] if token.name in BY_NAME):
@@ -50,7 +50,7 @@ def _other_exits(plan: LoopPlan, number: int) -> bool:
 
 
 def way_on(section: Section, following: Section | None) -> int:
-    """The block that always follows a section: by a static jump, or because it stands next; -1 if there is none."""
+    """The only successor of a section: by a static jump or fall-through; -1 if there is none."""
     last = section.tokens[-1] if section.tokens else None
     if last is not None and last.name == "JUMP@":
         return last.operand
@@ -64,7 +64,7 @@ def _ends(name: str) -> bool:
 
 
 def start_values(sections: list[Section], loops: Iterable[LoopMetadata]) -> dict[int, int]:
-    """By header, where all ways into a loop whose start is known agree on it: the counter's first value."""
+    """The counter's first value by header, if all edges into the loop with a known start value agree on it."""
     wanted = {each.header: each for each in loops if each.counter_slot is not None}
     found: dict[int, set[int]] = {}
     for section, following in zip(sections, [*sections[1:], None], strict=True):
@@ -78,7 +78,7 @@ def start_values(sections: list[Section], loops: Iterable[LoopMetadata]) -> dict
 
 
 def _stack_behind(section: Section) -> list[int | None]:
-    """What a section is known to leave on top of the stack, whatever it found."""
+    """The known words on top of the stack after a section, whatever was there before."""
     tokens = section.tokens[:-1] if section.tokens[-1].name == "JUMP@" else section.tokens
     node = Node(0, Block(section.pc, tokens, 0, 0, 0, -1, ""), EMPTY)
     try:
@@ -103,7 +103,7 @@ def _at(stack: list[int | None], depth: int) -> int | None:
 
 
 def _body(plan: LoopPlan, number: int) -> list[Token]:
-    """A block's tokens without its jump: where it goes is known."""
+    """A block's tokens without its jump, whose target is known."""
     node = plan.nodes[number]
     tokens = list(node.block.tokens)
     last = tokens[-1] if tokens else None
@@ -115,7 +115,7 @@ def _body(plan: LoopPlan, number: int) -> list[Token]:
 
 
 class _Folder:
-    """Writes tokens anew, with what is known of the stack."""
+    """Rewrites tokens with the known words of the stack."""
 
     def __init__(self, stack: list[int | None]) -> None:
         self.stack: SymbolicStack[int | None] = SymbolicStack(_unknown, _number, 0, stack)

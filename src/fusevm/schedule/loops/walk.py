@@ -1,6 +1,6 @@
-"""One iteration of a loop, run over symbols: what each stack slot becomes, and where control can go.
+"""Symbolic execution of one iteration of a loop: what each stack slot becomes, and where control can go.
 
-A word is a number, a `Linear` form over the slots the iteration found on the stack, a `Comparison` of two of them, or
+A word is a number, a `Linear` form over the live-in stack slots of the iteration, a `Comparison` of two of them, or
 None where nothing is known. Return addresses are numbers, so calls inside a loop are followed to their return.
 """
 
@@ -17,7 +17,7 @@ from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.schedule.sections import FOLDED, JUMPS, OUTWARD, UNCLEAR, Section, Token, steps_of
 
 MASK = (1 << 256) - 1
-MOST_NODES = 96  # a loop of more blocks than this is not looked at
+MOST_NODES = 96  # a loop of more blocks than this is not analysed
 MOST_VISITS = 12  # of one block, because words differed: what is known can only become less, so few are needed
 
 NEGATED = {"LT": "GE", "GT": "LE", "SLT": "SGE", "SGT": "SLE", "EQ": "NE"}
@@ -25,7 +25,7 @@ NEGATED |= {after: before for before, after in NEGATED.items()}
 MIRRORED = {"LT": "GT", "LE": "GE", "SLT": "SGT", "SLE": "SGE", "EQ": "EQ", "NE": "NE"}
 MIRRORED |= {after: before for before, after in MIRRORED.items()}
 COMPARES = frozenset(("LT", "GT", "SLT", "SGT", "EQ"))
-UNKNOWN, NOWHERE = -1, -3  # targets: of a jump that cannot be followed, and of one to what is not a JUMPDEST
+UNKNOWN, NOWHERE = -1, -3  # targets: unknown, and known but not a JUMPDEST
 
 
 OBSERVERS = frozenset(("SYNC", *OUTWARD, *(name for name, op in BY_NAME.items() if op.observes_gas)))
@@ -95,7 +95,7 @@ def negate(value: Value) -> Value:
 
 
 class Access(NamedTuple):
-    """A use of memory or storage in the body, with its address as far as it is known."""
+    """An access to memory or storage in the body, with its address as far as it is known."""
 
     name: str
     address: Value
@@ -115,7 +115,7 @@ class State(NamedTuple):
         return len(self.words) - self.taken
 
     def at(self, number: int) -> Value:
-        """What now stands where slot `number` was."""
+        """The word that is now in slot `number`."""
         if number > self.taken:
             return slot(number)
         return self.words[self.taken - number] if self.taken - number < len(self.words) else None
@@ -136,7 +136,7 @@ EMPTY = State(0, ())
 
 
 def joined(one: State, other: State) -> State | None:
-    """What both agree on; None where their heights differ."""
+    """The join of two states; None if their heights differ."""
     if one == other:
         return one
     if one.height != other.height:
@@ -160,19 +160,19 @@ class Block(NamedTuple):
     needs: int
     grows: int
     falls: int  # the pc after it
-    observed: str  # what in it looks at the gas counter, or leaves to Python; empty if nothing does
+    observed: str  # the instruction that reads the gas counter or leaves to Python; empty if there is none
 
 
 class Edge(NamedTuple):
-    """One way out of a block."""
+    """An edge out of a block."""
 
-    pc: int  # where it goes, or UNKNOWN, or NOWHERE
-    node: int  # number of the node it goes to, -1 where it leaves the loop
-    when: Value  # it is taken where this is not zero; 1 where always
+    pc: int  # its target, or UNKNOWN, or NOWHERE
+    node: int  # the number of the target node, -1 if it leaves the loop
+    when: Value  # it is taken if this is not zero; 1: always
 
 
 class Node:
-    """A block as met with certain return addresses on the stack."""
+    """A block with given return addresses on the stack."""
 
     __slots__ = ("accesses", "after", "before", "block", "edges", "number", "returns", "visits")
 
@@ -183,7 +183,7 @@ class Node:
         self.after = before
         self.edges: list[Edge] = []
         self.accesses: list[Access] = []
-        self.returns = False  # its JUMP goes where a word on the stack says
+        self.returns = False  # its JUMP has a target from the stack
         self.visits = 0
 
 
@@ -192,7 +192,7 @@ class Refused(Exception):
 
 
 def blocks_of(sections: list[Section]) -> dict[int, Block]:
-    """Blocks by pc, the sections of each joined."""
+    """Blocks by pc, the sections of each merged."""
     blocks: dict[int, Block] = {}
     opening: list[Section] = []
     for index, section in enumerate(sections):
@@ -215,20 +215,20 @@ def blocks_of(sections: list[Section]) -> dict[int, Block]:
 
 
 def _observer(section: Section) -> str:
-    """Whoever looks at the gas counter, or may leave to Python, ends a section; even where the block ends there too."""
+    """The instruction at the section's end, if it reads the gas counter or may leave to Python; else empty."""
     name = section.tokens[-1].name if section.tokens else ""
     return name if name in OBSERVERS else ""
 
 
 class Walk:
-    """All nodes an iteration can pass from a header, by the return addresses it holds."""
+    """All nodes that an iteration can reach from a header, distinguished by return addresses on the stack."""
 
     def __init__(
         self, header: int, blocks: Mapping[int, Block], inside: Set[int], dests: Set[int], budget: int
     ) -> None:
         self.header = header
         self.blocks = blocks
-        self.inside = inside  # what may lie on a cycle through the header; callees are followed beside it
+        self.inside = inside  # blocks that may be on a cycle through the header; callees are followed as well
         self.dests = dests
         self.budget = budget
         self.nodes: list[Node] = []
@@ -242,7 +242,7 @@ class Walk:
         while work:
             number = min(
                 work, key=lambda each: self.nodes[each].block.pc
-            )  # what stands first, so that paths meet early
+            )  # the lowest pc first, so that paths join early
             work.discard(number)
             node = self.nodes[number]
             node.visits += 1
@@ -256,7 +256,7 @@ class Walk:
         ]
 
     def _reach(self, pc: int, state: State) -> tuple[int, bool]:
-        """The node of a block in this state, and whether it must be looked at (again)."""
+        """The node of a block in this state, and whether it must be visited (again)."""
         key = (pc, tuple([word for word in state.words if type(word) is int and word in self.dests]))
         number = self.by_key.get(key, -1)
         if number < 0:
@@ -315,7 +315,7 @@ class Walk:
         return any(isinstance(word, int) and word in self.dests and word in self.inside for word in state.words)
 
     def step(self, node: Node) -> None:
-        """Runs a block's tokens over symbols. Conditions and targets of its jump are left as the last access."""
+        """Executes a block's tokens symbolically. Condition and target of its jump are left as the last access."""
         self.budget -= len(node.block.tokens)
         if self.budget < 0:
             raise Refused("the budget for looking at loops is spent")
@@ -368,7 +368,7 @@ KNOWN: dict[str, Callable[..., Value]] = {
     "MUL": scale,
     "SHL": _shifted,
 }
-# What a pure opcode makes of its operands, the top of the stack first.
+# The symbolic result of a pure opcode, operands from the top of the stack down.
 MEANINGS = {name: KNOWN.get(name) or partial(_compared if name in COMPARES else _of_numbers, name) for name in FOLDED}
-# Whether an opcode touches anything beside the stack, and whether it leaves a word.
+# Whether an opcode touches anything besides the stack, and whether it pushes a word.
 TRAITS = {name: (bool(op.dynamic or op.reads or op.writes), bool(op.pushes)) for name, op in BY_NAME.items()}

@@ -78,7 +78,7 @@ def _frame(call: Call) -> dict[str, Any]:
 
 
 class Tree(NamedTuple):
-    """Stacks by their common beginnings: gas spent in a function itself and in all that it called."""
+    """Stacks by their common beginnings: gas spent in a function itself and in everything it called."""
 
     call: Call
     own: int

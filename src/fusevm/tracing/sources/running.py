@@ -8,7 +8,7 @@ from fusevm.chain.environment import Message
 from fusevm.tracing.sources.contracts import Known, Sources
 from fusevm.tracing.sources.functions import Function
 
-DEEPEST = 200  # functions of a stack that are told apart
+DEEPEST = 200  # maximum number of distinct functions on a stack
 
 
 class Call(NamedTuple):

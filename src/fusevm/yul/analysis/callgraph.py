@@ -1,4 +1,4 @@
-"""Who calls whom: the call graph of a program, its strongly connected components and its recursive functions."""
+"""The call graph of a program, its strongly connected components and its recursive functions."""
 
 from __future__ import annotations
 

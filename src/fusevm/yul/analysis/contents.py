@@ -1,6 +1,6 @@
-"""What is known to lie in storage and memory: by the variable that names a place, the variable whose value lies there.
+"""Known contents of storage and memory: by the variable that holds an address, the variable whose value is there.
 
-Entries are indexed by the variables they mention and by where they lie (a base and a distance), so that a store finds
+Entries are indexed by the variables they mention and by location (a base and a distance), so that a store finds
 what it may overwrite without looking at the rest. Changes inside a branch are noted: a join looks only at those.
 """
 
@@ -21,7 +21,7 @@ Names = dict[str, None]  # a dictionary as an ordered set
 
 
 class Entries(Generic[Key]):
-    """A table of variables that can forget what mentions a variable, and join two ways of control."""
+    """A table of variables that can drop entries which mention a variable, and join two paths."""
 
     def __init__(self) -> None:
         self._values: dict[Key, str] = {}
@@ -89,14 +89,14 @@ class Entries(Generic[Key]):
 
 
 class KnownHashes(Entries[tuple[str, str]]):
-    """By start and length, the variables that hold the hash of what lies there."""
+    """By start and length, the variables that hold the hash of that range."""
 
     def names(self, key: tuple[str, str]) -> tuple[str, ...]:
         return key
 
 
 class KnownPlaces(Entries[str]):
-    """By place, the variable whose value lies there; and where the places are."""
+    """By location, the variable whose value is there; and an index of the locations."""
 
     def __init__(self, offset: Callable[[str], Offset]) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class KnownPlaces(Entries[str]):
 
 
 class KnownMemory(KnownPlaces):
-    """Words in memory: a store drops whatever is not certainly a word apart from it."""
+    """Words in memory: a store drops every word that may overlap it."""
 
     def __init__(self, offset: Callable[[str], Offset]) -> None:
         super().__init__(offset)

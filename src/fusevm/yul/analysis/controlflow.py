@@ -27,7 +27,7 @@ from fusevm.yul.syntax.ast import (
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.walk import functions_of, nodes
 
-_NEXT, _BREAK, _CONTINUE, _LEAVE = 1, 2, 4, 8  # the ways out of a statement, as a set of bits
+_NEXT, _BREAK, _CONTINUE, _LEAVE = 1, 2, 4, 8  # the exits of a statement, as a set of bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Reach:
         self.called: set[str] = set()
 
     def expression(self, expression: Expression) -> bool:
-        """Whether evaluation comes to an end."""
+        """Whether evaluation terminates."""
         if expression.__class__ is not FunctionCall:
             return True
         for argument in reversed(expression.arguments):

@@ -1,7 +1,7 @@
-"""The data-flow analyzer: while it walks the code it knows what variables hold, and what lies in storage and memory.
+"""The data-flow analyzer: while it walks the code it tracks the values of variables, storage and memory.
 
 Known values are movable expressions. A value is forgotten when a variable it mentions is assigned to, and at joins of
-control flow if any path may have assigned. Steps subclass it and look at `values` from their `expression`.
+control flow if any path may have assigned. Steps subclass it and read `values` from their `expression`.
 Needs unique names and loops without init block.
 """
 
@@ -160,7 +160,7 @@ class DataFlowAnalyzer(Modifier):
         return effects
 
     def assigned_before_continue(self, body: Block) -> set[str]:
-        """The variables a loop's body may have assigned differently on the ways to its post block."""
+        """The variables that a loop's body may have assigned differently on the paths to its post block."""
         names: set[str] = set()
         self._since_continue(body, False, names)
         return names
@@ -218,7 +218,7 @@ def simple_store(builtin: str, expression: Expression) -> tuple[str, str] | None
 
 
 class StoreAnalyzer(DataFlowAnalyzer):
-    """Also knows which variable's value lies at a place in storage or memory, and which hashes were computed."""
+    """Also tracks which variable's value is at a location of storage or memory, and which hashes were computed."""
 
     def __init__(self, dialect: Dialect, effects: EffectTable) -> None:
         super().__init__(dialect, effects)

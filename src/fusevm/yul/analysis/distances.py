@@ -19,7 +19,7 @@ class Offset(NamedTuple):
 
 
 class KnowledgeBase:
-    """Reads a table of values. Only `add` and `sub` are followed. Whoever changes or drops values calls `forget`."""
+    """Reads a table of values. Only `add` and `sub` are followed. After a change of values, call `forget`."""
 
     def __init__(self, values: Mapping[str, Expression]) -> None:
         self.values = values

@@ -29,7 +29,7 @@ WRITES = WRITES_OTHER | WRITES_STORAGE | WRITES_MEMORY | WRITES_TRANSIENT
 PURE = 0
 STUCK = IMMOVABLE | IMMOVABLE_APART | IRREMOVABLE | IRREMOVABLE_WITHOUT_MSIZE
 WORST = STUCK | MAY_LOOP | WRITES
-# Whoever may run forever may neither move nor go, but its value depends on nothing that others write.
+# Code that may run forever can be neither moved nor removed, but its value does not depend on writes.
 FOREVER = IMMOVABLE | IRREMOVABLE | IRREMOVABLE_WITHOUT_MSIZE | MAY_LOOP
 
 NONE_KNOWN: Mapping[int, int] = {}

@@ -44,12 +44,12 @@ def code_size(root: Any, with_functions: bool = False) -> int:
     return size
 
 
-_CHEAP, _MIDDLE = 2, 8  # gas of the cheapest opcodes, and of the dearest arithmetic ones
+_CHEAP, _MIDDLE = 2, 8  # gas of the cheapest opcodes, and of the most expensive arithmetic ones
 _DEAR = 50
 
 
 def code_cost(dialect: Dialect, expression: Expression) -> int:
-    """Roughly what it costs to evaluate the expression once more instead of keeping its value."""
+    """The approximate cost of rematerialising the expression instead of keeping its value."""
     if isinstance(expression, Identifier):
         return 1
     if isinstance(expression, Literal):

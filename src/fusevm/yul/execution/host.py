@@ -11,7 +11,7 @@ from fusevm.yul.syntax.dialect import Builtin
 
 
 class End(Enum):
-    """How a run came to its end."""
+    """How a run ended."""
 
     FINISHED = "finished"  # off the end of the code
     STOP = "stop"
@@ -43,7 +43,7 @@ class Limits:
 
     steps: int = 1_000_000  # statements
     nesting: int = 0  # operands and calls in one expression
-    calls: int = 1_024  # user functions under way at once: the EVM's stack has no room for more labels
+    calls: int = 1_024  # maximum depth of user functions: the EVM's stack has no room for more labels
 
 
 class Host(Protocol):

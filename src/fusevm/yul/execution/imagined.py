@@ -31,7 +31,7 @@ _MOST_BYTES = 0xFFFF  # larger pieces of memory, and those past the last offset,
 _OFFSETS = 1 << 64  # offsets into data wrap around here
 _LAST_OFFSET = _OFFSETS - 1 - _MOST_BYTES
 
-# The memory that calls, creations and logs look at: pairs of pointer and length.
+# The memory that calls, creations and logs read: pairs of pointer and length.
 _RANGES = {op.name.lower(): op.touches for op in OPCODES_TABLE if op.calls or op.is_log}
 # Which operand is a pointer to memory, and which its length: a pointer to nothing is traced as 0, but not mcopy's.
 _POINTERS = {op.name.lower(): op.touches[0] for op in OPCODES_TABLE if op.touches and op.name != "MCOPY"}

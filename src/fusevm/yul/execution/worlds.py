@@ -36,7 +36,7 @@ class Event(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """All that the outside can tell of a run: equal traces mean programs of equal meaning, on this input."""
+    """Everything observable of a run: equal traces mean equivalent programs, on this input."""
 
     conclusive: bool  # no limit of ours cut it short
     succeeded: bool

@@ -53,7 +53,7 @@ class Slot:
 
     @property
     def is_free(self) -> bool:
-        """It can be made out of nothing."""
+        """Whether it can be pushed anywhere."""
         return self.kind in _FREE
 
 
@@ -318,7 +318,7 @@ def _finish(entry: BasicBlock) -> None:
 
 
 def _mark_junk(entry: BasicBlock, blocks: list[BasicBlock]) -> None:
-    """Junk is allowed from a block on that has no way back to one visited before, if it never leads to a return."""
+    """Junk is allowed from a block on that has no path to one visited before, if it never leads to a return."""
     needs_clean = {id(block) for block in blocks if block.returns}
     work = [block for block in blocks if block.returns]
     while work:

@@ -1,7 +1,7 @@
 """Which variables solc's code generator could not reach: its stack layouts, without its code.
 
 Layouts are computed backwards: from what a block needs at its end, through each operation, to what it needs at its
-entry. Where that takes a SWAP or DUP deeper than 16, the stack is too deep by so many slots, and moving any of the
+entry. Where that takes a SWAP or DUP deeper than 16, the stack is too deep by the difference, and moving any of the
 variables above would help.
 """
 
@@ -274,7 +274,7 @@ class _IdealShuffle(Shuffle):
         self.missing: dict[Slot, int] = {}
 
     def is_made(self, slot: Slot) -> bool:
-        """By the operation, or out of nothing."""
+        """By the operation, or by a push."""
         return slot in self.made or (self.on_the_fly and slot.is_free)
 
     def size(self) -> int:

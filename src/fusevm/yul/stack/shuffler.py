@@ -177,7 +177,7 @@ def _swap_down(moves: Shuffle, top: int, limit: int) -> bool:
 
 
 def _permute(moves: Shuffle, size: int) -> bool:
-    """Everything is there, the top is right: what is left is order."""
+    """All slots are there and the top is correct: only the order is left."""
     fits, top = moves.fits, size - 1
     near = range(max(0, size - REACH - 1), size)
     for offset in near:

@@ -45,7 +45,7 @@ class _Optimiser(Modifier):
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A way to make a number, with what it costs."""
+    """A representation of a number, with its cost."""
 
     expression: Expression
     cost: int

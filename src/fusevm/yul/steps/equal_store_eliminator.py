@@ -1,8 +1,8 @@
-"""EqualStoreEliminator (E): drops stores of what is there already.
+"""EqualStoreEliminator (E): drops stores of the value that is there already.
 
 Needs: Disambiguator, ForLoopInitRewriter; sees more after ExpressionSplitter.
 Does: removes `mstore(k, v)` and `sstore(k, v)` where the data flow knows that place k holds v.
-Why: a store is dear, and this one changes nothing.
+Why: a store is expensive, and this one changes nothing.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ Forms = tuple[str | None, ...]  # of arguments: NUMBER, an opcode's name, or Non
 
 
 class _Expressions(View):
-    """How matchers look at Yul: through variables where an opcode or a number is asked for."""
+    """How matchers access Yul: through variables where an opcode or a number is tested."""
 
     parameters = ("resolved",)
     names: ClassVar = {
@@ -140,7 +140,7 @@ class _Simplifier(DataFlowAnalyzer):
         return value
 
     def zero_starts(self, call: FunctionCall) -> None:
-        """Nobody looks at where a range of length zero begins."""
+        """The start of a range of length zero does not matter."""
         for access in ACCESSES.get(call.function.name, ()):
             if access.start is None or access.length is None:
                 continue

@@ -1,9 +1,9 @@
-"""LoadResolver (L): mentions what is known to lie in storage or memory instead of loading it.
+"""LoadResolver (L): forwards values that are known to be in storage or memory instead of loading them.
 
 Needs: Disambiguator, ForLoopInitRewriter, ExpressionSplitter (arguments have to be variables).
 Does: replaces sload and mload by the variable that was stored there or loaded before, keccak256 by a variable that
 holds the same hash, or by the number, where memory is known and the number costs less gas.
-Why: loads and hashes are dear.
+Why: loads and hashes are expensive.
 """
 
 from __future__ import annotations

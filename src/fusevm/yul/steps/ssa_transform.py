@@ -69,7 +69,7 @@ class _Splitter(Rewriter):
 
 
 class _Catcher(Rewriter):
-    """Second: after joins, variables assigned on the ways there are copied to new ones before the next statement."""
+    """Second: after joins, variables assigned on the paths there are copied to new ones before the next statement."""
 
     def __init__(self, dispenser: NameDispenser, assigned: set[str]) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 Needs: Disambiguator, FunctionHoister, FunctionGrouper, ForLoopInitRewriter.
 Does: asks where the stack is too deep, rematerialises there the cheapest variables whose value can be computed again,
 and removes what is unused then. With the old code generator (before Tangerine Whistle) it tries up to 16 times.
-Why: the EVM reaches only 16 slots down its stack; StackLimitEvader's memory is the more expensive way out.
+Why: the EVM reaches only 16 slots down its stack; StackLimitEvader's memory is the more expensive remedy.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Needs: Disambiguator, ForLoopInitRewriter; sees addresses only in SSA form with 
 Does: removes mstore, mstore8, sstore and the copying builtins (returndatacopy, which may fail, and mcopy aside) whose
 target is overwritten, or out of reach, before it may be read. Memory ends with the call, storage survives it
 unless the call is undone.
-Why: stores are dear; inlined code sets up memory that later turns out not to be used.
+Why: stores are expensive; inlined code sets up memory that later turns out not to be used.
 """
 
 from __future__ import annotations

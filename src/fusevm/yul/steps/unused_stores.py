@@ -32,10 +32,10 @@ class StoreWalker(Modifier):
 
     @abstractmethod
     def end_function(self, function: FunctionDefinition) -> None:
-        """Control has come to the function's end."""
+        """Control has reached the function's end."""
 
     def begin_function(self) -> None:
-        """Another function: nothing of what was known about stores applies."""
+        """Another function: no facts about stores apply."""
 
     def next_round(self, loop: ForLoop) -> None:
         """The loop is about to be walked again."""

@@ -1,7 +1,7 @@
 """VarNameCleaner: variables without the numbers that steps appended to them.
 
 Needs: Disambiguator, FunctionHoister, FunctionGrouper. Names are unique only within a function afterwards.
-Does: `x_7` becomes `x`, or `x_1`, `x_2`, … where that is taken in the function; every function begins afresh.
+Does: `x_7` becomes `x`, or `x_1`, `x_2`, … where that is taken in the function; every function starts again.
 Why: readers. No other step may follow.
 """
 

@@ -10,7 +10,7 @@ from fusevm.yul.syntax.origins import NO_ORIGINS, Origins
 
 
 class Location(NamedTuple):
-    """Offsets into the source text, end exclusive; -1 where the node was made by a step out of nothing."""
+    """Offsets into the source text, end exclusive; -1 if the node was inserted by a step."""
 
     start: int = -1
     end: int = -1

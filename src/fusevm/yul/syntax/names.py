@@ -58,6 +58,6 @@ class NameDispenser:
         self.used.add(name)
 
     def reset(self, block: Block) -> None:
-        """Start afresh with the names the block declares now."""
+        """Starts again with the names the block declares now."""
         self.used = declared_names(block)
         self.counter = 0

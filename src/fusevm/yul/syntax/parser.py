@@ -98,7 +98,7 @@ class Parser(CodeParser):
         return name
 
     def code_block(self) -> Block | None:
-        """A block with loops, functions and depth of its own. If it is broken, the object goes on where it broke."""
+        """A block with loops, functions and depth of its own. If it is broken, the object continues there."""
         saved, self.depth = self.depth, 0
         self.loop_part, self.inside_function = LoopPart.NONE, False
         try:

@@ -118,7 +118,7 @@ class Rewriter(Modifier):
     """A modifier that may put other statements in a statement's place."""
 
     def rewrite(self, statement: Statement) -> list[Statement] | None:
-        """What shall stand in its place, None if the statement itself. Whoever overrides this visits the statement."""
+        """Its replacement, None for the statement itself. An override must visit the statement."""
         self.statement(statement)
         return None
 

@@ -105,7 +105,7 @@ def refer_leaf(cell: ptr, body: ptr, key: ptr, place: u64, value: ptr, size: u64
 
 @exported
 def keccak256_each(data: ptr, size: u64, count: u64, out: ptr) -> None:
-    """The hashes of so many pieces, each of the size."""
+    """The hashes of `count` pieces of this size."""
     while count != 0:
         keccak256(data, size, out)
         data += size

@@ -1,8 +1,8 @@
 """Modular exponentiation of any size as native code: limbs of 64 bits, the lowest first; schoolbook products, and
 Knuth's division with a reciprocal of the modulus' two top limbs.
 
-The modulus is normalised: its top bit is set. Whoever wants the power modulo m takes m·2^s instead, and reduces once
-more at the end. Rows of a product or a division can be done in parts, so that somebody can look at the clock between.
+The modulus is normalised: its top bit is set. For a power modulo m, callers use m·2^s instead, and reduce once
+more at the end. Rows of a product or a division can be done in parts, so that the clock can be checked in between.
 """
 
 from __future__ import annotations

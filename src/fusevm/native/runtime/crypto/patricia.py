@@ -1,8 +1,8 @@
 """Merkle-Patricia tries as nodes in memory that tries share. In the subset of `lang`.
 
-A node is an entry, or a branch with the extension above it. It counts who refers to it: nodes above it, and tries. One
-that only the trie being changed refers to is changed in place; any other is copied first, so a trie that somebody has
-never changes. What nobody refers to goes to a list of free nodes of its size. References (`merkle.refer`) are computed
+A node is an entry, or a branch with the extension above it. It has a reference count: nodes above it, and tries. One
+that only the trie being changed refers to is changed in place; any other is copied first, so a trie that is in use
+never changes. Unreferenced nodes go to a free list for their size. References (`merkle.refer`) are computed
 when the root is asked for, and kept with the node.
 """
 
@@ -40,13 +40,13 @@ class TrieNode(Struct):
 REFERENCE = 4 * WORD  # as `merkle` has it; a size of 0: not computed yet
 PATH = REFERENCE + CELL
 REST = PATH + KEY
-# Nodes come in three sizes: for a value of at most so many bytes. A branch is of the second.
+# Nodes come in three sizes, by the maximum size of their value in bytes. A branch has the second.
 SMALL, MEDIUM, LARGE = 40, 16 * WORD, 256
 RESERVE = NIBBLES + 4  # nodes of each size that one change may take
 
 
-# Where nodes come from: 0, which stands for a child that is not there; then for each size the first that is free, and
-# how many are; then room for a node's encoding.
+# The allocator: 0, which means that there is no child; then for each size the first free node, and
+# how many are free; then room for a node's encoding.
 FREE, LEFT, SCRATCH = WORD, 4 * WORD, 7 * WORD
 ARENA = SCRATCH + NODE
 
@@ -149,7 +149,7 @@ def let_go(arena: ptr, node: TrieNode) -> None:
 
 @native
 def own(arena: ptr, node: TrieNode) -> TrieNode:
-    """The node if nobody else refers to it, else a copy of it that takes the place of one reference."""
+    """The node if nothing else refers to it, else a copy of it that replaces one reference."""
     if node.count == 1:
         return node
     kind = kind_of_node(node)

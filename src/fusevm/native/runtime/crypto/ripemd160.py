@@ -26,7 +26,7 @@ START = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0)
 # ρ says which word of the block a step of the next round takes, π where the right line begins.
 RHO = (7, 4, 13, 1, 10, 6, 15, 3, 12, 0, 9, 5, 2, 14, 11, 8)
 PI = tuple((9 * i + 5) % 16 for i in range(16))
-# How far a step turns, by round and by the word it takes.
+# Rotation counts of the steps, by round and by the word they take.
 TURNS = (
     (11, 14, 15, 12, 5, 8, 7, 9, 11, 13, 14, 15, 6, 7, 9, 8),
     (12, 13, 11, 15, 6, 9, 9, 7, 12, 15, 11, 13, 7, 8, 7, 7),
@@ -70,7 +70,7 @@ def mixed(kind: u64, x: u32, y: u32, z: u32) -> u32:
 
 @outlined
 def ripemd160_blocks(state: ptr, data: ptr, count: u64) -> None:
-    """Takes in so many blocks."""
+    """Hashes `count` blocks."""
     v = local(u32, 10)  # five words of each line
     w = local(u32, 16)
     while count != 0:

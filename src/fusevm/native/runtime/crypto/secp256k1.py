@@ -1,4 +1,4 @@
-"""Who has signed, as native code; `evm/secp256k1.py` is the same to be read."""
+"""Recovers the signer natively; `evm/secp256k1.py` is the readable version."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def put(point: ptr, x: u256, y: u256) -> None:
 
 @inlined
 def rescale(affine: ptr, factor: u256) -> None:
-    """The same point where Z is so many times larger."""
+    """The same point, with Z multiplied by a factor."""
     square = fp_square(factor)
     store(affine, 0, fp_mul(load(u256, affine), square))
     store(affine, Y, fp_mul(load(u256, affine, Y), fp_mul(square, factor)))

@@ -54,7 +54,7 @@ CONSTANTS = Table(u32, K)
 
 @inlined
 def turned(x: u32, a: u32, b: u32, c: u32) -> u32:
-    """The word turned to the right by three counts."""
+    """The word rotated right by three counts, combined."""
     return rotl(x, 32 - a) ^ rotl(x, 32 - b) ^ rotl(x, 32 - c)
 
 
@@ -65,7 +65,7 @@ def spread(x: u32, a: u32, b: u32, shift: u32) -> u32:
 
 @outlined
 def sha256_blocks(state: ptr, data: ptr, count: u64) -> None:
-    """Takes in so many blocks. Sixteen rounds a turn of the loop: then it is known where each word is."""
+    """Hashes `count` blocks. Sixteen rounds per iteration, so that the place of each word is constant."""
     v = local(u32, 8)
     w = local(u32, 16)
     while count != 0:
