@@ -28,7 +28,7 @@ MUTATIONS = (
     Mutation(CALLS, "    given += stipend\n", ""),
     Mutation(CALLS, "        stipend = engine.call_stipend\n", "        stipend = 0\n"),
     Mutation(CALLS, "    if frame.depth >= CALL_DEPTH_LIMIT:\n        reason = REASON_DEPTH", "    if frame.depth > CALL_DEPTH_LIMIT:\n        reason = REASON_DEPTH"),
-    Mutation(CALLS, "if account.address != IDENTITY and engine.answer_gas != 0:", "if engine.answer_gas == 0:"),
+    Mutation(CALLS, "        if engine.answer_gas != 0:\n", "        if engine.answer_gas == 0:\n"),
     Mutation(CALLS, "    elif maker.nonce != nonce:", "    elif maker.nonce == nonce:"),
     Mutation(CALLS, "        address = counted_address(frame.address, nonce)\n", "        address = counted_address(frame.address, maker.nonce)\n"),
     Mutation(CALLS, "    if reason == REASON_COLLISION:\n        left = 0", "    if reason == NO_REASON:\n        left = 0"),
