@@ -17,8 +17,8 @@ import pytest
 
 from fusevm import Batch
 from fusevm.batch import Processes, shared
-from fusevm.batch.pool import Piece, run_piece
-from fusevm.batch.shared import Address, Errand, Parcel, Segments, can_open, carry_out, opened
+from fusevm.batch.pool import Piece
+from fusevm.batch.shared import WRITTEN, Address, Errand, Parcel, Segments, can_open, carry_out, opened
 from fusevm.chain.packed import Common, Packed, Pieces
 from fusevm.evm.forks import Fork
 from test_batch_pool import KillsOnce, asking, zeros
@@ -64,7 +64,7 @@ def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def doubled(calls: Any) -> Batch:
-    return run_piece(machine("native", here=CODE), calls)
+    return machine("native", here=CODE).simulate_many(calls, errors="keep")
 
 
 def test_a_thing_in_memory_is_the_thing_and_what_does_not_fit_is_in_its_text() -> None:
@@ -86,9 +86,10 @@ def test_results_are_where_the_calls_were_sent_and_stay_while_somebody_has_them(
     kept = []
     for number in range(12):
         errand = errand_of(segments, some_calls(number))
-        answer = carry_out(errand.order, doubled)
-        assert isinstance(answer, Parcel)
-        kept.append(errand.taken(answer))
+        assert not errand.is_answered
+        assert carry_out(errand.order, doubled) is WRITTEN
+        assert errand.is_answered
+        kept.append(errand.taken(WRITTEN))
         if number % 3 == 2:
             del kept[-2]  # its segment is used again
     numbers = [0, 2, 3, 5, 6, 8, 9, 11]
@@ -130,8 +131,11 @@ def test_while_one_writes_another_sends_its_results_and_nobody_trusts_the_memory
         assert is_ours
         answer = carry_out(errand.order, doubled)
         assert isinstance(answer, Batch)
-        written = Parcel.of(answer, memoryview(bytearray(1 << 20)))
-        assert errand.taken(written) is None
+        assert errand.taken(WRITTEN) is None  # nobody has written
+        late = errand_of(segments, some_calls())
+        carry_out(late.order, doubled)
+        with opened(late.order.address):
+            assert late.taken(WRITTEN) is None  # somebody may be writing once more
         again = errand_of(segments, some_calls())
         assert again.order.address.file != errand.order.address.file
     assert errand_of(segments, some_calls()).taken(answer) == doubled(some_calls())

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from fusevm.api import EVM
-from fusevm.batch.pool import Done, Piece, Pool, WorkerLost, run_piece
+from fusevm.batch.pool import Done, Piece, Pool, WorkerLost, timed_piece
 from fusevm.batch.shared import Address, Errand, Order, Segments, can_open, carry_out
 from fusevm.values import BadValue
 
@@ -96,10 +95,12 @@ class Processes(Pool):
             worker.ready, worker.shares = True, answer
             return None
         worker.piece, errand, worker.errand = None, worker.errand, None
-        seconds, batch = answer
         if errand is not None:
-            batch = errand.taken(batch)
-        return Done(piece, batch, seconds, lost="" if batch is not None else "its memory was not there")
+            answer = errand.taken(answer)
+        if answer is None:
+            return Done(piece, None, lost="its memory was not there")
+        seconds, batch = answer
+        return Done(piece, batch, seconds)
 
     def _replace(self, worker: Worker) -> str:
         """Starts another in the place of one that is gone; why it is."""
@@ -139,7 +140,7 @@ class Processes(Pool):
 def _work(connection: Connection, machine: bytes, probe: Address | None) -> None:
     """What a worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-    evm: EVM = pickle.loads(machine)
+    run = partial(timed_piece, pickle.loads(machine))
     del machine
     connection.send(probe is not None and can_open(probe))
     while True:
@@ -147,6 +148,4 @@ def _work(connection: Connection, machine: bytes, probe: Address | None) -> None
             calls = connection.recv()
         except (EOFError, OSError):
             return
-        started = time.perf_counter()
-        batch = carry_out(calls, partial(run_piece, evm)) if isinstance(calls, Order) else run_piece(evm, calls)
-        connection.send((time.perf_counter() - started, batch))
+        connection.send(carry_out(calls, run) if isinstance(calls, Order) else run(calls))

@@ -11,6 +11,7 @@ import mmap
 import os
 import pickle
 import secrets
+import struct
 import sys
 import threading
 import time
@@ -27,10 +28,12 @@ if sys.platform == "linux":
 
 SPACE = 1 << 28  # bytes of a segment: a file with a hole, memory is taken where something is written
 MOST_LENT, MOST_FREE = 64, 8  # segments with results that somebody has, and kept to be used again
-KEPT = 1 << 26  # bytes: one with more in it is not kept
+KEPT = 1 << 27  # bytes: one with more in it is not kept
 IDLE = 5.0  # seconds: so long a worker keeps a segment open that it does not use
 NAME = "fusevm-batch"
+WRITTEN = True  # what a worker answers whose results are in the segment
 _TOKEN = 16  # bytes, at the beginning
+_NOTE = struct.Struct("<QQ")  # after it: where the worker's parcel is described, and in how many bytes
 _ALIGN = 64
 _NOBODY = bytes(_TOKEN)
 
@@ -73,6 +76,15 @@ class Parcel:
             return False
 
         return Parcel(pickle.dumps(thing, 5, buffer_callback=place), places, end)
+
+    def note(self, memory: memoryview) -> bool:
+        """Describes itself after its buffers, for whoever has the memory; False where there is no room."""
+        raw = pickle.dumps(self)
+        if self.end + len(raw) > len(memory):
+            return False
+        memory[self.end : self.end + len(raw)] = raw
+        _NOTE.pack_into(memory, _TOKEN, self.end, len(raw))
+        return True
 
     def open(self, memory: memoryview) -> Any:
         return pickle.loads(self.text, buffers=[memory[first : first + size] for first, size in self.places])
@@ -124,20 +136,25 @@ class Errand:
         token = secrets.token_bytes(_TOKEN)
         with memoryview(segment.map) as memory:
             parcel = Parcel.of(calls, memory)
+        _NOTE.pack_into(segment.map, _TOKEN, 0, 0)
         segment.map[:_TOKEN] = token
         self.order = Order(Address(os.getpid(), segment.file, token), parcel)
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether a worker has written results."""
+        return _NOTE.unpack_from(self._segment.map, _TOKEN) != (0, 0)
+
     def taken(self, answer: object) -> Any:
         """What a worker has answered. None where that cannot be had: somebody else writes there just now."""
-        if not isinstance(answer, Parcel):
+        if answer is not WRITTEN or not self.is_answered or not self._segment.claim(_NOBODY):
             self.drop()
-            return answer
-        if not self._segment.claim(_NOBODY):
-            self.drop()
-            return None
-        lent = _Lent(self._segment.file, answer.end, access=mmap.ACCESS_READ)
-        lent.give_back = partial(self._segments.give_back, self._segment, answer.end)
-        return answer.open(memoryview(lent))
+            return None if answer is WRITTEN else answer
+        start, size = _NOTE.unpack_from(self._segment.map, _TOKEN)
+        parcel: Parcel = pickle.loads(self._segment.map[start : start + size])
+        lent = _Lent(self._segment.file, parcel.end, access=mmap.ACCESS_READ)
+        lent.give_back = partial(self._segments.give_back, self._segment, parcel.end)
+        return parcel.open(memoryview(lent))
 
     def drop(self) -> None:
         """Nobody wants the results."""
@@ -192,14 +209,16 @@ def is_supported() -> bool:
 
 
 def carry_out(order: Order, run: Callable[[Any], object]) -> object:
-    """On a worker: what comes of the calls, as a parcel in their segment; as it is where another one writes to it;
-    None where the segment is not to be had."""
+    """On a worker: `WRITTEN`, where what comes of the calls is in their segment; itself, where another one writes to
+    it; None where the segment is not to be had."""
     try:
         with opened(order.address) as (memory, is_ours):
             calls = order.calls.open(memory)
             _check(memory, order.address)
             result = run(calls)
-            return Parcel.of(result, memory, order.calls.end) if is_ours else result
+            if is_ours and Parcel.of(result, memory, order.calls.end).note(memory):
+                return WRITTEN
+            return result
     except NotHere:
         return None
 

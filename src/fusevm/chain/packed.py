@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, islice
@@ -167,6 +167,7 @@ class Pieces:
         self._common = common
         self._matrix = _matrix(calls)
         self.taken = 0  # calls
+        self.total = calls.count if isinstance(calls, Packed) else len(calls) if isinstance(calls, Sized) else None
         self._rest: Iterator[CallLike] = iter(())
         self._packed: Packed | None = None
         if isinstance(calls, Packed):

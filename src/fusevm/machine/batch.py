@@ -101,6 +101,12 @@ class Batch(Sequence[Result]):
             whole._append(part)
         return whole
 
+    @property
+    def size(self) -> int:
+        """Bytes of all columns."""
+        self._join()
+        return len(self._records) + len(self._outputs) + len(self._logs) + len(self._reads)
+
     # -- results
 
     def __len__(self) -> int:
