@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from fusevm import Call
-from fusevm.batch import Cluster
+from fusevm import Batch, Call
+from fusevm.batch import Cluster, shared
+from fusevm.batch.shared import WRITTEN, Errand
 from fusevm.evm.forks import Fork
 from test_batch_pool import KILLABLE, Kills, KillsOnce, asking, zeros
 from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, one_by_one, word
@@ -20,6 +21,7 @@ from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, o
 pytestmark = pytest.mark.long  # real tools, installed for it
 
 distributed = pytest.importorskip("distributed")
+SHARES = pytest.mark.skipif(not shared.is_supported(), reason="needs memory without a name, and /proc")
 STARTED = 1.5  # seconds: Dask starts a worker again, unless it ends while it starts
 SETTINGS = {
     "distributed.scheduler.allowed-failures": 1,
@@ -61,6 +63,70 @@ def test_random_calls_answer_as_by_themselves(client: Any) -> None:
     expected = one_by_one(scene.machine("reference"), calls, keep=False)
     with Cluster(scene.machine("native"), client) as pool:
         assert_same(as_list(pool.simulate_many(calls, errors="keep")), expected, calls)
+
+
+def open_segments() -> list[str]:
+    """On a worker: those it looks at."""
+    return [line for line in Path("/proc/self/maps").read_text().splitlines() if shared.NAME in line]
+
+
+@SHARES
+def test_calls_and_results_are_in_memory_that_workers_of_this_machine_share(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bool] = []
+    monkeypatch.setattr(Errand, "taken", noting(Errand.taken, taken))
+    scene = Scene(4, Fork.OSAKA)
+    calls = scene.calls(700, special=0.2)
+    expected = one_by_one(scene.machine("reference"), calls, keep=False)
+    with Cluster(scene.machine("native"), client) as pool:
+        found = pool.simulate_many(calls, errors="keep")
+        assert pool._shares
+        assert any(client.run(open_segments).values())
+    assert taken
+    assert all(taken)
+    assert_same(as_list(found), expected, calls)  # after the pool is closed
+    deadline = time.monotonic() + 10 * shared.IDLE
+    while any(client.run(open_segments).values()):  # workers keep none for long
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def noting(method: Any, noted: list[bool]) -> Any:
+    def run(errand: Errand, answer: object) -> Any:
+        noted.append(answer is WRITTEN)
+        return method(errand, answer)
+
+    return run
+
+
+@SHARES
+def test_workers_that_are_not_on_this_machine_get_calls_another_way(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time they only seem to be: a worker that comes later may be elsewhere."""
+    calls = [word(n) for n in range(1_000)]
+    monkeypatch.setattr(os, "getpid", lambda: 2**22 + 1)  # so that no segment is where workers look for it
+    for seems in (None, True):
+        with Cluster(machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}"), client) as pool:
+            assert not pool._shares
+            pool._shares = bool(seems)
+            assert pool.simulate_many(calls, to=HERE).words() == list(range(1_000))
+            assert not pool._shares
+
+
+@KILLABLE
+def test_a_worker_killed_while_others_wait_leaves_results_that_were_written(client: Any) -> None:
+    evm = asking(zeros)
+    calls = [word(n % 150) for n in range(20_000)]
+    expected = evm.simulate_many(calls, to=HERE)
+    with Cluster(evm, client) as pool:
+        stream = pool.stream(calls, to=HERE)
+        parts = [next(stream)]
+        for pid in list(client.run(os.getpid).values())[:1]:
+            os.kill(pid, signal.SIGKILL)
+        parts += stream
+        assert Batch.joined(parts) == expected
 
 
 def test_a_call_that_fails_is_named_and_the_rest_is_done(client: Any) -> None:

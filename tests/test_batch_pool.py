@@ -179,11 +179,11 @@ def test_workers_that_cannot_begin_are_not_started_for_ever() -> None:
 class Slow(Pool):
     """Takes as long as it is told for a call, on one worker."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, code: str = "STOP") -> None:
         super().__init__()
         self.seconds = seconds
         self.sizes: list[int] = []
-        self._evm = machine("native", here="STOP")
+        self._evm = machine("native", here=code)
 
     @property
     def workers(self) -> int:
@@ -194,7 +194,7 @@ class Slow(Pool):
         self.sizes.append(piece.calls.count)
 
     def wait(self) -> list[pools.Done]:
-        batch = pools.run_piece(self._evm, self._piece.calls)
+        _, batch = pools.timed_piece(self._evm, self._piece.calls)
         return [pools.Done(self._piece, batch, self.seconds * len(batch))]
 
     def close(self) -> None: ...
@@ -207,6 +207,26 @@ def test_pieces_take_about_as_long_as_they_should(seconds: float, size: int) -> 
         pass
     assert size in pool.sizes
     assert max(pool.sizes[4:-1]) <= size
+
+
+def test_pieces_have_no_more_bytes_than_they_should(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "MOST_BYTES", 1 << 16)
+    pool = Slow(1e-7, "PUSH2 1000 PUSH1 0 RETURN")
+    for _ in pool.stream((b"" for _ in range(5_000)), to=HERE):
+        pass
+    assert set(pool.sizes[4:-1]) == {(1 << 16) // 1040}
+
+
+@pytest.mark.parametrize(("total", "workers", "sizes"), [(1_000, 3, [334, 334, 332]), (200, 3, [200]), (0, 3, [])])
+def test_workers_get_equally_many_where_it_is_known_how_many_there_are(
+    total: int, workers: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Slow, "workers", workers)
+    monkeypatch.setattr(Slow, "room", 1)
+    pool = Slow(1e-7)
+    pool._size = 700
+    assert sum(map(len, pool.stream([b""] * total, to=HERE))) == total
+    assert pool.sizes == sizes
 
 
 def test_parts_of_packed_calls_are_the_calls() -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import pickle
+import queue
 import threading
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 from fusevm.api import EVM
-from fusevm.batch.pool import TRIES, Done, Piece, Pool, run_piece
+from fusevm.batch.pool import TRIES, Done, Piece, Pool, timed_piece
+from fusevm.batch.shared import WRITTEN, Errand, Order, Segments, can_open, carry_out
 from fusevm.chain.packed import Packed
-from fusevm.machine.batch import Batch
 
 RECOUNT = 1.0  # seconds: workers come and go
 LOOK, MOST_ALONE = 5.0, 60.0  # seconds: while nothing ends, whether there are workers; how long there may be none
 SENDINGS = 4  # of a machine in a row, before any piece is done
 PER_THREAD = 2  # pieces: one to do, one to begin with when it is done
+MOST = 1 << 18  # calls in a piece: Dask spends some milliseconds on each
 SELDOM = {  # a cluster of our own watches itself less: that took an eighth of a core from the calls
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
@@ -33,6 +36,8 @@ class Cluster(Pool):
     'Pool'
     """
 
+    most = MOST
+
     def __init__(self, evm: EVM, client: Any = None, **local: Any) -> None:
         super().__init__()
         try:
@@ -45,12 +50,24 @@ class Cluster(Pool):
         self._pickled = pickle.dumps(evm, pickle.HIGHEST_PROTOCOL)
         self._evm = self._sent()
         self._sent_again = 0  # times in a row
-        self._under_way: dict[Any, Piece] = {}  # by future
+        self._segments = Segments()
+        self._shares = self._can_share()
+        self._under_way: dict[Any, tuple[Piece, Errand | None]] = {}  # by future
+        self._over: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures, perhaps of pieces that nobody wants now
         self._threads, self._counted = 1, float("-inf")  # of all workers, and when they were counted
 
     def _sent(self) -> Any:
         """The machine. A task, not scattered data: Dask does it again when all workers that had it are gone."""
         return self._submitted(pickle.loads, self._pickled)
+
+    def _can_share(self) -> bool:
+        """Whether all workers are on this machine: they have tried to open memory of this process."""
+        probe = self._segments.errand(None)
+        if probe is None:
+            return False
+        able = self._client.run(can_open, probe.order.address)
+        probe.drop()
+        return all(able.values())
 
     def _submitted(self, *task: Any) -> Any:
         with warnings.catch_warnings():  # of a large graph: a state is large, and so are the calls' data
@@ -69,29 +86,32 @@ class Cluster(Pool):
         return PER_THREAD * self.workers
 
     def submit(self, piece: Piece) -> None:
-        self._under_way[self._submitted(_run, self._evm, self._token, piece.calls)] = piece
+        errand = self._segments.errand(piece.calls) if self._shares else None
+        calls = piece.calls if errand is None else errand.order
+        future = self._submitted(_run, self._evm, self._token, calls)
+        self._under_way[future] = piece, errand
+        future.add_done_callback(self._over.put)
 
     def wait(self) -> list[Done]:
         """Raises RuntimeError where all workers are gone and none comes: what is under way would never end."""
-        from distributed import wait
-
         alone = 0.0  # seconds
         while True:
             try:
-                over = wait(list(self._under_way), timeout=LOOK, return_when="FIRST_COMPLETED").done
-            except TimeoutError:  # of asyncio, the same from Python 3.11 on
+                future = self._over.get(timeout=LOOK)
+            except queue.Empty:
                 alone = 0.0 if self._client.nthreads() else alone + LOOK
                 if alone >= MOST_ALONE:
                     raise RuntimeError(f"the cluster has no workers, for {MOST_ALONE:.0f} seconds now") from None
             else:
-                return [self._ended(future) for future in over]
+                if future in self._under_way:
+                    return [self._ended(future)]
 
     def _ended(self, future: Any) -> Done:
         from distributed.scheduler import KilledWorker
 
-        piece = self._under_way.pop(future)
+        piece, errand = self._under_way.pop(future)
         try:
-            seconds, batch = future.result()
+            answer = _answer(future, errand)
         except KilledWorker as error:
             if error.task == future.key or not self._send_again(error.task):
                 piece.tries = TRIES  # Dask has tried it more than once
@@ -101,6 +121,11 @@ class Cluster(Pool):
         finally:
             future.release()
         self._sent_again = 0
+        if answer is None:  # from a worker that came later, elsewhere; or one that was given up writes still
+            self._shares = False
+            piece.tries -= 1
+            return Done(piece, None, lost="its memory was not there")
+        seconds, batch = answer
         return Done(piece, batch, seconds)
 
     def _send_again(self, lost: str) -> bool:
@@ -114,10 +139,14 @@ class Cluster(Pool):
 
     def cancel(self) -> None:
         self._client.cancel(list(self._under_way))
+        for _, errand in self._under_way.values():
+            if errand is not None:
+                errand.drop()
         self._under_way.clear()
 
     def close(self) -> None:
         self.cancel()
+        self._segments.close()
         if self._owned:
             self._client.close()
             if self._client.cluster is not None:
@@ -132,14 +161,24 @@ def _own_client(make: Any, options: dict[str, Any]) -> Any:
         return make(**{"threads_per_worker": 1, "dashboard_address": None, "direct_to_workers": True, **options})
 
 
-def _run(evm: EVM, token: str, calls: Packed) -> tuple[float, Batch]:
+def _answer(future: Any, errand: Errand | None) -> Any:
+    """What a worker has answered. What it has written to memory need not be asked for."""
+    if errand is None:
+        return future.result()
+    try:
+        return errand.taken(WRITTEN if future.status == "finished" and errand.is_answered else future.result())
+    except BaseException:
+        errand.drop()
+        raise
+
+
+def _run(evm: EVM, token: str, calls: Packed | Order) -> object:
     """On a worker. Its threads share what was sent, and a machine is used by one at a time: each has a copy."""
-    started = time.perf_counter()
     if getattr(_machines, "token", None) != token:
         with _copying:
             _machines.evm, _machines.token = evm.copy(), token
-    batch = run_piece(_machines.evm, calls)
-    return time.perf_counter() - started, batch
+    run = partial(timed_piece, _machines.evm)
+    return carry_out(calls, run) if isinstance(calls, Order) else run(calls)
 
 
 _copying = threading.Lock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ from fusevm.machine.batches import ERRORS
 from fusevm.values import AddressLike, BadValue, Number
 
 FIRST, MOST = 1 << 8, 1 << 16  # calls in a piece
+MOST_BYTES = 1 << 25  # of its calls and results: those of several pieces are in memory at once
 LONG_ENOUGH = 0.2  # seconds that a piece should take: the work of sending it is little beside that
 AHEAD = 4  # pieces per worker that may wait for one before them
 TRIES = 2  # for a piece before it is split to find the call that ends its workers
@@ -58,12 +60,17 @@ class Done:
     lost: str = ""
 
 
-def run_piece(evm: EVM, calls: Packed) -> Batch:
-    return evm.simulate_many(calls, errors="keep")
+def timed_piece(evm: EVM, calls: Packed) -> tuple[float, Batch]:
+    """What a worker does with a piece, and the seconds it takes."""
+    started = time.perf_counter()
+    batch = evm.simulate_many(calls, errors="keep")
+    return time.perf_counter() - started, batch
 
 
 class Pool(ABC):
     """Workers that each have a copy of one machine. A `with` block ends them."""
+
+    most = MOST
 
     def __init__(self) -> None:
         self._size = FIRST
@@ -173,20 +180,27 @@ class Pool(ABC):
         if waiting > AHEAD * self.workers:
             return None
         first = pieces.taken
-        calls = pieces.take(self._size)
+        calls = pieces.take(self._share(pieces.total))
         return None if calls is None else Piece(first, calls)
+
+    def _share(self, total: int | None) -> int:
+        """Calls of the next piece; where it is known how many there are in all, each worker shall get equally many."""
+        if total is None or total <= FIRST:
+            return self._size
+        rounds = -(-total // (self._size * self.workers))
+        return -(-total // (rounds * self.workers))
 
     def _taken(self, done: Done, again: deque[Piece]) -> Batch | None:
         piece = done.piece
         if done.batch is not None:
-            self._adapt(piece.calls.count, done.seconds)
+            self._adapt(piece.calls.count, done.seconds, len(piece.calls.data) + done.batch.size)
             return done.batch
         if piece.calls.count == 1 and piece.tries >= TRIES:
             return Batch.failed(f"its worker was lost, more than once ({done.lost})", len(piece.calls.reads))
         again.extendleft(reversed(list(piece.parts())))
         return None
 
-    def _adapt(self, calls: int, seconds: float) -> None:
-        """Pieces grow or shrink until they take about as long as they should."""
-        wanted = calls * LONG_ENOUGH / max(seconds, 1e-6)
-        self._size = int(min(max(wanted, self._size / 4, 1), self._size * 4, MOST))
+    def _adapt(self, calls: int, seconds: float, size: int) -> None:
+        """Pieces grow or shrink until they take about as long, or as many bytes, as they should."""
+        wanted = calls * min(LONG_ENOUGH / max(seconds, 1e-6), MOST_BYTES / max(size, 1))
+        self._size = int(min(max(wanted, self._size / 4, 1), self._size * 4, self.most))

@@ -6,15 +6,16 @@ import multiprocessing
 import os
 import pickle
 import signal
-import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from fusevm.api import EVM
-from fusevm.batch.pool import Done, Piece, Pool, WorkerLost, run_piece
+from fusevm.batch.pool import Done, Piece, Pool, WorkerLost, timed_piece
+from fusevm.batch.shared import Address, Errand, Order, Segments, can_open, carry_out
 from fusevm.values import BadValue
 
 LEAVE = 2.0  # seconds a worker has to end by itself
@@ -25,7 +26,9 @@ class Worker:
     process: BaseProcess
     connection: Connection
     piece: Piece | None = None  # what it is doing
+    errand: Errand | None = None  # where the piece's calls are, if in shared memory
     ready: bool = False  # whether it has its machine
+    shares: bool = False  # whether it can open our memory
 
 
 class Processes(Pool):
@@ -44,6 +47,8 @@ class Processes(Pool):
         if "forkserver" in methods:
             self._context.set_forkserver_preload(["fusevm.batch.processes", "fusevm.native.host.many"])
         self._machine = pickle.dumps(evm, pickle.HIGHEST_PROTOCOL)
+        self._segments = Segments()
+        self._probe = self._segments.errand(None)  # which workers try to open when they start
         self._workers = [self._start() for _ in range(processes or os.cpu_count() or 1)]
 
     @property
@@ -57,7 +62,8 @@ class Processes(Pool):
 
     def _start(self) -> Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs, self._machine), daemon=True)
+        probe = None if self._probe is None else self._probe.order.address
+        process = self._context.Process(target=_work, args=(theirs, self._machine, probe), daemon=True)
         process.start()
         theirs.close()
         return Worker(process, ours)
@@ -65,8 +71,9 @@ class Processes(Pool):
     def submit(self, piece: Piece) -> None:
         worker = next(each for each in self._workers if each.piece is None)
         worker.piece = piece
+        worker.errand = self._segments.errand(piece.calls) if worker.shares else None
         with suppress(OSError):  # it is gone, which `wait` finds
-            worker.connection.send(piece.calls)
+            worker.connection.send(piece.calls if worker.errand is None else worker.errand.order)
 
     def wait(self) -> list[Done]:
         while True:
@@ -83,18 +90,23 @@ class Processes(Pool):
         try:
             answer = worker.connection.recv()
         except (EOFError, OSError, pickle.UnpicklingError):
-            worker.piece = None
             return Done(piece, None, lost=self._replace(worker))
         if not worker.ready:
-            worker.ready = True
+            worker.ready, worker.shares = True, answer
             return None
-        worker.piece = None
+        worker.piece, errand, worker.errand = None, worker.errand, None
+        if errand is not None:
+            answer = errand.taken(answer)
+        if answer is None:
+            return Done(piece, None, lost="its memory was not there")
         seconds, batch = answer
         return Done(piece, batch, seconds)
 
     def _replace(self, worker: Worker) -> str:
         """Starts another in the place of one that is gone; why it is."""
         worker.process.join(LEAVE)
+        if worker.errand is not None:
+            worker.errand.drop()
         code = worker.process.exitcode
         worker.connection.close()
         if code and code > 0 and not worker.ready:
@@ -108,7 +120,6 @@ class Processes(Pool):
         """Workers that do something are ended, and others started in their place."""
         for worker in [each for each in self._workers if each.piece is not None]:
             worker.process.kill()
-            worker.piece = None
             self._replace(worker)
 
     def close(self) -> None:
@@ -122,19 +133,19 @@ class Processes(Pool):
                 worker.process.kill()
                 worker.process.join()
         self._workers = []
+        self._probe = None
+        self._segments.close()
 
 
-def _work(connection: Connection, machine: bytes) -> None:
+def _work(connection: Connection, machine: bytes, probe: Address | None) -> None:
     """What a worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-    evm: EVM = pickle.loads(machine)
+    run = partial(timed_piece, pickle.loads(machine))
     del machine
-    connection.send("ready")
+    connection.send(probe is not None and can_open(probe))
     while True:
         try:
             calls = connection.recv()
         except (EOFError, OSError):
             return
-        started = time.perf_counter()
-        batch = run_piece(evm, calls)
-        connection.send((time.perf_counter() - started, batch))
+        connection.send(carry_out(calls, run) if isinstance(calls, Order) else run(calls))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import queue
 import threading
-import time
 
 from fusevm.api import EVM
-from fusevm.batch.pool import Done, Piece, Pool, run_piece
+from fusevm.batch.pool import Done, Piece, Pool, timed_piece
 from fusevm.values import BadValue
 
 
@@ -59,8 +58,7 @@ class Threads(Pool):
     def _work(self, evm: EVM) -> None:
         while (piece := self._tasks.get()) is not None:
             try:
-                started = time.perf_counter()
-                batch = run_piece(evm, piece.calls)
-                self._done.put(Done(piece, batch, time.perf_counter() - started))
+                seconds, batch = timed_piece(evm, piece.calls)
+                self._done.put(Done(piece, batch, seconds))
             except BaseException as error:  # it is raised where somebody waits
                 self._done.put(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, islice
@@ -167,6 +167,7 @@ class Pieces:
         self._common = common
         self._matrix = _matrix(calls)
         self.taken = 0  # calls
+        self.total = calls.count if isinstance(calls, Packed) else len(calls) if isinstance(calls, Sized) else None
         self._rest: Iterator[CallLike] = iter(())
         self._packed: Packed | None = None
         if isinstance(calls, Packed):
@@ -188,32 +189,52 @@ class Pieces:
         elif self._matrix is not None:
             found = _rows(self._matrix, first, count, self._common)
         else:
-            found = packed(list(islice(self._rest, count)), self._common, first)
+            found = packed(tuple(islice(self._rest, count)), self._common, first)
         self.taken += found.count
         if self._common.reads and not found.reads:
             found = replace(found, reads=self._common.reads)
         return found if found.count else None
 
 
-def packed(calls: list[Any], common: Common, first: int = 0) -> Packed:
-    """These calls; the first has that number."""
+Joined = tuple[bytes, "array[int] | int"]  # bytes one after another, and how many each has, or all
+_native: list[Callable[[tuple[Any, ...]], Joined | None]] = []  # at most one
+MANY = 1 << 8  # calls: fewer are joined sooner than native code is called
+
+
+def use_native(join: Callable[[tuple[Any, ...]], Joined | None]) -> None:
+    """From now on this function joins the data of many calls: native code is loaded, and needs no lock of Python's.
+
+    It answers None where not all of them are bytes.
+    """
+    _native[:] = [join]
+
+
+def packed(calls: tuple[Any, ...], common: Common, first: int = 0) -> Packed:
+    """These calls, which nobody else may have as this tuple; the first has that number."""
     if common.to is not None and not common.value:
-        try:
-            data = b"".join(calls)
-        except TypeError:
-            pass  # not all of them are bytes
-        else:
-            kinds = [Kind(common.to, common.caller, common.gas)]
-            return Packed(data, _sizes(calls), kinds, None, {}, len(calls))
+        joined = _joined(calls)
+        if joined is not None:
+            return Packed(*joined, [Kind(common.to, common.caller, common.gas)], None, {}, len(calls))
     return _packed_one_by_one(calls, common, first)
 
 
-def _sizes(pieces: list[bytes]) -> array[int] | int:
+def _joined(pieces: tuple[Any, ...]) -> Joined | None:
+    """None where not all of them are bytes, or like bytes."""
+    found = _native[0](pieces) if _native and len(pieces) >= MANY else None
+    if found is None:
+        try:
+            found = b"".join(pieces), _sizes(pieces)
+        except TypeError:
+            return None
+    return found
+
+
+def _sizes(pieces: Sequence[bytes]) -> array[int] | int:
     lengths = set(map(len, pieces))
     return lengths.pop() if len(lengths) == 1 else array("Q", map(len, pieces))
 
 
-def _packed_one_by_one(calls: list[Any], common: Common, first: int) -> Packed:
+def _packed_one_by_one(calls: tuple[Any, ...], common: Common, first: int) -> Packed:
     numbers: dict[Kind, int] = {}
     pieces, kind_of, specials = [], array("I"), {}
     for number, each in enumerate(calls):

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pickle import PickleBuffer
 from typing import Any, overload
 
-from fusevm.chain.column import Column
+from fusevm.chain.column import Column, Part
 from fusevm.chain.outcomes import (
     COLUMNS,
     GAS_REFUNDED,
@@ -42,7 +42,7 @@ class Batch(Sequence[Result]):
     """
 
     def __init__(self) -> None:
-        self._records = bytearray()
+        self._records = Column()
         self._outputs = Column()
         self._logs = Column()
         self._reads = bytearray()
@@ -58,7 +58,7 @@ class Batch(Sequence[Result]):
     def add(self, found: Outcomes) -> None:
         first = len(self)
         self._count += found.done
-        self._records += memoryview(found.records)[: found.done * RECORD.size]
+        self._records.adopt(memoryview(found.records)[: found.done * RECORD.size])
         self._note(first, found.odd, found.errors)
 
     def _append(self, other: Batch) -> None:
@@ -71,7 +71,8 @@ class Batch(Sequence[Result]):
     def _join(self) -> None:
         later, self._later = self._later, []
         for other in later:
-            self._records += _shifted(other._records, len(self._outputs), len(self._logs))
+            for part in other._records.parts():
+                self._records.adopt(_shifted(part, len(self._outputs), len(self._logs)))
             self._outputs.extend(other._outputs)
             self._logs.extend(other._logs)
             self._reads += other._reads
@@ -100,6 +101,12 @@ class Batch(Sequence[Result]):
             whole._append(part)
         return whole
 
+    @property
+    def size(self) -> int:
+        """Bytes of all columns."""
+        self._join()
+        return len(self._records) + len(self._outputs) + len(self._logs) + len(self._reads)
+
     # -- results
 
     def __len__(self) -> int:
@@ -121,7 +128,7 @@ class Batch(Sequence[Result]):
         if found is not None:
             return found
         self._join()
-        status, used, refunded, end, log_end = RECORD.unpack_from(self._records, number * RECORD.size)
+        status, used, refunded, end, log_end = RECORD.unpack_from(self._records.whole(), number * RECORD.size)
         start, log_start = self._ends(number - 1)
         logs = self._decoded(log_start, log_end)
         return Result(STATUSES[status], bytes(self._outputs.whole()[start:end]), used, refunded, logs)
@@ -147,8 +154,9 @@ class Batch(Sequence[Result]):
         """Columns are separate buffers, which are sent without a copy (pickle's protocol 5)."""
         self._join()
         sent = PickleBuffer if protocol >= 5 else bytes
-        outputs, logs = ([sent(part) for part in column.parts()] for column in (self._outputs, self._logs))
-        return _received, (sent(self._records), outputs, logs, sent(self._reads), self._odd, self.errors)
+        columns = (self._records, self._outputs, self._logs)
+        parts = [[sent(part) for part in column.parts()] for column in columns]
+        return _received, (*parts, sent(self._reads), self._odd, self.errors)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -164,7 +172,7 @@ class Batch(Sequence[Result]):
     def _ends(self, number: int) -> tuple[int, int]:
         if number < 0:
             return 0, 0
-        _, _, _, end, log_end = RECORD.unpack_from(self._records, number * RECORD.size)
+        _, _, _, end, log_end = RECORD.unpack_from(self._records.whole(), number * RECORD.size)
         return end, log_end
 
     def _decoded(self, start: int, end: int) -> Sequence[Log]:
@@ -237,38 +245,38 @@ class Batch(Sequence[Result]):
 
     def _numbers(self) -> array[int]:
         self._join()
-        return array("Q", bytes(self._records))
+        return array("Q", bytes(self._records.whole()))
 
     def _column(self, which: int) -> Any:
         numpy = _numpy()
         if numpy is None:
             return self._numbers()[which::COLUMNS]
         self._join()
-        return numpy.frombuffer(self._records, "<u8").reshape(-1, COLUMNS)[:, which].copy()
+        return numpy.frombuffer(self._records.whole(), "<u8").reshape(-1, COLUMNS)[:, which].copy()
 
 
 def _received(records: Any, outputs: Any, logs: Any, reads: Any, odd: Any, errors: Any) -> Batch:
     """A batch that came from elsewhere. Its columns are as they arrived: bytes, or views of them, to be read only."""
     batch = Batch()
-    batch._records, batch._outputs, batch._logs, batch._reads = records, Column(outputs), Column(logs), reads
+    batch._records, batch._outputs, batch._logs, batch._reads = Column(records), Column(outputs), Column(logs), reads
     batch._odd, batch.errors = odd, errors
-    batch._count = len(records) // RECORD.size
+    batch._count = len(batch._records) // RECORD.size
     return batch
 
 
-def _shifted(records: bytearray, outputs: int, logs: int) -> bytearray:
+def _shifted(records: Part, outputs: int, logs: int) -> Part:
     """Records whose outputs and logs come after so many bytes of others."""
     if not (outputs or logs):
         return records
     numpy = _numpy()
     if numpy is not None:
         shift = numpy.array([0, 0, 0, outputs, logs], "<u8")
-        return bytearray((numpy.frombuffer(records, "<u8").reshape(-1, COLUMNS) + shift).tobytes())
+        return (numpy.frombuffer(records, "<u8").reshape(-1, COLUMNS) + shift).tobytes()  # type: ignore[no-any-return]
     numbers = array("Q", bytes(records))
     for place, more in ((OUTPUT_END, outputs), (LOG_END, logs)):
         if more:
             numbers[place::COLUMNS] = array("Q", [end + more for end in numbers[place::COLUMNS]])
-    return bytearray(numbers.tobytes())
+    return numbers.tobytes()
 
 
 @cache

@@ -109,12 +109,12 @@ class Schedule:
 
 def address_of(data: bytes) -> int:
     """Where the bytes are; good for as long as somebody holds them."""
-    return id(data) + _CONTENT
+    return id(data) + CONTENT
 
 
 # How far into an object of bytes they begin: CPython's own layout, taken from an example.
 _EXAMPLE = b"where are these bytes?"
-_CONTENT = (ctypes.cast(ctypes.c_char_p(_EXAMPLE), ctypes.c_void_p).value or 0) - id(_EXAMPLE)
+CONTENT = (ctypes.cast(ctypes.c_char_p(_EXAMPLE), ctypes.c_void_p).value or 0) - id(_EXAMPLE)
 
 
 class Handlers:

@@ -17,13 +17,14 @@ from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit import handlers as made
-from fusevm.native.emit import merkle, signers
+from fusevm.native.emit import merkle, packing, signers
 from fusevm.native.emit.jit import Loaded, object_code
 from fusevm.native.emit.progress import Bar
 from fusevm.native.lang import PTR, Callee, Native
 from fusevm.native.layout import NativeFrame
 from fusevm.native.processor import target
 from fusevm.native.runtime import calls, keccak, many, noted, outside, plain, relocation, storage
+from fusevm.native.runtime import packing as joining
 from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
 from fusevm.schedule.fusions import fused_sequences, loop_sequences
@@ -57,6 +58,8 @@ EXPORTED = (
     relocation.relocate,
     plain.write_block,
     keccak.keccak256,
+    joining.measure_each,
+    joining.join_each,
 )
 
 
@@ -146,6 +149,8 @@ class Library:
         self.relocate = exported(relocation.relocate)
         self.write_block = exported(plain.write_block)
         self.keccak256 = exported(keccak.keccak256)
+        self.measure_each = exported(joining.measure_each)
+        self.join_each = exported(joining.join_each)
 
     def hash_of(self, data: bytes) -> bytes:
         """Keccak-256, as `evm/keccak.py` has it."""
@@ -168,6 +173,7 @@ def library() -> Library:
     use_native(found.hash_of)
     merkle.quicken()
     signers.quicken()
+    packing.quicken(found.measure_each, found.join_each)
     return found
 
 

@@ -1,0 +1,321 @@
+"""Memory that workers on this machine share with whoever sends them calls, so that nothing is copied through pipes.
+
+A segment is a file without a name (memfd) of the process that sends: others open it through /proc. It is gone when
+nobody has it any more, however they end. A token in it tells a worker that it has found the right one and that its
+answer is still wanted; whoever writes to it holds its lock, which the system takes back from those that are killed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import secrets
+import struct
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+if sys.platform == "linux":
+    import fcntl
+
+SPACE = 1 << 28  # bytes of a segment: a file with a hole, memory is taken where something is written
+MOST_LENT, MOST_FREE = 64, 8  # segments with results that somebody has, and kept to be used again
+KEPT = 1 << 27  # bytes: one with more in it is not kept
+IDLE = 5.0  # seconds: so long a worker keeps a segment open that it does not use
+NAME = "fusevm-batch"
+WRITTEN = True  # what a worker answers whose results are in the segment
+_TOKEN = 16  # bytes, at the beginning
+_NOTE = struct.Struct("<QQ")  # after it: where the worker's parcel is described, and in how many bytes
+_ALIGN = 64
+_NOBODY = bytes(_TOKEN)
+
+
+class NotHere(RuntimeError):
+    """A segment that cannot be opened here, or is not wanted any more."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a segment is: the number of a file of a process, and what the file begins with."""
+
+    process: int
+    file: int
+    token: bytes
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A thing whose buffers are in a segment: its pickle without them, and where they begin and how large they are."""
+
+    text: bytes
+    places: list[tuple[int, int]]
+    end: int  # of all of them: the next may begin there
+
+    @staticmethod
+    def of(thing: object, memory: memoryview, start: int = _ALIGN) -> Parcel:
+        """Buffers that do not fit stay in the pickle."""
+        places: list[tuple[int, int]] = []
+        end = start
+
+        def place(buffer: pickle.PickleBuffer) -> bool:
+            nonlocal end
+            raw = buffer.raw()
+            if end + raw.nbytes > len(memory):
+                return True
+            memory[end : end + raw.nbytes] = raw
+            places.append((end, raw.nbytes))
+            end += -(-raw.nbytes // _ALIGN) * _ALIGN
+            return False
+
+        return Parcel(pickle.dumps(thing, 5, buffer_callback=place), places, end)
+
+    def note(self, memory: memoryview) -> bool:
+        """Describes itself after its buffers, for whoever has the memory; False where there is no room."""
+        raw = pickle.dumps(self)
+        if self.end + len(raw) > len(memory):
+            return False
+        memory[self.end : self.end + len(raw)] = raw
+        _NOTE.pack_into(memory, _TOKEN, self.end, len(raw))
+        return True
+
+    def open(self, memory: memoryview) -> Any:
+        return pickle.loads(self.text, buffers=[memory[first : first + size] for first, size in self.places])
+
+
+@dataclass(frozen=True)
+class Order:
+    """Calls for a worker, in a segment."""
+
+    address: Address
+    calls: Parcel
+
+
+class _Lent(mmap.mmap):
+    """A segment's memory for as long as somebody looks at it; then the segment can be used again."""
+
+    give_back: Callable[[], None] | None = None
+
+    def __del__(self) -> None:
+        if self.give_back is not None:
+            self.give_back()
+
+
+class Segment:
+    """Memory of this process that workers can write to."""
+
+    def __init__(self) -> None:
+        self.file = os.memfd_create(NAME, os.MFD_CLOEXEC)
+        weakref.finalize(self, os.close, self.file)
+        os.ftruncate(self.file, SPACE)
+        self.map = mmap.mmap(self.file, SPACE)
+
+    def claim(self, token: bytes) -> bool:
+        """From now on it is for whoever knows the token; False where a worker that knew the last one still writes."""
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        self.map[:_TOKEN] = token
+        fcntl.flock(self.file, fcntl.LOCK_UN)
+        return True
+
+
+class Errand:
+    """Calls on their way in a segment, until their results are taken or nobody wants them any more."""
+
+    def __init__(self, segments: Segments, segment: Segment, calls: object) -> None:
+        self._segments, self._segment = segments, segment
+        token = secrets.token_bytes(_TOKEN)
+        with memoryview(segment.map) as memory:
+            parcel = Parcel.of(calls, memory)
+        _NOTE.pack_into(segment.map, _TOKEN, 0, 0)
+        segment.map[:_TOKEN] = token
+        self.order = Order(Address(os.getpid(), segment.file, token), parcel)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a worker has written results."""
+        return _NOTE.unpack_from(self._segment.map, _TOKEN) != (0, 0)
+
+    def taken(self, answer: object) -> Any:
+        """What a worker has answered. None where that cannot be had: somebody else writes there just now."""
+        if answer is not WRITTEN or not self.is_answered or not self._segment.claim(_NOBODY):
+            self.drop()
+            return None if answer is WRITTEN else answer
+        start, size = _NOTE.unpack_from(self._segment.map, _TOKEN)
+        parcel: Parcel = pickle.loads(self._segment.map[start : start + size])
+        lent = _Lent(self._segment.file, parcel.end, access=mmap.ACCESS_READ)
+        lent.give_back = partial(self._segments.give_back, self._segment, parcel.end)
+        return parcel.open(memoryview(lent))
+
+    def drop(self) -> None:
+        """Nobody wants the results."""
+        self._segments.forget(self._segment)
+
+
+class Segments:
+    """Those of a pool."""
+
+    def __init__(self) -> None:
+        self._free: deque[Segment] = deque()
+        self._lent: set[Segment] = set()
+        self._closed = False
+
+    def errand(self, calls: object) -> Errand | None:
+        """None where there is no memory for it: results that somebody keeps are in all segments there may be."""
+        if self._closed or len(self._lent) >= MOST_LENT or not is_supported():
+            return None
+        with suppress(OSError, ValueError):
+            segment = self._unused()
+            self._lent.add(segment)
+            return Errand(self, segment, calls)
+        return None
+
+    def _unused(self) -> Segment:
+        with suppress(IndexError):
+            while True:
+                segment = self._free.pop()
+                if segment.claim(_NOBODY):
+                    return segment
+        return Segment()
+
+    def give_back(self, segment: Segment, used: int) -> None:
+        """With so many bytes written to; perhaps from another thread, when the last who looked at it is gone."""
+        self.forget(segment)
+        if not self._closed and len(self._free) < MOST_FREE and used <= KEPT:
+            self._free.append(segment)
+
+    def forget(self, segment: Segment) -> None:
+        """It is not used again: nobody knows what is still written to it, and how much."""
+        self._lent.discard(segment)
+
+    def close(self) -> None:
+        """What somebody still looks at stays until they are done."""
+        self._closed = True
+        self._free.clear()
+        self._lent.clear()
+
+
+def is_supported() -> bool:
+    return sys.platform == "linux" and hasattr(os, "memfd_create")
+
+
+def carry_out(order: Order, run: Callable[[Any], object]) -> object:
+    """On a worker: `WRITTEN`, where what comes of the calls is in their segment; itself, where another one writes to
+    it; None where the segment is not to be had."""
+    try:
+        with opened(order.address) as (memory, is_ours):
+            calls = order.calls.open(memory)
+            _check(memory, order.address)
+            result = run(calls)
+            if is_ours and Parcel.of(result, memory, order.calls.end).note(memory):
+                return WRITTEN
+            return result
+    except NotHere:
+        return None
+
+
+def can_open(address: Address) -> bool:
+    """Whether a worker is where it can share memory with the process of this address."""
+    try:
+        with opened(address):
+            return True
+    except NotHere:
+        return False
+
+
+@contextmanager
+def opened(address: Address) -> Iterator[tuple[memoryview, bool]]:
+    """A segment of another process, and whether this one may write to it."""
+    window = _windows.get(address)
+    try:
+        is_ours = window.lock()
+        _check(window.memory, address)
+        yield window.memory, is_ours
+    finally:
+        window.unlock()
+    _windows.keep(address, window)
+
+
+class Window:
+    """A segment of another process, opened in this one."""
+
+    def __init__(self, address: Address) -> None:
+        path = f"/proc/{address.process}/fd/{address.file}"
+        try:
+            if not os.readlink(path).startswith(f"/memfd:{NAME}"):
+                raise NotHere(f"{path} is another file")
+            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise NotHere(f"{path}: {error.strerror}") from None
+        weakref.finalize(self, os.close, self._file)
+        if os.fstat(self._file).st_size != SPACE:
+            raise NotHere(f"{path} has another size")
+        self.memory = memoryview(mmap.mmap(self._file, SPACE))
+
+    def lock(self) -> bool:
+        """Whether nobody else has it."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def unlock(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+class Windows:
+    """Those that were used last: opened anew, each page of them would cost a fault again. None is kept for long."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, int], tuple[Window, float]] = {}  # by process and file; and when they were used
+        self._lock = threading.Lock()
+        self._is_watched = False
+
+    def get(self, address: Address) -> Window:
+        """For one user at a time."""
+        with self._lock:
+            window, _ = self._kept.pop((address.process, address.file), (None, 0.0))
+        if window is None or window.memory[:_TOKEN] != address.token:  # the file of that number is another one now
+            window = Window(address)
+        return window
+
+    def keep(self, address: Address, window: Window) -> None:
+        with self._lock:
+            self._kept[address.process, address.file] = window, time.monotonic()
+            while len(self._kept) > MOST_FREE:
+                self._kept.pop(next(iter(self._kept)))
+            if not self._is_watched:
+                self._is_watched = True
+                self._look_later()
+
+    def _look_later(self) -> None:
+        timer = threading.Timer(IDLE, self._forget)
+        timer.daemon = True
+        timer.start()
+
+    def _forget(self) -> None:
+        """Those that nobody has used for a while: perhaps their process is gone, and only we have them still."""
+        with self._lock:
+            long_ago = time.monotonic() - IDLE
+            self._kept = {key: each for key, each in self._kept.items() if each[1] > long_ago}
+            self._is_watched = bool(self._kept)
+            if self._is_watched:
+                self._look_later()
+
+
+_windows = Windows()
+
+
+def _check(memory: memoryview, address: Address) -> None:
+    if memory[:_TOKEN] != address.token:
+        raise NotHere(f"a segment of process {address.process} is used for something else now")

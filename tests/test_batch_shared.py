@@ -1,0 +1,298 @@
+"""Calls and results in memory that processes share: the same answers, and nothing is left behind however they end."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fusevm import Batch
+from fusevm.batch import Processes, shared
+from fusevm.batch.pool import Piece
+from fusevm.batch.shared import WRITTEN, Address, Errand, Parcel, Segments, can_open, carry_out, opened
+from fusevm.chain.packed import Common, Packed, Pieces
+from fusevm.evm.forks import Fork
+from test_batch_pool import KillsOnce, asking, zeros
+from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, one_by_one, word
+
+pytestmark = pytest.mark.skipif(not shared.is_supported(), reason="needs memory without a name, and /proc")
+CODE = f"PUSH1 7 PUSH1 0 PUSH1 0 LOG1 PUSH1 0 CALLDATALOAD DUP1 ADD {RETURN_WORD}"
+PROBE = "PUSH1 0 CALLDATALOAD DUP1 PUSH1 0 MSTORE DUP1 PUSH1 0 LOG0 PUSH1 0 RETURN"  # as much as it is told
+
+
+def some_calls(first: int = 0, count: int = 300) -> Packed:
+    common = Common.read(HERE, bytes(20), 0, 100_000)
+    found = Pieces([word(n) for n in range(first, first + count)], common).take(count)
+    assert found is not None
+    return found
+
+
+def errand_of(segments: Segments, calls: object) -> Errand:
+    found = segments.errand(calls)
+    assert found is not None
+    return found
+
+
+def ours() -> list[str]:
+    """Segments that this process has open or looks at."""
+    gc.collect()
+    links = []
+    for each in Path("/proc/self/fd").iterdir():
+        try:
+            links.append(os.readlink(each))
+        except OSError:
+            continue
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    return [each for each in [*links, *maps] if shared.NAME in each]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(shared, "_windows", shared.Windows())
+    yield
+    shared._windows._kept.clear()
+    assert ours() == []
+
+
+def doubled(calls: Any) -> Batch:
+    return machine("native", here=CODE).simulate_many(calls, errors="keep")
+
+
+def test_a_thing_in_memory_is_the_thing_and_what_does_not_fit_is_in_its_text() -> None:
+    calls = some_calls()
+    batch = doubled(calls)
+    for size in (64, 100, 9_600, 20_000, 1 << 20):
+        memory = memoryview(bytearray(size))
+        parcel = Parcel.of(batch, memory)
+        assert parcel.open(memory) == batch
+        assert all(first % 64 == 0 and first + size <= parcel.end for first, size in parcel.places)
+    assert len(parcel.text) < 500
+    first, size = parcel.places[1]
+    memory[first + 31] ^= 1  # the last byte of the first output
+    assert parcel.open(memory).words()[:2] == [1, 2]
+
+
+def test_results_are_where_the_calls_were_sent_and_stay_while_somebody_has_them() -> None:
+    segments = Segments()
+    kept = []
+    for number in range(12):
+        errand = errand_of(segments, some_calls(number))
+        assert not errand.is_answered
+        assert carry_out(errand.order, doubled) is WRITTEN
+        assert errand.is_answered
+        kept.append(errand.taken(WRITTEN))
+        if number % 3 == 2:
+            del kept[-2]  # its segment is used again
+    numbers = [0, 2, 3, 5, 6, 8, 9, 11]
+    assert [batch.words() for batch in kept] == [[2 * n for n in range(first, first + 300)] for first in numbers]
+    assert Batch.joined(kept).words()[600:602] == [6, 8]
+    assert len(segments._free) <= 2
+    segments.close()
+
+
+def test_memory_that_is_used_again_too_soon_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared._Lent, "__del__", lambda lent: None)
+    segments = Segments()
+    first = errand_of(segments, some_calls())
+    batch = first.taken(carry_out(first.order, doubled))
+    segments.give_back(first._segment, 0)
+    again = errand_of(segments, some_calls(5))
+    carry_out(again.order, doubled)
+    assert batch.words() != [2 * n for n in range(300)]
+
+
+def test_an_order_that_nobody_waits_for_any_more_is_not_carried_out() -> None:
+    segments, ran = Segments(), []
+    errand = errand_of(segments, some_calls())
+    batch = errand.taken(carry_out(errand.order, doubled))
+    assert carry_out(errand.order, ran.append) is None
+    assert batch.words() == [2 * n for n in range(300)]
+    del batch
+    other = errand_of(segments, some_calls(7))
+    assert other.order.address.file == errand.order.address.file  # the same segment, with other calls
+    assert carry_out(errand.order, ran.append) is None
+    assert not ran
+    assert other.taken(carry_out(other.order, doubled)).words()[0] == 14
+
+
+def test_while_one_writes_another_sends_its_results_and_nobody_trusts_the_memory() -> None:
+    segments = Segments()
+    errand = errand_of(segments, some_calls())
+    with opened(errand.order.address) as (_, is_ours):  # a worker that was given up, and is not gone
+        assert is_ours
+        answer = carry_out(errand.order, doubled)
+        assert isinstance(answer, Batch)
+        assert errand.taken(WRITTEN) is None  # nobody has written
+        late = errand_of(segments, some_calls())
+        carry_out(late.order, doubled)
+        with opened(late.order.address):
+            assert late.taken(WRITTEN) is None  # somebody may be writing once more
+        again = errand_of(segments, some_calls())
+        assert again.order.address.file != errand.order.address.file
+    assert errand_of(segments, some_calls()).taken(answer) == doubled(some_calls())
+
+
+def test_a_segment_is_not_used_again_while_somebody_writes_to_it() -> None:
+    segments = Segments()
+    errand = errand_of(segments, some_calls())
+    answer = carry_out(errand.order, doubled)
+    batch = errand.taken(answer)
+    late = shared.Window(errand.order.address)
+    assert late.lock()
+    del batch
+    other = errand_of(segments, some_calls())
+    assert other._segment is not errand._segment
+    late.unlock()
+
+
+def test_only_the_right_segment_is_opened(tmp_path: Path) -> None:
+    segments = Segments()
+    right = errand_of(segments, None).order.address
+    assert can_open(right)
+    assert not can_open(Address(right.process, right.file, bytes(16)))
+    assert not can_open(Address(2**22 + 1, right.file, right.token))
+    with (tmp_path / "other").open("wb") as file:
+        assert not can_open(Address(right.process, file.fileno(), right.token))
+    small = os.memfd_create(shared.NAME)
+    os.write(small, right.token)
+    assert not can_open(Address(right.process, small, right.token))
+    os.close(small)
+
+
+def test_segments_are_few_and_then_calls_go_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "MOST_LENT", 2)
+    monkeypatch.setattr(shared, "KEPT", 1 << 12)
+    segments = Segments()
+    kept = []
+    for _ in range(2):
+        errand = errand_of(segments, some_calls())
+        kept.append(errand.taken(carry_out(errand.order, doubled)))
+    assert segments.errand(some_calls()) is None
+    kept.pop()
+    assert not segments._free  # it had more in it than is kept
+    assert segments.errand(some_calls()) is not None
+
+
+def test_windows_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "IDLE", 0.05)
+    segments = Segments()
+    errands = [errand_of(segments, some_calls()) for _ in range(3)]
+    for each in errands:
+        carry_out(each.order, doubled)
+    del errands, each
+    segments.close()
+    until(lambda: not ours(), 10)
+
+
+def until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# -- processes
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How pieces went to workers."""
+    noted: list[str] = []
+    submit = Processes.submit
+
+    def noting(pool: Processes, piece: Piece) -> None:
+        submit(pool, piece)
+        worker = next(each for each in pool._workers if each.piece is piece)
+        noted.append("pipe" if worker.errand is None else "memory")
+
+    monkeypatch.setattr(Processes, "submit", noting)
+    return noted
+
+
+@pytest.mark.parametrize("most", [0, 3, shared.MOST_LENT])
+def test_processes_answer_the_same_by_memory_and_by_pipe(
+    most: int, ways: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "MOST_LENT", most)
+    scene = Scene(2, Fork.OSAKA)
+    calls = scene.calls(2_000, special=0.1)
+    expected = one_by_one(scene.machine("reference"), calls, keep=False)
+    with Processes(scene.machine("native"), 2) as pool:
+        assert_same(as_list(pool.simulate_many(calls[:50], errors="keep")), expected[:50], calls)
+        found = pool.simulate_many(calls, errors="keep")
+        assert_same(as_list(found), expected, calls)
+    assert ("memory" in ways) == (most > 1)
+    assert_same(as_list(found), expected, calls)  # after the pool is closed as well
+
+
+def test_results_of_many_sizes_come_through_memory(ways: list[str]) -> None:
+    rng, evm = random.Random(5), machine("native", here=PROBE)
+    with Processes(evm, 1) as pool:
+        for _ in range(5):
+            calls = [word(rng.choice((0, 1, 32, 5_000))) for _ in range(400)]
+            assert pool.simulate_many(calls, to=HERE) == evm.simulate_many(calls, to=HERE)
+    assert ways.count("memory") >= 4
+
+
+def test_a_worker_killed_in_the_middle_leaves_its_calls_to_another(tmp_path: Path, ways: list[str]) -> None:
+    calls = [word(n % 200) for n in range(2_000)]
+    expected = asking(zeros).simulate_many(calls, to=HERE)
+    with Processes(asking(KillsOnce(199, tmp_path / "killed")), 2) as pool:
+        pool.simulate_many(calls[:50], to=HERE)
+        pool.simulate_many(calls[:50], to=HERE)
+        assert pool.simulate_many(calls, to=HERE) == expected
+    assert (tmp_path / "killed").exists()
+    assert "memory" in ways
+
+
+CLIENT = """
+import os, sys, time
+sys.path.insert(0, {tests!r})
+from fusevm.batch import Processes
+from test_batch_shared import CODE
+from test_many import HERE, machine, word
+
+if __name__ == "__main__":
+    with Processes(machine("native", here=CODE), 2) as pool:
+        kept = [pool.simulate_many([word(n) for n in range(600)], to=HERE) for _ in range(3)]
+        assert len(pool._segments._lent) > 1
+        segments = [os.fstat(each.file).st_ino for each in pool._segments._lent]
+        print(*segments, flush=True)
+        for _ in pool.stream((word(n % 9) for n in iter(int, 1)), to=HERE):
+            pass
+"""
+
+
+def test_a_client_that_is_killed_leaves_no_memory_and_no_workers(tmp_path: Path) -> None:
+    script = tmp_path / "client.py"
+    script.write_text(CLIENT.format(tests=str(Path(__file__).parent)))
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout is not None
+        segments = client.stdout.readline().split()
+        assert segments
+        assert any(users(each) for each in segments)
+        client.send_signal(signal.SIGKILL)
+        client.wait()
+    until(lambda: not any(users(each) for each in segments), 20)
+
+
+def users(inode: str) -> list[str]:
+    """Processes that look at a segment."""
+    found = []
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            lines = maps.read_text().splitlines()
+        except OSError:
+            continue
+        if any(shared.NAME in line and line.split()[4] == inode for line in lines):
+            found.append(maps.parent.name)
+    return found
