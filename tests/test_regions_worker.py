@@ -58,9 +58,9 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     library()  # of the common cache
     compiling._fingerprint()
     monkeypatch.setenv("FUSEVM_CACHE", str(tmp_path))
-    compiling._names.cache_clear()
+    compiling.region_names.cache_clear()
     yield tmp_path
-    compiling._names.cache_clear()
+    compiling.region_names.cache_clear()
 
 
 @pytest.fixture(name="asking")
@@ -176,7 +176,7 @@ def test_no_disk_is_no_harm(asking: Asking, cache: Path, monkeypatch: pytest.Mon
     (cache / "file").write_text("")
     monkeypatch.setenv("FUSEVM_CACHE", str(cache / "file" / "cache"))
     with pytest.warns(UserWarning, match="cannot be used as a cache"):
-        compiling._names()
+        compiling.region_names()
     assert asking.ask()
     assert asking.answered.wait(60)
     assert kept(CODE, LATEST) is None
