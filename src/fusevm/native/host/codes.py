@@ -301,9 +301,9 @@ class Codes:
         if self._probes:
             return build_schedule(code, fork, self.handlers, probes=True)
         on_disk = on_disk and self._may_be_on_disk(code)
-        if self.heat is not None and on_disk and (made := self.heat.from_disk((code, fork))) is not None:
-            return made
         worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
+        if worth and self.heat is not None and on_disk and (made := self.heat.from_disk((code, fork))) is not None:
+            return made
         if worth and self._may_fuse(code):
             self._fused += len(code)
             self.untidy = True
