@@ -1,6 +1,7 @@
 """What a call to unseen code costs per unit of gas: one call that calls many large contracts, no two alike.
 
-Each contract jumps over its filling to its last instruction, so that all of it must be looked at.
+Each contract jumps over its filling to its last instruction. In the last rows every byte before that may be a PUSH or
+inside another's data, so that all of them must be looked at; in the others the last few tell.
 
 python bench/unseen.py [--contracts 200] [--fork osaka]
 """
@@ -27,23 +28,27 @@ FILLINGS = {
     "JUMPI": b"\x57",
     "CALL": b"\xf1",
 }
+TANGLED = {"PUSH1 0x60": bytes.fromhex("6060"), "PUSH1 to 3": bytes.fromhex("6061 616062 62606160")}
 CALLER = (
     "PUSH1 0 loop: JUMPDEST PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0 PUSH1 0 DUP6 PUSH20 0x{first} ADD PUSH3 60000 CALL POP"
     " PUSH1 1 ADD DUP1 PUSH2 {count} GT PUSH1 @loop JUMPI"
 )
 
 
-def contract(filling: bytes) -> bytes:
-    start = assemble(f"PUSH2 {LAST} JUMP") + os.urandom(8)
-    return (start + bytes(33) + filling * LAST)[: LAST - 33] + bytes(33) + assemble("JUMPDEST STOP")
+def contract(filling: bytes, *, tangled: bool = False) -> bytes:
+    start = assemble(f"PUSH2 {LAST} JUMP") + os.urandom(8) + bytes(33)
+    if tangled:
+        filling *= (LAST - len(start)) // len(filling)
+        return start + filling.rjust(LAST - len(start), b"\0") + assemble("JUMPDEST STOP")
+    return (start + filling * LAST)[: LAST - 33] + bytes(33) + assemble("JUMPDEST STOP")
 
 
-def cost(tier: str, fork: str, filling: bytes, count: int) -> tuple[float, float]:
+def cost(tier: str, fork: str, filling: bytes, count: int, *, tangled: bool = False) -> tuple[float, float]:
     """Microseconds per contract, nanoseconds per gas."""
     evm = EVM(fork, tier)
     evm.set_code(HERE, assemble(CALLER.format(first=FIRST.hex(), count=count)))
     for number in range(count):
-        evm.set_code(int.from_bytes(FIRST, "big") + number, contract(filling))
+        evm.set_code(int.from_bytes(FIRST, "big") + number, contract(filling, tangled=tangled))
     started = time.perf_counter()
     used = evm.call(HERE, gas=10**9).check().gas_used
     taken = time.perf_counter() - started
@@ -56,10 +61,11 @@ def main() -> None:
     parser.add_argument("--fork", default="osaka")
     options = parser.parse_args()
     print(f"{'filling':10} {'auto':>24} {'reference':>24}")
-    for name, filling in FILLINGS.items():
+    for name, filling in (FILLINGS | TANGLED).items():
         cells = []
         for tier in ("auto", "reference"):
-            each, per_gas = min(cost(tier, options.fork, filling, options.contracts) for _ in range(3))
+            tangled = name in TANGLED
+            each, per_gas = min(cost(tier, options.fork, filling, options.contracts, tangled=tangled) for _ in range(3))
             cells.append(f"{each:8.0f} µs {per_gas:6.1f} ns/gas")
         print(f"{name:10} {cells[0]:>24} {cells[1]:>24}")
 

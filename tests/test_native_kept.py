@@ -16,6 +16,7 @@ from fusevm.chain.state import Account
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.native.host import engine as machinery
+from fusevm.native.host.choice import NEW_SIZE
 from fusevm.native.host.engine import engine
 from fusevm.values import BadValue
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, push
@@ -84,6 +85,7 @@ class Pair:
         self.fork = fork_named(fork)
         self.evms = [EVM(fork, tier), EVM(fork, "reference")]
         self.done: list[str] = []
+        self.made: list[bytes] = []  # large contracts that were deployed: tables are made ready for these
         self.writer = Writer(self.rng, self.fork)
         for number, address in enumerate((*CONTRACTS, CALLER)):
             code = self.writer.program() if address in CONTRACTS else b""
@@ -100,7 +102,7 @@ class Pair:
 
     def deed(self, depth: int) -> None:
         rng = self.rng
-        to, caller = rng.choice((*CONTRACTS, HERE, HERE)), rng.choice((*PEOPLE, CALLER, *CONTRACTS))
+        to, caller = rng.choice((*CONTRACTS, HERE, HERE, *self.made)), rng.choice((*PEOPLE, CALLER, *CONTRACTS))
         data, gas = rng.randbytes(rng.choice([0, 4, 36])), rng.choice([200_000, 200_000, 40_000, 3_000])
         key, word = rng.randrange(4), rng.choice([0, 1, 3, 2**255])
         code = self.writer.program()
@@ -115,6 +117,8 @@ class Pair:
             ("transact", lambda evm: evm.transact(CALLER, to, data, gas=gas + 60_000)),
             ("access list", lambda evm: transact_listed(evm, to, key, gas)),
             ("deploy", lambda evm: evm.deploy(deployer(code[:40]), caller=CALLER, gas=400_000)),
+            ("deploy much", lambda evm: self.deploy_much(evm, code, word)),
+            ("transact much", lambda evm: evm.transact(CALLER, None, large_init(code, word), gas=2_000_000)),
             ("set_storage", lambda evm: evm.set_storage(to, key, word)),
             ("set_balance", lambda evm: evm.set_balance(rng_choice, word % 2**200)),
             ("set_nonce", lambda evm: evm.set_nonce(to, 5)),
@@ -132,6 +136,12 @@ class Pair:
         else:
             self.both(*rng.choice(calls if rng.random() < 0.7 else changes))
 
+    def deploy_much(self, evm: EVM, code: bytes, word: int) -> Result:
+        result = evm.deploy(large_init(code, word), caller=CALLER, gas=2_000_000)
+        if result.address is not None:
+            self.made = [result.address] * 4
+        return result
+
     def snapshot(self, depth: int) -> None:
         with self.evms[0].snapshot(), self.evms[1].snapshot():
             self.done.append("snapshot")
@@ -140,6 +150,12 @@ class Pair:
             if self.rng.random() < 0.5:
                 self.compare()
         self.done.append("undone")
+
+
+def large_init(code: bytes, word: int) -> bytes:
+    """Init code of a contract that `auto` would not try on the reference tier; it writes a slot first."""
+    start = f"PUSH32 {word} PUSH1 1 SSTORE PUSH2 {NEW_SIZE + 100} PUSH2 @code PUSH1 0 CODECOPY"
+    return assemble(f"{start} PUSH2 {NEW_SIZE + 100} PUSH1 0 RETURN code:") + code
 
 
 def prepare(evm: EVM, to: bytes, code: bytes, number: int) -> None:

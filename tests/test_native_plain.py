@@ -10,16 +10,20 @@ from array import array
 import pytest
 
 from fusevm import EVM
+from fusevm.chain.addresses import create_address
 from fusevm.chain.outcome import EngineLimit
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.halts import HaltReason
 from fusevm.native.emit.build import library
-from fusevm.native.host import codes
+from fusevm.native.host import codes, direct
 from fusevm.native.host import engine as machinery
+from fusevm.native.host.choice import NEW_SIZE
 from fusevm.native.host.engine import engine
 from fusevm.native.host.plain import PlainSchedule, PlainScheduler
 from fusevm.native.host.tables import Tables
+from fusevm.native.runtime.landings import NEAR
 from fusevm.native.runtime.plain import ORIGIN_SIZE
 from nativeprograms import Case, agreed, agreed_at_every_gas
 from programs import HERE, NOBODY, OTHER, call, deployer
@@ -27,6 +31,7 @@ from programs import HERE, NOBODY, OTHER, call, deployer
 SLICE = 200_000  # gas, where a test needs many slices
 SPIN = "PUSH3 {times} loop: JUMPDEST PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI POP "
 EFFECTS = f"PUSH1 7 PUSH1 1 SSTORE PUSH1 8 PUSH1 2 TSTORE PUSH0 PUSH0 LOG0 {call(NOBODY, value=1)} POP "
+TO_DATA = assemble("PUSH0 CALLDATALOAD JUMP")
 ODD = [b"", b"\x5b", b"\x60", b"\x7f\x01\x02", b"\x5b\x57\x5b", bytes.fromhex("5a5a5b5a00"), b"\xfe\x5b", b"\x58" * 40]
 
 
@@ -48,7 +53,7 @@ def test_what_native_code_writes_is_what_python_says_stands_there(fork: Fork) ->
     rng, handlers = random.Random(str(fork)), library().handlers
     for code in [*ODD, *(code_of(rng) for _ in range(400)), *(code_of(rng) * 30 for _ in range(20))]:
         tables = engine(tiered=True).tables
-        scheduler = PlainScheduler(library().write_block, handlers, tables)
+        scheduler = PlainScheduler(library(), handlers, tables)
         scheduler.forget()
         schedule = scheduler.schedule(code, fork)
         targets = sorted(jumpdests(code), key=lambda _: rng.random())
@@ -81,6 +86,66 @@ def landing(schedule: PlainSchedule, pc: int) -> int:
 def first_word(tables: Tables, number: int) -> int:
     (at,) = struct.unpack("<Q", tables.plain_origins.read(number * ORIGIN_SIZE, 8))
     return int(at)
+
+
+def tangled(rng: random.Random, size: int) -> bytes:
+    """Code where most bytes may be PUSHes or inside another's data; here and there a row that tells."""
+    common = rng.choice([b"\x60\x5b", b"\x60\x61\x62\x5b", bytes(range(0x5B, 0x80)), b"\x7f\x7e\x5b\x5f\x80"])
+    code = bytearray(rng.choices(common, k=size))
+    for _ in range(rng.choice([0, 0, 1, 4])):
+        at = rng.randrange(size)
+        code[at : at + 33] = rng.choices(b"\x5b\x00\x5f\x80", k=33)
+    return bytes(code[:size])
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("size", [40, 150, 700, 2_000])
+def test_jumps_land_on_jumpdests_however_far_one_must_look(size: int) -> None:
+    rng, evm = random.Random(size), EVM(tier="native-tiered")
+    for _ in range(60_000 // size // 10):
+        code = TO_DATA + tangled(rng, size)
+        evm.set_code(HERE, code)
+        valid = jumpdests(code)
+        looking = [pc for pc in range(len(code)) if code[pc] == JUMPDEST]
+        for pc in rng.sample(looking, min(len(looking), 12)) + rng.sample(range(len(code) + 2), 2):
+            assert lands(evm, pc) == (pc in valid), (code.hex(), pc)
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize(
+    "before", [b"", b"\x7f" + bytes(31) + b"\x60", b"\x7f" + bytes(31) + b"\x61", b"\x7e" + bytes(20)]
+)
+def test_a_row_of_pushes_is_followed_from_where_it_begins(before: bytes) -> None:
+    """Its length alone tells whether what follows is data; the row begins where one looks first, or near it."""
+    evm = EVM(tier="native-tiered")
+    for length in range(NEAR - 70, NEAR + 10):
+        code = TO_DATA + bytes(NEAR) + before + b"\x60" * length + b"\x5b\x5b"
+        evm.set_code(HERE, code)
+        for pc in (len(code) - 2, len(code) - 1):
+            assert lands(evm, pc) == (pc in jumpdests(code)), code.hex()
+
+
+def lands(evm: EVM, pc: int) -> bool:
+    """Whether the jump of TO_DATA can go there."""
+    failure = evm.simulate(HERE, pc.to_bytes(32, "big"), gas=200).failure
+    return failure is None or failure.reason is not HaltReason.INVALID_JUMP or failure.pc != len(TO_DATA) - 1
+
+
+@pytest.mark.usefixtures("plainly")
+def test_forgotten_schedules_leave_nothing_in_the_arena_of_tables() -> None:
+    rng, known = random.Random(5), engine(tiered=True).codes
+    evm, tables = EVM(tier="native-tiered"), known._tables
+    for number in range(40):
+        code = TO_DATA + tangled(rng, 1_500)
+        evm.set_code(number + 1_000, code)
+        for pc in sorted(jumpdests(code))[:: 1 + len(jumpdests(code)) // 5]:
+            evm.simulate(number + 1_000, pc.to_bytes(32, "big"), gas=1_000)
+    used = tables.shared.plain_used
+    assert used > 40 * 5 * 1_500
+    assert any(tables.plain_tables.read(0, used))
+    known._forget()
+    assert not any(tables.plain_tables.read(0, used))
+    assert tables.shared.plain_used == 0
 
 
 @pytest.mark.usefixtures("plainly")
@@ -138,6 +203,32 @@ def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPat
     for _ in range(3):
         assert evm.call(HERE) == first
     assert not known.schedules[inner, LATEST].plain
+
+
+def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plain schedule is begun, and nothing is counted for it; a factory's contracts are not prepared."""
+    known = engine(tiered=True).codes
+    known._forget()
+    runtime = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(NEW_SIZE) + b"expected"
+    evm = EVM(tier="native-tiered")
+    where = evm.deploy(deployer(runtime)).check().address
+    expected = known.schedules[runtime, LATEST]
+    assert expected.plain
+    assert (runtime, LATEST) not in known._spent
+    assert not known.in_use
+    monkeypatch.setattr(machinery.NativeEngine, "bind", lambda *_: pytest.fail("there is something to prepare"))
+    monkeypatch.setattr(direct, "_prepared", lambda *_: pytest.fail("there is something to prepare"))
+    assert evm.call(where).check().output[-1] == 5
+    assert known.schedules[runtime, LATEST] is expected
+    monkeypatch.undo()
+    known._forget()
+    init = deployer(runtime)
+    factory = assemble(f"PUSH2 {len(init)} DUP1 PUSH2 @init PUSH0 CODECOPY PUSH0 PUSH0 CREATE EXTCODESIZE init:") + init
+    evm.set_code(HERE, factory)
+    made = create_address(HERE, 0)
+    assert evm.call(HERE).ok
+    assert evm.get_code(made) == runtime
+    assert (runtime, LATEST) not in known.schedules
 
 
 def test_a_tier_asked_for_by_name_is_prepared_at_once() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
+from fusevm.chain.addresses import Address
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
@@ -160,7 +161,10 @@ class EVM(Batches):
         2
         """
         sender = caller if type(caller) is bytes and len(caller) == 20 else to_address(caller, "caller")
-        target = to if type(to) is bytes and len(to) == 20 else to_address(to, "to")
+        if type(to) is Address:
+            target = bytes(to)
+        else:
+            target = to if type(to) is bytes and len(to) == 20 else to_address(to, "to")
         payload = data if type(data) is bytes else to_bytes(data)
         if static is not False:
             static = to_flag(static, "static")

@@ -203,6 +203,8 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     plain_limit: u64
     plain_origins: ptr
     origin_count: u64
+    plain_tables: ptr  # of PlainCode: one after another
+    plain_used: u64  # bytes of these
     kept_codes: ptr  # the code of contracts made in this call
     kept_size: u64
     kept_limit: u64

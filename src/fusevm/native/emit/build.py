@@ -56,7 +56,9 @@ EXPORTED = (
     outside.put_balance,
     outside.put_nonce,
     relocation.relocate,
+    plain.begin_plain,
     plain.write_block,
+    plain.forget_plain,
     keccak.keccak256,
     joining.measure_each,
     joining.join_each,
@@ -147,7 +149,9 @@ class Library:
         self.put_balance = exported(outside.put_balance)
         self.put_nonce = exported(outside.put_nonce)
         self.relocate = exported(relocation.relocate)
+        self.begin_plain = exported(plain.begin_plain)
         self.write_block = exported(plain.write_block)
+        self.forget_plain = exported(plain.forget_plain)
         self.keccak256 = exported(keccak.keccak256)
         self.measure_each = exported(joining.measure_each)
         self.join_each = exported(joining.join_each)

@@ -167,7 +167,7 @@ class Choice:
             trial.pause -= 1 + trial.free
             trial.started = 0.0
             return True
-        if not trial.is_natives_turn:
+        if trial.steps and not trial.is_natives_turn:
             return False
         trial.started = self._clock()
         return True

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import LATEST, Fork, rules_of
+from fusevm.native.host.compiler import region_names
 from fusevm.native.host.heat import Heat
-from fusevm.native.host.kept_schedules import ScheduleStore
+from fusevm.native.host.kept_schedules import ScheduleStore, checksum
 from fusevm.native.host.plain import PlainScheduler
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed
@@ -47,6 +48,7 @@ _FRAME_REST = packed(
     "output_offset output_size pc call_offset call_size journal_mark log_mark refund_mark "
     "in_python serial code_account creates engine depth",
 )
+_FIRST_FRAME = packed(NativeFrame, "ip sp memory memory_size load_limit schedule jumps code code_size")
 _PLACES = packed(Account, "code code_size schedule jumps entry")
 _ZERO = bytes(WORD)
 _JUMPDEST = bytes([JUMPDEST])
@@ -60,6 +62,7 @@ class CodeFacts(NamedTuple):
 
     flags: int
     fields: bytes  # from `code_hash` on
+    code: bytes  # held, since the fields say where it is
 
 
 class Codes:
@@ -80,7 +83,7 @@ class Codes:
         self._native = native
         self._store = store
         self.handlers = handlers
-        self._plain = PlainScheduler(native.write_block, handlers, tables)
+        self._plain = PlainScheduler(native, handlers, tables)
         self._probes = probes
         self._all_regions = self._regions = regions  # if all are compiled in advance
         self.marks: Callable[[Fork], Marks] | None = None  # the counters of everything that runs
@@ -89,20 +92,22 @@ class Codes:
         self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
         self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
-        self.facts: dict[bytes, CodeFacts] = {}
+        self.facts: dict[int, CodeFacts] = {}  # by the code's identity: its hash takes longer than a look may cost
         self.size = 0
         self._init_codes: dict[bytes, Schedule] = {}  # of the present fork; native code remembers where they are
         self._init_size = 0
         self.in_use: set[tuple[bytes, Fork]] = set()  # code that this call runs plainly
         self._spent: dict[tuple[bytes, Fork], float] = {}  # seconds that took
         self._retired: list[Schedule] = []  # frames may still hold addresses into these
-        self._held: list[list[bytes]] = []  # code whose address native code may hold
+        self._held: list[dict[int, CodeFacts]] = []  # of code whose address native code may hold
         self._fused = 0  # bytes of code fused in this call
         self._lent = False  # whether native accounts have addresses of plain schedules
         self._since = 0.0  # when the first code of this call began to run plainly
         self.generation = 0  # moves on whenever addresses of schedules that native code has may be good no more
         self.has_time_limit: Callable[[], bool] = lambda: False
         self.untidy = False  # whether there is something to do before the next call
+        blank = _FRAME_REST.pack(*[0] * 23, tables.address, 0)
+        self._first_frame_end = blank[_FIRST_FRAME.size :]  # what first frames have in common
 
     def bind(self, fork: Fork) -> None:
         """Only between calls."""
@@ -115,7 +120,7 @@ class Codes:
 
     def _grow(self, size: int) -> None:
         self.size += size
-        if self.size > KEPT or self._plain.is_crowded:
+        if self.size > KEPT:
             self.untidy = True
 
     def _drop(self) -> None:
@@ -227,7 +232,7 @@ class Codes:
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
         self._store, self.handlers = store, handlers
-        self._plain = PlainScheduler(self._native.write_block, handlers, self._tables)
+        self._plain = PlainScheduler(self._native, handlers, self._tables)
         self._forget()
 
     def _forget(self) -> None:
@@ -256,6 +261,25 @@ class Codes:
             self.run_plainly(code)
         return schedule
 
+    def expect(self, code: bytes) -> None:
+        """Code that will run before long: its plain schedule is begun now, if that is what it will run on."""
+        key = (code, self.fork)
+        if not (self.tiered and code) or self._probes or self.marks is not None or self._regions is not None:
+            return
+        if key in self.schedules or self._plain.is_crowded or self._may_be_on_disk(code):
+            return
+        schedule = self.schedules[key] = self._begun(code)
+        self._grow(schedule.size + ENTRY)
+
+    def is_ready(self, code: bytes) -> bool:
+        return (code, self.fork) in self.schedules
+
+    def _begun(self, code: bytes) -> Schedule:
+        schedule = self._plain.schedule(code, self.fork)
+        if self._plain.is_crowded:
+            self.untidy = True
+        return schedule
+
     def _is_worth_counting(self, key: tuple[bytes, Fork], schedule: Schedule | None) -> bool:
         """Only what has run for so long that it has, or should have, a fused schedule: new code is not prepared so."""
         if schedule is not None:
@@ -269,22 +293,27 @@ class Codes:
         self.in_use.add((code, self.fork))
 
     def _made(self, code: bytes, *, on_disk: bool) -> Schedule:
-        fork = self.fork
+        fork, keeps = self.fork, on_disk
         if self.marks is not None:
             return build_schedule(code, fork, self.handlers, keep_units=True, marks=self.marks(fork))
         if self._regions is not None:
             return self._regions.schedule(code, fork, self.handlers)
         if self._probes:
             return build_schedule(code, fork, self.handlers, probes=True)
-        if self.heat is not None and on_disk and (made := self.heat.from_disk((code, fork))) is not None:
-            return made
+        on_disk = on_disk and self._may_be_on_disk(code)
         worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
+        if worth and self.heat is not None and on_disk and (made := self.heat.from_disk((code, fork))) is not None:
+            return made
         if worth and self._may_fuse(code):
             self._fused += len(code)
             self.untidy = True
-            return self._store.get(code, fork) if on_disk else build_schedule(code, fork, self.handlers)
+            return self._store.get(code, fork) if keeps else build_schedule(code, fork, self.handlers)
         kept = self._store.kept(code, fork) if on_disk else None
-        return kept or self._plain.schedule(code, fork)
+        return kept or self._begun(code)
+
+    def _may_be_on_disk(self, code: bytes) -> bool:
+        """A quick look: the digest of unseen code takes longer than running it may pay for."""
+        return self._store.may_keep(code) or (self.heat is not None and checksum(code) in region_names())
 
     def _may_fuse(self, code: bytes) -> bool:
         """Preparing code is work that no gas pays for: there is a budget of it for each call."""
@@ -293,11 +322,11 @@ class Codes:
     def _forget_idle(self, running: Container[int]) -> None:
         """In the middle of a call: drops the schedules that no frame runs."""
         self._drop()
-        self._held.append(list(self.facts))  # accounts may hold the addresses of these codes
+        self._held.append(self.facts)  # accounts may hold the addresses of these codes
         self.schedules = {key: each for key, each in self.schedules.items() if each.jumps_base in running}
         self.size = sum(each.size + ENTRY for each in self.schedules.values())
         self.first_frames.clear()
-        self.facts.clear()
+        self.facts = {}
         self._spent.clear()
         self.in_use.intersection_update(self.schedules)
 
@@ -362,10 +391,9 @@ class Codes:
                     code, self.fork, self.handlers, probes=self._probes, marks=marks, keep_units=units
                 )
             else:
-                schedule = self._plain.schedule(code, self.fork)
+                schedule = self._begun(code)
             self._init_codes[code] = schedule
             self._init_size += schedule.size + ENTRY
-            self._grow(0)
         return schedule
 
     def _forget_init_codes(self, running: Container[int] = ()) -> None:
@@ -402,8 +430,12 @@ class Codes:
         """The part of a call's first frame that depends on the code."""
         rest = self.first_frames.get(code)
         if rest is None:
-            rest = self.frame_rest(code, 0, 0, (0, 0, 0), in_python=0, serial=0)
-            if not self.runs_plainly(code):
+            schedule, tables = self.schedule(code), self._tables
+            rest = _FIRST_FRAME.pack(
+                schedule.entry, tables.stacks.address, tables.memory.address, 0, 0,
+                schedule.base, schedule.jumps_base, schedule.code_base, len(code),
+            ) + self._first_frame_end  # fmt: skip
+            if not schedule.plain:
                 self.first_frames[code] = rest
         return rest
 
@@ -425,17 +457,17 @@ class Codes:
 
     def facts_of(self, code: bytes) -> CodeFacts:
         """Without a schedule and without a hash, which take longer to make than looking at an account may cost."""
-        facts = self.facts.get(code)
+        facts = self.facts.get(id(code))
         if facts is None:
             delegate = delegate_in(code) if rules_of(self.fork).delegation else None
             flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
-            facts = self.facts[code] = CodeFacts(flags, code_fields(code, delegate))
+            facts = self.facts[id(code)] = CodeFacts(flags, code_fields(code, delegate), code)
             self._grow(ENTRY + len(code))
         return facts
 
     def note_hash(self, code: bytes, code_hash: bytes) -> None:
-        flags, fields = self.facts_of(code)
-        self.facts[code] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:])
+        flags, fields, _ = self.facts_of(code)
+        self.facts[id(code)] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], code)
 
     def places(self, code: bytes, running: Running, forget: Callable[[], None]) -> bytes:
         """Where code and schedule are, for code that is about to run. `forget` is called if schedules were dropped."""
@@ -447,8 +479,8 @@ class Codes:
         if schedule.plain:
             self._lent = True
         else:
-            flags, fields = self.facts_of(code)
-            self.facts[code] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :])
+            flags, fields, _ = self.facts_of(code)
+            self.facts[id(code)] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :], code)
         return places
 
 

@@ -132,7 +132,7 @@ def _fingerprint() -> str:
 
 
 @cache
-def _names() -> set[int]:
+def region_names() -> set[int]:
     """How the names of files begin: a quick look before the digest of unseen code is made."""
     return checksums_in(usable_folder("regions"))
 
@@ -150,12 +150,12 @@ def keep(code: bytes, fork: Fork, made: bytes) -> None:
     if path is not None:
         write(path, made)
         keep_newest(path.parent, MOST_BYTES)
-        _names().add(checksum(code))
+        region_names().add(checksum(code))
 
 
 def kept(code: bytes, fork: Fork) -> Compiled | None:
     """The regions that were made of this code before, by any process of this user."""
-    if len(code) > LARGEST or checksum(code) not in _names():
+    if len(code) > LARGEST or checksum(code) not in region_names():
         return None
     path = _path(code, fork)
     content = None if path is None else read(path)

@@ -22,7 +22,7 @@ from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.recorder import MUCH_GAS, Recorder
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
 from fusevm.native.host.writeback import PendingStorage
-from fusevm.native.layout import WORD
+from fusevm.native.layout import WORD, Call
 from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.notes import FEW_LOGS
 from fusevm.tracing.session import Session
@@ -32,6 +32,7 @@ PENDING_MOST = 1 << 8  # calls whose storage waits to be written
 _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
 _ZERO = bytes(WORD)
+_NO, _FRESH_AT = bytes(8), Call.offset("fresh")
 _new = object.__new__
 
 
@@ -75,7 +76,7 @@ def call_directly(
             trial = None
         elif not engine.choice.begins_natively(trial):
             return None
-    if target.plain:
+    if target.plain and not codes.in_use:  # or that has just been done
         codes.run_plainly(target.code)
     if state.leftovers:
         state.forget_transaction()
@@ -116,15 +117,15 @@ def call_directly(
 
 
 def _packed(engine: NativeEngine, target: Target, trial: Trial | None, shape: Shape, *, fresh: bool) -> bytes:
-    """What native code is given of a call; kept for calls of the same shape, unless tables must be emptied first."""
+    """What native code is given of a call; kept for calls of the same shape, which find the tables filled."""
     address, caller, _, size, gas, static, keep, most = shape
     now = gas if gas < most else most
     given = GIVEN.pack(
         engine.tables.address, target.rest_place, now, gas - now, size, target.number, static, target.blank, fresh,
         keep, address, caller, caller, _ZERO,
     )  # fmt: skip
-    if not fresh:
-        engine.kept.make_ready(shape, target, trial, given)
+    again = given if not fresh else given[:_FRESH_AT] + _NO + given[_FRESH_AT + len(_NO) :]
+    engine.kept.make_ready(shape, target, trial, again)
     return given
 
 
@@ -201,7 +202,7 @@ def _prepared(
         return False, None, None
     if selector is not None:
         trial = engine.choice.trial(code, selector)
-        if not trial.is_natives_turn:
+        if trial.steps and not trial.is_natives_turn:
             return False, None, None
     try:
         target = engine.kept.targets.get(address) or engine.kept.target(address, state)
@@ -209,7 +210,7 @@ def _prepared(
         return False, None, None  # the general path knows what to do
     state.forget_transaction()
     world.prepare(state)
-    world.coinbase = context.block.coinbase if context.rules.warm_coinbase else b""
+    world.tell_coinbase(context)
     state.always_warm = world.always_warm
     if isinstance(state.pending, PendingStorage):
         state.pending.ends_transaction = True

@@ -22,7 +22,7 @@ from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import Library, library
 from fusevm.native.host.carried import carried
-from fusevm.native.host.choice import Choice
+from fusevm.native.host.choice import NEW_SIZE, Choice
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.failures import Halts
 from fusevm.native.host.kept import KeptTables
@@ -162,13 +162,16 @@ class NativeEngine:
             if outcome.failure is not None and halts.unsure:
                 self.reruns += 1
                 outcome = engine(fuse=False).execute(message, state, context)
-            return outcome
         finally:
             halts.unsure = False
             if codes.tiered and codes.in_use:  # what runs plainly must know for how long
                 codes.tally()
             elif codes.heat is not None:
                 codes.ran_for(message.code, time.perf_counter() - started)
+        if outcome.created is not None and len(outcome.output) > NEW_SIZE and not context.carries:
+            codes.expect(outcome.output)
+            self.kept.expect(outcome.created, state, context)
+        return outcome
 
     def _execute_code(self, message: Message, state: State, context: Context, status: int | None) -> Outcome:
         world, kept, keeps = self.world, self.kept, False

@@ -68,8 +68,10 @@ class ScheduleStore:
     def _folder(self) -> Path | None:
         return usable_folder("schedules")
 
-    def _may_be_kept(self, code: bytes) -> bool:
+    def may_keep(self, code: bytes) -> bool:
         """A quick look: the digest of unseen code takes longer than running it may pay for."""
+        if len(code) < LARGE:
+            return False
         now = time.monotonic()
         if now > self._listed + LISTED:
             self._listed, self._names = now, checksums_in(self._folder)
@@ -77,7 +79,7 @@ class ScheduleStore:
 
     def kept(self, code: bytes, fork: Fork) -> Schedule | None:
         """The schedule if it is on disk."""
-        if len(code) < LARGE or not self._may_be_kept(code):
+        if not self.may_keep(code):
             return None
         path = self._path(code, fork)
         content = None if path is None else read(path)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import Fork
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed_whole
 from fusevm.native.layout import PlainOp
-from fusevm.native.runtime.plain import HEADER, JUMPS, ORIGIN_SIZE, SHORT, Origin, PlainCode
+from fusevm.native.runtime.plain import HEADER, JUMPS, ORIGIN_SIZE, SHORT, Origin
 from fusevm.schedule.build import Handlers, Schedule, Unit, address_of
 from fusevm.schedule.sections import (
     ENDS_BLOCK,
@@ -32,9 +33,12 @@ from fusevm.schedule.sections import (
     variants_of,
 )
 
-_PLAIN_CODE = packed_whole(PlainCode, "code size ops scanned")
-_ORIGIN = packed_whole(Origin, "at pc opens")
+if TYPE_CHECKING:
+    from fusevm.native.emit.build import Library
+
+_ORIGIN = packed_whole(Origin, "at pc opens plain")
 _OP = packed_whole(PlainOp, "handler gas pops delta immediate role ending operand variants")
+NO_ROOM = "plain schedules of more code than there is room for"
 MUCH_WORDS = 1 << 20
 MOST_WORDS = 1 << 23
 
@@ -44,14 +48,13 @@ class PlainSchedule(Schedule):
 
     __slots__ = ("_own",)
 
-    def __init__(self, code: bytes, words: int, table: int, own: bytearray | None) -> None:
+    def __init__(self, code: bytes, words: int, entry: int, table: int, own: bytearray | None) -> None:
         """`table` is the address of its header, which the places of its jumps follow; `own` holds it, if it must."""
         self._own = own
         self.code, self.code_base = code, address_of(code)
-        self.base, self.jumps_base = words, table + HEADER
+        self.base, self.entry, self.jumps_base = words, entry, table + HEADER
         self.units, self.kinds, self.copies, self.plain = [], b"", 0, True
         self.twin, self.counters, self.held = 0, [], None
-        self.entry = 0
 
     @property
     def header(self) -> int:
@@ -60,74 +63,71 @@ class PlainSchedule(Schedule):
     @property
     def size(self) -> int:
         """Bytes that it takes beside what is written of it."""
-        return table_size(self.code) + len(self.code)
+        return table_size(len(self.code)) + len(self.code)
 
 
-def table_size(code: bytes) -> int:
-    return HEADER + 4 * (len(code) + 1)
+def table_size(code_size: int) -> int:
+    """Of all that native code keeps of a code beside its schedule (`PlainCode`): four bytes for each of its own, and
+    one for its steps."""
+    return HEADER + 5 * code_size + 15 & ~7
 
 
 class PlainScheduler:
     """Makes plain schedules, in the arenas of one engine."""
 
-    def __init__(self, write: Callable[..., int], handlers: Handlers, tables: Tables) -> None:
-        self._write = write
+    def __init__(self, native: Library, handlers: Handlers, tables: Tables) -> None:
+        self._begin, self._write, self._forget = native.begin_plain, native.write_block, native.forget_plain
         self._handlers = handlers
         self._tables = tables
+        self._most_words = min(tables.caps.plain // 4, MOST_WORDS)
+        self._most_tables = tables.plain_tables.size // 2
         self._ops: dict[Fork, bytes] = {}
 
     def schedule(self, code: bytes, fork: Fork) -> PlainSchedule:
         ops = self._ops.get(fork)
         if ops is None:
             ops = self._ops[fork] = plain_ops(fork, self._handlers)
-        head = _PLAIN_CODE.pack(address_of(code), len(code), address_of(ops), 0)
-        schedule = PlainSchedule(code, self._tables.plain_words.address, *self._table(code, head))
-        schedule.entry = schedule.base + 8 * self.block(schedule, 0)
-        return schedule
-
-    def _table(self, code: bytes, head: bytes) -> tuple[int, bytearray | None]:
-        """Room for a table, and what holds it where the arena is full: fresh pages cost more than short calls."""
-        arena, at, size = self._tables.plain_tables, self._tables.plain_used, table_size(code)
-        if at + size <= arena.size:
-            self._tables.plain_used = at + size + 7 & ~7
-            arena.write(at, head)
-            return arena.address + at, None
-        own = bytearray(size)
-        own[: len(head)] = head
-        return ctypes.addressof(ctypes.c_char.from_buffer(own)), own
+        tables, own = self._tables, None
+        arena, at, room = tables.plain_tables, tables.shared.plain_used, table_size(len(code))
+        if at + room <= arena.size:
+            table = arena.address + at
+        else:
+            own = bytearray(room)
+            table = ctypes.addressof(ctypes.c_char.from_buffer(own))
+        number = self._begin(tables.address, table, code, len(code), ops, room)
+        if not number:
+            raise NativeLimit(NO_ROOM)
+        words = tables.plain_words.address
+        return PlainSchedule(code, words, words + 8 * number, table, own)
 
     def block(self, schedule: PlainSchedule, pc: int) -> int:
         """Writes a block; the number of its first word."""
         number = self._write(self._tables.address, schedule.header, pc)
         if not number:
-            raise NativeLimit("plain schedules of more code than there is room for")
+            raise NativeLimit(NO_ROOM)
         return number
 
     @property
     def is_crowded(self) -> bool:
         """Whether the arena is so full that it should be cleared before the next call."""
         shared = self._tables.shared
-        return bool(shared.plain_count > min(shared.plain_limit // 4, MOST_WORDS)) or (
-            self._tables.plain_used > self._tables.plain_tables.size // 2
-        )
+        return bool(shared.plain_count > self._most_words or shared.plain_used > self._most_tables)
 
     def forget(self) -> None:
         """No plain schedule is used any more."""
-        shared = self._tables.shared
-        if shared.plain_count > MUCH_WORDS:
+        much = self._tables.shared.plain_count > MUCH_WORDS
+        self._forget(self._tables.address)
+        if much:
             self._tables.plain_words.give_back(0)
             self._tables.plain_origins.give_back(0)
-        self._tables.plain_tables.write(0, bytes(self._tables.plain_used))
-        self._tables.plain_used = 0
-        shared.plain_count, shared.origin_count = 2, 0
 
     def origin(self, at: int) -> tuple[int, int, bool]:
         """Of the section that a word is in: its first word, its pc, whether it opens a block."""
         arena = self._tables.plain_origins
 
         def read(number: int) -> tuple[int, int, int]:
-            found: tuple[int, int, int] = _ORIGIN.unpack_from(arena.map, arena.skip + number * ORIGIN_SIZE)
-            return found
+            at, pc, opens, _ = _ORIGIN.unpack_from(arena.map, arena.skip + number * ORIGIN_SIZE)
+            return at, pc, opens
 
         low, high = 0, self._tables.shared.origin_count
         while high - low > 1:

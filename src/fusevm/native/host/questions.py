@@ -180,7 +180,7 @@ class Questions:
             flags = ACCOUNT_PRECOMPILE
             fields = code_fields(code) if code else NO_ACCOUNT if account.empty else NO_CODE
         elif code:
-            flags, fields = self._codes.facts_of(code)
+            flags, fields, _ = self._codes.facts_of(code)
         else:
             flags, fields = ACCOUNT_VOID, NO_ACCOUNT if account.empty else NO_CODE
         if not self._world.voids:

@@ -26,7 +26,7 @@ from fusevm.native.layout import (
 from fusevm.native.runtime import moduli
 from fusevm.native.runtime.hashes import CREDIT, ENTRIES, ENTRY_SIZE
 from fusevm.native.runtime.index import BUCKETS, Index
-from fusevm.native.runtime.plain import ORIGIN_SIZE
+from fusevm.native.runtime.plain import FIRST, ORIGIN_SIZE
 
 _INDEX = packed_whole(Index, "heads buckets half entries size")
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
@@ -100,7 +100,6 @@ class Tables:
         self.kept_codes = Arena(caps.codes)
         self.plain_words = Arena(caps.plain * 8)
         self.plain_tables = Arena(min(PLAIN_TABLES, caps.plain), PLAIN_ALIGN, huge=True)
-        self.plain_used = 0  # bytes of it
         self.plain_origins = Arena(caps.plain // 2 * ORIGIN_SIZE)
         self.init_codes = Arena(INIT_CODES * InitCode.byte_size())
         self.block_hashes = Arena(256 * BlockHash.byte_size())
@@ -138,7 +137,8 @@ class Tables:
         shared.hashes, shared.hash_credit = (self.hashes.address, CREDIT) if is_on("keccak") else (0, 1)
         shared.plain_words, shared.plain_limit = self.plain_words.address, caps.plain
         shared.plain_origins = self.plain_origins.address
-        shared.plain_count = 2  # 0 and 1 mean something else
+        shared.plain_count = FIRST
+        shared.plain_tables = self.plain_tables.address
         shared.epoch = shared.call_epoch = shared.kept_epoch = 1
         shared.secret_0, shared.secret_1, shared.secret_2, shared.secret_3 = struct.unpack("<4Q", os.urandom(32))
 

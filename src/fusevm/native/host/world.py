@@ -58,6 +58,9 @@ class NativeWorld(NativeLedger):
             self._tables.block_hashes.clear()
             self.hashes_asked = False
 
+    def tell_coinbase(self, context: Context) -> None:
+        self.coinbase = context.block.coinbase if context.rules.warm_coinbase else b""
+
     def take_over(self, state: State) -> None:
         """From here on the state's ledger and warm addresses are kept here."""
         if state.warm_addresses is not self.warmth:

@@ -1,21 +1,22 @@
 """Plain schedules, written natively while code runs: one handler per opcode, nothing folded, dynamic jumps only.
 
 Most code is run a few times, and most of it not at all; init code runs but once. So a plain schedule is written block
-by block, when a jump first lands there or code is first fallen into. Looking for a jump's target costs a nanosecond or
-two per byte of code before it; what is never reached costs nothing.
+by block, when a jump first lands there or code is first fallen into (`landings.py`); what is never reached costs
+nothing.
 
-All plain schedules of an engine are in one arena. A table of each code says where its JUMPDESTs are: 0 where there is
-none or it was not checked yet, KNOWN where there is one, else the index of the word where its block begins.
+All plain schedules of an engine stand in one arena. A table of each code says where the blocks of its JUMPDESTs begin:
+the number of a word, or 0 where none is written. The tables are in an arena of their own, one after another; clearing
+them means undoing what was written, since most of each is never touched.
 """
 
 from __future__ import annotations
 
-from fusevm.evm.bytecode import JUMPDEST, PUSH0
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.native.lang import (
     Struct,
     bswap,
     exported,
+    fill,
     inlined,
     load,
     local,
@@ -30,6 +31,7 @@ from fusevm.native.lang import (
     unlikely,
 )
 from fusevm.native.layout import Engine, NativeFrame, PlainOp, Status
+from fusevm.native.runtime.landings import PlainCode, is_landing
 from fusevm.schedule.sections import (
     ENDS_BLOCK,
     ENDS_SECTION,
@@ -47,18 +49,8 @@ END, SECTION, GAS_SECTION, GO_ON, WRITE_ON = range(256, 261)  # after the opcode
 OP_SIZE = PlainOp.byte_size()
 JUMPS = ENDS_BLOCK + 1  # ends a block, and nothing but a jump can reach what follows
 SHORT = 8  # bytes that are pushed as one word
-PUSH1 = PUSH0 + 1
-KNOWN = 1
+FIRST = 2  # the first word: where a table of jumps has less, there is nothing
 CALLING, INVALID_JUMP, CAP = Status.CALLING, Status.INVALID_JUMP, Status.CAP
-
-
-class PlainCode(Struct):
-    """The header of a code's table of jump targets."""
-
-    code: ptr
-    size: u64
-    ops: ptr  # of PlainOp: what the fork makes of each byte
-    scanned: u64  # JUMPDESTs before this are in the table
 
 
 class Origin(Struct):
@@ -67,6 +59,7 @@ class Origin(Struct):
     at: u64  # its first word
     pc: u64
     opens: u64  # whether it opens a block
+    plain: ptr  # the PlainCode it is of
 
 
 class Draft(Struct):
@@ -86,6 +79,42 @@ class Draft(Struct):
 HEADER = PlainCode.byte_size()
 ORIGIN_SIZE = Origin.byte_size()
 DRAFT_LIMBS = Draft.byte_size() // 8
+
+
+@exported
+def begin_plain(engine: Engine, plain: PlainCode, code: ptr, size: u64, ops: ptr, room: u64) -> u64:
+    """Begins the schedule of a code, whose table is all zeros; the number of its first word, or 0: no room."""
+    plain.code = code
+    plain.size = size
+    plain.ops = ops
+    plain.room = room
+    plain.steps = plain + HEADER + 4 * (size + 2)
+    plain.walked = 0
+    if u64(plain) == u64(engine.plain_tables) + engine.plain_used:
+        engine.plain_used += room
+    return write_block(engine, plain, 0)
+
+
+@exported
+def forget_plain(engine: Engine) -> None:
+    """No plain schedule is used any more: all tables are as if they had never been written."""
+    number: u64 = 0
+    while number < engine.origin_count:
+        origin = Origin(engine.plain_origins + number * ORIGIN_SIZE)
+        is_there = u64(origin.plain) - u64(engine.plain_tables) < engine.plain_used  # not one of its own, gone already
+        if is_there and origin.pc < PlainCode(origin.plain).size:
+            store(origin.plain + HEADER, origin.pc << 2, u32(0))
+        number += 1
+    at: u64 = 0
+    while at < engine.plain_used:
+        plain = PlainCode(engine.plain_tables + at)
+        at += plain.room
+        if plain.walked != 0:
+            fill(plain.steps, 0, plain.size)
+        fill(plain, 0, HEADER)
+    engine.plain_used = 0
+    engine.plain_count = FIRST
+    engine.origin_count = 0
 
 
 @exported
@@ -156,7 +185,7 @@ def arrive(words: ptr, plain: PlainCode, draft: Draft, pc: u64, stop: u64) -> u6
     known = u64(load(u32, jumps, pc << 2))
     if draft.opened != 0:
         end_block(words, draft)
-    if known > KNOWN:
+    if known != 0:
         put(words, draft, handler_of(plain, GO_ON))
         put(words, draft, u64(words) + (known << 3))
         return 1
@@ -167,7 +196,7 @@ def arrive(words: ptr, plain: PlainCode, draft: Draft, pc: u64, stop: u64) -> u6
 
 @inlined
 def open_block(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
-    note_origin(engine, draft.count, pc, 1)
+    note_origin(engine, plain, draft.count, pc, 1)
     put(engine.plain_words, draft, handler_of(plain, SECTION))
     draft.head = draft.count
     draft.place = draft.count
@@ -206,7 +235,7 @@ def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -
 def next_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
     """The block continues with another section."""
     end_section(engine.plain_words, draft)
-    note_origin(engine, draft.count, pc, 0)
+    note_origin(engine, plain, draft.count, pc, 0)
     put(engine.plain_words, draft, handler_of(plain, GAS_SECTION))
     draft.place = draft.count
     draft.count += 1
@@ -214,28 +243,13 @@ def next_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> Non
 
 
 @inlined
-def note_origin(engine: Engine, at: u64, pc: u64, opens: u64) -> None:
+def note_origin(engine: Engine, plain: PlainCode, at: u64, pc: u64, opens: u64) -> None:
     origin = Origin(engine.plain_origins + engine.origin_count * ORIGIN_SIZE)
     origin.at = at
     origin.pc = pc
     origin.opens = opens
+    origin.plain = plain
     engine.origin_count += 1
-
-
-@native
-def scan(plain: PlainCode, pc: u64) -> None:
-    """Enters the JUMPDESTs up to a pc into the table: those that are not inside push data."""
-    jumps: ptr = plain + HEADER
-    at = plain.scanned
-    while at <= pc:
-        byte = u64(load(u8, plain.code, at))
-        if byte == JUMPDEST:
-            if u64(load(u32, jumps, at << 2)) == 0:
-                store(jumps, at << 2, u32(KNOWN))
-        elif byte - PUSH1 < 32:
-            at += byte - (PUSH1 - 1)
-        at += 1
-    plain.scanned = at
 
 
 @native
@@ -245,13 +259,9 @@ def land(engine: Engine, frame: NativeFrame) -> u64:
     target = load(u256, frame.sp - 32)
     if target >= u256(plain.size):
         return INVALID_JUMP
-    pc = u64(target)
-    if pc >= plain.scanned:
-        scan(plain, pc)
-    known = u64(load(u32, frame.jumps, pc << 2))
-    if known == 0:
+    if is_landing(plain, u64(target)) == 0:
         return INVALID_JUMP
-    if known == KNOWN and write_block(engine, plain, pc) == 0:
+    if write_block(engine, plain, u64(target)) == 0:
         return CAP
     frame.ip = frame.ip - 8  # the jump again
     return CALLING
@@ -264,7 +274,7 @@ def write_on(engine: Engine, frame: NativeFrame) -> u64:
     number: u64 = 0
     if frame.pc < plain.size:
         number = u64(load(u32, frame.jumps, frame.pc << 2))
-    if number <= KNOWN:
+    if number == 0:
         number = write_block(engine, plain, frame.pc)
         if number == 0:
             return CAP
