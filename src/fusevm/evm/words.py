@@ -48,6 +48,11 @@ class Algebra:
         """x mod y, where y is not zero."""
         raise NotImplementedError
 
+    def sdiv(self, x: Word, y: Word) -> Word:
+        """x / y of signed words, towards zero, where y is not zero."""
+        quotient = self.udiv(_magnitude(self, x), _magnitude(self, y))
+        return self.ite(_is_negative(self, x ^ y), _negate(self, quotient), quotient)
+
     def addmod(self, x: Word, y: Word, m: Word) -> Word:
         """(x + y) mod m without wrapping, where m is not zero."""
         raise NotImplementedError
@@ -143,8 +148,7 @@ def _magnitude(w: Algebra, x: Word) -> Word:
 
 def sdiv(w: Algebra, x: Word, y: Word) -> Word:
     """Truncates towards zero. The most negative word divided by -1 is itself: its magnitude is its own bit pattern."""
-    quotient = div(w, _magnitude(w, x), _magnitude(w, y))
-    return w.ite(_is_negative(w, x ^ y), _negate(w, quotient), quotient)
+    return w.ite(w.eq(y, w.const(0)), w.const(0), w.sdiv(x, w.nonzero(y)))
 
 
 def smod(w: Algebra, x: Word, y: Word) -> Word:

@@ -60,6 +60,7 @@ class NativeFrame(Struct):
     memory: ptr
     memory_size: u64  # bytes, a multiple of 32
     load_limit: u64  # offsets below this can be loaded or stored as a whole word
+    zeroed: u64  # from memory_size up to this, if that is more, memory is zero already
     schedule: ptr
     jumps: ptr  # u32 by pc: where in the schedule a JUMPDEST is, 0 where there is none
     code: ptr
@@ -179,6 +180,7 @@ class Engine(Struct, Rules, words=CONTEXT_WORDS.values()):
     slots: ptr
     slot_limit: u64
     slot_index: ptr
+    slot_hints: ptr  # u32 by bits of the key: number of the slot that may have it
     journal: ptr
     journal_limit: u64
     accounts: ptr  # and after the last, one to look at an account without keeping it

@@ -130,6 +130,9 @@ class LlvmWords(Algebra):
             return x - self.udiv(x, y) * y
         return self._call(division.urem, x, y)
 
+    def sdiv(self, x: V, y: V) -> V:
+        return super().sdiv(x, y) if y.known is not None else self._call(division.sdiv, x, y)
+
     def _has_known_reciprocal(self, x: V, y: V) -> bool:
         return not division.FAST_DIVIDER and x.known is None and y.known is not None and y.known >> 64 == 0
 

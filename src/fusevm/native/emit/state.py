@@ -183,6 +183,7 @@ class Handler:
                     self.build.position_at_start(entry)
                     self.before[name] = self.field(name)
             self.set_field(name, self.before[name])
+        self.set_field("zeroed", ir.Constant(I64, 0))  # what was written since is above the old size
         self.build.ret(self.build.call(status_of(self.module), [why]))
 
     def remember_entry(self) -> None:

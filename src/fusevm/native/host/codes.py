@@ -44,7 +44,7 @@ NO_ACCOUNT = bytes(_ACCOUNT_CODE.size)
 NO_CODE = EMPTY_CODE_HASH[::-1].ljust(_ACCOUNT_CODE.size, b"\0")
 _FRAME_REST = packed(
     NativeFrame,
-    "ip sp memory memory_size load_limit schedule jumps code code_size returned returned_size "
+    "ip sp memory memory_size load_limit zeroed schedule jumps code code_size returned returned_size "
     "output_offset output_size pc call_offset call_size journal_mark log_mark refund_mark "
     "in_python serial code_account creates engine depth",
 )
@@ -449,7 +449,7 @@ class Codes:
         schedule, tables = self.schedule(code), self._tables
         return _FRAME_REST.pack(
             schedule.entry, tables.stacks.address + depth * STACK_ALIGN,
-            tables.memory.address + start, 0, 0,  # memory
+            tables.memory.address + start, 0, 0, 0,  # memory
             schedule.base, schedule.jumps_base, schedule.code_base, len(code),
             0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
             *marks, in_python, serial, 0, 0, tables.address, depth,

@@ -383,6 +383,7 @@ class NativeEngine:
         start = 0
         if depth:
             parent = tables.views[depth - 1]
+            parent.zeroed = 0  # the new frame writes there
             start = parent.memory + parent.memory_size - tables.memory.address
         frame.memory = NativeMemory(tables.memory, start, tables.views[depth])  # type: ignore[assignment]
         shared.serial = self.serials[depth] = shared.serial + 1

@@ -26,7 +26,8 @@ from fusevm.native.layout import (
 from fusevm.native.runtime import moduli
 from fusevm.native.runtime.hashes import CREDIT, ENTRIES, ENTRY_SIZE
 from fusevm.native.runtime.index import BUCKETS, Index
-from fusevm.native.runtime.plain import FIRST, ORIGIN_SIZE
+from fusevm.native.runtime.plain import ORIGIN_SIZE
+from fusevm.native.runtime.storage import HINTS
 
 _INDEX = packed_whole(Index, "heads buckets half entries size")
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare
@@ -36,7 +37,7 @@ CHANGE_SIZE = SlotChange.byte_size()
 INIT_CODES = 1 << 10  # that are kept at hand
 CHANGES = 1 << 13  # changed slots that are handed over at once
 PLAIN_TABLES, PLAIN_ALIGN = 1 << 25, 1 << 21  # bytes: a huge page
-LIGHT = 1 << 23  # bytes of EVM memory that a call may leave touched
+LIGHT = 1 << 24  # bytes of EVM memory that stay touched after a call, for the next: to fault them in takes long
 
 
 class NativeLimit(EngineLimit):
@@ -105,6 +106,7 @@ class Tables:
         self.block_hashes = Arena(256 * BlockHash.byte_size())
         self.hashes = Arena(ENTRIES * ENTRY_SIZE)
         self.moduli = Arena(moduli.ENTRIES * moduli.ENTRY_SIZE)
+        self.slot_hints = Arena(HINTS * 4)
         self.slot_index = self._index(self.slot_heads, self.slots, SLOT_SIZE)
         self.account_index = self._index(self.account_heads, self.accounts, Account.byte_size())
         self.engine = ctypes.create_string_buffer(Engine.byte_size())
@@ -123,6 +125,7 @@ class Tables:
         shared.frames = self.frames.address
         shared.slots, shared.slot_limit = self.slots.address, caps.slots
         shared.slot_index = ctypes.addressof(self.slot_index)
+        shared.slot_hints = self.slot_hints.address
         shared.accounts, shared.account_limit = self.accounts.address, caps.accounts
         shared.account_index = ctypes.addressof(self.account_index)
         shared.journal, shared.journal_limit = self.journal.address, caps.journal
@@ -150,7 +153,8 @@ class Tables:
 
     def give_back(self) -> None:
         """Returns to the machine what a call with much memory, storage or logs touched. Only between calls."""
-        for arena in (self.stacks, self.memory, self.output, self.slots, self.accounts, self.journal, self.logs):
+        self.memory.give_back(LIGHT)
+        for arena in (self.stacks, self.output, self.slots, self.accounts, self.journal, self.logs):
             arena.give_back(0)
         for arena in (self.dirty, self.kept_codes):
             arena.give_back(0)

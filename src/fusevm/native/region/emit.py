@@ -25,6 +25,9 @@ from fusevm.native.region.state import LEFT, REGION, FunctionState
 from fusevm.native.runtime import memory
 from fusevm.native.runtime.linked import LINKED
 
+SHORT = 24  # instructions of a function that is copied into its callers
+COPIED = 400  # instructions of all copies of one
+
 
 class RegionEmitter:
     def __init__(self, region: RegionUnit, layout: Layout, located: bool) -> None:
@@ -41,6 +44,8 @@ class RegionEmitter:
             llvm = self.functions[name] = ir.Function(self.module, REGION, name)
             llvm.linkage = "internal"
             llvm.attributes.add("nounwind")
+            if self._is_copied(name):
+                llvm.attributes.add("alwaysinline")
         unpatched = {pc: self.layout.words + at for pc, at in self.layout.places.items()}
         for name, function in unit.functions.items():
             shape = self.region.shapes[name]
@@ -51,6 +56,17 @@ class RegionEmitter:
         for pc, name in self.region.entries.items():
             self.handler(pc, name)
         return self.module
+
+    def _is_copied(self, name: str) -> bool:
+        """Whether calls of a function become copies of it: a call takes as long as the little it does."""
+        size, unit = 0, self.region.unit
+        for value in unit.functions[name].instructions():
+            size += 1
+            if value.op == "CALLFN" or size > SHORT:
+                return False
+        calls = (value for function in unit.functions.values() for value in function.instructions())
+        count = sum(value.op == "CALLFN" and unit.names[value.number] == name for value in calls)
+        return count * size <= COPIED
 
     def handler(self, pc: int, name: str) -> None:
         """The handler that calls a region's function from the schedule, and continues after it."""

@@ -205,6 +205,23 @@ def divide_by_pair(x: u256, d: u128) -> u512:
 
 
 @inlined
+def divide_pairs(x: u128, d: u128) -> u512:
+    """Remainder and quotient of two limbs by two, where the processor divides fast.
+
+    The quotient of x / 2 by the top 64 bits of d, shifted back, is too high by one at most ("Hacker's Delight", 9-5).
+    """
+    s = clz(u64(d >> 64))
+    half = x >> 1
+    q = u64(limb_step(u64(half >> 64), u64(half), u64((d << u128(s)) >> 64), 0)) >> (63 - s)
+    q -= u64(q != 0)
+    r = x - d * u128(q)
+    if r >= d:
+        q += 1
+        r -= d
+    return u512(r) << 256 | u512(q)
+
+
+@inlined
 def divide_by_quad(x: u256, d: u256) -> u512:
     """Remainder and quotient for a divisor of three or four limbs; three are taken as four, the lowest zero."""
     short = d >> 192 == 0
@@ -230,6 +247,8 @@ def divide(x: u256, y: u256) -> u512:
     if x < y:
         return u512(x) << 256
     if y >> 128 == 0:
+        if FAST_DIVIDER and x >> 128 == 0:
+            return divide_pairs(u128(x), u128(y))
         return divide_by_pair(x, u128(y))
     return divide_by_quad(x, y)
 
@@ -276,6 +295,20 @@ def urem(x: u256, y: u256) -> u256:
     elif (x | y) >> 64 == 0:
         return u256(u64(x) % u64(y))
     return urem_long(x, y)
+
+
+@inlined
+def sdiv(x: u256, y: u256) -> u256:
+    """x / y of signed words. Signs are branched on: most words have none, and the division does not wait for them."""
+    dividend = x
+    divisor = y
+    if unlikely((x | y) >> 255 != 0):
+        dividend = select(x >> 255 != 0, -x, x)
+        divisor = select(y >> 255 != 0, -y, y)
+    quotient = udiv(dividend, divisor)
+    if unlikely((x ^ y) >> 255 != 0):
+        quotient = -quotient
+    return quotient
 
 
 @inlined

@@ -36,6 +36,8 @@ def child_of(frame: NativeFrame, gas: u64, given: u64, mark: u64) -> ptr:
     child.memory = frame.memory + frame.memory_size
     child.memory_size = 0
     child.load_limit = 0
+    child.zeroed = 0
+    frame.zeroed = 0  # the child writes there
     child.returned = engine.output
     child.returned_size = 0
     child.engine = frame.engine

@@ -15,6 +15,7 @@ from fusevm.native.lang import (
     inlined,
     load,
     native,
+    outlined,
     ptr,
     slt,
     store,
@@ -34,6 +35,8 @@ STATIC = (1 << 64) - 4  # a write in a static call
 BOUNDS = (1 << 64) - 5  # past the end of return data
 
 HUGE = 1 << 42  # no offset or size from here on can be paid for, not even with all of 64 bits of gas
+SHORT = 1 << 32  # words of memory whose price 64 bits hold
+AHEAD = 1 << 9  # bytes of memory that are zeroed before they are asked for, at most
 HASHED_IN_SLICE = 1 << 19  # words: 0.04 s
 
 
@@ -72,6 +75,27 @@ def clamp(word: u256) -> u64:
     return low
 
 
+@outlined
+def zero_ahead(frame: NativeFrame, size: u64) -> u64:
+    """Zeroes memory up to a size and some more, which is soon asked for; 0 where there is no room for it."""
+    engine = Engine(frame.engine)
+    ahead = size
+    if ahead > AHEAD:
+        ahead = AHEAD
+    if u64(frame.memory) + size + ahead > u64(engine.memory_light):
+        ahead = 0
+        if u64(frame.memory) + size > u64(engine.memory_light):
+            if size > FRAME_MEMORY or u64(frame.memory) + size > u64(engine.memory_end):
+                return 0
+            engine.heavy = 1
+    start = frame.zeroed
+    if start < frame.memory_size:
+        start = frame.memory_size
+    fill(frame.memory + start, 0, size + ahead - start)
+    frame.zeroed = size + ahead
+    return 1
+
+
 @native
 def grow(frame: NativeFrame, gas: u64, offset: u64, size: u64) -> u64:
     """Pays for memory up to offset + size and clears what is new."""
@@ -83,19 +107,20 @@ def grow(frame: NativeFrame, gas: u64, offset: u64, size: u64) -> u64:
     if end >= HUGE:
         return FAILED
     words = words_of(end)
-    cost = growth_cost(u128(frame.memory_size >> 5), u128(words))
-    if (cost >> 64) != 0:
-        return FAILED
-    gas = charge(frame, gas, u64(cost))
+    price: u64 = 0
+    if unlikely(words >= SHORT):
+        cost = growth_cost(u128(frame.memory_size >> 5), u128(words))
+        if (cost >> 64) != 0:
+            return FAILED
+        price = u64(cost)
+    else:
+        price = growth_cost(frame.memory_size >> 5, words)
+    gas = charge(frame, gas, price)
     if slt(gas, 0):
         return gas
-    engine = Engine(frame.engine)
     new_size = words << 5
-    if u64(frame.memory) + new_size > u64(engine.memory_light):
-        if new_size > FRAME_MEMORY or u64(frame.memory) + new_size > u64(engine.memory_end):
-            return CAPPED
-        engine.heavy = 1
-    fill(frame.memory + frame.memory_size, 0, new_size - frame.memory_size)
+    if unlikely(new_size > frame.zeroed) and zero_ahead(frame, new_size) == 0:
+        return CAPPED
     frame.memory_size = new_size
     frame.load_limit = new_size - 31
     return gas

@@ -9,9 +9,11 @@ from fusevm.native.lang import (
     inlined,
     load,
     native,
+    outlined,
     ptr,
     slt,
     store,
+    u32,
     u64,
     u256,
     unlikely,
@@ -43,6 +45,7 @@ SLOT_SIZE = StorageSlot.byte_size()
 UNDO_SIZE = Undo.byte_size()
 CHANGE_SIZE = SlotChange.byte_size()
 SLOTS_AT_HAND = 1 << 14
+HINTS = 1 << 12  # a power of two
 MANY = 1 << 15  # entries of a table from which on it is heavy
 
 
@@ -54,6 +57,23 @@ def hash_key(engine: Engine, account: u64, key: u256) -> u64:
     return folded(low ^ engine.secret_1, high ^ account ^ engine.secret_2)
 
 
+@inlined
+def hint_for(engine: Engine, account: u64, key: u256) -> ptr:
+    """Where the number of the slot is noted that such a key was found in last."""
+    return engine.slot_hints + (((u64(key) ^ (account << 5)) & (HINTS - 1)) << 2)
+
+
+@inlined
+def hinted_slot(engine: Engine, account: u64, key: u256) -> ptr:
+    """The slot, if it was found lately; else nothing. A hint may be wrong: what it leads to is compared whole."""
+    number = u64(load(u32, hint_for(engine, account, key)))
+    if number < engine.slot_count:
+        slot = StorageSlot(engine.slots + number * SLOT_SIZE)
+        if slot.key == key and slot.account == account:
+            return slot
+    return 0
+
+
 @native
 def find_slot(frame: NativeFrame, account: u64, key: u256) -> ptr:
     """The slot. One that is not known yet is loaded after the last, for `keep_slot` to keep once it is paid for.
@@ -61,11 +81,15 @@ def find_slot(frame: NativeFrame, account: u64, key: u256) -> ptr:
     Nothing where Python cannot load it, or the table is full.
     """
     engine = Engine(frame.engine)
+    hinted: ptr = hinted_slot(engine, account, key)
+    if hinted != 0:
+        return hinted
     hashed = hash_key(engine, account, key)
     number = first_in(Index(engine.slot_index), hashed)
     while number != 0:
         slot = StorageSlot(engine.slots + (number - 1) * SLOT_SIZE)
         if slot.key == key and slot.account == account:
+            store(hint_for(engine, account, key), 0, u32(number - 1))
             return slot
         number = slot.next
     if engine.slot_count >= engine.slot_limit:
@@ -216,6 +240,17 @@ def forget(engine: Engine) -> None:
 
 @native
 def storage_load(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
+    """What was found lately and is warm costs no more than its static gas."""
+    engine = Engine(frame.engine)
+    slot = StorageSlot(hinted_slot(engine, frame.account, key))
+    if slot != 0 and ((slot.flags & SLOT_WARM) != 0 or engine.access_sets == 0):
+        store(out, 0, slot.value)
+        return gas
+    return load_from_table(frame, gas, key, out)
+
+
+@outlined
+def load_from_table(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
     engine = Engine(frame.engine)
     slot = StorageSlot(find_slot(frame, frame.account, key))
     if slot == 0:
