@@ -49,6 +49,7 @@ RUNS = (0, 200, 10_000)
 CALLER, ADDRESS, GAS = bytes(19) + b"\xca", bytes(18) + b"\xc0\xde", 20_000_000
 _STEPS = 20_000
 LITTLE = 0.001  # of the gas
+MOVES = 6  # gas of a call: two moves of the stack, which an order of operands that is best elsewhere may cost
 SIZES = (2, 3, 4, 6, 8, 12, None)  # statements; None: some dozens
 _CHANCES = (20, 20, 18, 14, 11, 9, 8)
 PARTS = {  # what programs have in them, by the text that tells
@@ -283,6 +284,7 @@ def _gas(
     """Frames that halt cost what they were given, and say nothing; at no runs at all bytes are worth any gas.
 
     At other runs a little of it may be spent to save bytes: a constant that is computed, by the cost model's price.
+    A move or two more per call show in small programs alone: those are counted.
     """
     pairs = [
         (one.gas, other.gas)
@@ -294,7 +296,12 @@ def _gas(
     spent, saved = after - before, len(plain.code) - len(compiled.code)
     is_little = spent <= before * LITTLE or not runs
     is_worth_it = spent * runs <= deposit_cost(rules_of(LATEST), saved) * len(pairs) and is_little
-    return f"gas was {before}, is {after}" if spent > 0 and not is_worth_it else None
+    if spent <= 0 or is_worth_it:
+        return None
+    if spent <= MOVES * len(pairs):
+        done["some moves dearer"] += 1
+        return None
+    return f"gas was {before}, is {after}"
 
 
 # -- campaigns --------------------------------------------------------------------------------------------------------
@@ -386,7 +393,8 @@ def summary(total: Tally, seed: int, seconds: float) -> str:
         f"{done['programs']} programs from seed {seed}: {done['runs']} calls of compiled code and "
         f"{done['runs of optimised bytecode']} of optimised bytecode compared with plain code, {done['interpreted']} "
         f"with the interpreter ({done['inconclusive']} inconclusive, {done['too deep']} programs too deep for plain "
-        f"code, {done['left as they are']} not optimised, {len(total.dearer)} calls dearer); {exercised}; gas "
+        f"code, {done['left as they are']} not optimised, {len(total.dearer)} calls of them dearer, "
+        f"{done['some moves dearer']} compilations a few gas dearer); {exercised}; gas "
         f"×{done['gas'] / max(done['plain gas'], 1):.3f}, bytes ×{done['bytes'] / max(done['plain bytes'], 1):.3f}, "
         f"{len(total.findings)} findings, {seconds:.0f} s"
     )
