@@ -76,4 +76,4 @@ def test_a_program_shrinks_to_what_shows_the_finding() -> None:
 
 def test_a_constant_that_has_the_digits_of_a_gas_limit_stays_a_constant() -> None:
     """The generator hands all gas to some calls: it must not write that into other operands."""
-    parse_object(random_case(9_002_284).source, dialect_for())
+    parse_object(random_contract(9_002_284).source, dialect_for())

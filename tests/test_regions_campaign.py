@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -10,11 +11,14 @@ import pytest
 
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import instructions
+from fusevm.evm.forks import LATEST
 from fusevm.lab.regions.campaign import Options, check, main, run_parent, shrunk
 from fusevm.lab.regions.cases import case, mutated, real_code
-from fusevm.lab.regions.engines import engine_for
+from fusevm.lab.regions.engines import engine_for, reached_blocks
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.tables import NativeLimit
+from fusevm.native.region.build import placed_schedule
+from fusevm.native.region.choice import every_block
 from fusevm.native.region.emit import FunctionEmitter
 from regionprograms import SUM
 
@@ -29,10 +33,33 @@ def test_programs_agree_with_regions_at_every_jumpdest(kind: str) -> None:
         assert done["runs"] > 1
 
 
-@pytest.mark.parametrize("way", ["every-1", "chosen", "hot", "lockstep"])
+@pytest.mark.parametrize("way", ["reached", "every-1", "chosen", "hot", "lockstep"])
 def test_programs_agree_with_regions_chosen_in_every_way(way: str) -> None:
-    found, _ = check(case("test.5", None, "functions"), Options(1, limits=1, way=way))
+    found, done = check(case("test.5", None, "functions"), Options(1, limits=1, way=way))
     assert found is None, str(found)
+    assert done["regions"] > 0
+
+
+def test_regions_begin_where_a_run_came_to() -> None:
+    """Code that is not reached is not compiled: of a branch only the side that was taken."""
+    code = assemble("CALLVALUE PUSH1 @a JUMPI PUSH1 @b JUMP a: JUMPDEST STOP b: JUMPDEST PUSH1 1 POP STOP")
+    schedule = placed_schedule(code, LATEST)
+    chosen = reached_blocks(schedule, LATEST, places=frozenset((0, 1, 3, 4, 6, 9, 10, 12, 13)), most=5)
+    assert chosen.entries == [0, 9]
+    assert len(every_block(schedule, LATEST).entries) == 3
+
+
+def test_small_programs_are_small_and_have_loops_calls_and_exits(fixtures_dir: Path) -> None:
+    done: Counter[str] = Counter()
+    sizes = []
+    for number in range(12):
+        made = case(f"small.{number}", fixtures_dir, small=True)
+        sizes.append(sum(len(account.code.encode()) for account in made.accounts.values()))
+        found, exercised = check(made, Options(1, limits=1, way="reached"))
+        assert found is None, str(found)
+        done += exercised
+    assert sorted(sizes)[6] < 600
+    assert min(done[name] for name in ("regions", "loops in regions", "calls in regions", "exits")) > 0
 
 
 def test_the_same_seed_makes_the_same_program() -> None:

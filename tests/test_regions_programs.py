@@ -349,3 +349,22 @@ def test_nothing_is_compiled_where_nothing_can_be() -> None:
     program = Program("STOP", choose=every_block)
     assert program.agreed()[0] == "SUCCESS"
     assert program.patched == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "PUSH1 200 PUSH1 100 KECCAK256 POP",
+        "PUSH1 1 PUSH1 2 PUSH1 200 PUSH1 185 LOG2",
+        "PUSH2 600 PUSH0 PUSH1 200 CALLDATACOPY",
+        "PUSH2 600 PUSH0 PUSH1 200 MCOPY",
+    ],
+)
+def test_a_price_of_two_parts_that_ends_a_slice_fails_with_the_gas_that_there_was(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first part took from the reserve, the second was too much: what is left is told from before both."""
+    program = Program(f"{words} PUSH1 @on JUMP on: JUMPDEST STOP")
+    for slice_ in (30, 60, 150, 900, 1_600):
+        monkeypatch.setattr(host, "SLICE", slice_)
+        program.agreed_at_every_gas()

@@ -3,7 +3,7 @@
 
 `python -m fusevm.lab.mutations [--only N ...] [--programs 400] [--seconds 240]` copies the sources to a scratch folder,
 makes one textual change there at a time, and runs the tests of the back end and then the campaign against it, until one
-of them fails. A change that nothing finds is a survivor: a test is missing.
+of them fails. A change that nothing finds is a survivor: a test is missing. `--no-tests` asks the campaign alone.
 """
 
 # ruff: noqa: E501 (a mutation per line is easier to read)
@@ -112,6 +112,8 @@ def found_by(
         pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", folder, *tests]
         random = [sys.executable, "-m", *campaign, "--programs", str(programs)]
         for what, command in (("tests", pytest), ("campaign", random)):
+            if what == "tests" and not names:
+                continue
             failure = _failure(command, copy, seconds)
             if failure is not None:
                 return f"{what}: {failure}"
@@ -142,7 +144,9 @@ def main(
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the mutations to try")
     parser.add_argument("--programs", type=int, default=400, help="of the campaign, where no test finds it")
     parser.add_argument("--seconds", type=float, default=240.0, help="for the tests, and for the campaign")
+    parser.add_argument("--no-tests", action="store_true", help="the campaign alone has to find it")
     options = parser.parse_args(arguments)
+    names = () if options.no_tests else names
     unchanged = found_by(Mutation("ir/ranges.py", "import", "import"), 0, options.seconds, names, campaign)
     if unchanged is not None:
         sys.exit(f"the tests must pass before anything is changed: {unchanged}")

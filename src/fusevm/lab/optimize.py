@@ -1,5 +1,7 @@
 """Random programs and mutated contracts, optimised and run beside what they were made from.
 
+Most mutated contracts are pieces, as `lab/optimize_pieces.py` cuts them.
+
 python -m fusevm.lab.optimize --programs 2000 --seed 1
 python -m fusevm.lab.optimize --programs 500 --seed 1 --kind mutated
 python -m fusevm.lab.optimize --programs 500 --seed 1 --kind transactions
@@ -13,14 +15,16 @@ import os
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from fusevm.chain.environment import Message
-from fusevm.chain.outcome import Status
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import Outcome, Status
+from fusevm.chain.state import State
 from fusevm.codegen.bytecode import optimize
 from fusevm.evm.bytecode import decode
 from fusevm.evm.forks import LATEST, Fork
@@ -29,12 +33,15 @@ from fusevm.lab.contracts import contracts, run_contract
 from fusevm.lab.ir.campaign import CALLER, OWN, Sight, context, seen_state, world
 from fusevm.lab.ir.generate import ProgramMaker
 from fusevm.lab.optimize_corpus import measured_corpus, print_table
+from fusevm.lab.optimize_pieces import piece, places_run
 from fusevm.lab.optimize_transactions import transaction_problem
 from fusevm.reference.interpreter import execute
 
 GAS = 3_000_000
 FORKS = (LATEST, LATEST, Fork.CANCUN, Fork.SHANGHAI, Fork.LONDON, Fork.ISTANBUL, Fork.BYZANTIUM)
 LOOKS_AT_ITSELF = frozenset({"PC", "CODESIZE", "CODECOPY", "GAS"})
+SOME_GAS = 400_000  # for pieces: loops that a mutation made endless end sooner
+LARGE, FEW_LARGE = 700, 0.25  # bytes of a piece; how many of those that are larger are taken
 ATTEMPTS = 300  # to make a failing program smaller
 
 
@@ -53,6 +60,7 @@ class Case:
     inputs: list[Input]
     storage: dict[int, int] = field(default_factory=dict)
     runs: int = 200
+    gas: int = GAS
 
 
 class PlainProgramMaker(ProgramMaker):
@@ -75,9 +83,18 @@ def _fixtures() -> Path:
     return Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
 
 
+class Original(NamedTuple):
+    """The runtime code of a contract, calls to it, and its storage after them."""
+
+    name: str
+    code: bytes
+    inputs: tuple[Input, ...]
+    storage: dict[int, int]
+    fork: Fork
+
+
 @cache
-def _originals() -> tuple[tuple[str, bytes, tuple[Input, ...], tuple[tuple[int, int], ...], Fork], ...]:
-    """The runtime code of the corpus, its calls, and its storage after them."""
+def _originals() -> tuple[Original, ...]:
     from fusevm.evm.forks import fork_named
 
     folder = _fixtures()
@@ -90,26 +107,55 @@ def _originals() -> tuple[tuple[str, bytes, tuple[Input, ...], tuple[tuple[int, 
                 for call in facts["calls"]
             )
             fork = fork_named(facts.get("fork", "cancun"))
-            found.append((f"{name} {kind}", deployed.runtime, inputs, tuple(deployed.storage.items()), fork))
+            found.append(Original(f"{name} {kind}", deployed.runtime, inputs, dict(deployed.storage), fork))
     if not found:
         raise SystemExit(f"no corpus at {folder}: set FUSEVM_FIXTURES")
     return tuple(found)
 
 
-def mutated_case(seed: int, number: int) -> Case:
-    """Of most contracts only a few functions can be called, so that many cases can be tried in the time."""
-    rng = random.Random(f"mutated/{seed}/{number}")
-    name, runtime, inputs, storage, fork = rng.choice(_originals())
+@cache
+def _run_by(number: int, call: int) -> frozenset[int]:
+    """Which instructions of an original one of its calls runs."""
+    original = _originals()[number]
+    return places_run(*_asked(original.code, original.inputs[call], original.storage, original.fork, GAS))
+
+
+def mutated_case(seed: int, number: int, attempt: int = 0) -> Case:
+    """A piece of a contract, now and then a whole one, with a few instructions changed."""
+    rng = random.Random(f"mutated/{seed}/{number}/{attempt}")
+    chosen = rng.randrange(len(_originals()))
+    name, runtime, inputs, storage, fork = _originals()[chosen]
+    kind = rng.random()
+    if kind < 0.99:
+        calls = rng.sample(range(len(inputs)), min(len(inputs), rng.choice((1, 1, 1, 2))))
+        runtime = piece(runtime, frozenset().union(*[_run_by(chosen, call) for call in calls]), rng)
+        if len(runtime) > LARGE and rng.random() > FEW_LARGE:
+            return mutated_case(seed, number, attempt + 1)
+        inputs = tuple([inputs[call] for call in calls])
+        inputs += tuple([_varied(rng.choice(inputs), rng) for _ in range(2)])
     code = bytearray(runtime)
-    if rng.random() < 0.95:
+    if 0.99 <= kind < 0.995:
         _cut(code, rng)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         _mutate(code, rng)
-    return Case(f"mutated {seed}/{number}: {name}", bytes(code), fork, list(inputs), dict(storage))
+    gas = SOME_GAS if kind < 0.99 else GAS
+    return Case(f"mutated {seed}/{number}: {name}", bytes(code), fork, list(inputs), dict(storage), gas=gas)
+
+
+def _varied(given: Input, rng: random.Random) -> Input:
+    """With other words, a word more or less, or from somebody else."""
+    data = bytearray(given.data)
+    if len(data) > 4 and rng.random() < 0.7:
+        at = 4 + 32 * rng.randrange((len(data) + 27) // 32)
+        word = rng.choice((0, 1, 2, 31, 32, 2**64, 2**160 - 1, 2**255, 2**256 - 1, rng.getrandbits(256)))
+        data[at : at + 32] = word.to_bytes(32, "big")
+    elif rng.random() < 0.5:
+        data = data[: rng.choice((0, 3, 4, 35, 36, len(data) - 1))]
+    return Input(bytes(data), rng.choice((given.value, 0, 1)), rng.choice((given.caller, CALLER)), rng.random() < 0.1)
 
 
 def _cut(code: bytearray, rng: random.Random) -> None:
-    """Takes most comparisons out of a dispatcher: what they lead to is not reached any more."""
+    """Takes most comparisons out of a dispatcher: what they lead to is there, but not reached any more."""
     cases = list(_dispatched(bytes(code)))
     kept = set(rng.sample(range(len(cases)), min(len(cases), rng.choice((1, 1, 2, 3)))))
     for place, (start, end) in enumerate(cases):
@@ -147,16 +193,20 @@ def _mutate(code: bytearray, rng: random.Random) -> None:
         code[each.pc] = rng.choice(like)
 
 
-def seen(code: bytes, case: Case, given: Input) -> tuple[Sight, bool, int]:
-    """What a caller sees; whether gas ran out, anywhere; the gas used."""
+def _asked(code: bytes, given: Input, storage: dict[int, int], fork: Fork, gas: int) -> tuple[Message, State, Context]:
     state = world()
-    state.accounts[OWN].storage.update(case.storage)
-    message = Message(given.caller, OWN, code, given.data, given.value, GAS, static=given.static, code_address=OWN)
-    outcome = execute(message, state, context(case.fork))
-    starved = outcome.failure is not None and outcome.failure.reason is HaltReason.OUT_OF_GAS
+    state.accounts[OWN].storage.update(storage)
+    message = Message(given.caller, OWN, code, given.data, given.value, gas, static=given.static, code_address=OWN)
+    return message, state, context(fork)
+
+
+def seen(code: bytes, case: Case, given: Input) -> tuple[Sight, Outcome]:
+    """What a caller sees but gas."""
+    message, state, around = _asked(code, given, case.storage, case.fork, case.gas)
+    outcome = execute(message, state, around)
     reverted = outcome.status is Status.REVERT
     sight = Sight(outcome.status is Status.HALT, True, reverted, output=outcome.output, state=seen_state(state))
-    return sight.without_gas(), starved, GAS - outcome.gas_left
+    return sight.without_gas(), outcome
 
 
 @dataclass(slots=True)
@@ -168,6 +218,8 @@ class Tally:
     dearer: list[str] = field(default_factory=list)  # runs of what users would get
     bytes_before: int = 0
     bytes_after: int = 0
+    done: Counter[str] = field(default_factory=Counter)  # how runs ended, and what the optimiser did
+    rules: set[str] = field(default_factory=set)  # all that were used
     failures: list[str] = field(default_factory=list)
 
 
@@ -184,15 +236,19 @@ def check(case: Case, tally: Tally | None = None) -> str | None:
         return None
     tally.bytes_before += len(case.code)
     tally.bytes_after += len(made.code)
+    tally.done.update(made.report.steps)
+    tally.rules |= made.report.rules.keys()
     for number, given in enumerate(case.inputs):
-        wanted, starved, gas = seen(case.code, case, given)
+        wanted, before = seen(case.code, case, given)
         tally.runs += 1
-        if starved:
+        if before.failure is not None and before.failure.reason is HaltReason.OUT_OF_GAS:
             tally.starved += 1
             continue
-        found, _, used = seen(made.code, case, given)
-        if is_better and used > gas:
-            tally.dearer.append(f"{case.name}, {case.runs} runs, input {number}: {used - gas} more gas")
+        tally.done[before.status.value] += 1
+        found, after = seen(made.code, case, given)
+        if is_better and after.gas_left < before.gas_left:
+            more = before.gas_left - after.gas_left
+            tally.dearer.append(f"{case.name}, {case.runs} runs, input {number}: {more} more gas")
         if found != wanted:
             return f"{case.name} at {case.fork.label}, data {given.data.hex()}:\n{found.differs_from(wanted)}"
     return None
@@ -209,7 +265,7 @@ def shrunk(case: Case, attempts: int = ATTEMPTS) -> Case:
             left -= 1
             tried = bytearray(best.code)
             tried[each.pc : each.pc + width] = b"\x5b" * len(tried[each.pc : each.pc + width])
-            smaller = Case(best.name, bytes(tried), best.fork, best.inputs, best.storage, best.runs)
+            smaller = replace(best, code=bytes(tried))
             if tried != best.code and _fails(smaller):
                 best, improved = smaller, True
         width = width if improved else width // 2
@@ -264,7 +320,9 @@ def main() -> int:
         print(
             f"{tally.cases} {kind} programs, seed {chosen.seed}: {tally.refused} left as they are, {tally.runs} runs "
             f"({tally.starved} out of gas before and so not compared), {len(tally.dearer)} took more gas, "
-            f"{tally.bytes_before} bytes became {tally.bytes_after}, {len(tally.failures)} failures, "
+            f"{tally.bytes_before} bytes became {tally.bytes_after} by {len(tally.rules)} rules; "
+            f"{', '.join(f'{count} {name}' for name, count in sorted(tally.done.items()))}; "
+            f"{len(tally.failures)} failures, "
             f"{time.perf_counter() - began:.0f} s"
         )
         failed |= bool(tally.failures)

@@ -31,11 +31,12 @@ _AUTHORITY_KEYS = tuple((0xA0 + index).to_bytes(32, "big") for index in range(3)
 _RICH = 10**21
 
 
-def program(seed: int | str, fork: Fork) -> Program:
+def program(seed: int | str, fork: Fork, room: int | None = None) -> Program:
+    """`room`: instructions of its main code, about; without a number there are some dozens."""
     rng = Random(f"{seed}/{fork.label}")
     rules = rules_of(fork)
     around = _surroundings(fork)
-    accounts = _accounts(rng, around, rules)
+    accounts = _accounts(rng, around, rules, room)
     block = _block(rng, rules)
     initcode = None
     if rng.random() < 0.06:
@@ -58,19 +59,21 @@ def _surroundings(fork: Fork) -> Surroundings:
     )
 
 
-def _accounts(rng: Random, around: Surroundings, rules: Rules) -> dict[bytes, Contract]:
+def _accounts(rng: Random, around: Surroundings, rules: Rules, room: int | None) -> dict[bytes, Contract]:
     accounts = {
         SENDER: Contract(rng.choice((0, 1, 1, 127, 128, 255)), _RICH + rng.getrandbits(32)),
         PERSON: Contract(rng.choice((0, 1)), rng.choice((1, 1_000))),
     }
     rooms = [rng.randint(40, 170)] + [rng.randint(5, 50) for _ in range(rng.choice((0, 1, 1, 1, 2, 3)))]
+    if room is not None:
+        rooms = [room, *[min(each, room) for each in rooms[1:]]]
     makes = len(rooms) > 1 and rng.random() < 0.12
-    for address, room in zip(CONTRACTS, rooms, strict=False):
+    for address, size in zip(CONTRACTS, rooms, strict=False):
         w = Writer(rng, around)
         if makes and address == CONTRACTS[0]:
-            code = caller_code(w, room, int.from_bytes(CONTRACTS[1], "big"))
+            code = caller_code(w, size, int.from_bytes(CONTRACTS[1], "big"))
         else:
-            code = maker_code(w, room) if makes and address == CONTRACTS[1] else contract_code(w, room)
+            code = maker_code(w, size) if makes and address == CONTRACTS[1] else contract_code(w, size)
         accounts[address] = Contract(
             rng.choice((1, 1, 1, 0, 255)),
             rng.choice((0, 1, 5, 10**18)),

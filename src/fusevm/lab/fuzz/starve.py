@@ -25,10 +25,17 @@ def critical_gas(work: Work) -> list[int]:
     They are exact in the outermost frame, and in inner ones if each call on the path gave all it could (all but a
     64th since EIP-150) and the code does not read its gas otherwise. Frames given a fixed amount add none.
     """
+    return traced(work)[0]
+
+
+def traced(work: Work) -> tuple[list[int], frozenset[int]]:
+    """As `critical_gas`; and the places of all instructions that were run, whosever code they are in."""
     trace = _Trace(work)
     Tier("reference", Hooks(on_opcode=trace.step, on_call=trace.call, on_return=trace.back)).run(work)
     edges = {gas for limit in trace.limits for gas in (limit, limit - 1)}
-    return sorted(gas for gas in edges if least_gas(work) <= gas <= work.transaction.gas_limit)
+    least, most = least_gas(work), work.transaction.gas_limit
+    critical = sorted(gas for gas in edges if least <= gas <= most)
+    return critical, frozenset(trace.places)
 
 
 def random_gas(work: Work, rng: Random, count: int) -> list[int]:
@@ -61,6 +68,7 @@ class _Trace:
 
     def __init__(self, work: Work) -> None:
         self.limits: set[int] = set()
+        self.places: set[int] = set()
         self._limit = work.transaction.gas_limit
         self._all_but_64th = rules_of(work.fork).all_but_64th
         self._stipend = rules_of(work.fork).call_stipend
@@ -69,6 +77,7 @@ class _Trace:
 
     def step(self, step: Step) -> None:
         self._flush()
+        self.places.add(step.pc)
         self._pending = step
 
     def call(self, message: Message) -> None:

@@ -18,14 +18,22 @@ from fusevm.lab.fuzz import constants as words
 from fusevm.lab.fuzz.code import raw
 from fusevm.lab.fuzz.generator import CONTRACTS, program
 from fusevm.lab.fuzz.program import Contract, Program
+from fusevm.lab.fuzz.starve import traced
 from fusevm.lab.fuzz.writer import Surroundings
+from fusevm.lab.optimize_pieces import piece
 from fusevm.lab.peers.work import block_hash
 from fusevm.lab.regions.functions import code_with_functions, code_with_loops
 
 KINDS = ("random", "loops", "functions", "functions", "mutated")
+SMALL_KINDS = ("random", "random", "loops", "loops", "functions", "functions", "mutated")
 FORKS = (LATEST, LATEST, LATEST, Fork.CANCUN, Fork.SHANGHAI, Fork.BERLIN, Fork.BYZANTIUM)
+ROOMS = (6, 10, 15, 22, 32, 50, None)  # instructions of a program, about; None: some dozens more
+_CHANCES = (18, 20, 20, 15, 12, 7, 5)
+_LARGE, _FEW_LARGE = 500, 0.25  # bytes of a piece of real code; how many of those that are larger are taken
 _PEOPLE = bytes.fromhex("11" * 20)
 _LARGEST = 6_000  # bytes of real code
+_MOST_GAS = 400_000  # for a call of it
+_SOME_GAS = 120_000  # for most: loops that a mutation made endless end sooner
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +46,22 @@ class Sample:
     calls: tuple[bytes, ...]
 
 
-def case(seed: str, fixtures: Path | None, kind: str | None = None) -> Program:
+def case(seed: str, fixtures: Path | None, kind: str | None = None, *, small: bool = False) -> Program:
+    """`small`: most are, real code in pieces; so that many can be tried in the time."""
     rng = Random(seed)
-    chosen = rng.choice(KINDS)
+    chosen = rng.choice(SMALL_KINDS if small else KINDS)
     kind = kind or chosen
     samples = real_code(fixtures) if fixtures is not None and kind == "mutated" else ()
-    if kind == "mutated" and samples:
-        return _mutated(seed, rng, rng.choice(samples))
-    made = program(seed, rng.choice(FORKS))
+    size = rng.choices(ROOMS, _CHANCES)[0] if small else None
+    if samples and fixtures is not None:
+        sample = rng.choice(samples) if size is None else _piece(fixtures, rng)
+        return _mutated(seed, rng, sample)
+    made = program(seed, rng.choice(FORKS), size)
     made.seed = seed
     if kind in ("loops", "functions") and made.initcode is None:
         around = Surroundings(made.fork, tuple(int.from_bytes(each, "big") for each in CONTRACTS), (2, 4))
         write = code_with_loops if kind == "loops" else code_with_functions
-        made.accounts[CONTRACTS[0]].code = write(rng, around, rng.randint(20, 140))
+        made.accounts[CONTRACTS[0]].code = write(rng, around, size or rng.randint(20, 140))
         made.transaction.to = CONTRACTS[0]
     return made
 
@@ -84,6 +95,25 @@ def _compiled_codes(folder: Path) -> Iterator[Sample]:
             yield Sample(f"{path.stem}-{name}", deployed.runtime, tuple(deployed.storage.items()), calls)
 
 
+def _piece(fixtures: Path, rng: Random) -> Sample:
+    """What a call of some real code runs, and a little more."""
+    samples = real_code(fixtures)
+    while True:
+        number = rng.randrange(len(samples))
+        sample = samples[number]
+        call = rng.randrange(len(sample.calls))
+        code = piece(sample.code, _run_by(fixtures, number, call), rng, more=2)
+        if len(code) <= _LARGE or rng.random() < _FEW_LARGE:
+            return replace(sample, code=code, calls=(sample.calls[call],))
+
+
+@cache
+def _run_by(fixtures: Path, number: int, call: int) -> frozenset[int]:
+    sample = real_code(fixtures)[number]
+    made = _calling(sample.name, sample, sample.code, sample.calls[call], _MOST_GAS)
+    return traced(made.work())[1]
+
+
 def _octets(text: str) -> bytes:
     return bytes.fromhex(text.removeprefix("0x"))
 
@@ -93,13 +123,17 @@ def _mutated(seed: str, rng: Random, sample: Sample) -> Program:
     data = rng.choice(sample.calls)
     if rng.random() < 0.3 and len(data) > 4:
         data = data[:4] + rng.randbytes(len(data) - 4)
+    return _calling(f"{seed} {sample.name}", sample, code, data, _SOME_GAS if rng.random() < 0.8 else _MOST_GAS)
+
+
+def _calling(seed: str, sample: Sample, code: bytes, data: bytes, gas: int) -> Program:
     accounts = {
         _PEOPLE: Contract(0, 10**21),
         CONTRACTS[0]: Contract(1, 0, raw(code), dict(sample.storage)),
     }
-    tx = Transaction(_PEOPLE, CONTRACTS[0], gas_price=0, data=data, gas_limit=rng.choice((100_000, 400_000)))
+    tx = Transaction(_PEOPLE, CONTRACTS[0], gas_price=0, data=data, gas_limit=gas)
     block = Block(number=20, timestamp=5_000, hashes=block_hash)
-    return Program(LATEST, accounts, block, tx, None, f"{seed} {sample.name}")
+    return Program(LATEST, accounts, block, tx, None, seed)
 
 
 def mutated(code: bytes, rng: Random) -> bytes:

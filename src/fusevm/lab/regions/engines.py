@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from random import Random
+from unittest.mock import patch
+
+from llvmlite import ir
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Outcome
@@ -12,6 +17,7 @@ from fusevm.chain.processing import process
 from fusevm.chain.reasons import Rejected
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
+from fusevm.ir.regions.build import EXIT, RegionUnit
 from fusevm.lab.peers.work import Observation, Work
 from fusevm.native.emit.build import library
 from fusevm.native.host import engine as host
@@ -19,9 +25,13 @@ from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.region_lockstep import RegionLockstep
 from fusevm.native.host.regions import counted, counting_schedule
-from fusevm.native.region.choice import every_block, functions_and_loops, hot_parts
+from fusevm.native.region import build
+from fusevm.native.region.choice import Chosen, Layout, every_block, functions_and_loops, hot_parts
+from fusevm.native.region.emit import region_module
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.schedule.build import Handlers, Schedule
+
+FEW, MANY = 2, 30  # places besides the beginning at which regions begin
 
 
 class Counting(Regions):
@@ -52,6 +62,23 @@ class HotRegions(Regions):
         return super().schedule(code, fork, handlers)
 
 
+def reached_blocks(schedule: Schedule, fork: Fork, places: frozenset[int], most: int) -> Chosen:
+    """The beginning, and so many of the places that a jump landed at: compiling what is never run shows nothing."""
+    return _some(every_block(schedule, fork), schedule.code, places, most)
+
+
+def many_blocks(schedule: Schedule, fork: Fork) -> Chosen:
+    """Wherever a jump may land, in codes of ordinary size."""
+    chosen = every_block(schedule, fork)
+    return _some(chosen, schedule.code, frozenset(chosen.entries), MANY)
+
+
+def _some(chosen: Chosen, code: bytes, among: frozenset[int], most: int) -> Chosen:
+    places = [pc for pc in chosen.entries if pc in among and pc]
+    chosen.entries = sorted([0, *Random(code).sample(places, min(most, len(places)))])
+    return chosen
+
+
 class RegionEngine:
     """One method of choosing regions, at one of LLVM's levels."""
 
@@ -74,17 +101,20 @@ class LockstepEngine(RegionEngine):
     """Raises Disagreement if the state at a side exit differs from the reference tier's."""
 
     def __init__(self) -> None:
-        self.lockstep = RegionLockstep(every_block, 0)
+        self.lockstep = RegionLockstep(many_blocks, 0)
         self.engine = self.lockstep.engine
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         return self.lockstep.execute(message, state, context)
 
 
-WAYS = ("every", "every-1", "chosen", "hot", "lockstep")
+WAYS = ("reached", "every", "every-1", "chosen", "hot", "lockstep")
 
 
-def engine_for(way: str, work: Work) -> RegionEngine:
+def engine_for(way: str, work: Work, places: frozenset[int] = frozenset(), most: int = FEW) -> RegionEngine:
+    """`places`: of instructions that a run of it came to."""
+    if way == "reached":
+        return RegionEngine(Regions(partial(reached_blocks, places=places, most=most), speed=0))
     if way == "hot":
         counting = Counting()
         RegionEngine(counting).run(work)
@@ -93,7 +123,26 @@ def engine_for(way: str, work: Work) -> RegionEngine:
         return RegionEngine(Regions(functions_and_loops, speed=0))
     if way == "lockstep":
         return LockstepEngine()
-    return RegionEngine(Regions(every_block, speed=1 if way == "every-1" else 0))
+    return RegionEngine(Regions(many_blocks, speed=1 if way == "every-1" else 0))
+
+
+@contextmanager
+def regions_noted(done: Counter[str]) -> Iterator[None]:
+    """Adds up what is compiled within: a campaign that compiles nothing must show."""
+
+    def noted(region: RegionUnit, layout: Layout) -> ir.Module:
+        done["regions"] += len(region.entries)
+        for function in region.unit.functions.values():
+            seen: set[int] = set()
+            for block in function.blocks():
+                seen.add(block.start)
+                done["loops in regions"] += any(target.start in seen for target in block.targets)
+                done["calls in regions"] += sum(value.op == "CALLFN" for value in block.instructions)
+                done["exits"] += block.end.op == EXIT
+        return region_module(region, layout)
+
+    with patch.object(build, "region_module", noted):
+        yield
 
 
 def reference(work: Work) -> Observation:

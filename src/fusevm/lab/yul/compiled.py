@@ -1,9 +1,10 @@
 """Does compiled code do what the program says? Random programs are compiled at several runs and run beside plain code.
 
 `python -m fusevm.lab.yul.compiled --programs N --seed S [-j N]` runs a campaign. Each program is compiled by the back
-end at 0, 200 and 10,000 runs, and called several times; status, output, logs, storage, transient storage and balances
-must be those of the plain code and of the interpreter, and the gas of all calls together not above the plain code's,
-but for a little that saves bytes.
+end at 0, 200 and 10,000 runs, its plain code is optimised as bytecode, and all are called several times; status,
+output, logs, storage, transient storage and balances must be those of the plain code and of the interpreter, and the
+gas of all calls together not above the plain code's, but for a little that saves bytes.
+Most programs are small: many of those find more in the same time than few large ones.
 A finding is shrunken, and names the seed.
 """
 
@@ -11,17 +12,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
+from fusevm.codegen import backend, spilling
+from fusevm.codegen.bytecode import optimize
 from fusevm.codegen.yul import CompiledObject, compile_object
 from fusevm.evm.forks import LATEST, rules_of
 from fusevm.evm.gas import deposit_cost
@@ -43,6 +49,13 @@ RUNS = (0, 200, 10_000)
 CALLER, ADDRESS, GAS = bytes(19) + b"\xca", bytes(18) + b"\xc0\xde", 20_000_000
 _STEPS = 20_000
 LITTLE = 0.001  # of the gas
+MOVES = 12  # gas of a call: some moves of the stack, or a jump, which an order that is best elsewhere may cost
+SIZES = (2, 3, 4, 6, 8, 12, None)  # statements; None: some dozens
+_CHANCES = (20, 20, 18, 14, 11, 9, 8)
+PARTS = {  # what programs have in them, by the text that tells
+    "loops": "for {", "switches": "switch ", "functions": "function ", "guarded": "memoryguard(",
+    "immutables": "loadimmutable(", "outside calls": "call(gas()", "creations": "create", "logs": "log",
+}  # fmt: skip
 _WORLD = {  # contracts that programs may call
     ECHO: "365f5f37365ff3",  # returns its calldata
     REVERTER: "365f5f37365ffd",  # reverts with it
@@ -80,23 +93,14 @@ class Finding:
 
 @dataclass(slots=True)
 class Tally:
-    programs: int = 0
-    runs: int = 0  # of optimised code, compared
-    interpreted: int = 0
-    inconclusive: int = 0
-    too_deep: int = 0  # programs without plain code
-    gas: int = 0
-    plain_gas: int = 0
-    bytes: int = 0
-    plain_bytes: int = 0
+    done: Counter[str] = field(default_factory=Counter)  # programs, runs, and what they exercised
     findings: list[Finding] = field(default_factory=list)
+    dearer: list[str] = field(default_factory=list)  # calls that optimised bytecode made dearer
 
     def add(self, other: Tally) -> None:
-        for name in ("programs", "runs", "interpreted", "inconclusive", "too_deep"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("gas", "plain_gas", "bytes", "plain_bytes"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.done += other.done
         self.findings += other.findings
+        self.dearer += other.dearer
 
 
 # -- running ----------------------------------------------------------------------------------------------------------
@@ -183,20 +187,25 @@ def _short(thing: object) -> str:
 
 def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str | None:
     """What is wrong with the compiled code of a program; None where nothing is."""
-    dialect = dialect_for()
+    dialect, done = dialect_for(), tally.done
     obj = parse_object(contract.source, dialect)
     try:
         plain = _compiled(obj, dialect, None)
     except Exception as error:
         return f"plain code: {type(error).__name__}: {error}"
     expected = None if plain is None else run_code(plain.code, contract, dialect)
-    tally.programs += 1
-    tally.too_deep += plain is None
-    if expected is not None:
-        tally.inconclusive += sum(not run.conclusive for run in expected)
+    done["programs"] += 1
+    done["too deep"] += plain is None
+    for name, text in PARTS.items():
+        done[name] += text in contract.source
+    for run in expected or ():
+        done["inconclusive"] += not run.conclusive
+        done[run.effects.status.value] += 1
     for number in runs:
         try:
-            compiled = compile_object(obj, dialect, runs=number)
+            spilled = -done["spills"]
+            with _spills_counted(done):
+                compiled = compile_object(obj, dialect, runs=number)
         except StackTooDeep:
             if plain is not None:
                 return f"{number} runs: the stack is too deep, but not for plain code"
@@ -206,21 +215,57 @@ def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str
         found = run_code(compiled.code, contract, dialect)
         if expected is None and not contract.deploys:
             expected = run_interpreted(obj, compiled, contract, dialect)
-            tally.interpreted += len(expected)
+            done["interpreted"] += len(expected)
         reason = difference(expected or [], found)
+        if reason is None and plain is not None and expected is not None:
+            spilled += done["spills"]
+            reason = _gas(expected, found, plain, compiled, number, done, spills=spilled > 0)
         if reason is not None:
             return f"{number} runs: {reason}"
-        if plain is not None and expected is not None:
-            reason = _gas(expected, found, plain, compiled, number, tally)
-            if reason is not None:
-                return f"{number} runs: {reason}"
-        tally.runs += len(found)
-    if plain is not None and expected is not None and not contract.deploys:
+        done["runs"] += len(found)
+    if plain is None or expected is None:
+        return None
+    reason = _optimised(plain.code, contract, dialect, expected, tally)
+    if reason is None and not contract.deploys:
         interpreted = run_interpreted(obj, plain, contract, dialect)
-        tally.interpreted += len(interpreted)
+        done["interpreted"] += len(interpreted)
         reason = difference(interpreted, expected)
         return reason and f"plain code against the interpreter: {reason}"
+    return reason
+
+
+def _optimised(code: bytes, contract: Contract, dialect: Dialect, expected: list[Run], tally: Tally) -> str | None:
+    """The plain code as `fusevm optimize` makes it: no call may do another thing; those that cost more are noted."""
+    try:
+        made = optimize(code, dialect.fork)
+        is_better = made.code != code
+        if not is_better:  # what nobody would get must do the same all the same
+            made = optimize(code, dialect.fork, always=True)
+    except Exception as error:
+        return f"optimised bytecode: {type(error).__name__}: {error}"
+    if made.code == code:
+        tally.done["left as they are"] += 1
+        return None
+    found = run_code(made.code, contract, dialect)
+    reason = difference(expected, found)
+    if reason is not None:
+        return f"optimised bytecode: {reason}"
+    tally.done["runs of optimised bytecode"] += len(found)
+    for number, (one, other) in enumerate(zip(expected, found, strict=True)):
+        if is_better and one.conclusive and one.effects.status is not Status.HALT and other.gas > one.gas:
+            tally.dearer.append(f"call {number} of optimised bytecode: gas was {one.gas}, is {other.gas}")
     return None
+
+
+@contextmanager
+def _spills_counted(done: Counter[str]) -> Iterator[None]:
+    def counted(*arguments: Any) -> None:
+        done["spills"] += 1
+        keep(*arguments)
+
+    keep = spilling.keep_in_memory
+    with patch.object(backend, "keep_in_memory", counted):
+        yield
 
 
 def _compiled(obj: Object, dialect: Dialect, runs: int | None) -> CompiledObject | None:
@@ -231,11 +276,19 @@ def _compiled(obj: Object, dialect: Dialect, runs: int | None) -> CompiledObject
 
 
 def _gas(
-    expected: list[Run], found: list[Run], plain: CompiledObject, compiled: CompiledObject, runs: int, tally: Tally
+    expected: list[Run],
+    found: list[Run],
+    plain: CompiledObject,
+    compiled: CompiledObject,
+    runs: int,
+    done: Counter[str],
+    *,
+    spills: bool,
 ) -> str | None:
     """Frames that halt cost what they were given, and say nothing; at no runs at all bytes are worth any gas.
 
     At other runs a little of it may be spent to save bytes: a constant that is computed, by the cost model's price.
+    Some moves more per call show in small programs alone, and which values are spilled is a guess: those are counted.
     """
     pairs = [
         (one.gas, other.gas)
@@ -243,12 +296,16 @@ def _gas(
         if one.conclusive and one.effects.status is not Status.HALT and one.gas < GAS // 8
     ]
     before, after = sum(one for one, _ in pairs), sum(other for _, other in pairs)
-    tally.plain_gas, tally.gas = tally.plain_gas + before, tally.gas + after
-    tally.plain_bytes, tally.bytes = tally.plain_bytes + len(plain.code), tally.bytes + len(compiled.code)
+    done.update({"plain gas": before, "gas": after, "plain bytes": len(plain.code), "bytes": len(compiled.code)})
     spent, saved = after - before, len(plain.code) - len(compiled.code)
     is_little = spent <= before * LITTLE or not runs
     is_worth_it = spent * runs <= deposit_cost(rules_of(LATEST), saved) * len(pairs) and is_little
-    return f"gas was {before}, is {after}" if spent > 0 and not is_worth_it else None
+    if spent <= 0 or is_worth_it:
+        return None
+    if spent <= MOVES * len(pairs) or (spills and spent <= before * LITTLE):
+        done["some moves dearer"] += 1
+        return None
+    return f"gas was {before}, is {after}"
 
 
 # -- campaigns --------------------------------------------------------------------------------------------------------
@@ -256,11 +313,12 @@ def _gas(
 
 def random_case(seed: int) -> Contract:
     """Every third program is one of those that Yul's steps are tried on, the others are contracts."""
-    if seed % 3:
-        return random_contract(seed)
     random = Random(f"calls {seed}")
+    (size,) = random.choices(SIZES, _CHANCES)
+    if seed % 3:
+        return random_contract(seed, size)
     calls = [(b"", 0)] + [(_words(random), random.choice((0, 0, 1))) for _ in range(3)]
-    return Contract(without_own_code(random_program(seed)), tuple(calls))
+    return Contract(without_own_code(random_program(seed, statements=size)), tuple(calls))
 
 
 def _words(random: Random) -> bytes:
@@ -280,6 +338,7 @@ def one_program(seed: int, shrinks: bool = True) -> Tally:
         if shrinks:
             source = shrunken(source, partial(_still, contract, _kind(reason)))
         tally.findings.append(Finding(seed, reason, source))
+    tally.dearer = [f"seed {seed}: {each}" for each in tally.dearer]
     return tally
 
 
@@ -320,18 +379,29 @@ def main(arguments: list[str] | None = None) -> int:
         total.add(tally)
         for finding in tally.findings:
             print(finding, flush=True)
-        if total.programs % 500 == 0:
-            print(f"{total.programs:,} of {options.programs:,}", file=sys.stderr, flush=True)
+        if total.done["programs"] % 500 == 0:
+            print(f"{total.done['programs']:,} of {options.programs:,}", file=sys.stderr, flush=True)
         if options.stop and len(total.findings) >= options.stop:
             break
-    print(
-        f"{total.programs} programs from seed {options.seed}: {total.runs} calls of optimised code compared with plain "
-        f"code, {total.interpreted} with the interpreter ({total.inconclusive} inconclusive, {total.too_deep} programs "
-        f"too deep for plain code), gas ×{total.gas / max(total.plain_gas, 1):.3f}, bytes "
-        f"×{total.bytes / max(total.plain_bytes, 1):.3f}, {len(total.findings)} findings, "
-        f"{perf_counter() - started:.0f} s"
-    )
+    for each in total.dearer:
+        print(each)
+    print(summary(total, options.seed, perf_counter() - started))
     return int(bool(total.findings))
+
+
+def summary(total: Tally, seed: int, seconds: float) -> str:
+    """One line: what was compared, and what the programs exercised, so that a campaign of nothing shows."""
+    done = total.done
+    exercised = ", ".join(f"{done[name]} {name}" for name in (*PARTS, "spills", "success", "revert", "halt"))
+    return (
+        f"{done['programs']} programs from seed {seed}: {done['runs']} calls of compiled code and "
+        f"{done['runs of optimised bytecode']} of optimised bytecode compared with plain code, {done['interpreted']} "
+        f"with the interpreter ({done['inconclusive']} inconclusive, {done['too deep']} programs too deep for plain "
+        f"code, {done['left as they are']} not optimised, {len(total.dearer)} calls of them dearer, "
+        f"{done['some moves dearer']} compilations a few gas dearer); {exercised}; gas "
+        f"×{done['gas'] / max(done['plain gas'], 1):.3f}, bytes ×{done['bytes'] / max(done['plain bytes'], 1):.3f}, "
+        f"{len(total.findings)} findings, {seconds:.0f} s"
+    )
 
 
 if __name__ == "__main__":

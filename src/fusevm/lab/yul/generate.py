@@ -41,20 +41,24 @@ class _Scope:
     in_function: bool = False
 
 
-def random_program(seed: int, guarded: bool | None = None) -> str:
-    """The source of a program, the same for the same seed. Every fourth is guarded, unless the caller says."""
+def random_program(seed: int, guarded: bool | None = None, statements: int | None = None) -> str:
+    """The source of a program, the same for the same arguments. Every fourth is guarded, unless the caller says.
+
+    With so few `statements` it is a small one; without a number it has some dozens.
+    """
     random = Random(seed)
-    return Generator(random, random.randrange(4) == 0 if guarded is None else guarded).program()
+    return Generator(random, random.randrange(4) == 0 if guarded is None else guarded, statements).program()
 
 
 class Generator:
-    def __init__(self, random: Random, guarded: bool) -> None:
+    def __init__(self, random: Random, guarded: bool, statements: int | None = None) -> None:
         self.random = random
         self.guarded = guarded
         self.lines: list[str] = []
         self.indent = 0
         self.names = 0
-        self.statements = random.choice((8, 15, 25, 40))  # still to be written
+        self.is_small = statements is not None
+        self.statements = statements or random.choice((8, 15, 25, 40))  # still to be written
         self.scope = _Scope()
         self.uses_msize = not guarded and random.randrange(12) == 0
 
@@ -83,12 +87,17 @@ class Generator:
     def chance(self, one_in: int) -> bool:
         return self.random.randrange(one_in) == 0
 
+    def several(self, least: int, most: int) -> int:
+        """How many of something: a third as many in a small program."""
+        count = self.random.randrange(least, most)
+        return (count + 2) // 3 if self.is_small else count
+
     def program(self) -> str:
         with self.braces():
             if self.guarded:
                 self.write(f"mstore(0x40, memoryguard({_GUARD:#x}))")
-            self.declare_functions(self.random.randrange(4))
-            self.block(self.random.randrange(3, 9))
+            self.declare_functions(self.several(0, 4))
+            self.block(self.several(3, 9))
             self.finish()
         return "\n".join(self.lines)
 

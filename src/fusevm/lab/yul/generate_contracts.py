@@ -13,7 +13,7 @@ from fusevm.lab.yul import generate
 from fusevm.lab.yul.generate import Generator
 from fusevm.lab.yul.generate_functions import Function
 from fusevm.lab.yul.generate_solidity import with_what_they_call
-from fusevm.lab.yul.generate_statements import MASKS, STATEMENTS, WEIGHTS
+from fusevm.lab.yul.generate_statements import MASKS, STATEMENTS, WEIGHTS, crowded
 
 _SMALL_WORDS = (0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 7, 31, 32, 33, 64, 100, 255, 256)
 
@@ -27,10 +27,10 @@ class Contract:
     deploys: bool = False  # the code is creation code that leaves the contract
 
 
-def random_contract(seed: int) -> Contract:
-    """The same for the same seed."""
+def random_contract(seed: int, statements: int | None = None) -> Contract:
+    """The same for the same seed and size; `statements` as for `random_program`."""
     random = Random(f"contract {seed}")
-    return ContractGenerator(random, guarded=random.randrange(2) == 0).contract()
+    return ContractGenerator(random, random.randrange(2) == 0, statements).contract()
 
 
 def without_own_code(source: str) -> str:
@@ -41,8 +41,8 @@ def without_own_code(source: str) -> str:
 
 
 class ContractGenerator(Generator):
-    def __init__(self, random: Random, guarded: bool) -> None:
-        super().__init__(random, guarded)
+    def __init__(self, random: Random, guarded: bool, statements: int | None = None) -> None:
+        super().__init__(random, guarded, statements)
         self.helpers: set[str] = set()
         self.selectors: list[int] = []
         self.immutables: list[str] = []
@@ -65,9 +65,11 @@ class ContractGenerator(Generator):
     def plain(self) -> str:
         with self.braces():
             self.write(f"mstore(0x40, {'memoryguard(0x80)' if self.guarded else '0x80'})")
-            self.declare_functions(self.random.randrange(4))
+            self.declare_functions(self.several(0, 4))
             self.inputs()
-            self.block(self.random.randrange(4, 10))
+            if self.is_small and self.chance(12):  # large programs come to as many values by themselves
+                crowded(self)
+            self.block(self.several(4, 10))
             self.finish()
             self.write_helpers()
         return "\n".join(self.lines)
@@ -78,8 +80,10 @@ class ContractGenerator(Generator):
 
     def dispatching(self) -> str:
         """The shape of a contract as compilers write it."""
-        self.selectors = [self.random.getrandbits(32) for _ in range(self.random.choice((1, 2, 3, 5, 9, 17)))]
-        self.statements = max(self.statements, 4 * min(len(self.selectors), 6))
+        sizes = (1, 1, 1, 2, 3, 6) if self.is_small else (1, 2, 3, 5, 9, 17)
+        self.selectors = [self.random.getrandbits(32) for _ in range(self.random.choice(sizes))]
+        if not self.is_small:
+            self.statements = max(self.statements, 4 * min(len(self.selectors), 6))
         refuses = self.random.choice(("all", "all", "some", "none"))
         with self.braces():
             self.write(f"mstore(0x40, {'memoryguard(0x80)' if self.guarded else '0x80'})")
@@ -91,7 +95,7 @@ class ContractGenerator(Generator):
                 if self.chance(2):
                     self.write(f"default {{ {self.random.choice(('', 'revert(0, 0)', 'sstore(99, callvalue())'))} }}")
             self.write(self.random.choice(("revert(0, 0)", "stop()", "")))
-            self.declare_functions(self.random.randrange(3))
+            self.declare_functions(self.several(0, 3))
             for number in range(len(self.selectors)):
                 self.outer(number, refuses == "all" or (refuses == "some" and self.chance(2)))
             self.write_helpers()
@@ -111,7 +115,7 @@ class ContractGenerator(Generator):
                 self.write(f"let {', '.join(names)} := decode_{count}(4, calldatasize())")
             self.scope.variables += names
             self.inputs()
-            self.block(self.random.randrange(1, 4))
+            self.block(self.several(1, 4))
             self.answer()
 
     def answer(self) -> None:

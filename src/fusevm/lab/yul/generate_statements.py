@@ -231,6 +231,21 @@ def deep(g: ContractGenerator) -> None:
         g.write(f"sstore({g.key()}, xor({', '.join(g.random.sample(names, 2))}))")
 
 
+def crowded(g: ContractGenerator) -> None:
+    """Values that must all be kept, and cannot be read again: some do not fit on the stack."""
+    names = [g.name("w") for _ in range(g.random.randrange(17, 24))]
+    for number, name in enumerate(names):
+        g.write(f"let {name} := {g.random.choice((f'sload({number})', f'add(sload({number}), calldatasize())'))}")
+    for _ in range(2):
+        g.write(f"sstore({g.random.choice(names)}, {g.random.choice(names)})")
+        order = g.random.sample(names, len(names))
+        total = order[0]
+        for name in order[1:]:
+            total = f"{g.random.choice(('add', 'sub', 'xor'))}({total}, {name})"
+        g.write(f"sstore({g.key()}, {total})")
+    g.scope.variables += names[:3]
+
+
 def selected(g: ContractGenerator) -> None:
     """A switch of many cases far apart, as on selectors."""
     if g.indent > 5:

@@ -127,14 +127,24 @@ def grow(frame: NativeFrame, gas: u64, offset: u64, size: u64) -> u64:
 
 
 @native
+def pay_and_grow(frame: NativeFrame, gas: u64, amount: u64, offset: u64, size: u64) -> u64:
+    """Both or neither: who fails for the second must find the reserve as it was, to say how much gas there was."""
+    reserve = frame.reserve
+    gas = charge(frame, gas, amount)
+    if slt(gas, 0):
+        return gas
+    gas = grow(frame, gas, offset, size)
+    if slt(gas, 0):
+        frame.reserve = reserve
+    return gas
+
+
+@native
 def hash_memory(frame: NativeFrame, gas: u64, offset: u256, size: u256, out: ptr) -> u64:
     """KECCAK256, its dynamic gas included."""
     length = clamp(size)
     start = clamp(offset)
-    gas = charge(frame, gas, keccak_cost(Engine(frame.engine), length))
-    if slt(gas, 0):
-        return gas
-    gas = grow(frame, gas, start, length)
+    gas = pay_and_grow(frame, gas, keccak_cost(Engine(frame.engine), length), start, length)
     if slt(gas, 0):
         return gas
     if length == 0:
@@ -155,10 +165,7 @@ def copy_padded(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256,
     """CALLDATACOPY and CODECOPY: zeros past the source's end."""
     length = clamp(size)
     target = clamp(to)
-    gas = charge(frame, gas, copy_cost(Engine(frame.engine), length))
-    if slt(gas, 0):
-        return gas
-    gas = grow(frame, gas, target, length)
+    gas = pay_and_grow(frame, gas, copy_cost(Engine(frame.engine), length), target, length)
     if slt(gas, 0):
         return gas
     if length == 0:
@@ -190,13 +197,10 @@ def copy_memory(frame: NativeFrame, gas: u64, to: u256, start: u256, size: u256)
     length = clamp(size)
     target = clamp(to)
     begin = clamp(start)
-    gas = charge(frame, gas, copy_cost(Engine(frame.engine), length))
-    if slt(gas, 0):
-        return gas
     furthest = target
     if begin > target:
         furthest = begin
-    gas = grow(frame, gas, furthest, length)
+    gas = pay_and_grow(frame, gas, copy_cost(Engine(frame.engine), length), furthest, length)
     if slt(gas, 0):
         return gas
     if length != 0:

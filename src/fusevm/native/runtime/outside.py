@@ -40,7 +40,7 @@ from fusevm.native.layout import (
 )
 from fusevm.native.runtime.frames import DONE
 from fusevm.native.runtime.index import Index, clear, first_in, link
-from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, copy_padded, grow
+from fusevm.native.runtime.memory import BROKEN, CAPPED, FAILED, STATIC, charge, clamp, copy_padded, pay_and_grow
 from fusevm.native.runtime.storage import MANY, account_entry, forget, hash_key, journal_full, mark_dirty, revert_to
 
 ACCOUNT_SIZE = Account.byte_size()
@@ -57,10 +57,7 @@ def pay_log(frame: NativeFrame, gas: u64, offset: u256, size: u256) -> u64:
     """What LOG0 to LOG4 cost beside their static gas."""
     if frame.static != 0:
         return STATIC
-    gas = charge(frame, gas, log_cost(Engine(frame.engine), clamp(size)))
-    if slt(gas, 0):
-        return gas
-    return grow(frame, gas, clamp(offset), clamp(size))
+    return pay_and_grow(frame, gas, log_cost(Engine(frame.engine), clamp(size)), clamp(offset), clamp(size))
 
 
 @native
