@@ -82,12 +82,13 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
         return super().is_state_dirty if self._forked else self.state.version > 0
 
     def snapshot(self) -> Any:
-        return super().snapshot(), self.history.noted
+        mark = self.state.mark()
+        return super().snapshot(), mark
 
     def revert(self, snapshot_id: Any) -> None:
-        state, noted = snapshot_id
-        super().revert(state)
-        self.history.reverted(noted)
+        snapshot, mark = snapshot_id
+        self.history.reverting(mark)
+        super().revert(snapshot)
 
     # -- running
 
@@ -151,6 +152,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
         except BaseException:
             state.abandon()
             raise
+        self.env.notes.ran(message.gas - outcome.gas_left)
         if outcome.status is not Status.SUCCESS or state.created - {message.address}:
             state.revert(mark)
             return None
@@ -170,7 +172,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
         warm_up(self.state, self._context, sender, target)
 
     def _run(self, message: Message, state: State, context: Context) -> Outcome:
-        return self._execute(message, state, context, None)
+        return self._execute(message, state, context, self.env.notes.hooks)
 
     def _watched(self, run: Callable[[], Any], sender: Address, target: Address) -> Any:
         """On py-evm, in a transaction of its own."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from boa.environment import Env
+from boa.util.abi import Address
 
 from fusevm.adapters.boa.engine import FusevmEVM
+from fusevm.adapters.boa.notes import StorageNotes
 
 
 class FusevmEnv(Env):  # type: ignore[misc]
@@ -15,31 +15,23 @@ class FusevmEnv(Env):  # type: ignore[misc]
     def __init__(
         self, fork_try_prefetch_state: bool = False, fast_mode_enabled: bool = False, tier: str = "auto"
     ) -> None:
+        self.notes = StorageNotes()
         super().__init__(fork_try_prefetch_state, False)
         self.evm = FusevmEVM(self, False, fork_try_prefetch_state, tier)
         self.nickname = "fusevm"
 
-    # Hashes and stores of native calls are known only after they are traced, which happens on demand.
-
     @property
     def sha3_trace(self) -> dict[bytes, bytes]:
-        self._trace_history()
-        return self._sha3_trace
+        return self.notes.hashes
 
     @sha3_trace.setter
     def sha3_trace(self, value: dict[bytes, bytes]) -> None:
-        self._sha3_trace = value
+        self.notes.hashes = value
 
     @property
-    def sstore_trace(self) -> dict[Any, set[int]]:
-        self._trace_history()
-        return self._sstore_trace
+    def sstore_trace(self) -> dict[Address, set[int]]:
+        return self.notes.stores
 
     @sstore_trace.setter
-    def sstore_trace(self, value: dict[Any, set[int]]) -> None:
-        self._sstore_trace = value
-
-    def _trace_history(self) -> None:
-        engine = getattr(self, "evm", None)
-        if isinstance(engine, FusevmEVM):
-            engine.history.trace_all()
+    def sstore_trace(self, value: dict[Address, set[int]]) -> None:
+        self.notes.stores = value
