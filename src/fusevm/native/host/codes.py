@@ -48,7 +48,7 @@ _FRAME_REST = packed(
     "output_offset output_size pc call_offset call_size journal_mark log_mark refund_mark "
     "in_python serial code_account creates engine depth",
 )
-_FIRST_FRAME = packed(NativeFrame, "ip sp memory memory_size load_limit schedule jumps code code_size")
+_FIRST_FRAME = packed(NativeFrame, "ip sp memory memory_size load_limit zeroed schedule jumps code code_size")
 _PLACES = packed(Account, "code code_size schedule jumps entry")
 _ZERO = bytes(WORD)
 _JUMPDEST = bytes([JUMPDEST])
@@ -106,7 +106,7 @@ class Codes:
         self.generation = 0  # moves on whenever addresses of schedules that native code has may be good no more
         self.has_time_limit: Callable[[], bool] = lambda: False
         self.untidy = False  # whether there is something to do before the next call
-        blank = _FRAME_REST.pack(*[0] * 23, tables.address, 0)
+        blank = _FRAME_REST.pack(*[0] * 24, tables.address, 0)
         self._first_frame_end = blank[_FIRST_FRAME.size :]  # what first frames have in common
 
     def bind(self, fork: Fork) -> None:
@@ -432,7 +432,7 @@ class Codes:
         if rest is None:
             schedule, tables = self.schedule(code), self._tables
             rest = _FIRST_FRAME.pack(
-                schedule.entry, tables.stacks.address, tables.memory.address, 0, 0,
+                schedule.entry, tables.stacks.address, tables.memory.address, 0, 0, 0,
                 schedule.base, schedule.jumps_base, schedule.code_base, len(code),
             ) + self._first_frame_end  # fmt: skip
             if not schedule.plain:

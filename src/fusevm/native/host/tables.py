@@ -26,7 +26,7 @@ from fusevm.native.layout import (
 from fusevm.native.runtime import moduli
 from fusevm.native.runtime.hashes import CREDIT, ENTRIES, ENTRY_SIZE
 from fusevm.native.runtime.index import BUCKETS, Index
-from fusevm.native.runtime.plain import ORIGIN_SIZE
+from fusevm.native.runtime.plain import FIRST, ORIGIN_SIZE
 from fusevm.native.runtime.storage import HINTS
 
 _INDEX = packed_whole(Index, "heads buckets half entries size")
