@@ -396,6 +396,7 @@ def test_a_snapshot_is_good_once() -> None:
         outer, inner = engine.snapshot(), engine.snapshot()
         boa.env.set_balance(SOMEWHERE, 1)
         engine.revert(outer)
+        assert not getattr(engine.vm.state._account_db, "_opened", None)
         for snapshot in (outer, inner):
             with pytest.raises(ValidationError, match="No checkpoint"):
                 engine.revert(snapshot)

@@ -98,9 +98,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
             return PyEVM.execute_code(self, **call)
 
         to, code, value = call["to"].canonical_address, call["bytecode"], call["value"]
-        if not isinstance(code, bytes) or not isinstance(
-            call["data"], bytes
-        ):  # py-evm takes views, or says why not
+        if not isinstance(code, bytes) or not isinstance(call["data"], bytes):  # py-evm takes views, or says why not
             return self._watched(again, call["sender"], call["to"])
         self._watch_console(code)
         odd = call["fake_codesize"] is not None or call["start_pc"] or delegate_in(code) is not None
