@@ -1,4 +1,4 @@
-"""titanoboa on py-evm and on fusevm: the same calls in the same run, the best of several.
+"""titanoboa on py-evm and on fusevm: the same calls in the same run, processor time, the best of several.
 
 python bench/boa.py [--json] [--quick]
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 SOURCE = """
@@ -61,13 +61,13 @@ def primes(n: uint256) -> uint256:
 
 
 def best(run: Callable[[], Any], times: int, rounds: int) -> float:
-    """Seconds per call."""
+    """Seconds of processor time per call."""
     seen = []
     for _ in range(rounds):
-        start = perf_counter()
+        start = process_time()
         for _ in range(times):
             run()
-        seen.append((perf_counter() - start) / times)
+        seen.append((process_time() - start) / times)
     return min(seen)
 
 
@@ -76,11 +76,18 @@ def measure(boa: Any, environment: Any, rounds: int) -> dict[str, float]:
         token = boa.loads(SOURCE, 10**24)
         other, owner = boa.env.generate_address(), boa.env.eoa
         token.transfer(other, 1)
+
+        def refused() -> None:
+            token.transfer(other, 1)
+            with boa.reverts():
+                token.transfer(other, 10**25)
+
         cases: dict[str, tuple[Callable[[], Any], int]] = {
             "a loop of 3,000 turns": (lambda: token.spin(3_000), 1),
             "primes below 500": (lambda: token.primes(500), 1),
             "a view": (lambda: token.balanceOf(owner), 100),
             "a transfer": (lambda: token.transfer(other, 1), 100),
+            "a transfer, and one that reverts": (refused, 20),
         }
         for run, _ in cases.values():
             run()
@@ -103,7 +110,7 @@ def main(arguments: list[str]) -> None:
         print(json.dumps(rows))
         return
     for row in rows:
-        print(f"{row['name']:24} {row['py-evm'] * 1e3:9.3f} ms {row['fusevm'] * 1e3:9.3f} ms {row['times']:8.1f} times")
+        print(f"{row['name']:32} {row['py-evm'] * 1e3:9.3f} ms {row['fusevm'] * 1e3:9.3f} ms {row['times']:8.1f} times")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import boa
@@ -9,6 +10,7 @@ import pytest
 from boa.environment import Env
 from boa.vm.gas_meters import ProfilingGasMeter
 from boa_sessions import CALLER, TOKEN, failure, fusevm, plain, same
+from eth_utils import ValidationError
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -316,3 +318,113 @@ def test_random_sessions_are_the_same(steps: list[tuple[int, int, int]]) -> None
         return seen, repr(token), [token.balanceOf(person) for person in people]
 
     same(session)
+
+
+def told(run: Callable[[], Any]) -> str:
+    """What it answers, or the error that it raises."""
+    try:
+        return repr(run())
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+SOMEWHERE = "0x" + "51" * 20
+COUNTS_INPUT = bytes.fromhex("365f5260205ff3")
+MISTAKES: dict[str, Callable[[], Any]] = {
+    "a large balance": lambda: boa.env.set_balance(SOMEWHERE, 1 << 256),
+    "a negative balance": lambda: boa.env.set_balance(SOMEWHERE, -1),
+    "a large value": lambda: boa.env.set_storage(SOMEWHERE, 0, 1 << 256),
+    "a negative slot": lambda: boa.env.set_storage(SOMEWHERE, -3, 1),
+    "code as text": lambda: boa.env.set_code(SOMEWHERE, "6001"),
+    "init code as text": lambda: boa.env.deploy(bytecode="6001"),
+    "data as text": lambda: boa.env.execute_code(SOMEWHERE, data="6001"),
+    "data as an array": lambda: boa.env.execute_code(SOMEWHERE, data=bytearray(b"abc")),
+    "too much init code": lambda: boa.env.deploy(bytecode=bytes(49_153)),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_refused_in_the_same_words(mistake: str) -> None:
+    assert same(lambda: told(MISTAKES[mistake])).startswith(("ValidationError", "OutOfGas"))
+
+
+def test_data_may_be_a_view_of_bytes() -> None:
+    def session() -> Any:
+        done = boa.env.execute_code(SOMEWHERE, override_bytecode=COUNTS_INPUT, data=memoryview(b"abc"))
+        return done.output
+
+    assert same(session) == bytes(31) + b"\x03"
+
+
+def test_gas_may_be_more_than_64_bits() -> None:
+    def session() -> Any:
+        token = boa.loads(TOKEN, 1000)
+        return [token.spin(10, gas=gas) for gas in (2**63, 2**64 - 1, 2**64, 10**30)]
+
+    assert len(set(same(session))) == 1
+
+
+@pytest.mark.parametrize("limit", [10, 0x6000, 0x8000])
+def test_the_limit_of_code_can_be_patched(limit: int) -> None:
+    def session() -> Any:
+        with boa.env.evm.patch.anchor():
+            boa.env.evm.patch.code_size_limit = limit
+            return [told(lambda size=size: len(boa.env.deploy_code(bytecode=size)[1])) for size in sizes]
+
+    sizes = [bytes.fromhex(f"61{size:04x}5ff3") for size in (9, 11, 0x6000, 0x6001, 0x8001)]
+    assert sum(each.isdigit() for each in same(session)) == {10: 1, 0x6000: 3, 0x8000: 4}[limit]
+
+
+def test_a_state_is_dirty_until_what_was_done_is_undone() -> None:
+    def session() -> Any:
+        seen = [boa.env.evm.is_state_dirty]
+        for change in (lambda: boa.env.set_balance(SOMEWHERE, 5), lambda: boa.loads(TOKEN, 5)):
+            with boa.env.anchor():
+                change()
+                seen.append(boa.env.evm.is_state_dirty)
+            seen.append(boa.env.evm.is_state_dirty)
+        boa.env.time_travel(blocks=3)
+        boa.env.get_balance(SOMEWHERE)
+        return [*seen, boa.env.evm.is_state_dirty]
+
+    assert same(session) == [False, True, False, True, False, False]
+
+
+def test_a_snapshot_is_good_once() -> None:
+    def session() -> Any:
+        engine, seen = boa.env.evm, []
+        outer, inner = engine.snapshot(), engine.snapshot()
+        boa.env.set_balance(SOMEWHERE, 1)
+        engine.revert(outer)
+        assert not getattr(engine.vm.state._account_db, "_opened", None)
+        for snapshot in (outer, inner):
+            with pytest.raises(ValidationError, match="No checkpoint"):
+                engine.revert(snapshot)
+            seen.append(boa.env.get_balance(SOMEWHERE))
+        return seen
+
+    assert same(session) == [0, 0]
+
+
+def test_logs_are_plain_tuples() -> None:
+    def session() -> Any:
+        boa.env.set_code(SOMEWHERE, bytes.fromhex("60aa5f5260bb60cc60205fa2"))
+        done = boa.env.raw_call(SOMEWHERE)
+        return repr(done.get_raw_log_entries()), repr(done.get_log_entries())
+
+    assert same(session)
+
+
+def test_the_state_of_py_evm_answers() -> None:
+    def session() -> Any:
+        state, where = boa.env.evm.vm.state, boa.loads(TOKEN, 5).address.canonical_address
+        boa.env.set_balance(SOMEWHERE, 3)
+        state.persist()
+        return [
+            *((state.get_code_hash(each), state.account_exists(each)) for each in (where, bytes(20))),
+            *(state.account_is_empty(each) for each in (where, bytes(20))),
+            state.get_nonce(where),
+            boa.env.get_balance(SOMEWHERE),
+        ]
+
+    assert same(session)[-2:] == [1, 3]

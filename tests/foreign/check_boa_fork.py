@@ -74,3 +74,16 @@ def test_calls_on_a_fork_run_natively_and_can_be_traced() -> None:
         assert contract._computation.traced.get_gas_used() == contract._computation.get_gas_used()
         assert "=> " in str(contract.call_trace())
     assert boa.env is before
+
+
+@pytest.mark.parametrize("one", [boa.fork, fork])
+def test_a_fork_that_leaves_something_behind_must_be_asked_for(one: Any) -> None:
+    with boa.set_env(FusevmEnv()):
+        with boa.env.anchor():
+            boa.env.set_balance(WHERE, 7)
+            with pytest.raises(Exception, match="Set allow_dirty=True"):
+                one(NODE)
+            with one(NODE, block_identifier="latest", allow_dirty=True):
+                assert boa.env.get_balance(WHERE) == 5
+        with one(NODE, block_identifier="latest"):  # all is undone
+            assert boa.env.get_balance(WHERE) == 5

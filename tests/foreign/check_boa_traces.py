@@ -130,17 +130,20 @@ def test_looking_at_storage_in_the_middle_of_a_failing_call_changes_nothing_of_i
 
 def test_what_anchors_have_undone_can_be_traced() -> None:
     def session() -> Any:
-        token, other = boa.loads(TOKEN, 1000), boa.env.generate_address()
+        token, other, third = boa.loads(TOKEN, 1000), boa.env.generate_address(), boa.env.generate_address()
         caller = boa.loads(CALLER, token)
         token.transfer(caller, 50)
         done = []
         with boa.env.anchor():
             boa.env.set_balance(other, 9)
             caller.send(other, 1)
+            token.transfer(third, 6)
             with boa.env.anchor():
                 boa.env.time_travel(blocks=3)
                 caller.send(other, 2)
                 done.append(caller._computation)
+                token.balanceOf(third)
+                done.append(token._computation)
                 made = boa.loads(TOKEN, 900)
                 done.append(made._computation)
                 made.transfer(other, 10)
@@ -154,7 +157,8 @@ def test_what_anchors_have_undone_can_be_traced() -> None:
 
     traces, outputs, *state = same(session)
     assert "=> 3" in traces[0]  # 1 before it and 2, both undone since
-    assert "=> 5" in traces[3]
+    assert "=> 6" in traces[1]  # from the outer anchor, after changes in the inner one
+    assert "=> 5" in traces[4]
     assert len(outputs[0]) == 2
     assert state == [3, 0, 0]
 

@@ -25,8 +25,10 @@ def enable(**settings: Any) -> Any:
     return boa.set_env(FusevmEnv(**settings))
 
 
-def fork(url: str, block_identifier: int | str = "safe", **settings: Any) -> Any:
-    """As `boa.fork`: a new fusevm environment on a node's state."""
+def fork(url: str, block_identifier: int | str = "safe", allow_dirty: bool = False, **settings: Any) -> Any:
+    """As `boa.fork`: a new fusevm environment on a node's state; what was done to the one before is left behind."""
+    if boa.env.evm.is_state_dirty and not allow_dirty:
+        raise RuntimeError("Cannot fork with dirty state. Set allow_dirty=True to override.")
     forked = FusevmEnv()
     forked.fork(url=url, block_identifier=block_identifier, deprecated=False, **settings)
     return boa.set_env(forked)

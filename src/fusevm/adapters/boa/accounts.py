@@ -7,6 +7,8 @@ from itertools import count
 from typing import Any
 
 from eth.abc import AccountDatabaseAPI
+from eth.validation import validate_is_bytes, validate_uint64, validate_uint256
+from eth_utils import ValidationError
 
 from fusevm.chain.state import State
 
@@ -41,6 +43,8 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
         return self.state.storage(address, slot) if from_journal else self.state.original_storage(address, slot)
 
     def set_storage(self, address: bytes, slot: int, value: int) -> None:
+        validate_uint256(value, title="Storage Value")
+        validate_uint256(slot, title="Storage Slot")
         self.state.set_storage(address, slot, value)
 
     def delete_storage(self, address: bytes) -> None:
@@ -59,12 +63,14 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
         return self.state.account(address).balance
 
     def set_balance(self, address: bytes, balance: int) -> None:
+        validate_uint256(balance, title="Account Balance")
         self.state.set_balance(address, balance)
 
     def get_nonce(self, address: bytes) -> int:
         return self.state.account(address).nonce
 
     def set_nonce(self, address: bytes, nonce: int) -> None:
+        validate_uint64(nonce, title="Nonce")
         self.state.set_nonce(address, nonce)
 
     def increment_nonce(self, address: bytes) -> None:
@@ -74,11 +80,12 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
         return self.state.account(address).code
 
     def set_code(self, address: bytes, code: bytes) -> None:
-        type(self).on_code(bytes(code))
-        self.state.set_code(address, bytes(code))
+        validate_is_bytes(code, title="Code")
+        type(self).on_code(code)
+        self.state.set_code(address, code)
 
     def get_code_hash(self, address: bytes) -> bytes:
-        return self.state.account(address).code_hash() if self.state.exists(address) else bytes(32)
+        return self.state.account(address).code_hash()
 
     def delete_code(self, address: bytes) -> None:
         self.state.set_code(address, b"")
@@ -121,12 +128,21 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
         return made
 
     def discard(self, checkpoint: int) -> None:
-        opened, mark = self._opened.pop(checkpoint)
+        opened, mark = self._closed(checkpoint)
         self.state.close_mark(mark, keep=opened)
 
     def commit(self, checkpoint: int) -> None:
-        opened, _ = self._opened.pop(checkpoint)
+        opened, _ = self._closed(checkpoint)
         self.state.keep_since(keep=opened)
+
+    def _closed(self, checkpoint: int) -> tuple[int, int]:
+        """And with it those opened since."""
+        if checkpoint not in self._opened:
+            raise ValidationError(f"No checkpoint {checkpoint} was found")
+        found = self._opened[checkpoint]
+        for each in [each for each in self._opened if each <= checkpoint]:  # they count downwards
+            del self._opened[each]
+        return found
 
     def lock_changes(self) -> None:
         pass
@@ -135,7 +151,7 @@ class StateAccounts(AccountDatabaseAPI):  # type: ignore[misc]
         return self.state.root()
 
     def persist(self) -> Any:
-        raise NotImplementedError("persist: the state lives in memory; use env.anchor() to go back")
+        """Nothing: the state lives in memory."""
 
 
 def accounts_on(state: State, on_code: Callable[[bytes], None]) -> type[StateAccounts]:

@@ -50,10 +50,10 @@ class NativeComputation:
         return max(0, self._gas_used - self._refund)
 
     def get_raw_log_entries(self) -> tuple[Any, ...]:
-        return tuple((place, *log) for place, log in enumerate(self._logs))
+        return tuple((place, *log) for place, log in enumerate(self.get_log_entries()))
 
     def get_log_entries(self) -> tuple[Any, ...]:
-        return tuple(tuple(log) for log in self._logs)
+        return tuple((bytes(log.address), log.topics, log.data) for log in self._logs)
 
     def raise_if_error(self) -> None:
         pass

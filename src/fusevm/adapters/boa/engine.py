@@ -28,6 +28,7 @@ from fusevm.tiers import executor_for
 from fusevm.values import to_hash, to_number
 
 BREAKPOINT = 0xA6  # boa's: natively an invalid opcode, so that the call runs again on py-evm
+GAS_BITS = 64  # of native gas
 CONSOLE = CONSOLE_ADDRESS.lstrip(b"\x00")  # as code has it
 
 
@@ -79,7 +80,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
 
     @property
     def is_state_dirty(self) -> bool:
-        return super().is_state_dirty if self._forked else self.state.version > 0
+        return super().is_state_dirty if self._forked else self.history.has_changes
 
     def snapshot(self) -> Any:
         mark = self.state.mark()
@@ -97,9 +98,11 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
             return PyEVM.execute_code(self, **call)
 
         to, code, value = call["to"].canonical_address, call["bytecode"], call["value"]
+        if not isinstance(code, bytes) or not isinstance(call["data"], bytes):  # py-evm takes views, or says why not
+            return self._watched(again, call["sender"], call["to"])
         self._watch_console(code)
         odd = call["fake_codesize"] is not None or call["start_pc"] or delegate_in(code) is not None
-        if odd or not self._may_run_natively(call["sender"], value):
+        if odd or not self._may_run_natively(call["sender"], value, call["gas"]):
             return self._watched(again, call["sender"], call["to"])
         sender = call["sender"].canonical_address
         message = Message(sender, to, code, call["data"], value, call["gas"], static=call["is_static"], code_address=to)
@@ -110,11 +113,15 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
         def again() -> Any:
             return PyEVM.deploy_code(self, **call)
 
+        if not isinstance(call["bytecode"], bytes):
+            return again()  # which says so
         self._watch_console(call["bytecode"])
-        if not self._may_run_natively(call["sender"], call["value"]):
-            return self._watched(again, call["sender"], call["target_address"])
         limit = self.vm.state.gas_limit if call["gas"] is None else call["gas"]
-        paid = rules_of(self.fork).initcode_word * words_of(len(call["bytecode"]))  # EIP-3860: as py-evm, in the call
+        rules, size = rules_of(self.fork), len(call["bytecode"])
+        odd = size > rules.max_initcode_size or self.patch.code_size_limit != rules.max_code_size
+        if odd or not self._may_run_natively(call["sender"], call["value"], limit):
+            return self._watched(again, call["sender"], call["target_address"])
+        paid = rules.initcode_word * words_of(size)  # EIP-3860: as py-evm, in the call
         target, sender, done = call["target_address"].canonical_address, call["sender"].canonical_address, None
         if paid <= limit:
             message = Message(sender, target, call["bytecode"], value=call["value"], gas=limit - paid)
@@ -125,9 +132,10 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
         self._register(call["bytecode"], target, sender, done.output)
         return done
 
-    def _may_run_natively(self, sender: Address, value: int) -> bool:
+    def _may_run_natively(self, sender: Address, value: int, gas: int) -> bool:
         return not (
             self._forked
+            or gas >> GAS_BITS
             or self._depth
             or self._printing
             or self.env._coverage_enabled

@@ -42,6 +42,7 @@ class History:
         self.state = state
         self._calls: WeakValueDictionary[int, NativeCall] = WeakValueDictionary()  # the oldest first
         self._numbers = count()
+        self._forgotten = False
         self._begin()
 
     def _begin(self) -> None:
@@ -59,8 +60,14 @@ class History:
         for call in self._calls.values():
             call.lost = True
         self._calls.clear()
+        self._forgotten = True
         self.state.keep_since(keep=0)
         self._begin()
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether anything was done to the state that was not undone."""
+        return self._forgotten or self.state.mark() > self._base
 
     def reverting(self, mark: int) -> None:
         """The state is about to go back to the mark: calls since then began somewhere that is not in the journal."""
