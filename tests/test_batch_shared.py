@@ -46,9 +46,10 @@ def errand_of(segments: Segments, calls: object) -> Errand:
     return found
 
 
-def ours() -> list[str]:
+def ours(*, collect: bool = True) -> list[str]:
     """Segments that this process has open or looks at."""
-    gc.collect()
+    if collect:
+        gc.collect()
     links = []
     for each in Path("/proc/self/fd").iterdir():
         try:
@@ -266,6 +267,24 @@ def test_windows_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) ->
     del errands, each
     segments.close()
     until(lambda: not ours(), 10)
+
+
+def test_results_of_calls_that_failed_do_not_hold_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their exceptions may know frames that know results."""
+    monkeypatch.setattr(shared, "IDLE", 0.05)
+    segments, scene = Segments(), Scene(4, Fork.OSAKA)
+    calls, run = scene.calls(300, special=0.2), scene.machine("native").simulate_packed
+    packed = Pieces(calls, Common(None, bytes(20), 0, 100_000)).take(300)
+    gc.disable()
+    try:
+        errand = errand_of(segments, packed)
+        assert carry_out(errand.order, run) is WRITTEN
+        errand.drop()
+        segments.close()
+        del errand
+        until(lambda: not ours(collect=False), 20)
+    finally:
+        gc.enable()
 
 
 def until(condition: Callable[[], bool], seconds: float) -> None:

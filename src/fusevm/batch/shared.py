@@ -8,6 +8,7 @@ answer is still wanted; whoever writes to it holds its lock, which the system ta
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import os
 import pickle
@@ -334,6 +335,7 @@ class Windows:
             self._is_watched = bool(self._kept)
             if self._is_watched:
                 self._look_later()
+        gc.collect()  # frames of calls that failed may be in cycles, and have results in view
 
 
 _windows = Windows()
