@@ -1,6 +1,7 @@
 """Many calls of a token: a loop in Python, the native loop, pyrevm, processes, threads, Dask; sending a state; memory.
 
-python bench/many.py [--calls N] [--loop N] [--workers N] [--rounds N] [--times N] [--skip NAME]…
+python bench/many.py [--calls N] [--loop N] [--workers N] [--rounds N] [--times N] [--kind NAME] [--matrix]
+                     [--skip NAME]…
 
 On one core the processor time of this process counts, which other work on the machine does not change much. Of pools
 the processor time of all processes and the clock are printed. pyrevm and Dask are measured where they are installed.
@@ -16,20 +17,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from fusevm import EVM
+import numpy
+
+from fusevm import EVM, Batch
 from fusevm.batch import Pool, Threads
 from fusevm.batch.tables import open_table
 from fusevm.codegen.yul import compile_object
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
-from many_pools import Work, size_of, with_pools
+from many_pools import Work, with_pools
 
 TOKEN, ALICE = b"\xc0" * 20, b"\xa1" * 20
 HOLDERS = [bytes([1]) * 16 + number.to_bytes(4, "big") for number in range(1_000)]
@@ -139,19 +142,23 @@ def with_pyrevm(kind: str, datas: list[bytes]) -> None:
     show(f"{kind}, a loop over pyrevm's message_call", len(datas), *timed(run))
 
 
-def in_pools(kind: str, datas: list[bytes], workers: int, rounds: int, times: int) -> None:
+def in_pools(kind: str, datas: list[bytes], workers: int, rounds: int, times: int, *, matrix: bool) -> None:
     """All of them, so many times over, as a stream: no pool is measured by the memory that results take."""
     evm = machine()
     first = evm.simulate_many(datas[:1000], to=TOKEN, caller=ALICE)
+    given: Any = datas if times == 1 else None
+    if matrix:
+        given = numpy.frombuffer(b"".join(datas * times), "u1").reshape(times * len(datas), -1)
 
-    def run(pool: Pool) -> int:
-        calls = chain.from_iterable(repeat(datas, times))
-        return sum(map(len, pool.stream(calls, to=TOKEN, caller=ALICE)))
+    def stream(pool: Pool) -> Iterator[Batch]:
+        calls = chain.from_iterable(repeat(datas, times)) if given is None else given
+        return pool.stream(calls, to=TOKEN, caller=ALICE)
 
     def check(pool: Pool) -> bool:
         return pool.simulate_many(datas[:1000], to=TOKEN, caller=ALICE) == first
 
-    with_pools(Work(kind, evm, run, check, times * len(datas), size_of(first) // len(first)), workers, rounds)
+    print(f"{kind}: calls given as {'a NumPy matrix, data row by row' if matrix else 'Python objects of bytes'}")
+    with_pools(Work(kind, evm, stream, check, times * len(datas)), workers, rounds)
 
 
 def sending() -> None:
@@ -196,6 +203,10 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="of the pools, in turns; the best counts")
     parser.add_argument("--times", type=int, default=1, help="pools make all calls so many times over")
+    parser.add_argument("--kind", choices=list(KINDS), help="of the calls that pools make; default: all")
+    parser.add_argument(
+        "--matrix", action="store_true", help="pools get calls as a NumPy array, not as a list of bytes"
+    )
     parser.add_argument("--stream", type=int, help="only so many calls to a file, and the memory it takes")
     parser.add_argument("--skip", action="append", default=[], choices=["loops", "pools", "state", "memory"])
     options = parser.parse_args()
@@ -210,9 +221,9 @@ def main() -> None:
             with_pyrevm(kind, datas[: options.loop])
     if "pools" not in options.skip:
         for kind, make in KINDS.items():
-            in_pools(
-                kind, [make(number) for number in range(options.calls)], options.workers, options.rounds, options.times
-            )
+            if options.kind in (None, kind):
+                datas = [make(number) for number in range(options.calls)]
+                in_pools(kind, datas, options.workers, options.rounds, options.times, matrix=options.matrix)
     if "state" not in options.skip:
         sending()
     if "memory" not in options.skip:

@@ -1,12 +1,13 @@
 """Pools of workers side by side, for bench/many.py: threads, processes and Dask in turns, the best of several rounds.
 
 By the clock a pool is as quick as the cores it gets; what all its processes spend tells what it costs on any machine.
+Rounds beside which other work of the machine took much count only where there were no others: `QUIET`.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
+import queue
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,10 +25,15 @@ class Work:
 
     kind: str
     evm: EVM
-    run: Callable[[Pool], int]
+    stream: Callable[[Pool], Iterator[Batch]]
     check: Callable[[Pool], bool]
     calls: int
-    answer: int  # bytes that a call's results take on their way
+
+    def run(self, pool: Pool) -> int:
+        return sum(map(len, self.stream(pool)))
+
+
+QUIET = 0.05  # of the machine, that other work (which is not `nice`) takes
 
 
 class Contender:
@@ -36,13 +42,38 @@ class Contender:
     def __init__(self, name: str, pool: Pool, pids: list[int]) -> None:
         self.name, self.pool = name, pool
         self._pids = [os.getpid(), *pids]
-        self.clock = self.spent = float("inf")  # the best of each
+        self.rounds: list[tuple[bool, float, float]] = []  # whether not quiet, clock, processor time
 
     def go(self, run: Callable[[Pool], object]) -> None:
-        started, spent = time.perf_counter(), processor_time(self._pids)
+        started, spent, busy = time.perf_counter(), processor_time(self._pids), busy_time()
         run(self.pool)
-        self.clock = min(self.clock, time.perf_counter() - started)
-        self.spent = min(self.spent, processor_time(self._pids) - spent)
+        clock, spent, busy = (
+            time.perf_counter() - started, processor_time(self._pids) - spent, busy_time() - busy
+        )  # fmt: skip
+        self.rounds.append(((busy - spent) / (clock * (os.cpu_count() or 1)) > QUIET, clock, spent))
+
+    @property
+    def clock(self) -> float:
+        """The best by the clock, of quiet rounds if there were any."""
+        return min(self.rounds)[1]
+
+    @property
+    def spent(self) -> float:
+        return min(spent for _, _, spent in self.rounds)
+
+    @property
+    def quiet(self) -> int:
+        return sum(not loud for loud, _, _ in self.rounds)
+
+
+def busy_time() -> float:
+    """Seconds that all cores have worked so far, `nice` work apart."""
+    try:
+        import psutil
+    except ImportError:
+        return 0.0
+    times = psutil.cpu_times()
+    return float(times.user + times.system)
 
 
 def processor_time(pids: list[int]) -> float:
@@ -73,15 +104,18 @@ def contenders(evm: EVM, workers: int, stack: ExitStack) -> Iterator[Contender]:
 def with_pools(work: Work, workers: int, rounds: int) -> None:
     with ExitStack() as stack:
         pools = list(contenders(work.evm, workers, stack))
+        pieces = 0
         for each in pools:  # the first time workers get the state, and pieces grow
             assert work.check(each.pool)
-            assert work.run(each.pool) == work.calls
+            assert sum(map(len, work.stream(each.pool))) == work.calls
+            pieces = sum(1 for _ in work.stream(each.pool))
         for _ in range(rounds):
             for each in pools:
                 each.go(work.run)
         for each in pools:
             name = f"{work.kind}, {each.name}"
-            print(f"{name:44} {work.calls / each.spent:12,.0f} {work.calls / each.clock:12,.0f}", flush=True)
+            figures = f"{work.calls / each.spent:12,.0f} {work.calls / each.clock:12,.0f}"
+            print(f"{name:44} {figures}   ({each.quiet} of {rounds} rounds quiet)", flush=True)
         one, two, process, processes = pools[:4]
         share = lock_share(work, rounds)
         print(f"  {two.name} against {one.name}: {one.clock / two.clock:.2f} times by the clock;", end=" ")
@@ -91,8 +125,20 @@ def with_pools(work: Work, workers: int, rounds: int) -> None:
             dask = pools[4]
             more = dask.clock / processes.clock - 1, dask.spent / processes.spent - 1
             print(f"  Dask against {processes.name}: {more[0]:+.0%} by the clock, {more[1]:+.0%} of processor time")
-            clock, spent = dask_floor(dask, work, rounds)
-            print(f"  Dask, tasks that do nothing with as many bytes: {clock:.2f} s by the clock, {spent:.2f} s spent")
+            floor = dask_floor(dask, pieces, rounds)
+            print(
+                f"  Dask, {pieces} tasks that do nothing: {floor.clock:.3f} s by the clock, {floor.spent:.2f} s spent"
+            )
+        made_new(work, workers)
+
+
+def made_new(work: Work, workers: int) -> None:
+    """With workers that are started for it and have compiled nothing: what whoever runs all this once waits for."""
+    for number in (1, workers):
+        started = time.perf_counter()
+        with Processes(work.evm, number) as pool:
+            assert work.run(pool) == work.calls
+        print(f"  {number} processes, made new and ended: {time.perf_counter() - started:.2f} s by the clock")
 
 
 class Watched:
@@ -138,46 +184,24 @@ def lock_share(work: Work, rounds: int) -> float:
     return min(shares)
 
 
-def size_of(batch: Batch) -> int:
-    """Bytes of a batch on its way."""
-    return len(pickle.dumps(batch, 5))
-
-
-class Buffer:
-    """Bytes that travel as calls and results do, beside the pickle."""
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return Buffer, (pickle.PickleBuffer(self.data),)
-
-
-def dask_floor(dask: Contender, work: Work, rounds: int) -> tuple[float, float]:
-    """What it takes to send so many bytes through Dask and back, nothing done with them: clock and processor time."""
-    from distributed import wait
-
-    piece, question = 1 << 16, 68  # calls; bytes of each
-
+def dask_floor(dask: Contender, tasks: int, rounds: int) -> Contender:
+    """What it takes to have so many tasks done by Dask that do nothing, two per worker under way."""
     client = dask.pool._client  # type: ignore[attr-defined]
     probe = Contender("floor", dask.pool, dask._pids[1:])
 
-    def run(_: Pool) -> None:
-        left = -(-work.calls // piece)
-        under_way: set[Any] = set()
+    def run(pool: Pool) -> None:
+        over: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        left, under_way = tasks, 0
         while left or under_way:
-            while left and len(under_way) < 4:
-                under_way.add(client.submit(_answer, Buffer(bytes(piece * question)), piece * work.answer, pure=False))
-                left -= 1
-            for future in wait(list(under_way), return_when="FIRST_COMPLETED").done:
-                future.result()
-                under_way.discard(future)
-                future.release()
+            while left and under_way < pool.room:
+                client.submit(_nothing, pure=False).add_done_callback(over.put)
+                left, under_way = left - 1, under_way + 1
+            over.get()
+            under_way -= 1
 
     for _ in range(rounds):
         probe.go(run)
-    return probe.clock, probe.spent
+    return probe
 
 
-def _answer(question: Buffer, size: int) -> Buffer:
-    return Buffer(bytearray(size))
+def _nothing() -> None: ...

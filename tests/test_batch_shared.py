@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -19,8 +20,11 @@ from fusevm import Batch
 from fusevm.batch import Processes, shared
 from fusevm.batch.pool import Piece
 from fusevm.batch.shared import WRITTEN, Address, Errand, Parcel, Segments, can_open, carry_out, opened
+from fusevm.chain.column import Column
 from fusevm.chain.packed import Common, Packed, Pieces
 from fusevm.evm.forks import Fork
+from fusevm.machine import batches
+from fusevm.native.host import many
 from test_batch_pool import KillsOnce, asking, zeros
 from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, one_by_one, word
 
@@ -42,9 +46,10 @@ def errand_of(segments: Segments, calls: object) -> Errand:
     return found
 
 
-def ours() -> list[str]:
+def ours(*, collect: bool = True) -> list[str]:
     """Segments that this process has open or looks at."""
-    gc.collect()
+    if collect:
+        gc.collect()
     links = []
     for each in Path("/proc/self/fd").iterdir():
         try:
@@ -63,8 +68,8 @@ def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert ours() == []
 
 
-def doubled(calls: Any) -> Batch:
-    return machine("native", here=CODE).simulate_many(calls, errors="keep")
+def doubled(calls: Any, memory: memoryview | None = None) -> Batch:
+    return machine("native", here=CODE).simulate_packed(calls, memory)
 
 
 def test_a_thing_in_memory_is_the_thing_and_what_does_not_fit_is_in_its_text() -> None:
@@ -111,17 +116,88 @@ def test_memory_that_is_used_again_too_soon_would_be_found(monkeypatch: pytest.M
 
 
 def test_an_order_that_nobody_waits_for_any_more_is_not_carried_out() -> None:
-    segments, ran = Segments(), []
+    segments = Segments()
+    ran: list[Any] = []
+
+    def run(*given: Any) -> None:
+        ran.append(given)
+
     errand = errand_of(segments, some_calls())
     batch = errand.taken(carry_out(errand.order, doubled))
-    assert carry_out(errand.order, ran.append) is None
+    assert carry_out(errand.order, run) is None
     assert batch.words() == [2 * n for n in range(300)]
     del batch
     other = errand_of(segments, some_calls(7))
     assert other.order.address.file == errand.order.address.file  # the same segment, with other calls
-    assert carry_out(errand.order, ran.append) is None
+    assert carry_out(errand.order, run) is None
     assert not ran
     assert other.taken(carry_out(other.order, doubled)).words()[0] == 14
+
+
+@pytest.mark.parametrize("space", [1 << 15, 1 << 17, 1 << 19, 1 << 20, 1 << 22])
+@pytest.mark.parametrize("least", [1, many.LEAST_ROOM])
+def test_results_are_the_same_however_much_of_them_fits(
+    space: int, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the smallest segment not even their records; and there are calls that Python has to end."""
+    monkeypatch.setattr(shared, "SPACE", space)
+    monkeypatch.setattr(many, "LEAST_ROOM", least)
+    monkeypatch.setattr(batches, "WINDOW", 150)
+    scene, segments, evm = Scene(6, Fork.OSAKA), Segments(), machine("native", here=PROBE)
+    common = Common.read(HERE, bytes(20), 0, 10**7)
+    sizes = [0, 1, 32, 100, 3_000, 9_000]
+    for calls, run in (
+        (scene.calls(300, special=0.3), scene.machine("native").simulate_packed),
+        ([word(sizes[n % len(sizes)]) for n in range(400)], evm.simulate_packed),
+    ):
+        packed = Pieces(calls, common).take(400)
+        assert packed is not None
+        errand = errand_of(segments, packed)
+        found = errand.taken(carry_out(errand.order, run))
+        expected = run(packed)
+        assert as_list(found) == as_list(expected)
+        assert found.outputs == expected.outputs
+        assert [list(each) for each in found.logs] == [list(each) for each in expected.logs]
+        assert list(found.gas_refunded) == list(expected.gas_refunded)
+        assert pickle.loads(pickle.dumps(found)) == expected
+
+
+def test_results_are_written_in_place() -> None:
+    """Nothing but the memory's own bytes is in them, and the text is short."""
+    memory = memoryview(bytearray(1 << 20))
+    batch = doubled(some_calls(), memory[64:])
+    parcel = Parcel.around(batch, memory, 64)
+    assert len(parcel.text) < 400
+    assert parcel.size == batch.size
+    assert parcel.open(memory) == doubled(some_calls())
+    first, _ = parcel.places[1]
+    memory[first + 31] ^= 1  # the last byte of the first output
+    assert batch.words()[:3] == parcel.open(memory).words()[:3] == [1, 2, 4]
+
+
+def test_a_column_fills_its_room_first() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        room = memoryview(bytearray(rng.randrange(40)))
+        column, right = Column(room=room), b""
+        for _ in range(rng.randrange(12)):
+            data = rng.randbytes(rng.randrange(12))
+            free = column.free
+            way = rng.randrange(8)
+            if way < 3 and free is not None and len(free) >= len(data):
+                free[: len(data)] = data
+                column.grow(len(data))
+            elif way == 3:
+                column.adopt(data)
+            elif way == 4:
+                column.extend(Column([data]))
+            else:
+                column.add(data)
+            right += data
+            assert len(column) == len(right)
+            if way == 7:
+                assert bytes(column.whole()) == right
+        assert b"".join(column.parts()) == right
 
 
 def test_while_one_writes_another_sends_its_results_and_nobody_trusts_the_memory() -> None:
@@ -191,6 +267,24 @@ def test_windows_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) ->
     del errands, each
     segments.close()
     until(lambda: not ours(), 10)
+
+
+def test_results_of_calls_that_failed_do_not_hold_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their exceptions may know frames that know results."""
+    monkeypatch.setattr(shared, "IDLE", 0.05)
+    segments, scene = Segments(), Scene(4, Fork.OSAKA)
+    calls, run = scene.calls(300, special=0.2), scene.machine("native").simulate_packed
+    packed = Pieces(calls, Common(None, bytes(20), 0, 100_000)).take(300)
+    gc.disable()
+    try:
+        errand = errand_of(segments, packed)
+        assert carry_out(errand.order, run) is WRITTEN
+        errand.drop()
+        segments.close()
+        del errand
+        until(lambda: not ours(collect=False), 20)
+    finally:
+        gc.enable()
 
 
 def until(condition: Callable[[], bool], seconds: float) -> None:

@@ -60,10 +60,10 @@ class Done:
     lost: str = ""
 
 
-def timed_piece(evm: EVM, calls: Packed) -> tuple[float, Batch]:
-    """What a worker does with a piece, and the seconds it takes."""
+def timed_piece(evm: EVM, calls: Packed, memory: memoryview | None = None) -> tuple[float, Batch]:
+    """What a worker does with a piece, and the seconds it takes; results are in that memory, as far as they fit."""
     started = time.perf_counter()
-    batch = evm.simulate_many(calls, errors="keep")
+    batch = evm.simulate_packed(calls, memory)
     return time.perf_counter() - started, batch
 
 

@@ -7,6 +7,8 @@ answer is still wanted; whoever writes to it holds its lock, which the system ta
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import mmap
 import os
 import pickle
@@ -76,6 +78,27 @@ class Parcel:
             return False
 
         return Parcel(pickle.dumps(thing, 5, buffer_callback=place), places, end)
+
+    @staticmethod
+    def around(thing: object, memory: memoryview, start: int) -> Parcel:
+        """Of a thing that has buffers in this memory already, from there on; others stay in the pickle."""
+        places: list[tuple[int, int]] = []
+        base = _address(memory)
+
+        def is_elsewhere(buffer: pickle.PickleBuffer) -> bool:
+            raw = buffer.raw()
+            first = -1 if raw.readonly or not raw.nbytes else _address(raw) - base
+            if not start <= first <= len(memory) - raw.nbytes:
+                return True
+            places.append((first, raw.nbytes))
+            return False
+
+        text = pickle.dumps(thing, 5, buffer_callback=is_elsewhere)
+        return Parcel(text, places, max([start, *(first + size for first, size in places)]))
+
+    @property
+    def size(self) -> int:
+        return sum(size for _, size in self.places)
 
     def note(self, memory: memoryview) -> bool:
         """Describes itself after its buffers, for whoever has the memory; False where there is no room."""
@@ -153,7 +176,7 @@ class Errand:
         start, size = _NOTE.unpack_from(self._segment.map, _TOKEN)
         parcel: Parcel = pickle.loads(self._segment.map[start : start + size])
         lent = _Lent(self._segment.file, parcel.end, access=mmap.ACCESS_READ)
-        lent.give_back = partial(self._segments.give_back, self._segment, parcel.end)
+        lent.give_back = partial(self._segments.give_back, self._segment, self.order.calls.size + parcel.size)
         return parcel.open(memoryview(lent))
 
     def drop(self) -> None:
@@ -208,17 +231,18 @@ def is_supported() -> bool:
     return sys.platform == "linux" and hasattr(os, "memfd_create")
 
 
-def carry_out(order: Order, run: Callable[[Any], object]) -> object:
+def carry_out(order: Order, run: Callable[[Any, memoryview | None], object]) -> object:
     """On a worker: `WRITTEN`, where what comes of the calls is in their segment; itself, where another one writes to
-    it; None where the segment is not to be had."""
+    it; None where the segment is not to be had. `run` may write results to the memory it is given."""
     try:
         with opened(order.address) as (memory, is_ours):
             calls = order.calls.open(memory)
             _check(memory, order.address)
-            result = run(calls)
-            if is_ours and Parcel.of(result, memory, order.calls.end).note(memory):
-                return WRITTEN
-            return result
+            if not is_ours:
+                return run(calls, None)
+            result = run(calls, memory[order.calls.end :])
+            parcel = Parcel.around(result, memory, order.calls.end)
+            return WRITTEN if parcel.note(memory) else _apart(result)
     except NotHere:
         return None
 
@@ -311,9 +335,19 @@ class Windows:
             self._is_watched = bool(self._kept)
             if self._is_watched:
                 self._look_later()
+        gc.collect()  # frames of calls that failed may be in cycles, and have results in view
 
 
 _windows = Windows()
+
+
+def _apart(thing: object) -> object:
+    """The same without what it has in memory that others will write to."""
+    return pickle.loads(pickle.dumps(thing, 4))
+
+
+def _address(memory: memoryview) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
 def _check(memory: memoryview, address: Address) -> None:

@@ -16,20 +16,42 @@ class Column:
     (4, b'abcd')
     """
 
-    __slots__ = ("_last", "_parts", "_size")
+    __slots__ = ("_last", "_parts", "_room", "_size")
 
-    def __init__(self, parts: Iterable[Part] = ()) -> None:
-        self._parts: list[Part] = list(parts)  # immutable; may be shared with other columns
+    def __init__(self, parts: Iterable[Part] = (), room: memoryview | None = None) -> None:
+        """In the place of parts there may be `room`: memory that is filled before any other is taken."""
+        self._parts: list[Part] = list(parts)  # which nobody changes any more; other columns may have them too
         self._last = bytearray()  # what comes after them and may grow
         self._size = sum(map(len, self._parts))
+        self._room = room  # then all that there is so far is at its beginning
 
     def __len__(self) -> int:
         return self._size
 
     def add(self, data: Part) -> None:
         """More bytes, copied."""
-        self._last += data
-        self._size += len(data)
+        size = len(data)
+        if self._room is not None and self._size + size <= len(self._room):
+            self._room[self._size : self._size + size] = data
+        else:
+            self._leave_room()
+            self._last += data
+        self._size += size
+
+    @property
+    def free(self) -> memoryview | None:
+        """What is left of the room, for somebody to write to who then says how much it was (`grow`)."""
+        return None if self._room is None else self._room[self._size :]
+
+    def grow(self, size: int) -> None:
+        """So many bytes were written to what was free."""
+        self._size += size
+
+    def _leave_room(self) -> None:
+        """What comes next is elsewhere."""
+        if self._room is not None and self._size:
+            self._parts.append(self._room[: self._size])
+        self._room = None
 
     def adopt(self, part: Part) -> None:
         """Appends bytes without copying: they must not change any more."""
@@ -42,6 +64,7 @@ class Column:
         self._size += len(other)
 
     def parts(self) -> list[Part]:
+        self._leave_room()
         if self._last:
             self._parts.append(self._last)
             self._last = bytearray()

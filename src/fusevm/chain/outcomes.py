@@ -44,8 +44,10 @@ class CallFailed(RuntimeError):
 class Outcomes:
     """The outcomes of many calls, written one after another: by native code into `records`, or from results."""
 
-    def __init__(self, count: int, outputs: Column, logs: Column, reads: bytearray) -> None:
-        self.records = bytearray(count * RECORD.size)
+    def __init__(
+        self, count: int, outputs: Column, logs: Column, reads: bytearray, records: memoryview | None = None
+    ) -> None:
+        self.records = bytearray(count * RECORD.size) if records is None else records
         self.outputs = outputs  # of all calls, as the logs
         self.logs = logs
         self.reads = reads  # words, of each call as many

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pickle import PickleBuffer
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from fusevm.chain.column import Column, Part
 from fusevm.chain.outcomes import (
@@ -28,6 +28,25 @@ from fusevm.chain.state import Log
 _WORD = 32
 
 
+class Room(NamedTuple):
+    """Memory for the columns of a batch."""
+
+    records: memoryview
+    outputs: memoryview
+    logs: memoryview
+
+    @staticmethod
+    def of(memory: memoryview, count: int) -> Room:
+        """For so many calls: their records, and half of what is left for outputs and for logs each."""
+        records = count * RECORD.size
+        half = max(0, len(memory) - records) // 2 & -_WORD
+        return Room(memory[:records], memory[records : records + half], memory[records + half :])
+
+    def records_for(self, first: int, count: int) -> memoryview | None:
+        found = self.records[first * RECORD.size : (first + count) * RECORD.size]
+        return found if len(found) == count * RECORD.size else None
+
+
 class Batch(Sequence[Result]):
     """Results by number. Columns are NumPy arrays where NumPy is installed, else arrays.
 
@@ -41,10 +60,12 @@ class Batch(Sequence[Result]):
     26
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room | None = None) -> None:
+        """Results are written to `room` as far as they fit."""
         self._records = Column()
-        self._outputs = Column()
-        self._logs = Column()
+        self._room = room
+        self._outputs = Column(room=None if room is None else room.outputs)
+        self._logs = Column(room=None if room is None else room.logs)
         self._reads = bytearray()
         self._odd: dict[int, Result] = {}
         self.errors: dict[int, CallFailed] = {}  # calls that ended in an exception, where those are kept
@@ -52,8 +73,9 @@ class Batch(Sequence[Result]):
         self._count = 0
 
     def room_for(self, count: int) -> Outcomes:
-        """Room for the outcomes of this many calls after these; `add` takes them when they are written."""
-        return Outcomes(count, self._outputs, self._logs, self._reads)
+        """For the outcomes of so many calls after these; `add` takes them when they are written."""
+        records = None if self._room is None else self._room.records_for(self._count, count)
+        return Outcomes(count, self._outputs, self._logs, self._reads, records)
 
     def add(self, found: Outcomes) -> None:
         first = len(self)

@@ -10,7 +10,7 @@ from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import CallFailed, Outcomes
 from fusevm.chain.packed import NOTHING_SPECIAL, CallLike, Common, Kind, Packed, Pieces, ReadsLike, Special
 from fusevm.chain.result import Result
-from fusevm.machine.batch import Batch
+from fusevm.machine.batch import Batch, Room
 from fusevm.machine.messages import DEFAULT_GAS
 from fusevm.machine.settings import BUSY, WrongThread
 from fusevm.machine.tracing import Tracing
@@ -22,6 +22,7 @@ FEW = 8  # calls that the native loop has done before one needs Python: with few
 MOST_SINGLE = 64  # calls that are then made one by one before the loop is tried again
 ERRORS = ("raise", "keep")
 _WORD = 32
+_NOTHING_COMMON = Common(None, ZERO_ADDRESS, 0, 0)
 NativeLoop = Callable[[], Executor | None]
 
 
@@ -59,6 +60,12 @@ class Batches(Tracing):
         """
         return self._run_many(calls, Common.read(to, caller, value, gas, reads), keep=False, errors=errors)
 
+    def simulate_packed(self, calls: Packed, memory: memoryview | None = None) -> Batch:
+        """As `simulate_many` with errors kept, for calls that are packed; results are written to that memory as far as
+        they fit."""
+        room = None if memory is None else Room.of(memory, calls.count)
+        return self._run_many(calls, _NOTHING_COMMON, keep=False, errors="keep", room=room)
+
     def call_many(
         self,
         calls: Iterable[CallLike] | Packed,
@@ -83,10 +90,12 @@ class Batches(Tracing):
         """
         return self._run_many(calls, Common.read(to, caller, value, gas, reads), keep=True, errors=errors)
 
-    def _run_many(self, calls: Iterable[CallLike] | Packed, common: Common, *, keep: bool, errors: str) -> Batch:
+    def _run_many(
+        self, calls: Iterable[CallLike] | Packed, common: Common, *, keep: bool, errors: str, room: Room | None = None
+    ) -> Batch:
         if errors not in ERRORS:
             raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {errors!r}")
-        batch = Batch()
+        batch = Batch(room)
         pieces = Pieces(calls, common)
         while (packed := pieces.take(WINDOW)) is not None:
             found = batch.room_for(packed.count)

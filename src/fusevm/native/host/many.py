@@ -40,7 +40,8 @@ COUNTED_CALLS = 1 << 6  # while blocks are counted
 GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas says little about time, SSTORE costs much and is fast
 LONG_ENOUGH = 0.004  # seconds of a crossing: threads that cross more often wait for each other
 OUTPUT_ROOM, LOG_ROOM, CHANGE_ROOM = 1 << 22, 1 << 22, 2 * CHANGES
-LARGE = 1 << 20  # bytes: from this size on, a part is handed over with its memory instead of being copied
+LEAST_ROOM = 1 << 18  # bytes: a column that has less is written to by Python alone
+LARGE = 1 << 20  # bytes: so many are handed over with their memory, which native code fills without Python's lock
 
 _REVERT = Native.REVERT
 _ZERO = bytes(WORD)
@@ -56,19 +57,39 @@ class Room:
         self.changes = Arena(CHANGE_ROOM * CHANGE_SIZE)
         self.buffer = ctypes.create_string_buffer(Many.byte_size())
         self.many = many = view_at(Many, ctypes.addressof(self.buffer))
-        many.outputs, many.output_limit = self.outputs.address, OUTPUT_ROOM
-        many.logs, many.log_limit = self.logs.address, LOG_ROOM
+        self._own_outputs: object = None
+        self._own_logs: object = None
         many.changes, many.change_limit = self.changes.address, CHANGE_ROOM
 
+    def lay_out(self, outputs: Column, logs: Column) -> None:
+        """Has native code write to the columns themselves where they have room, else here."""
+        many = self.many
+        self._own_outputs, many.outputs, many.output_limit = _place(outputs, self.outputs)
+        self._own_logs, many.logs, many.log_limit = _place(logs, self.logs)
+
     def hand_over(self, outputs: Column, logs: Column) -> None:
-        """Adds what calls have left here to what came before."""
+        """Adds what calls have left to what came before."""
         many = self.many
         if many.output_size:
-            self.outputs = _handed_over(self.outputs, many.output_size, outputs)
-            many.outputs = self.outputs.address
+            if self._own_outputs is None:
+                self.outputs = _handed_over(self.outputs, many.output_size, outputs)
+            else:
+                outputs.grow(many.output_size)
         if many.log_size:
-            self.logs = _handed_over(self.logs, many.log_size, logs)
-            many.logs = self.logs.address
+            if self._own_logs is None:
+                self.logs = _handed_over(self.logs, many.log_size, logs)
+            else:
+                logs.grow(many.log_size)
+        self._own_outputs = self._own_logs = None
+
+
+def _place(column: Column, arena: Arena) -> tuple[object, int, int]:
+    """Who holds the memory that is written to, if it is the column's; where it begins; how large it is."""
+    free = column.free
+    if free is None or len(free) < LEAST_ROOM:
+        return None, arena.address, arena.size
+    held = ctypes.c_char.from_buffer(free)
+    return held, ctypes.addressof(held), len(free)
 
 
 def _handed_over(arena: Arena, size: int, column: Column) -> Arena:
@@ -222,6 +243,7 @@ class ManyCalls:
             state.forget_transaction()
         room, first = _room(self._kind), self._found.done
         self._fill(room.many, engine, end, fresh)
+        room.lay_out(self._found.outputs, self._found.logs)
         engine.kept.state = None  # until the crossing has ended well
         world.initially_warm = RunningCall(engine.tables, world.coinbase)
         state.ledger = world  # if this is interrupted, the next reader of the state undoes it
