@@ -18,6 +18,7 @@ from time import perf_counter, thread_time
 
 from fusevm.lab.peers.bench import bench_files, geometric_mean
 from fusevm.lab.peers.ours import Tier
+from fusevm.native.host.compiler import compiler
 from fusevm.native.switches import SWITCHES
 
 FILES = (
@@ -44,6 +45,9 @@ def measure(folder: Path, names: list[str], seconds: float) -> dict[str, float]:
             if fault:
                 raise SystemExit(f"{file.name}: {fault}")
         found[file.name] = best
+        if compiler().failed:
+            print(f"{file.name}: a compilation was given up, the machine is too busy", file=sys.stderr)
+            compiler().failed = 0
     return found
 
 
