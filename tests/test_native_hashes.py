@@ -10,7 +10,7 @@ from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.keccak import keccak256
 from fusevm.native.host.engine import NativeEngine, engine
-from fusevm.native.runtime.hashes import CREDIT, LONGEST, SELDOM, SHORTEST
+from fusevm.native.runtime.hashes import CREDIT, GAIN, LONGEST, SELDOM, SHORTEST
 from programs import HERE
 
 HASH = "CALLDATASIZE PUSH0 PUSH0 CALLDATACOPY CALLDATASIZE PUSH0 KECCAK256 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
@@ -73,9 +73,22 @@ def test_where_inputs_do_not_come_again_most_are_not_looked_up(evm: EVM) -> None
     for number in range(SELDOM * 10):
         assert evm.call(HERE, number.to_bytes(48, "big")).output == keccak256(number.to_bytes(48, "big"))
     assert shared.hash_hits + shared.hash_misses - before == 10
-    for _ in range(3 * SELDOM):
+    for _ in range(3 * SELDOM + CREDIT // GAIN):
         evm.call(HERE, b"again and again".ljust(64))
     assert shared.hash_credit == CREDIT
+
+
+def test_a_hit_among_many_misses_does_not_have_the_next_looked_up_for_long(evm: EVM) -> None:
+    """One input comes again every 64 hashes; a table full of others would be looked at and overwritten in between."""
+    shared = engine().tables.shared
+    for number in range(CREDIT):
+        evm.call(HERE, b"miss" * 8 + number.to_bytes(8, "big"))
+    shared.hash_skipped = SELDOM - 1
+    evm.call(HERE, b"again" * 10)
+    shared.hash_skipped = SELDOM - 1
+    before = shared.hash_hits
+    evm.call(HERE, b"again" * 10)
+    assert (shared.hash_hits, shared.hash_credit) == (before + 1, GAIN)
 
 
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,36 @@ def test_wrapping_emits_one_instruction() -> None:
     assert [instruction.opname for instruction in build.block.instructions] == ["add"]
 
 
+# -- moduli that are literals
+
+
+MODULI = (  # of curves; the least and the greatest of four limbs; reciprocals that are nothing but ones, or next to it
+    2**256 - 2**32 - 977, 2**256 - 2**224 + 2**192 + 2**96 - 1, 2**255 - 19,
+    0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47,
+    1 << 192, (1 << 192) + 1, (1 << 193) - 1, 1 << 255, (1 << 255) + 1, WORD, WORD - 1,
+)  # fmt: skip
+
+
+def test_products_modulo_a_literal_mean_what_integers_mean() -> None:
+    module = ir.Module()
+    for m in MODULI:
+        define_loop(module, f"product {m}", "MULMOD", {2: m})
+    code, rng = Loaded(object_code(module)), Random("literal moduli")
+    for m in MODULI:
+        near = [(m * k + by) & WORD for k in (0, 1, 2) for by in (-2, -1, 0, 1, 2)]
+        rows = [(x, y) for x in (*near, WORD, WORD - 1) for y in (*near, WORD, WORD - 1)]
+        rows += [(limbs(rng), limbs(rng)) for _ in range(2_000)]
+        rows += [(rng.getrandbits(256) % m, rng.getrandbits(256) % m) for _ in range(2_000)]
+        expect_meaning(code, f"product {m}", "MULMOD", rows, {2: m})
+
+
+def test_a_literal_modulus_has_one_function_in_a_module() -> None:
+    module = ir.Module()
+    for number in range(3):
+        define_loop(module, f"loop {number}", "MULMOD", {2: MODULI[0]})
+    assert sum(each.name.startswith("mulmod_") and not each.is_declaration for each in module.functions) == 1
+
+
 # -- division
 
 

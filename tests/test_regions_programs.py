@@ -73,6 +73,13 @@ def test_code_compiled_by_llvm_with_optimisation_does_the_same() -> None:
     Program(f"PUSH1 @back PUSH1 7 PUSH1 @twice JUMP back: JUMPDEST {ANSWER} {TWICE}", speed=1).agreed_at_every_gas()
 
 
+@pytest.mark.parametrize("modulus", [2**256 - 2**32 - 977, 2**255 - 19, 2**192 + 1])
+def test_products_modulo_a_literal_are_done_in_regions(modulus: int) -> None:
+    code = "PUSH0 CALLDATALOAD " + loop(4, f"PUSH32 0x{modulus:064x} DUP3 DUP1 MULMOD SWAP2 POP") + ANSWER
+    for data in (3, modulus - 1, modulus, (1 << 256) - 1):
+        assert word(Program(code, data=data, speed=1).agreed_at_every_gas()) == pow(data, 16, modulus)
+
+
 def test_a_call_leaves_a_region_and_its_loop_comes_back_into_it() -> None:
     body = f"PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 PUSH20 0x{OTHER.hex()} PUSH2 0xffff CALL POP"
     program = Program(loop(5, body) + "PUSH0 SLOAD" + ANSWER, others={OTHER: "PUSH0 SLOAD PUSH1 1 ADD PUSH0 SSTORE"})

@@ -112,7 +112,7 @@ def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
     """The direct path of native calls, for a tier that has one and runs here."""
     if tier not in _DIRECT or executor is executor_for("reference"):
         return None
-    switches = import_module("fusevm.native.host.switches")
+    switches = import_module("fusevm.native.switches")
     if not switches.is_on("direct"):
         return None
     return partial(import_module("fusevm.native.host.direct").call_directly, *_DIRECT[tier])

@@ -140,10 +140,29 @@ class LlvmWords(Algebra):
         return self._call(division.addmod, x, y, m)
 
     def mulmod(self, x: V, y: V, m: V) -> V:
+        if m.known is not None and m.known >> 192 and (x.known is None or y.known is None):
+            return V(self, self.builder.call(self._multiplier(m.known), [x.value, y.value]))
         if self._frame is not None and None in (x.known, y.known, m.known):
             operands = [self._frame, x.value, y.value, m.value]
             return V(self, self.builder.call(self._defined(moduli.mulmod_again), operands))
         return self._call(division.mulmod, x, y, m)
+
+    def _multiplier(self, m: int) -> ir.Function:
+        """Of words modulo a literal of four limbs: one function for all places of a module, its reciprocal within."""
+        name = f"mulmod_{m:x}"
+        function = self.module.globals.get(name)
+        if function is None:
+            function = ir.Function(self.module, ir.FunctionType(I256, [I256, I256]), name)
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+            function.attributes.add("nounwind")
+            shift = 256 - m.bit_length()
+            divisor = m << shift
+            words = (m, divisor, ((1 << 512) - 1) // divisor - (1 << 256))
+            build = ir.IRBuilder(function.append_basic_block())
+            known = [*[ir.Constant(I256, word) for word in words], ir.Constant(I64, shift)]
+            build.ret(build.call(self._defined(moduli.mulmod_known), [*function.args, *known]))
+        return function
 
     def power(self, x: V, n: V) -> V:
         return self._call(division.power, x, n)

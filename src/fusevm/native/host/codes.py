@@ -26,6 +26,7 @@ from fusevm.native.layout import (
     Account,
     NativeFrame,
 )
+from fusevm.native.switches import is_on
 from fusevm.schedule.build import Handlers, Marks, Schedule, Unit, address_of, build_schedule
 
 if TYPE_CHECKING:
@@ -85,9 +86,9 @@ class Codes:
         self.handlers = handlers
         self._plain = PlainScheduler(native, handlers, tables)
         self._probes = probes
-        self._all_regions = self._regions = regions  # if all are compiled in advance
-        self.marks: Callable[[Fork], Marks] | None = None  # the counters of everything that runs
-        self.heat = Heat(handlers, self.tidy_up) if tiered and not probes else None
+        self._all_regions = self._regions = regions  # where they are wanted at once
+        self.marks: Callable[[Fork], Marks] | None = None  # where all that runs is counted
+        self.heat = Heat(handlers, self.tidy_up) if tiered and not probes and is_on("regions") else None
         self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
         self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}

@@ -24,6 +24,7 @@ from fusevm.native.emit.build import library
 from fusevm.native.host.kept_schedules import checksum, checksums_in, file_name
 from fusevm.native.region.compiled import Compiled
 from fusevm.native.region.worker import receive, request, send
+from fusevm.native.switches import is_on
 from fusevm.version import __version__
 
 PATIENCE = 20.0  # seconds that one compilation may take
@@ -128,7 +129,8 @@ def compiler() -> Compiler:
 
 @cache
 def _fingerprint() -> str:
-    return f"{library().fingerprint} {digest_of_sources(['native.region.build'], __version__)}"
+    kind = "narrow" if is_on("narrowing") else "wide"
+    return f"{library().fingerprint} {digest_of_sources(['native.region.build'], __version__)} {kind}"
 
 
 @cache

@@ -11,10 +11,10 @@ from fusevm.native.emit.build import Library
 from fusevm.native.host.choice import Trial
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.ledger import native_address
-from fusevm.native.host.switches import is_on
 from fusevm.native.host.tables import Tables
 from fusevm.native.host.world import NativeWorld
 from fusevm.native.layout import WORD, StorageSlot
+from fusevm.native.switches import is_on
 from fusevm.schedule.build import address_of
 
 _VALUE, _ORIGINAL = StorageSlot.offset("value"), StorageSlot.offset("original")

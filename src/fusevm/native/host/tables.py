@@ -9,7 +9,6 @@ from dataclasses import astuple, dataclass
 
 from fusevm.chain.outcome import EngineLimit
 from fusevm.native.host.arena import Arena
-from fusevm.native.host.switches import is_on
 from fusevm.native.host.views import packed_whole, view_at
 from fusevm.native.layout import (
     FRAME_MEMORY,
@@ -28,6 +27,7 @@ from fusevm.native.runtime.hashes import CREDIT, ENTRIES, ENTRY_SIZE
 from fusevm.native.runtime.index import BUCKETS, Index
 from fusevm.native.runtime.plain import FIRST, ORIGIN_SIZE
 from fusevm.native.runtime.storage import HINTS
+from fusevm.native.switches import is_on
 
 _INDEX = packed_whole(Index, "heads buckets half entries size")
 DEPTH = 1026  # frames: 1,024 below the first, and one to spare

@@ -21,6 +21,7 @@ from fusevm.native.emit.llvm_words import LlvmWords, V
 from fusevm.native.emit.state import I8, I64, I256, status_of
 from fusevm.native.lang import PTR, Native, Struct
 from fusevm.native.layout import WORD, Engine, NativeFrame
+from fusevm.native.switches import is_on
 
 REGION = ir.FunctionType(I64, [PTR, PTR, I64])  # frame, sp, gas -> gas, or less than zero
 LEFT = -1  # the frame continues in the schedule, at frame.ip; less than that: ~1 - status
@@ -42,6 +43,7 @@ class FunctionState:
         self.module, self.llvm, self.function, self.shape = module, llvm, function, shape
         self.ranges, self.places = ranges, places
         self.demanded = DemandFinder(function).run()
+        self._narrows = is_on("narrowing")
         self.frame, self.sp, gas = llvm.args
         self.build = ir.IRBuilder(llvm.append_basic_block("entry"))
         self.words = LlvmWords(self.build, module, self.frame)
@@ -74,8 +76,8 @@ class FunctionState:
         self.values[value.id] = word
 
     def is_narrow(self, value: Value) -> bool:
-        """Whether the word, or its demanded bits, fit 64 bits."""
-        return self.range(value).high <= NARROW or self.demanded.get(value.id, 0) <= NARROW
+        """Whether 64 bits hold all of it that anybody looks at."""
+        return self._narrows and (self.range(value).high <= NARROW or self.demanded.get(value.id, 0) <= NARROW)
 
     def range(self, value: Value) -> Range:
         return Range(value.number, value.number) if value.op == CONST else self.ranges.get(value.id, ANYTHING)

@@ -1,4 +1,5 @@
-"""MULMOD by a modulus that comes again: its reciprocal is kept, in the engine. In the subset of `lang`.
+"""MULMOD by a modulus that comes again: its reciprocal is kept, in the engine, or in the code where the modulus is a
+literal. In the subset of `lang`.
 
 Möller and Granlund's division of two limbs by one, with limbs of 256 bits: two products in place of a division limb by
 limb. The reciprocal takes as long as such a division, so it is computed when a modulus has come PROVEN times in a row.
@@ -50,6 +51,21 @@ def long_product(x: u256, y: u256) -> u512:
     return u512(row) << 192 | u512(third) << 128 | u512(found)
 
 
+@inlined
+def mulmod_known(x: u256, y: u256, m: u256, d: u256, reciprocal: u256, count: u64) -> u256:
+    """(x · y) mod m, for an m of four limbs and the reciprocal of d, which is m shifted by so many bits."""
+    if x >= m:
+        x = urem(x, m)
+    shift = u256(count & 63)
+    product = long_product(x << shift, y)  # its upper half is below the divisor
+    estimate = long_product(reciprocal, u256(product >> 256)) + product
+    rest = u256(product) - (u256(estimate >> 256) + 1) * d
+    rest = select(rest > u256(estimate), rest + d, rest)  # as often as not: no branch could be foreseen
+    if unlikely(rest >= d):
+        rest -= d
+    return rest >> shift
+
+
 @outlined
 def mulmod_again(frame: NativeFrame, x: u256, y: u256, m: u256) -> u256:
     """As `mulmod`; for moduli of four limbs, which are those of elliptic curves."""
@@ -67,14 +83,4 @@ def mulmod_again(frame: NativeFrame, x: u256, y: u256, m: u256) -> u256:
         known.shift = clz(u64(m >> 192)) & 63
         known.divisor = m << u256(known.shift)
         known.reciprocal = wide_reciprocal(known.divisor)
-    if x >= m:
-        x = urem(x, m)
-    d = known.divisor
-    shift = u256(known.shift & 63)
-    product = long_product(x << shift, y)  # its upper half is below the divisor
-    estimate = long_product(known.reciprocal, u256(product >> 256)) + product
-    rest = u256(product) - (u256(estimate >> 256) + 1) * d
-    rest = select(rest > u256(estimate), rest + d, rest)  # as often as not: no branch could be foreseen
-    if unlikely(rest >= d):
-        rest -= d
-    return rest >> shift
+    return mulmod_known(x, y, m, known.divisor, known.reciprocal, known.shift)
