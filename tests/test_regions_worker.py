@@ -10,17 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.native.emit.build import library
+from fusevm.native.host import codes
 from fusevm.native.host import compiler as compiling
 from fusevm.native.host.compiler import Compiler, keep, kept
+from fusevm.native.host.engine import engine
 from fusevm.native.host.regions import patched
 from fusevm.native.region.build import compile_regions
 from fusevm.native.region.choice import every_block
 from fusevm.native.region.compiled import Compiled
 from fusevm.native.region.worker import SIZE, answer, receive, request
 from fusevm.schedule.build import build_schedule
+from programs import HERE
 
 CODE = assemble("PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH2 500 GT PUSH1 @loop JUMPI STOP")
 COUNTS = {0: 1, 1: 500}
@@ -170,6 +174,27 @@ def test_a_damaged_file_counts_as_none(cache: Path) -> None:
     for wrong in (b"", content[:-1], content[:50] + bytes([content[50] ^ 1]) + content[51:], b"x" * 4_000):
         path.write_bytes(wrong)
         assert kept(CODE, LATEST) is None
+
+
+@pytest.mark.usefixtures("cache")
+def test_regions_on_disk_are_put_in_place_once_code_has_run_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linking them takes longer than a short run."""
+    made = compile_regions(CODE, LATEST, every_block, 0)
+    assert made is not None
+    keep(CODE, LATEST, made.packed())
+    known = engine(tiered=True).codes
+    known._forget()
+    assert known.heat is not None
+    before, evm = known.heat.installed, EVM(tier="native-tiered")
+    evm.set_code(HERE, CODE)
+    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    first = evm.call(HERE)
+    assert known.heat.installed == before
+    monkeypatch.setattr(codes, "PREPARING", 0.0)
+    assert evm.call(HERE) == evm.call(HERE) == first
+    assert known.heat.installed == before + 1
+    assert known.schedules[CODE, LATEST].held is not None
+    known._forget()
 
 
 def test_no_disk_is_no_harm(asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.native.host.compiler import region_names
 from fusevm.native.host.heat import Heat
-from fusevm.native.host.kept_schedules import ScheduleStore, checksum
+from fusevm.native.host.kept_schedules import LARGE, ScheduleStore, checksum
 from fusevm.native.host.plain import PlainScheduler
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed
@@ -301,9 +301,10 @@ class Codes:
         if self._probes:
             return build_schedule(code, fork, self.handlers, probes=True)
         on_disk = on_disk and self._may_be_on_disk(code)
-        if self.heat is not None and on_disk and (made := self.heat.from_disk((code, fork))) is not None:
-            return made
         worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
+        hot = on_disk and (worth or len(code) >= LARGE)  # to link regions takes longer than a short run of small code
+        if hot and self.heat is not None and (made := self.heat.from_disk((code, fork))) is not None:
+            return made
         if worth and self._may_fuse(code):
             self._fused += len(code)
             self.untidy = True
