@@ -92,14 +92,14 @@ class Codes:
         self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
         self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
-        self.facts: dict[int, CodeFacts] = {}  # by the code's identity: its hash takes longer than a look may cost
+        self.facts: dict[bytes | int, CodeFacts] = {}  # by code, or by its identity where it is large
         self.size = 0
         self._init_codes: dict[bytes, Schedule] = {}  # of the present fork; native code remembers where they are
         self._init_size = 0
         self.in_use: set[tuple[bytes, Fork]] = set()  # code that this call runs plainly
         self._spent: dict[tuple[bytes, Fork], float] = {}  # seconds that took
         self._retired: list[Schedule] = []  # frames may still hold addresses into these
-        self._held: list[dict[int, CodeFacts]] = []  # of code whose address native code may hold
+        self._held: list[dict[bytes | int, CodeFacts]] = []  # of code whose address native code may hold
         self._fused = 0  # bytes of code fused in this call
         self._lent = False  # whether native accounts have addresses of plain schedules
         self._since = 0.0  # when the first code of this call began to run plainly
@@ -458,17 +458,18 @@ class Codes:
 
     def facts_of(self, code: bytes) -> CodeFacts:
         """Without a schedule and without a hash, which take longer to make than looking at an account may cost."""
-        facts = self.facts.get(id(code))
+        key = fact_key(code)
+        facts = self.facts.get(key)
         if facts is None:
             delegate = delegate_in(code) if rules_of(self.fork).delegation else None
             flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
-            facts = self.facts[id(code)] = CodeFacts(flags, code_fields(code, delegate), code)
+            facts = self.facts[key] = CodeFacts(flags, code_fields(code, delegate), code)
             self._grow(ENTRY + len(code))
         return facts
 
     def note_hash(self, code: bytes, code_hash: bytes) -> None:
         flags, fields, _ = self.facts_of(code)
-        self.facts[id(code)] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], code)
+        self.facts[fact_key(code)] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], code)
 
     def places(self, code: bytes, running: Running, forget: Callable[[], None]) -> bytes:
         """Where code and schedule are, for code that is about to run. `forget` is called if schedules were dropped."""
@@ -481,8 +482,13 @@ class Codes:
             self._lent = True
         else:
             flags, fields, _ = self.facts_of(code)
-            self.facts[id(code)] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :], code)
+            self.facts[fact_key(code)] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :], code)
         return places
+
+
+def fact_key(code: bytes) -> bytes | int:
+    """To hash large code takes longer than a look at its account may cost; small code is often that of many."""
+    return code if len(code) < LARGE else id(code)
 
 
 def code_fields(code: bytes, delegate: bytes | None = None) -> bytes:
