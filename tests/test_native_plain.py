@@ -207,8 +207,9 @@ def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPat
 
 def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its plain schedule is begun, and nothing is counted for it; a factory's contracts are not prepared."""
-    known = engine(tiered=True).codes
+    known = without_heat(monkeypatch)
     known._forget()
+    monkeypatch.setattr(codes, "PREPARING", 1e9)
     runtime = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(NEW_SIZE) + b"expected"
     evm = EVM(tier="native-tiered")
     where = evm.deploy(deployer(runtime)).check().address
@@ -216,11 +217,10 @@ def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.Monkey
     assert expected.plain
     assert (runtime, LATEST) not in known._spent
     assert not known.in_use
-    monkeypatch.setattr(machinery.NativeEngine, "bind", lambda *_: pytest.fail("there is something to prepare"))
-    monkeypatch.setattr(direct, "_prepared", lambda *_: pytest.fail("there is something to prepare"))
-    assert evm.call(where).check().output[-1] == 5
+    with monkeypatch.context() as patch:
+        patch.setattr(direct, "_prepared", lambda *_: pytest.fail("there is something to prepare"))
+        assert evm.call(where).check().output[-1] == 5
     assert known.schedules[runtime, LATEST] is expected
-    monkeypatch.undo()
     known._forget()
     init = deployer(runtime)
     factory = assemble(f"PUSH2 {len(init)} DUP1 PUSH2 @init PUSH0 CODECOPY PUSH0 PUSH0 CREATE EXTCODESIZE init:") + init
@@ -239,6 +239,13 @@ def test_a_tier_asked_for_by_name_is_prepared_at_once() -> None:
     assert not engine().codes.schedules[code, LATEST].plain
 
 
+def without_heat(monkeypatch: pytest.MonkeyPatch) -> codes.Codes:
+    """What is known of codes, where nothing is counted or compiled: then slices are shorter, and schedules others."""
+    known = engine(tiered=True).codes
+    monkeypatch.setattr(known, "heat", None)
+    return known
+
+
 @pytest.fixture
 def changes(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Slices are small, and what has run for one is worth preparing: the code that frames changed over for."""
@@ -253,7 +260,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     monkeypatch.setattr(machinery, "SLICE", SLICE)
     monkeypatch.setattr(codes.Codes, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
     monkeypatch.setattr(codes.Codes, "prepared", noting)
-    engine(tiered=True).codes._forget()
+    without_heat(monkeypatch)._forget()
     return made
 
 

@@ -13,7 +13,7 @@ from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.native.host.compiler import region_names
 from fusevm.native.host.heat import Heat
-from fusevm.native.host.kept_schedules import ScheduleStore, checksum
+from fusevm.native.host.kept_schedules import LARGE, ScheduleStore, checksum
 from fusevm.native.host.plain import PlainScheduler
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed
@@ -93,14 +93,14 @@ class Codes:
         self.fork = LATEST
         self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
         self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
-        self.facts: dict[int, CodeFacts] = {}  # by the code's identity: its hash takes longer than a look may cost
+        self.facts: dict[bytes | int, CodeFacts] = {}  # by code, or by its identity where it is large
         self.size = 0
         self._init_codes: dict[bytes, Schedule] = {}  # of the present fork; native code remembers where they are
         self._init_size = 0
         self.in_use: set[tuple[bytes, Fork]] = set()  # code that this call runs plainly
         self._spent: dict[tuple[bytes, Fork], float] = {}  # seconds that took
         self._retired: list[Schedule] = []  # frames may still hold addresses into these
-        self._held: list[dict[int, CodeFacts]] = []  # of code whose address native code may hold
+        self._held: list[dict[bytes | int, CodeFacts]] = []  # of code whose address native code may hold
         self._fused = 0  # bytes of code fused in this call
         self._lent = False  # whether native accounts have addresses of plain schedules
         self._since = 0.0  # when the first code of this call began to run plainly
@@ -303,7 +303,8 @@ class Codes:
             return build_schedule(code, fork, self.handlers, probes=True)
         on_disk = on_disk and self._may_be_on_disk(code)
         worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
-        if worth and self.heat is not None and on_disk and (made := self.heat.from_disk((code, fork))) is not None:
+        hot = on_disk and (worth or len(code) >= LARGE)  # to link regions takes longer than a short run of small code
+        if hot and self.heat is not None and (made := self.heat.from_disk((code, fork))) is not None:
             return made
         if worth and self._may_fuse(code):
             self._fused += len(code)
@@ -458,17 +459,18 @@ class Codes:
 
     def facts_of(self, code: bytes) -> CodeFacts:
         """Without a schedule and without a hash, which take longer to make than looking at an account may cost."""
-        facts = self.facts.get(id(code))
+        key = fact_key(code)
+        facts = self.facts.get(key)
         if facts is None:
             delegate = delegate_in(code) if rules_of(self.fork).delegation else None
             flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
-            facts = self.facts[id(code)] = CodeFacts(flags, code_fields(code, delegate), code)
+            facts = self.facts[key] = CodeFacts(flags, code_fields(code, delegate), code)
             self._grow(ENTRY + len(code))
         return facts
 
     def note_hash(self, code: bytes, code_hash: bytes) -> None:
         flags, fields, _ = self.facts_of(code)
-        self.facts[id(code)] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], code)
+        self.facts[fact_key(code)] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], code)
 
     def places(self, code: bytes, running: Running, forget: Callable[[], None]) -> bytes:
         """Where code and schedule are, for code that is about to run. `forget` is called if schedules were dropped."""
@@ -481,8 +483,13 @@ class Codes:
             self._lent = True
         else:
             flags, fields, _ = self.facts_of(code)
-            self.facts[id(code)] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :], code)
+            self.facts[fact_key(code)] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :], code)
         return places
+
+
+def fact_key(code: bytes) -> bytes | int:
+    """To hash large code takes longer than a look at its account may cost; small code is often that of many."""
+    return code if len(code) < LARGE else id(code)
 
 
 def code_fields(code: bytes, delegate: bytes | None = None) -> bytes:
