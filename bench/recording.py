@@ -21,7 +21,7 @@ from typing import Any
 from fusevm import EVM
 from fusevm.evm.keccak import keccak256
 from fusevm.lab.peers.ours import LONGEST, SETTLED
-from fusevm.native.host.engine import engines
+from fusevm.native.host.tiers import engines
 from fusevm.tracing.recording import Recording
 
 FIXTURES = Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))

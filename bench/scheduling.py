@@ -16,7 +16,7 @@ from typing import Any
 
 from fusevm.evm.forks import LATEST
 from fusevm.native.emit.build import library
-from fusevm.native.host.engine import engine
+from fusevm.native.host.tiers import engine
 from fusevm.schedule.build import build_schedule
 
 LEAST = 256  # bytes: shorter code costs what a call costs

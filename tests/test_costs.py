@@ -15,9 +15,10 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.code_cache import CodeCache
 from fusevm.evm.forks import Fork
 from fusevm.native.host import codes, plain
-from fusevm.native.host.engine import NativeEngine, engine
+from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.heat import LONGEST, WORTH, Heat
 from fusevm.native.host.tables import Caps
+from fusevm.native.host.tiers import engine
 from fusevm.reference.frame import CACHED, jump_map
 from fusevm.reference.interpreter import execute as execute_reference
 from nativeprograms import Case, agreed
@@ -304,7 +305,7 @@ def test_the_default_tier_works_where_address_space_is_short(megabytes: int) -> 
     program = f"""
 import resource
 from fusevm import EVM
-import fusevm.native.host.engine
+import fusevm.native.host.tiers
 evm = EVM()
 evm.set_code("0x" + "c0" * 20, "0x600160020160005260206000f3")
 resource.setrlimit(resource.RLIMIT_AS, ({megabytes} << 20, {megabytes} << 20))

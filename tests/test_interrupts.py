@@ -19,7 +19,7 @@ import fusevm
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, fork_named
-from fusevm.native.host.engine import engines
+from fusevm.native.host.tiers import engines
 from programs import HERE, NOBODY, OTHER, call, deployer, push
 
 SOURCE = str(Path(fusevm.__file__).parent)

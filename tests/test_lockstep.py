@@ -10,8 +10,8 @@ from fusevm import EVM
 from fusevm.chain.outcome import Disagreement
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.native.host.engine import engine
 from fusevm.native.host.lockstep import lockstep
+from fusevm.native.host.tiers import engine
 from fusevm.schedule.build import Schedule, build_schedule
 from loopprograms import LEAVING, Shape, loops_of, random_shape
 from nativeprograms import Case, agreed

@@ -15,8 +15,8 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.native.host import choice, failures
 from fusevm.native.host.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, TRIED, Choice, Trial
-from fusevm.native.host.engine import engine
 from fusevm.native.host.precompiles import run_precompile
+from fusevm.native.host.tiers import engine
 from fusevm.reference import brief
 from fusevm.reference.brief import execute_briefly
 from fusevm.reference.interpreter import execute as execute_reference

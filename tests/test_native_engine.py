@@ -19,9 +19,9 @@ from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
 from fusevm.native.host import codes
-from fusevm.native.host import engine as native_engine
 from fusevm.native.host.engine import NativeEngine
-from fusevm.native.host.engine import engine as this_threads_engine
+from fusevm.native.host.tiers import engine as this_threads_engine
+from fusevm.native.host.tiers import execute_quickest
 from fusevm.tiers import TIERS, UnknownTier, executor_for
 from nativeprograms import NATIVE, Case, agreed
 from programs import CALLER, HERE, NOBODY, OTHER, call, push
@@ -388,7 +388,7 @@ def test_every_tier_answers_alike() -> None:
 
 
 def test_the_default_tier_is_the_native_one_where_it_runs() -> None:
-    assert executor_for("auto") is native_engine.execute_quickest
+    assert executor_for("auto") is execute_quickest
 
 
 def test_an_unknown_tier_is_named() -> None:

@@ -9,7 +9,8 @@ import pytest
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.keccak import keccak256
-from fusevm.native.host.engine import NativeEngine, engine
+from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.tiers import engine
 from fusevm.native.runtime.hashes import CREDIT, GAIN, LONGEST, SELDOM, SHORTEST
 from programs import HERE
 

@@ -17,7 +17,7 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.choice import NEW_SIZE
-from fusevm.native.host.engine import engine
+from fusevm.native.host.tiers import engine
 from fusevm.values import BadValue
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, push
 

@@ -8,7 +8,7 @@ import pytest
 
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
-from fusevm.native.host.engine import engine
+from fusevm.native.host.tiers import engine
 from fusevm.native.host.views import view_at
 from fusevm.native.layout import Modulus
 from fusevm.native.runtime.moduli import ENTRIES, ENTRY_SIZE, PROVEN

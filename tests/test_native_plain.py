@@ -20,9 +20,9 @@ from fusevm.native.emit.build import library
 from fusevm.native.host import codes, direct
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.choice import NEW_SIZE
-from fusevm.native.host.engine import engine
 from fusevm.native.host.plain import PlainSchedule, PlainScheduler
 from fusevm.native.host.tables import Tables
+from fusevm.native.host.tiers import engine
 from fusevm.native.runtime.landings import NEAR
 from fusevm.native.runtime.plain import ORIGIN_SIZE
 from nativeprograms import Case, agreed, agreed_at_every_gas

@@ -13,8 +13,8 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.ir.regions.find import MOST_STATES
 from fusevm.native.host import heat as heat_module
-from fusevm.native.host.engine import engines
 from fusevm.native.host.heat import WORTH, Heat
+from fusevm.native.host.tiers import engines
 from fusevm.native.region.build import placed_schedule, regions_of
 from fusevm.native.region.choice import MOST, functions_and_loops, hot_parts
 from regionprograms import ANSWER, Program

@@ -17,8 +17,8 @@ from fusevm.native.emit.build import library
 from fusevm.native.host import codes
 from fusevm.native.host import compiler as compiling
 from fusevm.native.host.compiler import Compiler, keep, kept
-from fusevm.native.host.engine import engine
 from fusevm.native.host.regions import patched
+from fusevm.native.host.tiers import engine
 from fusevm.native.region.build import compile_regions
 from fusevm.native.region.choice import every_block
 from fusevm.native.region.compiled import Compiled

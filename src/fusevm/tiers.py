@@ -39,11 +39,11 @@ TIERS = {
     "reference": "plain Python, to be read; the judge of all others",
 }
 _PLACES = {
-    "quickest": ("fusevm.native.host.engine", "execute_quickest"),  # what "auto" means where LLVM can run
-    "native": ("fusevm.native.host.engine", "execute"),
-    "regions": ("fusevm.native.host.engine", "execute_regions"),
-    "native-unfused": ("fusevm.native.host.engine", "execute_unfused"),
-    "native-tiered": ("fusevm.native.host.engine", "execute_tiered"),
+    "quickest": ("fusevm.native.host.tiers", "execute_quickest"),  # what "auto" means where LLVM can run
+    "native": ("fusevm.native.host.tiers", "execute"),
+    "regions": ("fusevm.native.host.tiers", "execute_regions"),
+    "native-unfused": ("fusevm.native.host.tiers", "execute_unfused"),
+    "native-tiered": ("fusevm.native.host.tiers", "execute_tiered"),
     "lockstep": ("fusevm.native.host.lockstep", "execute"),
     "lockstep-regions": ("fusevm.native.host.region_lockstep", "execute"),
     "reference": ("fusevm.reference.interpreter", "execute"),

@@ -33,7 +33,7 @@ from fusevm.lab.peers.ours import Tier
 from fusevm.lab.peers.work import Observation, Work
 from fusevm.lab.regions.cases import case
 from fusevm.native.host import choice, codes, compiler, direct, heat
-from fusevm.native.host.engine import engine
+from fusevm.native.host.tiers import engine
 
 IN_A_ROW = 3  # calls on one state, each on what the last one left
 MANY = 40  # calls of a batch

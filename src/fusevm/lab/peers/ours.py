@@ -67,7 +67,7 @@ class Tier:
 
 def _settle(run: Stopwatch) -> None:
     """Runs until nothing is counted or compiled any more."""
-    from fusevm.native.host.engine import engine
+    from fusevm.native.host.tiers import engine
 
     began = perf_counter()
     while (now := perf_counter() - began) < LONGEST:

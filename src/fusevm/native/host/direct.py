@@ -16,11 +16,12 @@ from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.choice import LOOK_AT_HEAT, WORTH_NOTING, Trial
-from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine, engines
+from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine
 from fusevm.native.host.kept import Shape, Target
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.recorder import MUCH_GAS, Recorder
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
+from fusevm.native.host.tiers import engines
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import WORD, Call
 from fusevm.native.layout import Status as Native

@@ -8,11 +8,9 @@ cannot differ in what they share.
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
-import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fusevm.chain.environment import Context, Message
@@ -20,7 +18,7 @@ from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
-from fusevm.native.emit.build import Library, library
+from fusevm.native.emit.build import Library
 from fusevm.native.host.carried import carried
 from fusevm.native.host.choice import NEW_SIZE, Choice
 from fusevm.native.host.codes import Codes
@@ -29,11 +27,11 @@ from fusevm.native.host.kept import KeptTables
 from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
-from fusevm.native.host.precompiles import run_precompile
+from fusevm.native.host.precompiles import execute_without_code, run_precompile
 from fusevm.native.host.questions import Questions
 from fusevm.native.host.recorder import Recorder
 from fusevm.native.host.surroundings import tell_surroundings
-from fusevm.native.host.tables import CHANGE_SIZE, FRAME_SIZE, Caps, NativeLimit, NativeUnavailable, tables_that_fit
+from fusevm.native.host.tables import CHANGE_SIZE, FRAME_SIZE, Caps, NativeLimit, tables_that_fit
 from fusevm.native.host.views import packed, packed_whole
 from fusevm.native.host.world import NativeWorld
 from fusevm.native.host.writeback import PendingStorage
@@ -41,10 +39,9 @@ from fusevm.native.layout import HELD, WORD, Call, Engine, NativeFrame
 from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.notes import FEW_LOGS
 from fusevm.reference.frame import Frame
-from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import INSTRUCTIONS
 from fusevm.reference.interpreter import execute as execute_reference
-from fusevm.reference.trampoline import begin, begin_payment, end, outcome_of, resume
+from fusevm.reference.trampoline import begin, end, outcome_of, resume
 from fusevm.schedule.build import Handlers, address_of
 
 if TYPE_CHECKING:
@@ -116,6 +113,11 @@ class NativeEngine:
     def handlers(self) -> Handlers:
         return self.codes.handlers
 
+    @cached_property
+    def _unfused(self) -> NativeEngine:
+        """Another one, which fuses nothing."""
+        return NativeEngine(self.native, self.native.handlers.only(frozenset()))
+
     # -- a call from outside
 
     def execute(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
@@ -161,7 +163,7 @@ class NativeEngine:
             outcome = self.execute(message, state, context, status)
             if outcome.failure is not None and halts.unsure:
                 self.reruns += 1
-                outcome = engine(fuse=False).execute(message, state, context)
+                outcome = self._unfused.execute(message, state, context)
         finally:
             halts.unsure = False
             if codes.tiered and codes.in_use:  # what runs plainly must know for how long
@@ -489,7 +491,7 @@ class NativeEngine:
     def _execute_without_code(self, message: Message, state: State, context: Context) -> Outcome:
         if self.recorder is not None:
             return execute_reference(message, state, context, self.recorder.hooks)
-        return _execute_without_code(message, state, context)
+        return execute_without_code(message, state, context)
 
     def _go_faster(self, message: Message, view: NativeFrame) -> None:
         """Switches code that runs long on a plain schedule to a better one, if possible."""
@@ -506,104 +508,3 @@ class NativeEngine:
         self._looked = now
         if better is not None:
             view.schedule, view.jumps, view.ip = better
-
-
-def _execute_without_code(message: Message, state: State, context: Context) -> Outcome:
-    """A payment, or a precompile."""
-    if not message.creates and message.code_address not in context.precompiles and context.rules.clears_empty_accounts:
-        state.settle()
-        begin_payment(message, state)
-        return Outcome(_SUCCESS, message.gas)
-    frame = Frame(message, state, context)
-    begin(frame, run_precompile)
-    end(frame)
-    return outcome_of(frame)
-
-
-engines = threading.local()  # of each thread: fused, unfused, tiered
-
-
-def engine(*, fuse: bool = True, tiered: bool = False) -> NativeEngine:
-    """This thread's engine: with fused sequences or without, at once or where it is worth while."""
-    name = ("tiered" if tiered else "fused") if fuse else "unfused"
-    found: NativeEngine | None = getattr(engines, name, None)
-    if found is None:
-        native = library()
-        found = NativeEngine(native, native.handlers if fuse else native.handlers.only(frozenset()), tiered=tiered)
-        setattr(engines, name, found)
-    while found.busy:
-        found.spare = found.spare or NativeEngine(found.native, found.handlers, tiered=tiered)
-        found = found.spare
-    return found
-
-
-def _watched(kind: str, message: Message, state: State, context: Context, hooks: Hooks) -> Outcome:
-    from fusevm.native.host.recorded import execute_watched
-
-    return execute_watched(kind, message, state, context, hooks)
-
-
-def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As the reference tier, natively. What is watched by hooks runs in the reference tier."""
-    if hooks is not None:
-        return _watched("fused", message, state, context, hooks)
-    return engine().execute_surely(message, state, context)
-
-
-def execute_tiered(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute`, except that code is prepared for speed only once it has run for as long as that takes."""
-    if hooks is not None:
-        return _watched("tiered", message, state, context, hooks)
-    return engine(tiered=True).execute_surely(message, state, context)
-
-
-def execute_quickest(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute_tiered`, or on the reference tier: whichever was found to be quicker for calls like this one."""
-    if hooks is not None:
-        return _watched("tiered", message, state, context, hooks)
-    tiered: NativeEngine | None = getattr(engines, "tiered", None)
-    if tiered is None or tiered.world.busy:
-        try:
-            tiered = engine(tiered=True)
-        except NativeUnavailable as error:
-            _warn_once(f"fusevm: the native tier cannot run here ({error}); using the reference tier")
-            return execute_reference(message, state, context)
-    trials = tiered.choice.trials.get(message.code)
-    trial = None if trials is None else trials.get(message.data[:4])
-    if (trial is None or not trial.is_paused) and message.code:
-        return tiered.choice.execute(trial, tiered.execute_surely, message, state, context)
-    if trial is not None:
-        trial.skip()
-    return tiered.execute_surely(message, state, context)
-
-
-@cache
-def _warn_once(text: str) -> None:
-    warnings.warn(text, stacklevel=6)
-
-
-def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute`, one handler per opcode: to measure what fusion brings, and to test it."""
-    if hooks is not None:
-        return _watched("unfused", message, state, context, hooks)
-    return engine(fuse=False).execute(message, state, context)
-
-
-def execute_regions(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute`, all code that regions can be made of compiled before it runs: for tests and measurements."""
-    if hooks is not None:
-        return _watched("regions", message, state, context, hooks)
-    return region_engine().execute_surely(message, state, context)
-
-
-def region_engine() -> NativeEngine:
-    from fusevm.native.host.all_regions import Regions
-
-    found: NativeEngine | None = getattr(engines, "regions", None)
-    if found is None or found.busy:
-        native = library()
-        made = NativeEngine(native, native.handlers, regions=Regions())
-        if found is None:
-            engines.regions = made
-        return made
-    return found

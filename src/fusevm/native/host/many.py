@@ -24,10 +24,11 @@ from fusevm.chain.state import State
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.direct import PENDING_MOST, _go_on, _prepared
-from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine, engines
+from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine
 from fusevm.native.host.kept import Target
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit, Tables
+from fusevm.native.host.tiers import engines
 from fusevm.native.host.views import view_at
 from fusevm.native.host.writeback import CHANGE, PendingStorage
 from fusevm.native.layout import WORD, Call, Engine, Many

@@ -8,11 +8,16 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import Outcome, Status
+from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import Precompile, blake2f, bn254, precompiles_of
 from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, Run, no_pause, padded
 from fusevm.native.emit.crypto import functions, is_ready, library, prepare
 from fusevm.reference import apart
+from fusevm.reference.frame import Frame
+from fusevm.reference.trampoline import begin, begin_payment, end, outcome_of
 
 _PAIRS = 32  # of a pairing, between two pauses: 6 ms
 _ROUNDS = 500_000  # of BLAKE2b: 8 ms
@@ -147,3 +152,15 @@ NATIVE: dict[int, tuple[str, Run]] = {
 # By address: the family and the function that native code calls itself, with an input, its size, and where to answer.
 DIRECT = {0x01: ("secp256k1", "ecrecover"), 0x02: ("hashes", "sha256"), 0x03: ("hashes", "ripemd160")}
 _STANDARD = precompiles_of(Fork.FRONTIER)
+
+
+def execute_without_code(message: Message, state: State, context: Context) -> Outcome:
+    """A payment, or a precompile."""
+    if not message.creates and message.code_address not in context.precompiles and context.rules.clears_empty_accounts:
+        state.settle()
+        begin_payment(message, state)
+        return Outcome(Status.SUCCESS, message.gas)
+    frame = Frame(message, state, context)
+    begin(frame, run_precompile)
+    end(frame)
+    return outcome_of(frame)

@@ -7,9 +7,10 @@ from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
 from fusevm.native.emit.build import library
 from fusevm.native.host.all_regions import Regions
-from fusevm.native.host.engine import NativeEngine, engines
+from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.halting import FailedInRegion
 from fusevm.native.host.tables import NativeLimit, NativeUnavailable
+from fusevm.native.host.tiers import engines
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.tracing.recording import Recording
