@@ -110,9 +110,26 @@ class FunctionWriter(Writer):
             elif kind < 0.7:
                 self.room = 12
                 branch(self)
+            elif kind < 0.74:
+                at_the_edge(self)
             else:
                 block(self, self.rng.randint(2, 8))
             self.level()
+
+
+def at_the_edge(w: Writer) -> None:
+    """Memory near its end, at a place that no compiler knows: the last bytes that are there, the first that are not."""
+    w.operand()
+    w.push(w.rng.choice((0, 32, 64)))
+    w.op("MSTORE")
+    kind = w.rng.choice(("MLOAD", "MLOAD", "MSTORE", "MSTORE8"))
+    if kind != "MLOAD":
+        w.operand()
+    w.push(w.rng.choice((1, 2, 16, 30, 31, 32, 32)))
+    w.ops("MSIZE", "SUB", kind)
+    if kind == "MLOAD":
+        w.push(0)
+        w.op("MSTORE")
 
 
 def code_with_functions(rng: Random, around: Surroundings, room: int) -> Code:
@@ -136,7 +153,7 @@ def code_with_loops(rng: Random, around: Surroundings, room: int) -> Code:
     w = Writer(rng, around)
     end = room
     while len(w.code.items) < end:
-        loop(w, lambda inside: block(inside, rng.randint(1, 10)))
+        loop(w, at_the_edge if w.chance(0.1) else lambda inside: block(inside, rng.randint(1, 10)))
         if w.chance(0.5):
             block(w, rng.randint(1, 8))
         w.level()
