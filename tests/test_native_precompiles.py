@@ -19,7 +19,7 @@ from llvmlite import ir
 from fusevm import EVM
 from fusevm.chain.outcome import TimeLimit
 from fusevm.evm.assembly import assemble
-from fusevm.evm.forks import Fork
+from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.precompiles import TABLE, Precompile, PrecompileFailure, bn254, bn254_pairing
 from fusevm.evm.precompiles.bn254 import FIELD_MODULUS as P
 from fusevm.native.emit import crypto as library
@@ -89,6 +89,18 @@ def test_public_vectors_have_their_output_natively(file: str, vectors: dict[str,
 
 
 # -- bn254
+
+
+@pytest.mark.parametrize("data", [(1, 1), (1, 2, 1, 1, 1, 1), (P, 0), (1, 2, 0, P, 0, 0)])
+def test_what_is_wrong_with_a_point_of_bn254_is_said_in_the_reference_tiers_words(data: tuple[int, ...]) -> None:
+    names = ("bn254_add", "bn254_mul", "bn254_pairing") if len(data) == 2 else ("bn254_pairing",)
+    for name in names:
+        said = []
+        for run in (BY_NAME[name].run, NATIVE[BY_NAME[name].address][1]):
+            with pytest.raises(PrecompileFailure) as failure:
+                run(words(*data).ljust(192, b"\0"), LATEST)
+            said.append(str(failure.value))
+        assert said[0] == said[1]
 
 
 @exported

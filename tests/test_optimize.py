@@ -11,8 +11,10 @@ import pytest
 from fusevm.api import EVM
 from fusevm.codegen import bytecode
 from fusevm.codegen.bytecode import optimize
+from fusevm.codegen.gas_trials import dearest_run
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import decode
+from fusevm.evm.forks import LATEST
 from fusevm.lab.optimize import campaign, mutated_case, random_case
 from fusevm.lab.optimize_corpus import Measured, measured_corpus
 from fusevm.lab.optimize_transactions import transaction_problem
@@ -392,6 +394,41 @@ def test_random_programs_cost_no_more_on_any_input_that_is_tried() -> None:
     tally = campaign(iter(cases))
     assert tally.runs > 150
     assert tally.dearer == []
+
+
+# A word that is compared at once, and stored on one way only: to keep it would cost the other way a DUP.
+KEPT_FOR_ONE_WAY = (
+    "PUSH0 CALLDATALOAD PUSH1 0xe0 SHR PUSH4 0xbc163c49 DUP2 EQ PUSH1 @one JUMPI PUSH0 PUSH0 REVERT "
+    "one: JUMPDEST POP PUSH0 CALLDATALOAD PUSH0 MSTORE PUSH0 MLOAD DUP1 PUSH0 SSTORE POP PUSH1 @end JUMP "
+    "end: JUMPDEST STOP"
+)
+
+
+def test_what_only_one_way_needs_is_computed_there_again_rather_than_kept_for_it() -> None:
+    code = assemble(KEPT_FOR_ONE_WAY)
+    made = optimize(code)
+    assert made.report.changed
+    for data in (b"", bytes.fromhex("bc163c49") + bytes(32), bytes(36)):
+        assert run(made.code, data)[:2] == run(code, data)[:2]
+        assert run(made.code, data)[2] <= run(code, data)[2]
+
+
+def test_code_of_which_a_run_would_cost_more_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the setting that computes values again there is nothing better than the code itself."""
+    code = assemble(KEPT_FOR_ONE_WAY)
+    monkeypatch.setattr(bytecode, "SETTINGS", (bytecode.Setting(),))
+    made = optimize(code)
+    assert (made.code, made.report.left_alone) == (code, ["a run would cost 1 gas more"])
+    assert optimize(code, runs=1).report.changed  # bytes come first
+
+
+def test_trial_runs_find_the_selector_whose_way_became_dearer() -> None:
+    cheap = "PUSH0 CALLDATALOAD PUSH1 0xe0 SHR PUSH4 0x12345678 EQ PUSH1 @one JUMPI STOP one: JUMPDEST STOP"
+    assert dearest_run(assemble(cheap), assemble(cheap), LATEST) == 0
+    assert dearest_run(assemble(cheap), assemble(cheap + " STOP"), LATEST) == 0
+    dear = cheap.replace("one: JUMPDEST", "one: JUMPDEST CALLER POP")
+    assert dearest_run(assemble(cheap), assemble(dear), LATEST) == 4
+    assert dearest_run(assemble(dear), assemble(cheap), LATEST) == 0
 
 
 def test_a_tight_loop_whose_turns_would_cost_more_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

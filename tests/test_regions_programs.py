@@ -375,3 +375,17 @@ def test_a_price_of_two_parts_that_ends_a_slice_fails_with_the_gas_that_there_wa
     for slice_ in (30, 60, 150, 900, 1_600):
         monkeypatch.setattr(host, "SLICE", slice_)
         program.agreed_at_every_gas()
+
+
+@pytest.mark.parametrize("data", [1 << 64, (1 << 128) + 1, 1 << 255])
+def test_a_place_in_memory_is_more_than_its_last_limb(data: int) -> None:
+    """No gas pays for it, though its last 64 bits are those of a place that is there."""
+    use = "on: JUMPDEST PUSH0 CALLDATALOAD MLOAD PUSH0 SSTORE STOP"
+    assert Program(f"PUSH1 1 PUSH0 MSTORE PUSH1 @on JUMP {use}", data=data).agreed()[0] == "HALT"
+
+
+@pytest.mark.parametrize("op", ["ADD", "MUL", "SUB"])
+def test_a_word_of_which_65_bits_are_looked_at_is_not_computed_in_64(op: str) -> None:
+    data = ((1 << 64) - 1).to_bytes(32, "big") + (3).to_bytes(32, "big")
+    use = f"on: JUMPDEST PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD {op} PUSH9 0x1ffffffffffffffff AND {ANSWER}"
+    Program(f"PUSH1 @on JUMP {use}", data=data).agreed()

@@ -15,6 +15,7 @@ from fusevm.codegen.backend import Spills, clean, drop_uncalled, improve, stack_
 from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.constants import DEPOSIT
 from fusevm.codegen.duplication import duplicate_short_blocks
+from fusevm.codegen.gas_trials import dearest_run
 from fusevm.codegen.inlining import inline_what_pays
 from fusevm.codegen.linking import OWN, Parts, link, look_inside, parts_of
 from fusevm.codegen.metadata import metadata_of
@@ -22,6 +23,7 @@ from fusevm.codegen.optimize_report import Cost, Report, cost_of
 from fusevm.codegen.passes import join_blocks
 from fusevm.codegen.placement import place
 from fusevm.codegen.shift_reuse import reuse_shifts
+from fusevm.codegen.spilling import recompute_elsewhere
 from fusevm.codegen.tight_loops import dearer_loop
 from fusevm.codegen.weights import all_weights
 from fusevm.evm.assembler import Layout, Piece, Source, Surroundings, assemble
@@ -51,12 +53,20 @@ class Setting(NamedTuple):
     """Parameters of one attempt."""
 
     inlines: bool = True
-    merging: int = 20  # the factor on gas when merging code would add a jump; with a high factor less is merged
+    recomputes: bool = False  # what is made of literals is not kept for other blocks
+    merging: int = 20  # how much dearer gas is thought to be where shared code costs a jump that was not there before
 
 
-# The first whose result is better is taken. Less merging costs less gas but more bytes; without inlining fewer values
-# must fit on the stack.
-SETTINGS = (Setting(), Setting(merging=1), Setting(inlines=False), Setting(inlines=False, merging=1))
+# The first whose result is better is taken. What is shared less runs cheaper everywhere, and takes more bytes; without
+# inlining fewer values have to fit on the stack. What is not kept for later costs nothing on ways that do not need it.
+SETTINGS = (
+    Setting(),
+    Setting(recomputes=True),
+    Setting(merging=1),
+    Setting(merging=1, recomputes=True),
+    Setting(inlines=False),
+    Setting(inlines=False, merging=1),
+)
 
 
 @dataclass(slots=True)
@@ -193,6 +203,9 @@ class _Optimizer:
         link(unit, part.parts, follows=runtime is not None)
         if sum(map(reuse_shifts, unit.functions.values())):
             clean(unit)
+        if self.setting.recomputes:
+            for function in unit.functions.values():
+                recompute_elsewhere(function)
         if self.recorder is not None:
             self.recorder.finish(unit)
         program = stack_code(unit, self.runs, Spills(), low=True)
@@ -240,6 +253,11 @@ class _Optimizer:
         if (worse or (cost.gas, cost.bytes) == (before.gas, before.bytes)) and not self.always:
             report.left_alone.append(f"no better: {cost.bytes:,} bytes, static gas {cost.gas:,.0f}")
             return _Made(part.code, report)
+        if self.runs >= GAS_FIRST and report.kind == "runtime" and not self.always:
+            more = dearest_run(part.code, made, self.fork)
+            if more > 0:
+                report.left_alone.append(f"a run would cost {more} gas more")
+                return _Made(part.code, report)
         report.after = cost
         report.immutables = dict(layout.immutables)
         return _Made(made, report, layout)

@@ -40,6 +40,15 @@ def recompute(function: Function, value: Value) -> None:
     _replace_uses(function, value, lambda block: numbers.new(block, value.op, value.args, value.number))
 
 
+def recompute_elsewhere(function: Function) -> None:
+    """Gives other blocks that use a cheap value copies of their own, so that nothing has to be kept for them."""
+    for home in function.blocks():
+        for value in [each for each in home.instructions if is_cheap(each)]:
+            if any(block is not home for block, _ in users(function, value)):
+                recompute(function, value)
+                home.instructions = [each for each in home.instructions if each is not value]
+
+
 def keep_in_memory(function: Function, value: Value, address: int) -> None:
     numbers = Numbers(function)
     place = Value(CONST, (), address)

@@ -110,9 +110,42 @@ class FunctionWriter(Writer):
             elif kind < 0.7:
                 self.room = 12
                 branch(self)
+            elif kind < 0.77:
+                (at_the_edge if self.chance(0.6) else masked)(self)
             else:
                 block(self, self.rng.randint(2, 8))
             self.level()
+
+
+def at_the_edge(w: Writer) -> None:
+    """Memory near its end, at a place that no compiler knows: the last bytes that are there, the first that are not."""
+    w.operand()
+    w.push(w.rng.choice((0, 32, 64)))
+    w.op("MSTORE")
+    kind = w.rng.choice(("MLOAD", "MLOAD", "MSTORE", "MSTORE8"))
+    if kind != "MLOAD":
+        w.operand()
+    w.push(w.rng.choice((1, 2, 16, 30, 31, 32, 32)))
+    w.ops("MSIZE", "SUB")
+    if w.chance(0.2):  # a place that no memory has, with the last limb of one that it has
+        w.push(w.rng.choice((1 << 64, 1 << 128, 1 << 255)))
+        w.op("ADD")
+    w.op(kind)
+    if kind == "MLOAD":
+        w.push(0)
+        w.op("MSTORE")
+
+
+def masked(w: Writer) -> None:
+    """A word of which some bits are looked at: about as many as a machine word has."""
+    for _ in range(2):
+        w.push(w.rng.choice((0, 1, 4, 32)))
+        w.op("CALLDATALOAD")
+    w.op(w.rng.choice(("ADD", "MUL", "SUB", "XOR")))
+    w.push(w.rng.choice(((1 << 64) - 1, (1 << 65) - 1, 1 << 64, 1 << 63, 0xFFFFFFFF)))
+    w.op("AND")
+    w.push(w.rng.choice((0, 32, 64)))
+    w.op("SSTORE" if w.chance(0.5) else "MSTORE")
 
 
 def code_with_functions(rng: Random, around: Surroundings, room: int) -> Code:
@@ -136,7 +169,7 @@ def code_with_loops(rng: Random, around: Surroundings, room: int) -> Code:
     w = Writer(rng, around)
     end = room
     while len(w.code.items) < end:
-        loop(w, lambda inside: block(inside, rng.randint(1, 10)))
+        loop(w, at_the_edge if w.chance(0.1) else lambda inside: block(inside, rng.randint(1, 10)))
         if w.chance(0.5):
             block(w, rng.randint(1, 8))
         w.level()

@@ -18,6 +18,7 @@ _LONG = (
     0x8C5BE1E5EBEC7D5BD14F71427D1E84F3DD0314C0F7B2291E5B200AC8C7C3B925, 2**256 - 2**32, 0xA9059CBB << 224,
     0xDDF252AD1BE2C89B69C2B068FC378DAA952BA7F163C4A11628F55A4DF523B3EF, 2**160 - 1, 2**255, 2**128,
 )  # fmt: skip
+_BOUNDS = (1, 3, 0x7F, 0xFF, 0xFFFF, 2**64 - 1, 2**127 - 1, 2**128 - 1, 2**160 - 1, 2**255 - 1)
 _COMPARISONS = ("lt", "gt", "slt", "sgt", "eq")
 
 
@@ -99,6 +100,35 @@ def _again(g: ContractGenerator, names: list[str], bound: int) -> str:
     if kind == 2:
         return f"{g.random.choice(('and', 'or', 'mod', 'div', 'signextend', 'sar'))}({', '.join(pair)})"
     return f"{g.random.choice(_COMPARISONS)}({', '.join(pair)})"
+
+
+def bounded(g: ContractGenerator) -> None:
+    """An operation on words of known ranges, and questions that its own range nearly or wholly answers."""
+    masks = [g.random.choice(_BOUNDS) for _ in range(2)]
+    names = [g.name("x") for _ in range(3)]
+    for name, mask in zip(names, masks, strict=False):
+        ways = (f"and({g.unknown()}, {mask:#x})", f"shr({256 - mask.bit_length()}, {g.unknown()})")
+        g.write(
+            f"let {name} := {g.random.choice((ways[0], ways[0], ways[1], f'add({ways[0]}, {g.random.choice(MASKS)})'))}"
+        )
+    op = g.random.choice(
+        ("mul", "mul", "and", "or", "xor", "add", "sub", "mod", "div", "shl", "shr", "signextend", "sar", "byte")
+    )
+    operands = [names[0], g.random.choice((names[1], str(g.random.choice((0, 1, 3, 8, 31, 128, 255)))))]
+    if op in ("shl", "shr", "sar", "signextend", "byte") and g.chance(2):
+        operands[0] = str(g.random.choice((0, 1, 7, 15, 30, 31, 128, 248)))
+    g.write(f"let {names[2]} := {op}({', '.join(operands)})")
+    top = g.random.choice((masks[0], masks[1], masks[0] * masks[1] % 2**256, masks[0] + masks[1], 2**255, 2**128))
+    for _ in range(g.random.randrange(1, 4)):
+        near = (top + g.random.choice((-1, 0, 0, 1))) % 2**256
+        question = g.random.choice((
+            f"{g.random.choice(_COMPARISONS)}({names[2]}, {near:#x})",
+            f"and({names[2]}, {g.random.choice(_BOUNDS):#x})",
+            f"iszero({names[2]})", f"signextend({g.random.choice((0, 1, 15, 31))}, {names[2]})", names[2],
+            f"{g.random.choice(_COMPARISONS)}({names[2]}, {g.random.choice(names[:2])})",
+        ))  # fmt: skip
+        g.write(f"sstore({g.random.randrange(40, 50)}, {question})")
+    g.scope.variables += names
 
 
 def decided_later(g: ContractGenerator) -> None:
@@ -347,7 +377,7 @@ def unchecked_end(g: ContractGenerator) -> None:
 
 
 _CHOICES: tuple[tuple[Callable[[ContractGenerator], None], int], ...] = (
-    (checked, 14), (counted, 8), (compared, 14), (decided_later, 10), (same_places, 12), (called, 6),
+    (checked, 14), (counted, 8), (compared, 14), (bounded, 10), (decided_later, 10), (same_places, 12), (called, 6),
     (calls_itself, 3), (created, 3), (deep, 3), (selected, 5), (long_constants, 5), (helped, 12), (measured, 3),
     (unchecked_end, 8),
 )  # fmt: skip

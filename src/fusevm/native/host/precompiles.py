@@ -26,7 +26,8 @@ _ROUNDS = 500_000  # of BLAKE2b: 8 ms
 _FAULTS = (
     "",
     "invalid coordinate: not below the field's modulus",
-    "invalid point: not on the curve",
+    "invalid G1 point: not on the curve",
+    "invalid G2 point: not on the curve",
     "invalid G2 point: not in the subgroup",
 )
 

@@ -12,7 +12,7 @@ from fusevm.native.lang import Struct, Table, copy, exported, local, native, out
 from fusevm.native.runtime.crypto.bn254_curve import (
     NOT_CANONICAL,
     NOT_IN_SUBGROUP,
-    NOT_ON_CURVE,
+    NOT_ON_TWIST,
     POINT,
     VALID,
     g1_read,
@@ -118,7 +118,7 @@ def g2_read(data: ptr, out: ptr) -> u64:
     fp2_sub(left, left, right)
     fp2_set(right, TWIST_B[0], TWIST_B[1])
     if not fp2_equal(left, right):
-        return NOT_ON_CURVE
+        return NOT_ON_TWIST
     return VALID
 
 
