@@ -250,26 +250,30 @@ def test_what_an_and_of_conditions_says_holds_inside_it_alone() -> None:
         let a := calldataload(0)
         let b := calldataload(32)
         if and(iszero(a), lt(b, 5)) { sstore(0, a) sstore(1, lt(b, 6)) sstore(2, lt(b, 4)) stop() }
-        sstore(3, a) sstore(4, lt(b, 6))
+        sstore(3, a) sstore(4, lt(b, 6)) sstore(5, iszero(a)) sstore(6, lt(b, 3))
     }""")
     assert "SSTORE 0, 0\n" in text
     assert "SSTORE 1, 1\n" in text
     assert "SSTORE 2, $" in text
     assert "SSTORE 3, $" in text
     assert "SSTORE 4, $" in text
+    assert "SSTORE 5, $" in text
+    assert "SSTORE 6, $" in text
 
 
 def test_where_an_or_of_conditions_fails_each_of_them_does() -> None:
     text = folded("""{
         let a := calldataload(0)
         let b := calldataload(32)
-        if or(a, gt(b, 5)) { sstore(0, a) sstore(1, lt(b, 6)) stop() }
+        if or(a, gt(b, 5)) { sstore(0, a) sstore(1, lt(b, 6)) sstore(4, iszero(a)) sstore(5, gt(b, 4)) stop() }
         sstore(2, a) sstore(3, lt(b, 6))
     }""")
     assert "SSTORE 0, $" in text
     assert "SSTORE 1, $" in text
     assert "SSTORE 2, 0\n" in text
     assert "SSTORE 3, 1\n" in text
+    assert "SSTORE 4, $" in text
+    assert "SSTORE 5, $" in text
 
 
 def test_the_value_of_a_switch_is_known_in_a_case_and_not_in_the_default() -> None:
