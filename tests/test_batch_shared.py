@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from fusevm.chain.column import Column
 from fusevm.chain.packed import Common, Packed, Pieces
 from fusevm.evm.forks import Fork
 from fusevm.machine import batches
+from fusevm.machine.batches import simulate_packed
 from fusevm.native.host import many
 from test_batch_pool import KillsOnce, asking, zeros
 from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, one_by_one, word
@@ -69,7 +71,7 @@ def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def doubled(calls: Any, memory: memoryview | None = None) -> Batch:
-    return machine("native", here=CODE).simulate_packed(calls, memory)
+    return simulate_packed(machine("native", here=CODE), calls, memory)
 
 
 def test_a_thing_in_memory_is_the_thing_and_what_does_not_fit_is_in_its_text() -> None:
@@ -147,8 +149,8 @@ def test_results_are_the_same_however_much_of_them_fits(
     common = Common.read(HERE, bytes(20), 0, 10**7)
     sizes = [0, 1, 32, 100, 3_000, 9_000]
     for calls, run in (
-        (scene.calls(300, special=0.3), scene.machine("native").simulate_packed),
-        ([word(sizes[n % len(sizes)]) for n in range(400)], evm.simulate_packed),
+        (scene.calls(300, special=0.3), partial(simulate_packed, scene.machine("native"))),
+        ([word(sizes[n % len(sizes)]) for n in range(400)], partial(simulate_packed, evm)),
     ):
         packed = Pieces(calls, common).take(400)
         assert packed is not None
@@ -273,7 +275,7 @@ def test_results_of_calls_that_failed_do_not_hold_memory(monkeypatch: pytest.Mon
     """Their exceptions may know frames that know results."""
     monkeypatch.setattr(shared, "IDLE", 0.05)
     segments, scene = Segments(), Scene(4, Fork.OSAKA)
-    calls, run = scene.calls(300, special=0.2), scene.machine("native").simulate_packed
+    calls, run = scene.calls(300, special=0.2), partial(simulate_packed, scene.machine("native"))
     packed = Pieces(calls, Common(None, bytes(20), 0, 100_000)).take(300)
     gc.disable()
     try:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
 WITHOUT = "macos-x86-64", "3.14"  # llvmlite's last wheels for Intel Macs are older
-NEWEST = "3.14"  # for which coincurve and pyrevm have no wheels
+NEWEST = "3.14"  # for which coincurve has no wheels
 EXTRAS = ("batch", "node", "prove", "web3")  # the others are other people's engines and tools
 # What pip may take on a machine of some years ago: it does not derive older tags from newer ones.
 PLATFORMS = {

@@ -20,7 +20,7 @@ from fusevm.native.host.views import packed, packed_whole, view_at
 from fusevm.native.lang import Native, Struct, exported, native, ptr, u8, u32, u64, u256
 from fusevm.native.lang.foreign import prototype_of
 from fusevm.native.layout import QUESTIONS, Engine, NativeFrame
-from fusevm.native.runtime import calls, keccak, loop_counts, many, noted, outside, plain, relocation, storage
+from fusevm.native.runtime import calls, keccak, loop_counts, many, noted, outside, packing, plain, relocation, storage
 from fusevm.schedule.loops.operands import LoopOperands, check_of, pair_of
 
 
@@ -98,7 +98,7 @@ def exported_in(*modules: Any) -> set[Any]:
 
 
 def test_every_exported_function_of_the_runtime_is_in_the_library() -> None:
-    runtime = exported_in(calls, keccak, many, noted, outside, plain, relocation, storage)
+    runtime = exported_in(calls, keccak, many, noted, outside, packing, plain, relocation, storage)
     here = {each for each in runtime if not each.apart}
     assert {each.symbol for each in here} == {each.symbol for each in build.EXPORTED}  # type: ignore[attr-defined]
     library = build.library()

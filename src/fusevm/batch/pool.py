@@ -14,7 +14,7 @@ from fusevm.api import DEFAULT_GAS, EVM
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.chain.packed import CallLike, Common, Packed, Pieces, ReadsLike
 from fusevm.machine.batch import Batch
-from fusevm.machine.batches import ERRORS
+from fusevm.machine.batches import ERRORS, simulate_packed
 from fusevm.values import AddressLike, BadValue, Number
 
 FIRST, MOST = 1 << 8, 1 << 16  # calls in a piece
@@ -63,7 +63,7 @@ class Done:
 def timed_piece(evm: EVM, calls: Packed, memory: memoryview | None = None) -> tuple[float, Batch]:
     """What a worker does with a piece, and the seconds it takes; results are in that memory, as far as they fit."""
     started = time.perf_counter()
-    batch = evm.simulate_packed(calls, memory)
+    batch = simulate_packed(evm, calls, memory)
     return time.perf_counter() - started, batch
 
 

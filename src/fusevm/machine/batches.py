@@ -60,12 +60,6 @@ class Batches(Tracing):
         """
         return self._run_many(calls, Common.read(to, caller, value, gas, reads), keep=False, errors=errors)
 
-    def simulate_packed(self, calls: Packed, memory: memoryview | None = None) -> Batch:
-        """As `simulate_many` with errors kept, for calls that are packed; results are written to that memory as far as
-        they fit."""
-        room = None if memory is None else Room.of(memory, calls.count)
-        return self._run_many(calls, _NOTHING_COMMON, keep=False, errors="keep", room=room)
-
     def call_many(
         self,
         calls: Iterable[CallLike] | Packed,
@@ -213,3 +207,9 @@ class _Window:
                 )
         finally:
             restore_block()
+
+
+def simulate_packed(evm: Batches, calls: Packed, memory: memoryview | None = None) -> Batch:
+    """As `simulate_many` with errors kept, for packed calls; results are written to that memory as far as they fit."""
+    room = None if memory is None else Room.of(memory, calls.count)
+    return evm._run_many(calls, _NOTHING_COMMON, keep=False, errors="keep", room=room)
