@@ -161,6 +161,10 @@ def test_a_payment_is_refused_only_where_it_was() -> None:
         "{ let a := selfbalance() pop(call(gas(), 0x9999, 5, 0, 0, 0, 0)) sstore(0, sub(a, selfbalance())) }",
         "{ let a := tload(0) tstore(0, calldataload(0)) sstore(1, a) sstore(2, tload(0)) }",
         "{ mstore(0, calldataload(0)) let a := mload(0) mstore8(31, 7) sstore(0, a) sstore(1, mload(0)) }",
+        "{ let a := tload(0) tstore(0, 5) if calldataload(0) { sstore(1, a) } sstore(2, tload(0)) }",
+        "{ let a := msize() mstore(640, 5) if calldataload(0) { sstore(1, a) } sstore(2, mload(640)) }",
+        "{ let a := returndatasize() pop(call(gas(), 4, 0, 0, 32, 0, 0)) if calldataload(0) { sstore(1, a) } }",
+        "{ let a := call(gas(), 4, 0, 0, 32, 0, 32) sstore(7, returndatasize()) if calldataload(0) { sstore(1, a) } }",
     ],
 )
 def test_a_read_sees_what_was_there_when_it_was_written(source: str) -> None:
