@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from fusevm import yul
 from fusevm.chain.outcome import Status
 from fusevm.codegen.yul import compile_object
 from fusevm.lab.yul.compiled import Tally, check, run_code
 from fusevm.lab.yul.generate_contracts import Contract
+from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
 
@@ -242,6 +244,13 @@ def test_many_values_at_once_are_kept_apart(count: int, guard: bool) -> None:
 def test_a_recursive_function_keeps_its_values_on_the_stack(count: int) -> None:
     again = "if lt(n, 4) { m := xor(f(add(n, 1), m), m) }"
     compiles_rightly(crowded(count, True, again), ((word(1), 0), (word(2), 0)))
+
+
+def test_values_of_a_recursive_function_are_never_kept_at_a_fixed_place_in_memory() -> None:
+    """An inner call would overwrite them: what does not fit on the stack is refused, as by solc."""
+    again = "if lt(n, 4) { m := xor(f(add(n, 1), m), m) }"
+    with pytest.raises(StackTooDeep, match="in function 'f'"):
+        yul.compile(crowded(17, True, again))
 
 
 def test_parameters_that_do_not_fit_are_kept_in_memory_before_they_are_used() -> None:
