@@ -133,7 +133,7 @@ def with_pools(work: Work, workers: int, rounds: int) -> None:
 
 
 def made_new(work: Work, workers: int) -> None:
-    """With workers that are started for it and have compiled nothing: what whoever runs all this once waits for."""
+    """With workers that are started for it and have compiled nothing: what a single run takes."""
     for number in (1, workers):
         started = time.perf_counter()
         with Processes(work.evm, number) as pool:

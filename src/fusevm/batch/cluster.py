@@ -53,7 +53,7 @@ class Cluster(Pool):
         self._segments = Segments()
         self._shares = self._can_share()
         self._under_way: dict[Any, tuple[Piece, Errand | None]] = {}  # by future
-        self._over: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures, perhaps of pieces that nobody wants now
+        self._over: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, perhaps of cancelled pieces
         self._threads, self._counted = 1, float("-inf")  # of all workers, and when they were counted
 
     def _sent(self) -> Any:

@@ -1,8 +1,8 @@
-"""Memory that workers on this machine share with whoever sends them calls, so that nothing is copied through pipes.
+"""Memory that a client shares with workers on the same machine, so that calls and results need not go through pipes.
 
-A segment is a file without a name (memfd) of the process that sends: others open it through /proc. It is gone when
-nobody has it any more, however they end. A token in it tells a worker that it has found the right one and that its
-answer is still wanted; whoever writes to it holds its lock, which the system takes back from those that are killed.
+A segment is an anonymous file (memfd) of the client; workers open it through /proc. The kernel frees it when the last
+process that has it open ends, even by SIGKILL. A token at its start tells a worker that it opened the right segment and
+that its result is still wanted. A writer holds the file's lock, which the kernel releases if the writer is killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if sys.platform == "linux":
     import fcntl
 
 SPACE = 1 << 28  # bytes of a segment: a file with a hole, memory is taken where something is written
-MOST_LENT, MOST_FREE = 64, 8  # segments with results that somebody has, and kept to be used again
+MOST_LENT, MOST_FREE = 64, 8  # segments with results in use, and free ones kept for reuse
 KEPT = 1 << 27  # bytes: one with more in it is not kept
 IDLE = 5.0  # seconds: so long a worker keeps a segment open that it does not use
 NAME = "fusevm-batch"
@@ -37,7 +37,7 @@ WRITTEN = True  # what a worker answers whose results are in the segment
 _TOKEN = 16  # bytes, at the beginning
 _NOTE = struct.Struct("<QQ")  # after it: where the worker's parcel is described, and in how many bytes
 _ALIGN = 64
-_NOBODY = bytes(_TOKEN)
+_NO_TOKEN = bytes(_TOKEN)
 
 
 class NotHere(RuntimeError):
@@ -101,7 +101,7 @@ class Parcel:
         return sum(size for _, size in self.places)
 
     def note(self, memory: memoryview) -> bool:
-        """Describes itself after its buffers, for whoever has the memory; False where there is no room."""
+        """Writes its description after its buffers, for the client to read; False if it does not fit."""
         raw = pickle.dumps(self)
         if self.end + len(raw) > len(memory):
             return False
@@ -122,7 +122,7 @@ class Order:
 
 
 class _Lent(mmap.mmap):
-    """A segment's memory for as long as somebody looks at it; then the segment can be used again."""
+    """A view of a segment's memory; when the last reference to it is dropped, the segment is free again."""
 
     give_back: Callable[[], None] | None = None
 
@@ -141,7 +141,7 @@ class Segment:
         self.map = mmap.mmap(self.file, SPACE)
 
     def claim(self, token: bytes) -> bool:
-        """From now on it is for whoever knows the token; False where a worker that knew the last one still writes."""
+        """Sets a new token; False if a worker that has the old one is still writing."""
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -152,7 +152,7 @@ class Segment:
 
 
 class Errand:
-    """Calls on their way in a segment, until their results are taken or nobody wants them any more."""
+    """Calls sent in a segment, until their results are taken or dropped."""
 
     def __init__(self, segments: Segments, segment: Segment, calls: object) -> None:
         self._segments, self._segment = segments, segment
@@ -169,8 +169,8 @@ class Errand:
         return _NOTE.unpack_from(self._segment.map, _TOKEN) != (0, 0)
 
     def taken(self, answer: object) -> Any:
-        """What a worker has answered. None where that cannot be had: somebody else writes there just now."""
-        if answer is not WRITTEN or not self.is_answered or not self._segment.claim(_NOBODY):
+        """The worker's result; None if another worker is writing to the segment."""
+        if answer is not WRITTEN or not self.is_answered or not self._segment.claim(_NO_TOKEN):
             self.drop()
             return None if answer is WRITTEN else answer
         start, size = _NOTE.unpack_from(self._segment.map, _TOKEN)
@@ -180,7 +180,7 @@ class Errand:
         return parcel.open(memoryview(lent))
 
     def drop(self) -> None:
-        """Nobody wants the results."""
+        """Discards the results."""
         self._segments.forget(self._segment)
 
 
@@ -193,7 +193,7 @@ class Segments:
         self._closed = False
 
     def errand(self, calls: object) -> Errand | None:
-        """None where there is no memory for it: results that somebody keeps are in all segments there may be."""
+        """None if all segments hold results that are still in use, or memory cannot be shared."""
         if self._closed or len(self._lent) >= MOST_LENT or not is_supported():
             return None
         with suppress(OSError, ValueError):
@@ -206,7 +206,7 @@ class Segments:
         with suppress(IndexError):
             while True:
                 segment = self._free.pop()
-                if segment.claim(_NOBODY):
+                if segment.claim(_NO_TOKEN):
                     return segment
         return Segment()
 
@@ -217,11 +217,11 @@ class Segments:
             self._free.append(segment)
 
     def forget(self, segment: Segment) -> None:
-        """It is not used again: nobody knows what is still written to it, and how much."""
+        """The segment is not reused: a worker may still write to it."""
         self._lent.discard(segment)
 
     def close(self) -> None:
-        """What somebody still looks at stays until they are done."""
+        """Segments in use stay until their last reference is dropped."""
         self._closed = True
         self._free.clear()
         self._lent.clear()
@@ -286,7 +286,7 @@ class Window:
         self.memory = memoryview(mmap.mmap(self._file, SPACE))
 
     def lock(self) -> bool:
-        """Whether nobody else has it."""
+        """Takes the lock; False if another process holds it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -328,7 +328,7 @@ class Windows:
         timer.start()
 
     def _forget(self) -> None:
-        """Those that nobody has used for a while: perhaps their process is gone, and only we have them still."""
+        """Closes segments that were not used for a while: their client may be gone, and only we keep them."""
         with self._lock:
             long_ago = time.monotonic() - IDLE
             self._kept = {key: each for key, each in self._kept.items() if each[1] > long_ago}

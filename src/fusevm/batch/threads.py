@@ -60,5 +60,5 @@ class Threads(Pool):
             try:
                 seconds, batch = timed_piece(evm, piece.calls)
                 self._done.put(Done(piece, batch, seconds))
-            except BaseException as error:  # it is raised where somebody waits
+            except BaseException as error:  # raised again in the thread that waits
                 self._done.put(error)

@@ -6,10 +6,10 @@ may still cost a path more than is saved on it; where a run shows that, the code
 
 from __future__ import annotations
 
-from fusevm.chain.environment import Block, Context, Message
+from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
-from fusevm.codegen.trials import ADDRESS, CALLER, GAS, ORIGIN, Trial, trials_for
+from fusevm.codegen.trials import ADDRESS, BLOCK, CALLER, GAS, ORIGIN, Trial, trials_for
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import HaltReason
@@ -22,7 +22,7 @@ _RICH = 10**18
 
 
 def dearest_run(before: bytes, after: bytes, fork: Fork) -> int:
-    """By how much the run costs more that costs most more; 0 where none does."""
+    """The largest increase in gas over all runs; 0 if none costs more."""
     pushed = [each for each in instructions(before, fork) if each.push is not None]
     selectors = list(dict.fromkeys(each.push for each in pushed if each.byte == _PUSH4 and each.push is not None))
     words = list(dict.fromkeys(each.push for each in pushed if each.push is not None))[:_WORDS]
@@ -41,4 +41,4 @@ def _run(code: bytes, trial: Trial, fork: Fork) -> Outcome:
     state.begin_transaction()
     state.accounts[ADDRESS].storage.update(trial.storage)
     message = Message(CALLER, ADDRESS, code, trial.data, trial.value, GAS, code_address=ADDRESS)
-    return execute(message, state, Context(fork, Block(number=20, timestamp=1_700_000_000), ORIGIN))
+    return execute(message, state, Context(fork, BLOCK, ORIGIN))

@@ -28,7 +28,7 @@ from fusevm.reference.trampoline import drive
 GAS = 200_000
 MORE_GAS = 2  # the factor for the version after the change: the layout used for trials may be worse than before
 CALLER, ADDRESS, ECHO, ORIGIN = (bytes([byte]) * 20 for byte in (0xCA, 0xC0, 0xEC, 0x0A))
-_BLOCK = Block(  # all fields differ
+BLOCK = Block(  # all fields differ
     number=20, timestamp=1_700_000_000, coinbase=b"\xcb" * 20, base_fee=5, prev_randao=1 << 200, chain_id=1337
 )
 _ECHO_CODE = bytes.fromhex("365f5f37365ff3")  # returns its calldata
@@ -155,7 +155,7 @@ def _run(code: _Code, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, Hal
     for slot, word in trial.storage.items():
         state.set_storage(ADDRESS, slot, word)
     state.begin_transaction()
-    context = Context(fork, _BLOCK, ORIGIN, gas_price=7)
+    context = Context(fork, BLOCK, ORIGIN, gas_price=7)
     message = Message(CALLER, ADDRESS, code.seen, trial.data, trial.value, gas, code_address=ADDRESS)
     frame = Frame(message, state, context)
     frame.code, frame.jumps = padded(code.executed), jump_map(code.executed)

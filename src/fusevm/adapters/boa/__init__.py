@@ -26,7 +26,7 @@ def enable(**settings: Any) -> Any:
 
 
 def fork(url: str, block_identifier: int | str = "safe", allow_dirty: bool = False, **settings: Any) -> Any:
-    """As `boa.fork`: a new fusevm environment on a node's state; what was done to the one before is left behind."""
+    """As `boa.fork`: a new fusevm environment on the state of a node; changes made in the current one are dropped."""
     if boa.env.evm.is_state_dirty and not allow_dirty:
         raise RuntimeError("Cannot fork with dirty state. Set allow_dirty=True to override.")
     forked = FusevmEnv()

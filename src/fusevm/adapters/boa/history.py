@@ -36,7 +36,7 @@ class NativeCall:
 
 
 class History:
-    """Of one state: the calls that somebody may still ask about."""
+    """The calls on one state that can still be traced."""
 
     def __init__(self, state: State) -> None:
         self.state = state

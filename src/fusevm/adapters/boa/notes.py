@@ -1,4 +1,4 @@
-"""What native calls hashed and stored, from which boa shows maps: recorded as they run, decoded when somebody looks."""
+"""What native calls hashed and stored, from which boa shows maps: recorded as they run, decoded on demand."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from fusevm.schedule.build import CONTENT
 Function = Callable[..., int]
 _BEFORE = CONTENT - HEAD  # bytes of an object before the head that native code reads
 _BYTES = id(bytes)
-# An object of bytes that nobody has seen yet may be written to: so C code makes them.
+# A new bytes object may be written to until it is shared, as C extensions do.
 _new_bytes: Callable[[None, int], Any] = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
     ("PyBytes_FromStringAndSize", ctypes.pythonapi)
 )
@@ -27,7 +27,7 @@ class Joiner:
         self._measure, self._join = measure, join
 
     def __call__(self, pieces: tuple[Any, ...]) -> Joined | None:
-        """None where not all of them are bytes. Nobody else may have this tuple."""
+        """None if not all of them are bytes. The tuple must not be shared."""
         count, items = len(pieces), id(pieces) + tuple.__basicsize__
         sizes = array("Q", bytes(8 * count))
         sizes_at = sizes.buffer_info()[0]

@@ -1,8 +1,8 @@
 """Where jumps of code that runs plainly may land: at JUMPDESTs that are not inside push data. In the subset of `lang`.
 
-Nobody looks at all of a code for one jump. At most 32 bytes follow a PUSH, so a byte that no PUSH near enough before it
-could reach is an instruction, whatever stands further up; the target is mostly a few steps from such a byte. Only where
-there is none near (long rows of PUSHes that could each be inside another) all of the code before is walked, once.
+One jump does not need a scan of all code. At most 32 bytes follow a PUSH, so a byte that no PUSH in the bytes before it
+can reach starts an instruction, and the target is usually a few instructions after such a byte. Only if there is none
+nearby (long rows of PUSHes, each of which could be another's data) the code is walked from its start, once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EACH = 0x0101_0101_0101_0101  # one in every byte
 
 
 class PlainCode(Struct):
-    """Stands before the table of where a code's jumps have landed: a word's number for each of its bytes, or 0."""
+    """The header of a code's table of jump targets: for each byte the index of its schedule word, or 0."""
 
     code: ptr
     size: u64

@@ -1,6 +1,6 @@
 """Native code that reads Python's objects of bytes where they are, without Python's lock. In the subset of `lang`.
 
-Whoever calls it holds a tuple of them that nobody else has: neither it nor what is in it can change meanwhile.
+The caller holds the only reference to a tuple of them, so neither the tuple nor its items change meanwhile.
 """
 
 from __future__ import annotations
