@@ -108,6 +108,21 @@ def test_a_calldata_check_that_the_dispatch_has_made_is_dropped() -> None:
         """)
 
 
+def test_a_word_that_is_used_again_is_not_computed_twice_to_suit_a_rule() -> None:
+    """or(x, c) moves out of a shift where the shift is all that wants it."""
+    assert folded("{ let x := or(calldataload(0), 0xff) sstore(0, shr(1, x)) sstore(1, x) }") == lines("""
+        function main()
+          block 0():
+            $0 = CALLDATALOAD 0
+            $1 = OR $0, 0xff
+            $2 = SHR 1, $1
+            $3 = SSTORE 0, $2
+            $4 = SSTORE 1, $1
+            STOP
+        """)
+    assert "= OR $1, 0x7f" in folded("{ sstore(0, shr(1, or(calldataload(0), 0xff))) }")
+
+
 def test_a_signed_check_of_a_length_becomes_a_plain_one_without_the_offset() -> None:
     text = folded("""{
         if lt(calldatasize(), 4) { revert(0, 0) }

@@ -238,16 +238,19 @@ class Folder(Builder):
                     return result
         return None
 
-    @staticmethod
-    def pays(folding: Folding, args: tuple[Value, ...]) -> bool:
+    def pays(self, folding: Folding, args: tuple[Value, ...]) -> bool:
         """A result of several instructions pays only if the ones it replaces have no other use."""
         for path in folding.inner:
             value = args[path[0]]
             for place in path[1:]:
                 value = value.args[place]
-            if value.uses > (1 if len(path) > 1 else 0):
+            if value.uses > (1 if len(path) > 1 else 0) or self.is_shared(value):
                 return False
         return True
+
+    def is_shared(self, value: Value) -> bool:
+        """Whether it will have several uses, where that is known beforehand."""
+        return False
 
     def apply(self, result: Tree, found: Match[Value]) -> Value | tuple[str, tuple[Value, ...]]:
         """Builds the result of a rule: inner instructions are emitted, the outermost is returned to be folded again."""

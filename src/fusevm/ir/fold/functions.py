@@ -7,6 +7,8 @@ Gas may only fall; everything else that a caller can observe is preserved.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fusevm.analysis.graphs import DominatorTree
 from fusevm.evm.opcodes import MEMORY, MSIZE, STORAGE, TRANSIENT
 from fusevm.ir.block import Mode
@@ -62,6 +64,8 @@ class FunctionFolder(KnowingFolder):
         self.writes = {block.start: self.written_by(block) for block in self.order}
         self.made: dict[int, GraphBlock] = {}  # the new blocks
         self.values: dict[int, Value] = {}  # old to new
+        self.wanted = _uses(self.order)  # old values
+        self.expected: dict[int, int] = {}  # new values: the uses of the old ones
         self.worlds: dict[int, KnownState] = {}
         self.known: dict[int, Knowledge] = {}  # at the end of each block
         self.symbols: dict[int, Value] = {}
@@ -148,6 +152,7 @@ class FunctionFolder(KnowingFolder):
                 result = self.again(value)
                 if result is not None:
                     self.values[value.id] = result
+                    self.expected[result.id] = max(self.expected.get(result.id, 0), self.wanted[value.id])
             self.where = block.end.where
             made.end = self.ended(block.end)
         except NeverReached:
@@ -255,6 +260,10 @@ class FunctionFolder(KnowingFolder):
         return world
 
     # -- values -----------------------------------------------------------------------------------------------------
+
+    def is_shared(self, value: Value) -> bool:
+        """Folding sees the uses before, the old graph has those to come."""
+        return self.expected.get(value.id, 0) > 1
 
     def is_available(self, value: Value) -> bool:
         return value.block == self.block.start or self.tree.dominates(value.block, self.block.start)
@@ -407,6 +416,18 @@ def _plain_size(number: int) -> int:
     """The size of the constant in bytes without trailing zeros, which are made by a shift."""
     low = (number & -number).bit_length() - 1 if number else 0
     return (number.bit_length() + 7) // 8 - max(low // 8 - 3, 0)
+
+
+def _uses(blocks: list[GraphBlock]) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for block in blocks:
+        for args in (
+            *[value.args for value in block.instructions],
+            block.end.args,
+            *[arc.args for arc in block.end.arcs],
+        ):
+            found.update([arg.id for arg in args if arg.op != CONST])
+    return found
 
 
 def _fails(block: GraphBlock) -> bool:

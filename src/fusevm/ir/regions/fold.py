@@ -64,6 +64,10 @@ class RegionFolder(FunctionFolder):
         made.gas, self.prepaid = block.gas, 0  # gas prepaid in the last block does not count in this one
         self.anchor = made.state = self.mapped(block.state)
 
+    def is_shared(self, value: Value) -> bool:
+        """An instruction more is cheap in native code; the forms that narrowing looks for are not."""
+        return False
+
     def charge(self, gas: int) -> None:
         super().charge(gas)
         self.prepaid += gas

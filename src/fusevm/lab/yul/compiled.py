@@ -302,7 +302,7 @@ def _gas(
     before, after = sum(one for one, _ in pairs), sum(other for _, other in pairs)
     done.update({"plain gas": before, "gas": after, "plain bytes": len(plain.code), "bytes": len(compiled.code)})
     spent, saved = after - before, len(plain.code) - len(compiled.code)
-    is_little = spent <= max(before * LITTLE, 4 * MOVES * len(pairs)) or not runs
+    is_little = spent <= max(before * LITTLE, 2 * MOVES * len(pairs)) or not runs
     is_worth_it = spent * runs <= deposit_cost(rules_of(LATEST), saved) * len(pairs) and is_little
     if spent <= 0 or is_worth_it:
         return None

@@ -42,6 +42,7 @@ class Bounds:
         for _ in range(self.random.randrange(1, 5)):
             self.random.choice(kinds)(2)
         if self.uses_msize:
+            self.lines.append(f"mstore({self.random.choice((128, 300, 700))}, {self.leaf()})")
             self.shown("msize()")
         self.lines.append(self.random.choice(("return(0, 128)", "stop()", "")))
         return "{\n" + "\n".join([*self.lines, *self.functions]) + "\n}"
@@ -79,8 +80,8 @@ class Bounds:
         return name
 
     def narrowed(self, word: str) -> str:
-        kind = self.random.randrange(10)
-        if kind == 9:
+        kind = self.random.randrange(12)
+        if kind > 8:
             return f"or({word}, {self.random.choice((*_MASKS, 2, 2**192))})"
         if kind < 3:
             mask = self.random.choice(_MASKS)
@@ -106,6 +107,9 @@ class Bounds:
             return f"{self.random.choice(('not', 'iszero'))}({self.name()})"
         if kind == 2:
             return self.comparison()
+        if kind == 3:  # a field of a word
+            shift = f"{self.random.choice(('shl', 'shr'))}({self.random.choice((4, 8, 16, 64, 128))}, {self.name()})"
+            return f"{self.random.choice(('and', 'and', 'or'))}({shift}, {self.random.choice(_MASKS)})"
         operation = self.random.choice(_ARITHMETIC)
         one, other = self.leaf(), self.name()
         if operation.startswith("sh"):
