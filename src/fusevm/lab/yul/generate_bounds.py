@@ -28,19 +28,24 @@ class Bounds:
         self.lines: list[str] = []
         self.functions: list[str] = []
         self.slots = 0
-        self.uses_msize = self.chance(6)
+        self.guarded = self.chance(3)  # memory from 128 on is the compiler's
+        self.uses_msize = not self.guarded and self.chance(5)
 
     def text(self) -> str:
+        if self.guarded:
+            self.lines.append("pop(memoryguard(128))")
         for place in range(self.random.randrange(1, 4)):
             self.let(self.narrowed(f"calldataload({32 * place})"))
         for _ in range(self.random.randrange(5)):
             self.let(self.computed())
         kinds = (
-            self.tested, self.tested, self.guarded, self.told, self.remembered,
-            self.counted, self.flagged, self.read_before, self.several,
+            self.tested, self.tested, self.checked, self.told, self.remembered,
+            self.counted, self.flagged, self.read_before, self.several, self.multiplied,
         )  # fmt: skip
         for _ in range(self.random.randrange(1, 5)):
             self.random.choice(kinds)(2)
+        if self.chance(8):
+            self.crowded()
         if self.uses_msize:
             self.lines.append(f"mstore({self.random.choice((128, 300, 700))}, {self.leaf()})")
             self.shown("msize()")
@@ -82,7 +87,9 @@ class Bounds:
     def narrowed(self, word: str) -> str:
         kind = self.random.randrange(12)
         if kind > 8:
-            return f"or({word}, {self.random.choice((*_MASKS, 2, 2**192))})"
+            mask = self.random.choice((*_MASKS, 2, 2**128, 2**192))
+            self.near.add(mask)
+            return f"or({word}, {mask})"
         if kind < 3:
             mask = self.random.choice(_MASKS)
             self.near.update((mask, mask + 1))
@@ -162,7 +169,7 @@ class Bounds:
         if self.chance(4):
             self.lines.append(self.random.choice(_ENDS))
 
-    def guarded(self, depth: int) -> None:
+    def checked(self, depth: int) -> None:
         """Checked arithmetic: a check that cannot fail may go, no other."""
         one, other = self.name(), self.leaf()
         kind = self.random.randrange(5)
@@ -184,7 +191,7 @@ class Bounds:
         """A switch: inside a case the word is known."""
         word = self.name()
         self.lines.append(f"switch {word}")
-        for number in sorted({int(self.number()) for _ in range(self.random.randrange(1, 5))}):
+        for number in sorted({int(self.number()) for _ in range(self.random.choice((1, 2, 3, 4, 16)))}):
             self.inside(f"case {number}", lambda: self.shown(self.comparison()))
         if self.chance(2):
             self.inside("default", lambda: self.asked(depth - 1))
@@ -209,7 +216,7 @@ class Bounds:
     def remembered(self, depth: int) -> None:
         """Stored, then perhaps stored over, read or ended by a function that is too much to inline; then read again."""
         store, load = self.random.choice(_KINDS)
-        places = self.random.sample(("0", "0", "1", "31", "32", "33", "64", "300"), 2)
+        places = self.random.sample(("0", "0", "1", "31", "32", "33", "64", "64" if self.guarded else "300"), 2)
         other = self.random.choice(_KINDS)
         function = f"f{len(self.functions)}"
         acts = self.random.sample(
@@ -253,7 +260,7 @@ class Bounds:
     def read_before(self, depth: int) -> None:
         """Read, then stored over; the old word is used later, and perhaps on one way alone."""
         store, load = self.random.choice(_KINDS)
-        place = self.random.choice(("0", "32", "300"))
+        place = self.random.choice(("0", "32", "64" if self.guarded else "300"))
         old = self.let(f"{load}({place})")
         self.lines.append(f"{store}({place}, {self.random.choice((self.leaf(), f'add({old}, 1)'))})")
         if self.chance(2):
@@ -284,3 +291,39 @@ class Bounds:
             self.names += names
             for name in names:
                 self.shown(name)
+
+    def multiplied(self, depth: int) -> None:
+        """Products of words that are not zero may be."""
+        one, other = self.name(), self.name()
+
+        def asked() -> None:
+            product = self.let(f"mul({one}, {other})")
+            self.shown(f"iszero({product})")
+            self.shown(f"{self.random.choice(_COMPARISONS)}({product}, {self.leaf()})")
+
+        self.inside(f"if {self.random.choice((one, f'gt({one}, {self.number()})', f'and({one}, {other})'))}", asked)
+
+    def crowded(self) -> None:
+        """More words than the stack reaches, all used at the end; perhaps in a function that calls itself."""
+        function = f"f{len(self.functions)}"
+        count, taken = self.random.randrange(10, 22), self.random.randrange(1, 13)
+        params = [f"p{number}" for number in range(taken)]
+        words = [f"w{number}" for number in range(count)]
+        known = [*params]
+        body = []
+        for word in words:
+            made = self.random.choice((f"add({self.random.choice(known)}, {len(known)})", f"sload({len(known)})"))
+            body.append(f"let {word} := {made}")
+            known.append(word)
+        if self.chance(2):
+            body.append(f"sstore({self.random.choice(params)}, {words[-1]})")  # so that no load can wait
+        if self.chance(2):
+            arguments = [self.random.choice(known) for _ in params[1:]]
+            inner = f"{function}({', '.join(['sub(p0, 1)', *arguments])})"
+            body.append(f"if lt(p0, 3) {{ if p0 {{ r := {inner} }} }}")
+        if self.chance(2):
+            body.append(f"for {{ let i := 0 }} lt(i, 2) {{ i := add(i, 1) }} {{ {words[0]} := xor({words[-1]}, i) }}")
+        self.random.shuffle(known)
+        body += [f"r := add(mul(r, 3), {word})" for word in known]
+        self.functions.append(f"function {function}({', '.join(params)}) -> r {{ {' '.join(body)} }}")
+        self.shown(f"{function}({', '.join(self.leaf() for _ in params)})")
