@@ -161,3 +161,22 @@ def test_recovery_of_code_that_doubles_its_ways_ends_within_its_budget() -> None
 def test_a_word_that_is_still_to_be_filled_in_decides_no_branch() -> None:
     found = recovered(f"PUSH32 0 PUSH @there JUMPI STOP there: JUMPDEST PUSH 1 {STORE}")
     assert "BRANCH" in unit_text(found.unit)
+
+
+def test_a_way_that_only_the_second_look_sees_is_not_optimised() -> None:
+    """A condition was certain while ways were looked for, and not any more when code was made of them."""
+    jumpdest = b"\x5b"
+    code = (
+        bytes.fromhex("6080806040526004361015")
+        + jumpdest * 9
+        + bytes.fromhex("5f905f")
+        + jumpdest * 97
+        + bytes.fromhex("6100803661009056")
+        + jumpdest * 116
+        + bytes.fromhex("1692829033151580")
+        + jumpdest * 9
+        + bytes.fromhex("90915080610138575b1561011757")
+        + jumpdest * 124
+    )
+    with pytest.raises(NotUnderstood, match="not looked into"):
+        recover(code)

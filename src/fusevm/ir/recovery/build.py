@@ -172,7 +172,9 @@ class FunctionBuilder:
         if pc == self.found.entry:
             callee, name, needs = self.found.summary, self.name, self.all_params()
         else:
-            built = self.units.built[pc]
+            built = self.units.built.get(pc)
+            if built is None:  # a condition that was certain when ways were looked for is not any more
+                raise NotUnderstood("a way that was not looked into", pc)
             callee, name, needs = self.finder.functions[pc].summary, built.function.name, built.needs
         if self.how.is_main and callee.taken > len(stack.words):
             raise NotUnderstood("a function takes more words than there are", pc)

@@ -322,8 +322,11 @@ class Bounds:
             inner = f"{function}({', '.join(['sub(p0, 1)', *arguments])})"
             body.append(f"if lt(p0, 3) {{ if p0 {{ r := {inner} }} }}")
         if self.chance(2):
-            body.append(f"for {{ let i := 0 }} lt(i, 2) {{ i := add(i, 1) }} {{ {words[0]} := xor({words[-1]}, i) }}")
+            changed = self.random.sample(known, self.random.choice((1, 3, len(known) // 2, len(known))))
+            moves = " ".join(f"{one} := xor({other}, i)" for one, other in zip(changed, changed[::-1], strict=True))
+            body.append(f"for {{ let i := 0 }} lt(i, 2) {{ i := add(i, 1) }} {{ {moves} }}")
         self.random.shuffle(known)
         body += [f"r := add(mul(r, 3), {word})" for word in known]
         self.functions.append(f"function {function}({', '.join(params)}) -> r {{ {' '.join(body)} }}")
-        self.shown(f"{function}({', '.join(self.leaf() for _ in params)})")
+        for _ in range(self.random.choice((1, 2))):
+            self.shown(f"{function}({', '.join(self.leaf() for _ in params)})")
