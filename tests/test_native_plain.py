@@ -39,7 +39,7 @@ ODD = [b"", b"\x5b", b"\x60", b"\x7f\x01\x02", b"\x5b\x57\x5b", bytes.fromhex("5
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is ever worth preparing."""
     monkeypatch.setattr(codes, "PREPARING", 1e9)
-    engine(tiered=True).codes._forget()
+    engine(tiered=True).codes.forget()
 
 
 def code_of(rng: random.Random) -> bytes:
@@ -75,7 +75,7 @@ def test_what_native_code_writes_is_what_python_says_stands_there(fork: Fork) ->
         assert starts == sorted(starts)
         for pc in targets:
             assert scheduler.origin(landing(schedule, pc)) == (landing(schedule, pc), pc, True)
-    engine(tiered=True).codes._forget()
+    engine(tiered=True).codes.forget()
 
 
 def landing(schedule: PlainSchedule, pc: int) -> int:
@@ -143,7 +143,7 @@ def test_forgotten_schedules_leave_nothing_in_the_arena_of_tables() -> None:
     used = tables.shared.plain_used
     assert used > 40 * 5 * 1_500
     assert any(tables.plain_tables.read(0, used))
-    known._forget()
+    known.forget()
     assert not any(tables.plain_tables.read(0, used))
     assert tables.shared.plain_used == 0
 
@@ -208,7 +208,7 @@ def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPat
 def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its plain schedule is begun, and nothing is counted for it; a factory's contracts are not prepared."""
     known = without_heat(monkeypatch)
-    known._forget()
+    known.forget()
     monkeypatch.setattr(codes, "PREPARING", 1e9)
     runtime = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(NEW_SIZE) + b"expected"
     evm = EVM(tier="native-tiered")
@@ -221,7 +221,7 @@ def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.Monkey
         patch.setattr(direct, "_prepared", lambda *_: pytest.fail("there is something to prepare"))
         assert evm.call(where).check().output[-1] == 5
     assert known.schedules[runtime, LATEST] is expected
-    known._forget()
+    known.forget()
     init = deployer(runtime)
     factory = assemble(f"PUSH2 {len(init)} DUP1 PUSH2 @init PUSH0 CODECOPY PUSH0 PUSH0 CREATE EXTCODESIZE init:") + init
     evm.set_code(HERE, factory)
@@ -260,7 +260,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     monkeypatch.setattr(machinery, "SLICE", SLICE)
     monkeypatch.setattr(codes.Codes, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
     monkeypatch.setattr(codes.Codes, "prepared", noting)
-    without_heat(monkeypatch)._forget()
+    without_heat(monkeypatch).forget()
     return made
 
 
