@@ -99,10 +99,10 @@ def tangled(rng: random.Random, size: int) -> bytes:
 
 
 @pytest.mark.usefixtures("plainly")
-@pytest.mark.parametrize("size", [40, 150, 700, 2_000])
+@pytest.mark.parametrize("size", [40, 150, 700, 2_000, 9_000])
 def test_jumps_land_on_jumpdests_however_far_one_must_look(size: int) -> None:
     rng, evm = random.Random(size), EVM(tier="native-tiered")
-    for _ in range(60_000 // size // 10):
+    for _ in range(max(60_000 // size // 10, 2)):
         code = TO_DATA + tangled(rng, size)
         evm.set_code(HERE, code)
         valid = jumpdests(code)
@@ -123,6 +123,37 @@ def test_a_row_of_pushes_is_followed_from_where_it_begins(before: bytes) -> None
         evm.set_code(HERE, code)
         for pc in (len(code) - 2, len(code) - 1):
             assert lands(evm, pc) == (pc in jumpdests(code)), code.hex()
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("pushed", range(1, 33))
+def test_rows_of_one_kind_of_push_are_told_apart_from_their_data(pushed: int) -> None:
+    """Every byte but the JUMPDESTs is that PUSH, so any of them may be data; the last PUSH may be cut short."""
+    rng, evm = random.Random(pushed), EVM(tier="native-tiered")
+    for size in (pushed, NEAR + 8, 3_000):
+        for shift in range(3):
+            row = bytearray(bytes([0x5F + pushed]) * (size + shift))
+            for at in rng.sample(range(len(row)), min(len(row), 40)):
+                row[at] = JUMPDEST
+            code = TO_DATA + bytes(shift) + bytes(row) + b"\x5b" * shift + bytes([0x5F + pushed]) * rng.randrange(2)
+            evm.set_code(HERE, code)
+            looking = [pc for pc in range(len(code)) if code[pc] == JUMPDEST]
+            for pc in rng.sample(looking, len(looking)):  # in any order: some end where others have been
+                assert lands(evm, pc) == (pc in jumpdests(code)), (code.hex(), pc)
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("period", [b"\x60\x60", b"\x60\x61\x61\x60\x62\x62\x60\x61\x60", b"\x7f" * 33 + b"\x60"])
+def test_targets_far_into_large_code_are_told_wherever_the_walk_has_come_to(period: bytes) -> None:
+    rng, evm = random.Random(len(period)), EVM(tier="native-tiered")
+    body = bytearray((period * 24_000)[:24_000])
+    for at in rng.sample(range(24_000), 60):
+        body[at] = JUMPDEST
+    code = TO_DATA + bytes(body)
+    evm.set_code(HERE, code)
+    looking = [pc for pc in range(len(code)) if code[pc] == JUMPDEST]
+    for pc in (*rng.sample(looking, 10), *looking[::-5], *looking):
+        assert lands(evm, pc) == (pc in jumpdests(code)), pc
 
 
 def lands(evm: EVM, pc: int) -> bool:
