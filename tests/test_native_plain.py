@@ -156,6 +156,17 @@ def test_targets_far_into_large_code_are_told_wherever_the_walk_has_come_to(peri
         assert lands(evm, pc) == (pc in jumpdests(code)), pc
 
 
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("push", [0x60, 0x61, 0x70, 0x7E, 0x7F])
+def test_a_walk_that_goes_past_where_it_is_met_says_the_same(push: int) -> None:
+    evm = EVM(tier="native-tiered")
+    for length in range(NEAR, NEAR + 180):
+        code = TO_DATA + bytes([push]) * length + b"\x5b\x5b"
+        evm.set_code(HERE, code)
+        for pc in (len(code) - 2, len(code) - 1):
+            assert lands(evm, pc) == (pc in jumpdests(code)), (length, pc)
+
+
 def lands(evm: EVM, pc: int) -> bool:
     """Whether the jump of TO_DATA can go there."""
     failure = evm.simulate(HERE, pc.to_bytes(32, "big"), gas=200).failure
