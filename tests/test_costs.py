@@ -85,7 +85,7 @@ def test_code_whose_call_is_not_paid_for_is_not_prepared(tier: str) -> None:
 def test_schedules_are_dropped_in_the_middle_of_a_call(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "KEPT", 4 << 20)
     known = engine(tiered=tier == "native-tiered").codes
-    known._forget()
+    known.forget()
     seen: list[int] = []
     built = codes.Codes.schedule
 
@@ -106,7 +106,7 @@ def test_schedules_are_dropped_in_the_middle_of_a_call(tier: str, monkeypatch: p
 
 def test_one_call_fuses_no_more_than_its_budget() -> None:
     known = engine().codes
-    known._forget()
+    known.forget()
 
     def fused() -> int:
         return sum(len(each.code) for each in known.schedules.values() if not each.plain and len(each.code) > LARGE)
@@ -124,7 +124,7 @@ def test_of_init_code_only_what_runs_is_prepared(tier: str, monkeypatch: pytest.
     """Before EIP-3860 it may be longer than a MiB."""
     monkeypatch.setattr(codes, "build_schedule", lambda code, *_, **__: pytest.fail(f"{len(code)} bytes fused"))
     known = engine(tiered=tier == "native-tiered").codes
-    known._forget()
+    known.forget()
     init = assemble("PUSH3 0x110000 JUMP").ljust(0x110000, b"\x5b") + assemble("JUMPDEST PUSH1 7 PUSH1 0 SSTORE")
     schedule = known.init_code(init, lambda: ())
     assert schedule.plain
@@ -137,7 +137,7 @@ def test_of_new_code_only_what_runs_is_prepared(monkeypatch: pytest.MonkeyPatch)
     evm = EVM(tier="native-tiered")
     evm.set_code(HERE, assemble("PUSH2 0x5000 JUMP").ljust(0x5000, b"\x5b") + assemble("JUMPDEST PUSH0 PUSH0 RETURN"))
     evm.call(HERE)
-    known._forget()
+    known.forget()
     assert evm.call(HERE).ok
     assert 2 < known._tables.shared.plain_count < 100
 
@@ -149,7 +149,7 @@ def test_a_block_is_written_once_however_jumps_land(monkeypatch: pytest.MonkeyPa
     head = assemble(f"PUSH3 {size} loop: JUMPDEST PUSH1 5 SWAP1 SUB DUP1 JUMP")
     head = assemble(f"PUSH3 {len(head) + size} loop: JUMPDEST PUSH1 5 SWAP1 SUB DUP1 JUMP")
     known = engine(tiered=True).codes
-    known._forget()
+    known.forget()
     evm = EVM(tier="native-tiered")
     evm.set_code(HERE, head + block * (size // 5))
     evm.call(HERE)

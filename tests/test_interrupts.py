@@ -19,7 +19,8 @@ import fusevm
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork, fork_named
-from fusevm.native.host.tiers import engines
+from fusevm.native.host import choice
+from fusevm.native.host.tiers import engine, engines
 from programs import HERE, NOBODY, OTHER, call, deployer, push
 
 SOURCE = str(Path(fusevm.__file__).parent)
@@ -83,8 +84,23 @@ def after_a_copy(evm: EVM) -> None:
     evm.call(HERE, caller=SENDER, value=1)
 
 
+def handed_over(evm: EVM) -> Result:
+    """A call that the reference tier begins and native code ends, if that is the tier's way."""
+    steps, choice.NEW_STEPS = choice.NEW_STEPS, 60
+    tiered = engine(tiered=True)
+    try:
+        tiered.choice.trials.clear()
+        tiered.codes._spent.clear()  # so that it is not prepared for better,
+        tiered.codes._may_be_on_disk = lambda code: False  # type: ignore[method-assign]  # nor was before
+        return evm.call(HERE, caller=SENDER, value=1)
+    finally:
+        choice.NEW_STEPS = steps
+        vars(tiered.codes).pop("_may_be_on_disk", None)
+
+
 DEEDS: dict[str, Callable[[EVM], Any]] = {
     "call": lambda evm: evm.call(HERE, caller=SENDER, value=1),
+    "call that is handed over": handed_over,
     "call that halts": lambda evm: evm.call(HERE, gas=60_000),
     "plain call": lambda evm: evm.call(COUNTER, caller=SENDER),
     "plain simulation": lambda evm: (evm.simulate(COUNTER, caller=SENDER), evm.simulate(HERE, caller=SENDER)),
@@ -145,6 +161,14 @@ def interrupted(deed: Callable[[EVM], Any], evm: EVM, line: int) -> bool:
         sys.settrace(None)
     assert interrupt.left > 0, f"line {line}: the interrupt was lost"
     return False
+
+
+def test_a_call_that_is_handed_over_is() -> None:
+    trials = engine(tiered=True).choice
+    frames, undone = trials.handed_over, trials.undone
+    handed_over(machine("auto", "osaka"))
+    assert trials.handed_over > frames
+    assert trials.undone == undone
 
 
 @pytest.mark.parametrize("fork", ["osaka", "istanbul"])

@@ -39,7 +39,7 @@ ODD = [b"", b"\x5b", b"\x60", b"\x7f\x01\x02", b"\x5b\x57\x5b", bytes.fromhex("5
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is ever worth preparing."""
     monkeypatch.setattr(codes, "PREPARING", 1e9)
-    engine(tiered=True).codes._forget()
+    engine(tiered=True).codes.forget()
 
 
 def code_of(rng: random.Random) -> bytes:
@@ -75,7 +75,7 @@ def test_what_native_code_writes_is_what_python_says_stands_there(fork: Fork) ->
         assert starts == sorted(starts)
         for pc in targets:
             assert scheduler.origin(landing(schedule, pc)) == (landing(schedule, pc), pc, True)
-    engine(tiered=True).codes._forget()
+    engine(tiered=True).codes.forget()
 
 
 def landing(schedule: PlainSchedule, pc: int) -> int:
@@ -99,10 +99,10 @@ def tangled(rng: random.Random, size: int) -> bytes:
 
 
 @pytest.mark.usefixtures("plainly")
-@pytest.mark.parametrize("size", [40, 150, 700, 2_000])
+@pytest.mark.parametrize("size", [40, 150, 700, 2_000, 9_000])
 def test_jumps_land_on_jumpdests_however_far_one_must_look(size: int) -> None:
     rng, evm = random.Random(size), EVM(tier="native-tiered")
-    for _ in range(60_000 // size // 10):
+    for _ in range(max(60_000 // size // 10, 2)):
         code = TO_DATA + tangled(rng, size)
         evm.set_code(HERE, code)
         valid = jumpdests(code)
@@ -125,6 +125,48 @@ def test_a_row_of_pushes_is_followed_from_where_it_begins(before: bytes) -> None
             assert lands(evm, pc) == (pc in jumpdests(code)), code.hex()
 
 
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("pushed", range(1, 33))
+def test_rows_of_one_kind_of_push_are_told_apart_from_their_data(pushed: int) -> None:
+    """Every byte but the JUMPDESTs is that PUSH, so any of them may be data; the last PUSH may be cut short."""
+    rng, evm = random.Random(pushed), EVM(tier="native-tiered")
+    for size in (pushed, NEAR + 8, 3_000):
+        for shift in range(3):
+            row = bytearray(bytes([0x5F + pushed]) * (size + shift))
+            for at in rng.sample(range(len(row)), min(len(row), 40)):
+                row[at] = JUMPDEST
+            code = TO_DATA + bytes(shift) + bytes(row) + b"\x5b" * shift + bytes([0x5F + pushed]) * rng.randrange(2)
+            evm.set_code(HERE, code)
+            looking = [pc for pc in range(len(code)) if code[pc] == JUMPDEST]
+            for pc in rng.sample(looking, len(looking)):  # in any order: some end where others have been
+                assert lands(evm, pc) == (pc in jumpdests(code)), (code.hex(), pc)
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("period", [b"\x60\x60", b"\x60\x61\x61\x60\x62\x62\x60\x61\x60", b"\x7f" * 33 + b"\x60"])
+def test_targets_far_into_large_code_are_told_wherever_the_walk_has_come_to(period: bytes) -> None:
+    rng, evm = random.Random(len(period)), EVM(tier="native-tiered")
+    body = bytearray((period * 24_000)[:24_000])
+    for at in rng.sample(range(24_000), 60):
+        body[at] = JUMPDEST
+    code = TO_DATA + bytes(body)
+    evm.set_code(HERE, code)
+    looking = [pc for pc in range(len(code)) if code[pc] == JUMPDEST]
+    for pc in (*rng.sample(looking, 10), *looking[::-5], *looking):
+        assert lands(evm, pc) == (pc in jumpdests(code)), pc
+
+
+@pytest.mark.usefixtures("plainly")
+@pytest.mark.parametrize("push", [0x60, 0x61, 0x70, 0x7E, 0x7F])
+def test_a_walk_that_goes_past_where_it_is_met_says_the_same(push: int) -> None:
+    evm = EVM(tier="native-tiered")
+    for length in range(NEAR, NEAR + 180):
+        code = TO_DATA + bytes([push]) * length + b"\x5b\x5b"
+        evm.set_code(HERE, code)
+        for pc in (len(code) - 2, len(code) - 1):
+            assert lands(evm, pc) == (pc in jumpdests(code)), (length, pc)
+
+
 def lands(evm: EVM, pc: int) -> bool:
     """Whether the jump of TO_DATA can go there."""
     failure = evm.simulate(HERE, pc.to_bytes(32, "big"), gas=200).failure
@@ -143,7 +185,7 @@ def test_forgotten_schedules_leave_nothing_in_the_arena_of_tables() -> None:
     used = tables.shared.plain_used
     assert used > 40 * 5 * 1_500
     assert any(tables.plain_tables.read(0, used))
-    known._forget()
+    known.forget()
     assert not any(tables.plain_tables.read(0, used))
     assert tables.shared.plain_used == 0
 
@@ -208,7 +250,7 @@ def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPat
 def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its plain schedule is begun, and nothing is counted for it; a factory's contracts are not prepared."""
     known = without_heat(monkeypatch)
-    known._forget()
+    known.forget()
     monkeypatch.setattr(codes, "PREPARING", 1e9)
     runtime = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(NEW_SIZE) + b"expected"
     evm = EVM(tier="native-tiered")
@@ -221,7 +263,7 @@ def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.Monkey
         patch.setattr(direct, "_prepared", lambda *_: pytest.fail("there is something to prepare"))
         assert evm.call(where).check().output[-1] == 5
     assert known.schedules[runtime, LATEST] is expected
-    known._forget()
+    known.forget()
     init = deployer(runtime)
     factory = assemble(f"PUSH2 {len(init)} DUP1 PUSH2 @init PUSH0 CODECOPY PUSH0 PUSH0 CREATE EXTCODESIZE init:") + init
     evm.set_code(HERE, factory)
@@ -260,7 +302,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     monkeypatch.setattr(machinery, "SLICE", SLICE)
     monkeypatch.setattr(codes.Codes, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
     monkeypatch.setattr(codes.Codes, "prepared", noting)
-    without_heat(monkeypatch)._forget()
+    without_heat(monkeypatch).forget()
     return made
 
 

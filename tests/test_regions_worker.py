@@ -183,7 +183,7 @@ def test_regions_on_disk_are_put_in_place_once_code_has_run_for_long(monkeypatch
     assert made is not None
     keep(CODE, LATEST, made.packed())
     known = engine(tiered=True).codes
-    known._forget()
+    known.forget()
     assert known.heat is not None
     monkeypatch.setattr(known.heat, "counting", None)  # nothing is, nor will be, counted
     monkeypatch.setattr(known.heat, "note", lambda *_: False)
@@ -196,7 +196,7 @@ def test_regions_on_disk_are_put_in_place_once_code_has_run_for_long(monkeypatch
     assert evm.call(HERE) == evm.call(HERE) == first
     assert known.heat.installed == before + 1
     assert known.schedules[CODE, LATEST].held is not None
-    known._forget()
+    known.forget()
 
 
 def test_no_disk_is_no_harm(asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

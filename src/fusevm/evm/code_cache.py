@@ -31,7 +31,10 @@ class CodeCache(Generic[V]):
             found = self._function(code)
             added = ENTRY + len(code) + self._size_of(found)
             if self.size + added > self._most:
-                self._kept, self.size = {}, 0
+                self.clear()
             self._kept[code] = found
             self.size += added
         return found
+
+    def clear(self) -> None:
+        self._kept, self.size = {}, 0

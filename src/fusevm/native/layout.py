@@ -312,6 +312,7 @@ ACCOUNT_HASHED = 4096  # the hash of its code is known
 ACCOUNT_DESTROYED = 8192  # marked here to be removed when the transaction ends
 ACCOUNT_DOOMED = 16384  # marked so by Python
 ACCOUNT_NEW = 32768  # made in this transaction by Python
+ACCOUNT_ENSURED = 65536  # is there, though it may be empty, because it was made here in this call (before EIP-161)
 
 
 class InitCode(Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 from fusevm.chain.environment import Context, Message
@@ -32,23 +33,34 @@ _PRECOMPILE = 8  # gas of its price for each that counts: input that is refused 
 _METERED = frozenset(op.byte for op in OPCODES_TABLE if op.prices or op.name == "EXTCODEHASH")
 
 
-class _TooLong(Exception):
-    pass
+class TooLong(Exception):
+    """What was to be brief is not, and must begin again elsewhere."""
+
+    event: Frame | None = None  # what the last instruction returned: it is done
 
 
 def execute_briefly(
-    message: Message, state: State, context: Context, steps: int, run_precompile: Runner
+    message: Message,
+    state: State,
+    context: Context,
+    steps: int,
+    run_precompile: Runner,
+    go_on: Callable[[Frame], Frame] | None = None,
 ) -> Outcome | None:
-    """As `interpreter.execute`; None, with the state as before, if it takes more than about this many instructions."""
+    """As `interpreter.execute`, for about this many instructions; then `go_on` runs each frame there is to its end.
+
+    None, with the state as before, where there is no `go_on`, where it cannot (it raises TooLong), or where memory is
+    short.
+    """
     if state.pending is not None:
         state.settle()
     entries, original = len(state.journal), dict(state.original)
-    brief = _Brief(context, steps, run_precompile)
+    brief = _Brief(context, steps, run_precompile, go_on)
     try:
         return drive(Frame(message, state, brief.context), brief.run, run_precompile=brief.run_precompile)
     except TimeLimit:
         raise
-    except (_TooLong, EngineLimit):  # the limit may be the brief run's own: who runs it in full will see
+    except (TooLong, EngineLimit):  # the limit may be the brief run's own: who runs it in full will see
         state.undo_to_length(entries)
         state.original = original
         return None
@@ -57,10 +69,13 @@ def execute_briefly(
 class _Brief:
     """The interpreter's loop with a bound on the instructions it runs, and on what they do."""
 
-    __slots__ = ("_left", "_run_precompile", "_table", "context")
+    __slots__ = ("_go_on", "_left", "_run_precompile", "_table", "context")
 
-    def __init__(self, context: Context, steps: int, run_precompile: Runner) -> None:
+    def __init__(
+        self, context: Context, steps: int, run_precompile: Runner, go_on: Callable[[Frame], Frame] | None
+    ) -> None:
         self._left = steps
+        self._go_on = go_on
         self._table = _metered(context.fork)
         self._run_precompile = run_precompile
         self.context = Context(
@@ -72,7 +87,12 @@ class _Brief:
     def run_precompile(
         self, contract: Precompile, data: bytes, fork: Fork, price: int, deadline: float | None
     ) -> bytes:
-        _spend(self.context, price // _PRECOMPILE)
+        try:
+            _spend(self.context, price // _PRECOMPILE)
+        except TooLong:
+            if self._go_on is None:
+                raise
+            self._left = 0  # it takes as long wherever it runs
         return self._run_precompile(contract, data, fork, price, deadline)
 
     def run(self, frame: Frame) -> Frame:
@@ -80,6 +100,8 @@ class _Brief:
         message, most = frame.message, self._left - _FRAME
         if message.depth and not frame.pc and message.code not in jump_map:
             most -= len(message.code) // _BYTES_PER_STEP
+        if not message.code:
+            most = max(most, 1)  # it stops at once
         left = most
         try:
             for left in range(most, 0, -1):  # noqa: B007
@@ -91,15 +113,23 @@ class _Brief:
                 event = instruction(frame)
                 if event is not None:
                     return event
+        except TooLong as end:
+            if self._go_on is None:
+                raise
+            left = 0
+            if end.event is not None:
+                return end.event
         finally:
             self._left = left - 1
-        raise _TooLong
+        if self._go_on is None:
+            raise TooLong
+        return self._go_on(frame)
 
 
 def _spend(context: Context, gas: int) -> None:
     context.work_left -= gas
     if context.work_left < 0:
-        raise _TooLong
+        raise TooLong
 
 
 @cache
@@ -111,7 +141,11 @@ def _metered(fork: Fork) -> tuple[Entry, ...]:
             before = frame.gas
             event = entry.instruction(frame)
             handed_on = 0 if event is None else event.message.gas
-            _spend(frame.context, min(before - frame.gas - handed_on, _MOST) + _EACH)
+            try:
+                _spend(frame.context, min(before - frame.gas - handed_on, _MOST) + _EACH)
+            except TooLong as end:
+                end.event = event
+                raise
             return event
 
         return entry._replace(instruction=instruction)
@@ -130,7 +164,7 @@ def drive_briefly(frame: Frame, most: int, run_precompile: Runner) -> bool:
 
     try:
         drive(frame, run_counted, run_precompile=run_precompile)
-    except _TooLong:
+    except TooLong:
         return False
     return True
 

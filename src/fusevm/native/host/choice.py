@@ -5,9 +5,9 @@ halt and instructions left to Python have their price, and a program of a hundre
 paid. So calls are timed: a code's first ones natively, then one on the reference tier, which may do only about as much
 work as the native run took time for. The faster tier is kept, and the other is tried again now and then.
 
-A run on the reference tier that exceeds its bound is undone, and the call runs natively from the start. The pauses
-between such attempts grow, so whatever a caller does, he can make only a few of a million calls slower, each by a
-millisecond or so. Times decide only where a call runs; all tiers answer alike.
+A run on the reference tier that exceeds its bound continues natively from there (`handover.py`), or is undone and runs
+natively from the start. The pauses between such attempts grow, so whatever a caller does, he can make only a few of a
+million calls slower, each by a millisecond or so. Times decide only where a call runs; all tiers answer alike.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from fusevm.chain.outcome import Executor, Outcome
 from fusevm.chain.state import State
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.reference.brief import execute_briefly
+from fusevm.reference.frame import Frame
 
 STEP = 0.15e-6  # seconds for an instruction of the reference tier, at the least
 LEAST_STEPS, MOST_STEPS = 200, 8_000  # on the reference tier: 2 ms
-NEW_STEPS = 400  # for code that never ran natively: 0.1 ms, as long as it takes to prepare it
+NEW_STEPS = 3_000  # for code that never ran natively: 0.7 ms, of which handing over is a small part
 NEW_SIZE = 1 << 11  # bytes of new code that is tried on the reference tier first
 WORTH_PREPARING = 0.3e-3  # seconds on the reference tier before such code runs natively
 TIMED = 4  # native runs before the reference tier is tried: the first ones prepare the code, and code may run no more
@@ -122,11 +123,17 @@ class Trial:
 class Choice:
     """The trials of one engine."""
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        go_on: Callable[[Frame, Context], Frame] | None = None,
+    ) -> None:
         self._clock = clock
+        self._go_on = go_on  # ends a frame natively that the reference tier began
         self.trials: dict[bytes, dict[bytes, Trial]] = {}  # by code and selector
         self._size = 0
         self.on_reference = 0  # calls that ran there
+        self.handed_over = 0  # frames that were started there and ended natively
         self.undone = 0  # calls that were started there and had to be undone
 
     def execute(
@@ -141,7 +148,11 @@ class Choice:
         clock, looks = self._clock, trial.on_reference and not trial.until_look
         started = clock()
         if trial.steps and not looks:
-            outcome = execute_briefly(message, state, context, trial.steps, run_precompile)
+            handed_over = self.handed_over
+            outcome = self._briefly(trial.steps, message, state, context)
+            if self.handed_over != handed_over and outcome is not None:
+                trial.exceeded_its_steps()
+                return outcome
             if outcome is not None:
                 self.on_reference += 1
                 if trial.on_reference:
@@ -155,6 +166,17 @@ class Choice:
         outcome = natively(message, state, context)
         trial.ran_natively(clock() - started)
         return outcome
+
+    def _briefly(self, steps: int, message: Message, state: State, context: Context) -> Outcome | None:
+        finish = self._go_on
+        if finish is None:
+            return execute_briefly(message, state, context, steps, run_precompile)
+
+        def go_on(frame: Frame) -> Frame:
+            self.handed_over += 1
+            return finish(frame, context)
+
+        return execute_briefly(message, state, context, steps, run_precompile, go_on)
 
     def trial(self, code: bytes, selector: bytes) -> Trial:
         trials = self.trials.get(code)
@@ -185,8 +207,11 @@ class Choice:
 
     def _make_room(self, size: int) -> None:
         if self._size + size > KEPT:
-            self.trials, self._size = {}, 0
+            self.forget()
         self._size += size
+
+    def forget(self) -> None:
+        self.trials, self._size = {}, 0
 
 
 _OTHERS = b"others"  # longer than a selector

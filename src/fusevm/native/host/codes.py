@@ -14,7 +14,7 @@ from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.native.host.compiler import region_names
 from fusevm.native.host.heat import Heat
 from fusevm.native.host.kept_schedules import LARGE, ScheduleStore, checksum
-from fusevm.native.host.plain import PlainScheduler
+from fusevm.native.host.plain import PlainSchedule, PlainScheduler
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed
 from fusevm.native.layout import (
@@ -131,7 +131,7 @@ class Codes:
     def make_room(self) -> None:
         """Only between calls, where it is `untidy`."""
         if self.size > KEPT or self._plain.is_crowded:
-            self._forget()
+            self.forget()
         busy = self.heat is not None and self._take_regions(self.heat)
         if self._retired:
             self.generation += 1
@@ -234,9 +234,10 @@ class Codes:
         """Other handlers from now on. Only between calls."""
         self._store, self.handlers = store, handlers
         self._plain = PlainScheduler(self._native, handlers, self._tables)
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """All code, as if none had run. Only between calls."""
         self._drop()
         self.schedules.clear()
         self.first_frames.clear()
@@ -271,6 +272,17 @@ class Codes:
             return
         schedule = self.schedules[key] = self._begun(code)
         self._grow(schedule.size + ENTRY)
+
+    def from_inside(self, code: bytes, pc: int) -> tuple[Schedule, int] | None:
+        """For code that has begun to run elsewhere: its plain schedule, and the place of an instruction in it. None
+        if it has a better one, which can only be entered where jumps land."""
+        if not self.is_ready(code):
+            self.expect(code)
+        schedule = self.schedules.get((code, self.fork))
+        if not isinstance(schedule, PlainSchedule):
+            return None
+        self.run_plainly(code)
+        return schedule, schedule.base + 8 * self._plain.block(schedule, pc)
 
     def is_ready(self, code: bytes) -> bool:
         return (code, self.fork) in self.schedules
@@ -445,16 +457,16 @@ class Codes:
         return (code, self.fork) in self.in_use
 
     def frame_rest(
-        self, code: bytes, depth: int, start: int, marks: tuple[int, int, int], *, in_python: int, serial: int
+        self, schedule: Schedule, ip: int, depth: int, start: int, marks: tuple[int, int, int], serial: int
     ) -> bytes:
-        """A frame's fields from `ip` on, its memory beginning where `start` says."""
-        schedule, tables = self.schedule(code), self._tables
+        """Of a frame that Python knows: its fields from `ip` on, its memory beginning where `start` says."""
+        tables = self._tables
         return _FRAME_REST.pack(
-            schedule.entry, tables.stacks.address + depth * STACK_ALIGN,
+            ip, tables.stacks.address + depth * STACK_ALIGN,
             tables.memory.address + start, 0, 0, 0,  # memory
-            schedule.base, schedule.jumps_base, schedule.code_base, len(code),
+            schedule.base, schedule.jumps_base, schedule.code_base, len(schedule.code),
             0, 0, 0, 0, 0, 0, 0,  # return data, output, pc, the running call
-            *marks, in_python, serial, 0, 0, tables.address, depth,
+            *marks, 1, serial, 0, 0, tables.address, depth,
         )  # fmt: skip
 
     def facts_of(self, code: bytes) -> CodeFacts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from fusevm.chain.environment import Context, Message
@@ -19,10 +19,11 @@ from fusevm.chain.state import State
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import Library
-from fusevm.native.host.carried import carried
+from fusevm.native.host.carried import Carried, carried
 from fusevm.native.host.choice import NEW_SIZE, Choice
 from fusevm.native.host.codes import Codes
 from fusevm.native.host.failures import Halts
+from fusevm.native.host.handover import go_on_natively
 from fusevm.native.host.kept import KeptTables
 from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.logs import NativeLogs
@@ -85,7 +86,7 @@ class NativeEngine:
         self.questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halts = Halts(tables, self.codes, self.world)
-        self.choice = Choice()
+        self.choice = Choice(go_on=partial(go_on_natively, self))
         self.kept = KeptTables(tables, native, self.codes, self.world, on=not probes)
         self.probe: Probe | None = None  # called at every section's start, if there are probes
         self.reruns = 0  # calls that ended on another engine, because this one could not say all of it
@@ -196,7 +197,7 @@ class NativeEngine:
             if message.creates:
                 self.native.forget_all(self.tables.address)
                 self.tables.shared.origin = int.from_bytes(context.origin, "big")
-                outcome = self._drive(Frame(message, state, context), None)
+                outcome = self.drive(Frame(message, state, context), None)
             else:  # Python makes a frame of its own only if it is needed
                 if status is None:
                     status = self._call(message, state, context, fresh)
@@ -212,12 +213,8 @@ class NativeEngine:
                     if keeps:
                         kept.keep(state)
                     return Outcome(_REVERTED if status == _REVERT else _SUCCESS, gas_left, output)
-                outcome = self._drive(None, status)
-            if outcome.status is _SUCCESS:
-                if carries:
-                    left = carried(self.tables, world)
-                self.native.commit(self.tables.address)
-            self._write_back(state, *ENDED.unpack_from(self.tables.engine)[3:])
+                outcome = self.drive(None, status)
+            left = self.leave(state, outcome, carries=carries)
             return outcome
         finally:
             world.end(state)
@@ -225,6 +222,16 @@ class NativeEngine:
                 self.tables.shared.carries = 0
             if left is not None:
                 left.tell(state)
+
+    def leave(self, state: State, outcome: Outcome, *, carries: bool) -> Carried | None:
+        """A message has ended: its changes are the state's, and what the transaction carries on is returned."""
+        left = None
+        if outcome.status is _SUCCESS:
+            if carries:
+                left = carried(self.tables, self.world)
+            self.native.commit(self.tables.address)
+        self._write_back(state, *ENDED.unpack_from(self.tables.engine)[3:])
+        return left
 
     def _call(self, message: Message, state: State, context: Context, fresh: bool) -> int:
         gas, data, code, address = message.gas, message.data, message.code, message.address
@@ -299,10 +306,11 @@ class NativeEngine:
 
     # -- frames
 
-    def _drive(self, entering: Frame | None, status: int | None) -> Outcome:
+    def drive(self, entering: Frame | None, status: int | None, base: int = 0) -> Outcome:
         """The reference tier's trampoline, with native code running the frames, and making some itself.
 
-        Starts with a frame to enter, or with the status that native code has just returned.
+        Starts with a frame to enter, or with the status that native code has just returned, if any; ends with the
+        frame at depth `base`.
         """
         frames, recorder = self.frames, self.recorder
         while True:
@@ -337,13 +345,17 @@ class NativeEngine:
                 recorder.end(frame, ran=entered, failed=failed)
             self.world.learn()
             if frame.error is not None and not failed and not frames:  # its code cannot be kept
-                _, unit = self.halts.place(frame.message.code, self.tables.views[0], 1)
-                frame.pc = unit.tokens[-1].pc + 1 if unit else 0
+                frame.pc = self.pc_at_end(frame)
             self.tables.shared.epoch += 1
-            if not frames:
+            if len(frames) == base:
                 return outcome_of(frame)
             resume(frames[-1], frame)
-            self._give_back(frames[-1], returned=True)
+            self.give_back(frames[-1], returned=True)
+
+    def pc_at_end(self, first: Frame) -> int:
+        """Of a first frame that has returned: after its last instruction."""
+        _, unit = self.halts.place(first.message.code, self.tables.views[0], 1)
+        return unit.tokens[-1].pc + 1 if unit else 0
 
     def _run(self, status: int | None) -> Frame:
         """Runs until a frame Python knows ends (it is returned) or calls (the callee's frame is)."""
@@ -381,7 +393,7 @@ class NativeEngine:
     def _enter(self, frame: Frame) -> None:
         """Makes the native frame of one that Python began."""
         message, tables = frame.message, self.tables
-        depth, shared, gas, data = message.depth, tables.shared, message.gas, message.data
+        depth, shared = message.depth, tables.shared
         start = 0
         if depth:
             parent = tables.views[depth - 1]
@@ -390,18 +402,21 @@ class NativeEngine:
         frame.memory = NativeMemory(tables.memory, start, tables.views[depth])  # type: ignore[assignment]
         shared.serial = self.serials[depth] = shared.serial + 1
         marks = shared.journal_count, shared.log_size, shared.refund
-        now = min(gas, SLICE)
-        blank = self.world.is_blank(self.world.state.account(message.address))
-        head = _FRAME_HEAD.pack(
-            now, gas - now, address_of(data) if data else 0, len(data), self.world.number(message.address),
-            message.static, blank, message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
-        )  # fmt: skip
-        self.codes.schedule(message.code, on_disk=not message.creates)
-        rest = self.codes.frame_rest(message.code, depth, start, marks, in_python=1, serial=shared.serial)
-        tables.frames.write(depth * FRAME_SIZE, head + rest)
+        schedule = self.codes.schedule(message.code, on_disk=not message.creates)
+        rest = self.codes.frame_rest(schedule, schedule.entry, depth, start, marks, shared.serial)
+        tables.frames.write(depth * FRAME_SIZE, self.frame_head(message) + rest)
         shared.frame = tables.frames.address + depth * FRAME_SIZE
         self.world.undo_to(*marks)
         shared.epoch += 1
+
+    def frame_head(self, message: Message) -> bytes:
+        """A frame's fields before `ip`."""
+        gas, data, now = message.gas, message.data, min(message.gas, SLICE)
+        blank = self.world.is_blank(self.world.state.account(message.address))
+        return _FRAME_HEAD.pack(
+            now, gas - now, address_of(data) if data else 0, len(data), self.world.number(message.address),
+            message.static, blank, message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
+        )  # fmt: skip
 
     def _materialise(self, depth: int) -> None:
         """Brings the frames Python knows up to date with those native code began and ended."""
@@ -458,10 +473,10 @@ class NativeEngine:
             event = self.recorder.done(frame, op.name, INSTRUCTIONS[op.name])
         self.tables.shared.epoch += 1
         if event is None:
-            self._give_back(frame, returned=op.calls)
+            self.give_back(frame, returned=op.calls)
         return event
 
-    def _give_back(self, frame: Frame, *, returned: bool) -> None:
+    def give_back(self, frame: Frame, *, returned: bool) -> None:
         """Copies Python's results to native code: stack, gas, return data."""
         depth = frame.message.depth
         view = self.tables.views[depth]

@@ -21,6 +21,7 @@ from fusevm.native.layout import (
     ACCOUNT_CREATED,
     ACCOUNT_DESTROYED,
     ACCOUNT_DIRTY,
+    ACCOUNT_ENSURED,
     WORD,
     Account,
 )
@@ -70,6 +71,9 @@ class Before(NamedTuple):
             yield "balance", self.balance
         if made:
             yield "code", b""
+
+
+ABSENT = Before(None)
 
 
 class NativeLedger:
@@ -135,12 +139,16 @@ class NativeLedger:
             known = flags & ~(ACCOUNT_DIRTY | ACCOUNT_CODED)
             HEAD.pack_into(table.map, at + BODY, number, known, nonce, raw)
             address = self.address_at(at)
-            self._learn_end(address, flags)
+            if flags & ACCOUNT_DESTROYED or self.destroyed:
+                self._learn_end(address, flags)
             balance = int.from_bytes(raw, "little")
-            account = self._changing(address, flags, empty=not (balance or nonce))
+            account = self._changing(address, flags, empty=not (balance or nonce or flags & ACCOUNT_ENSURED))
             if account is None:
                 continue
-            account.balance, account.nonce = balance, nonce
+            if balance or account.balance:
+                account.balance = balance
+            if nonce or account.nonce:
+                account.nonce = nonce
             if flags & ACCOUNT_CODED:
                 code, size = _CODE.unpack_from(table.map, at + _CODE_AT)
                 account.code = ctypes.string_at(code, size) if size else b""
@@ -163,7 +171,7 @@ class NativeLedger:
         if before is None:
             self.changed[address] = Before.of(account)
         elif before.account is not None and before.account is not account:
-            self.changed[address] = Before(None)  # created in this call, undone, and created again
+            self.changed[address] = ABSENT  # created in this call, undone, and created again
 
     def _changing(self, address: bytes, flags: int, *, empty: bool) -> StateAccount | None:
         """The account to change, created or removed if need be; None where nothing is left of it.
@@ -184,7 +192,7 @@ class NativeLedger:
                 return None
             return account
         if flags & ACCOUNT_CREATED:
-            self.changed[address] = Before(None)
+            self.changed[address] = ABSENT
             made[address] = True
             state.created.add(address)
             return self._insert(address)
@@ -193,7 +201,7 @@ class NativeLedger:
             del made[address]
         if empty:
             return None  # it was undone, balance and all
-        self.changed[address] = Before(None)  # a payment created it
+        self.changed[address] = ABSENT  # a payment created it
         return self._insert(address)
 
     def _insert(self, address: bytes) -> StateAccount:

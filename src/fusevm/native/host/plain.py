@@ -68,7 +68,7 @@ class PlainSchedule(Schedule):
 
 def table_size(code_size: int) -> int:
     """Of all that native code keeps of a code beside its schedule (`PlainCode`): four bytes for each of its own, and
-    one for its steps."""
+    one for where instructions start."""
     return HEADER + 5 * code_size + 15 & ~7
 
 

@@ -22,6 +22,7 @@ from fusevm.native.layout import (
     ACCOUNT_CREATED,
     ACCOUNT_DESTROYED,
     ACCOUNT_DOOMED,
+    ACCOUNT_ENSURED,
     ACCOUNT_HASHED,
     ACCOUNT_NEW,
     ACCOUNT_PRECOMPILE,
@@ -52,7 +53,7 @@ _ANSWER, _ANSWER_AT = packed(Engine, "answer_size answer_gas"), Engine.offset("a
 _EPOCH, _EPOCH_AT = packed(Account, "epoch"), Account.offset("epoch")
 _ENTRY, _ENTRY_AT = packed(Account, "entry"), Account.offset("entry")
 _CODE, _CODE_HASH = Account.offset("code"), Account.offset("code_hash")
-_KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED
+_KEPT = ACCOUNT_WARM | ACCOUNT_BLANK | ACCOUNT_CREATED | ACCOUNT_DESTROYED | ACCOUNT_ENSURED
 _NOBODY = ACCOUNT_VOID | ACCOUNT_TRACELESS  # an unused address
 _ZERO = bytes(WORD)
 _LONG = 4_096  # bytes: copying less costs little

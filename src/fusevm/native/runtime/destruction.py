@@ -1,6 +1,6 @@
 """Native code for SELFDESTRUCT. In the subset of `lang`.
 
-Python does it where an account is created before EIP-161, an empty one is touched, or Python made the account itself.
+Python does it where an empty account is touched, a precompile's is created, or Python made the account itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from fusevm.native.runtime.frames import ASK_PYTHON, DONE
 from fusevm.native.runtime.memory import BROKEN, CAPPED, STATIC, charge
 from fusevm.native.runtime.outside import (
     ADDRESS_MASK,
+    ensure,
     find_account,
+    is_absent,
     is_alive,
     is_creatable,
     may_visit,
@@ -48,16 +50,22 @@ def self_destruct(frame: NativeFrame, gas: u64, top: ptr, _kind: u64, _ip: ptr) 
     if heir == 0 or own == 0:
         return BROKEN
     balance = own.balance
-    if is_alive(heir) == 0 and is_creatable(engine, heir) == 0:
+    alive = is_alive(heir)
+    absent = u64(alive == 0 and is_absent(engine, heir) != 0)
+    if alive == 0 and absent == 0 and is_creatable(engine, heir) == 0:
         return ASK_PYTHON
     if (own.flags & ACCOUNT_NEW) != 0 or heir.balance + balance < balance:
         return ASK_PYTHON
     cold = u64(engine.access_sets != 0 and (heir.flags & ACCOUNT_WARM) == 0)
-    creates = u64(balance != 0 and is_alive(heir) == 0)
+    creates = u64(balance != 0 and alive == 0)
+    if absent != 0:
+        creates = engine.selfdestruct_new_account  # EIP-150; before it is free
     gas = charge(frame, gas, selfdestruct_cost(engine, cold, creates))
     if slt(gas, 0):
         return gas
     if cold != 0 and warm(engine, heir) == 0:
+        return CAPPED
+    if absent != 0 and ensure(engine, heir) == 0:
         return CAPPED
     destroys = u64(engine.selfdestruct_only_new == 0 or (own.flags & ACCOUNT_CREATED) != 0)
     if destroys != 0 and (own.flags & (ACCOUNT_DESTROYED | ACCOUNT_DOOMED)) == 0:

@@ -1,20 +1,24 @@
 """Where jumps of code that runs plainly may land: at JUMPDESTs that are not inside push data. In the subset of `lang`.
 
-One jump does not need a scan of all code. At most 32 bytes follow a PUSH, so a byte that no PUSH in the bytes before it
-can reach starts an instruction, and the target is usually a few instructions after such a byte. Only if there is none
-nearby (long rows of PUSHes, each of which could be another's data) the code is walked from its start, once.
+One jump does not need a scan of all code. Its target is looked at from behind: of each of the 33 bytes after some place
+it is known whether instructions that began there would come to the target. At most 32 bytes follow a PUSH, so one of
+them does begin; where all 33 agree, that is the answer. In most code they do a few bytes before the target.
+
+Long rows of PUSHes, each of which could be another's data, never agree. There the code is also walked from its start,
+and the two meet in the middle. A processor does both in the time of one, since each waits only for itself.
 """
 
 from __future__ import annotations
 
 from fusevm.evm.bytecode import JUMPDEST, PUSH0
-from fusevm.native.lang import Struct, load, native, ptr, store, u8, u64
+from fusevm.native.lang import Struct, inlined, load, native, ptr, store, u8, u64
 
 PUSH1 = PUSH0 + 1
 MOST_PUSHED = 32  # bytes
-NEAR = 128  # bytes before a target that are looked at first
-STARTS = 0x80  # marks a step that was taken: an instruction starts there
+ALL = (1 << MOST_PUSHED + 1) - 1  # the places after one that an instruction there may lead to
 EACH = 0x0101_0101_0101_0101  # one in every byte
+NEAR = 128  # bytes before a target that are looked at before the walk begins
+STRIDE = 8 + 3 * (MOST_PUSHED + 1)  # bytes that the two come nearer at once, at most
 
 
 class PlainCode(Struct):
@@ -24,8 +28,8 @@ class PlainCode(Struct):
     size: u64
     ops: ptr  # of PlainOp: what the fork makes of each byte
     room: u64  # bytes from here to the end of what is kept of the code
-    steps: ptr  # for each byte how far the next instruction would be, after the table; made when first needed
-    walked: u64  # the instruction that the walk over these has come to; 0 where there are none
+    starts: ptr  # for each byte whether an instruction starts there, after the table, as far as it was walked
+    walked: u64  # the instruction that the walk has come to; 0 where it has not begun
 
 
 @native
@@ -33,59 +37,65 @@ def is_landing(plain: PlainCode, pc: u64) -> u64:
     """Whether a JUMPDEST stands at a pc of the code."""
     if u64(load(u8, plain.code, pc)) != JUMPDEST:
         return 0
-    at = plain.walked
-    if pc < at:
-        return u64(load(u8, plain.steps, pc)) & STARTS
-    sure = at  # no PUSH before `at` reaches this
-    if pc - at > NEAR:
-        at = pc - NEAR
-        sure = at + MOST_PUSHED
-    while at != sure:
-        end = at + step_of(u64(load(u8, plain.code, at)))
-        if end > sure:
-            sure = end
-        if sure > pc:
-            walk(plain, pc)
-            return u64(load(u8, plain.steps, pc)) & STARTS
-        at += 1
-    while at < pc:
-        at += step_of(u64(load(u8, plain.code, at)))
-    return u64(at == pc)
+    low = plain.walked
+    if pc < low:
+        return u64(load(u8, plain.starts, pc))
+    high = pc
+    lead: u64 = 1  # bit n: whether an instruction at high + n leads to the target
+    near = low
+    if pc - low > NEAR:
+        near = pc - NEAR
+    while near + 8 <= high:
+        high -= 8
+        lead = before(plain.code, high, lead)
+        if (lead & ALL) == 0 or (lead & ALL) == ALL:
+            return lead & 1
+    return meet(plain, high, lead)
 
 
 @native
-def step_of(byte: u64) -> u64:
-    """How far it is from an instruction to the next."""
+def meet(plain: PlainCode, high: u64, lead: u64) -> u64:
+    """The same by a walk that goes on from where it has come to, toward `high`."""
+    low = plain.walked
+    while low + STRIDE <= high:
+        high -= 8
+        lead = before(plain.code, high, lead)
+        low = next_start(plain, next_start(plain, next_start(plain, low)))
+        if (lead & ALL) == 0 or (lead & ALL) == ALL:
+            plain.walked = low
+            return lead & 1
+    while low < high:
+        low = next_start(plain, low)
+    plain.walked = low
+    return lead >> (low - high) & 1
+
+
+@inlined
+def before(code: ptr, at: u64, lead: u64) -> u64:
+    """What leads to the target from eight bytes earlier.
+
+    Of the PUSHes, which are 011xxxxx in bits, xxxxx + 1 bytes are skipped, of others none.
+    """
+    bytes_ = load(u64, code, at)
+    other = bytes_ ^ (EACH * 0x60)
+    other = (other | other << 1 | other << 2) & (EACH * 0x80)  # the top bit of those that are not PUSHes
+    pushes = (other ^ (EACH * 0x80)) >> 7
+    skipped = pushes + (bytes_ & (pushes * 31))
+    lead = lead << 1 | lead >> (skipped >> 56) & 1
+    lead = lead << 1 | lead >> (skipped >> 48 & 63) & 1
+    lead = lead << 1 | lead >> (skipped >> 40 & 63) & 1
+    lead = lead << 1 | lead >> (skipped >> 32 & 63) & 1
+    lead = lead << 1 | lead >> (skipped >> 24 & 63) & 1
+    lead = lead << 1 | lead >> (skipped >> 16 & 63) & 1
+    lead = lead << 1 | lead >> (skipped >> 8 & 63) & 1
+    return lead << 1 | lead >> (skipped & 63) & 1
+
+
+@inlined
+def next_start(plain: PlainCode, at: u64) -> u64:
+    """The instruction after one, which is noted."""
+    store(plain.starts, at, u8(1))
+    byte = u64(load(u8, plain.code, at))
     if byte - PUSH1 < MOST_PUSHED:
-        return byte - (PUSH1 - 2)
-    return 1
-
-
-@native
-def walk(plain: PlainCode, pc: u64) -> None:
-    """From instruction to instruction, past a pc. Each waits for the one before: little is left to do for it."""
-    if plain.walked == 0:
-        measure(plain)
-    steps = plain.steps
-    at = plain.walked
-    while at <= pc:
-        step = load(u8, steps, at)
-        store(steps, at, step | STARTS)
-        at += u64(step)
-    plain.walked = at
-
-
-@native
-def measure(plain: PlainCode) -> None:
-    """The steps from all bytes, eight at a time: 1, and xxxxx + 1 more from the PUSHes, which are 011xxxxx in bits."""
-    at: u64 = 0
-    while at + 8 <= plain.size:
-        bytes_ = load(u64, plain.code, at)
-        other = bytes_ ^ (EACH * 0x60)
-        other = (other | other << 1 | other << 2) & (EACH * 0x80)  # the top bit of those that are not PUSHes
-        pushes = (other ^ (EACH * 0x80)) >> 7
-        store(plain.steps, at, EACH + pushes + (bytes_ & (pushes * 31)))
-        at += 8
-    while at < plain.size:
-        store(plain.steps, at, u8(step_of(u64(load(u8, plain.code, at)))))
-        at += 1
+        return at + (byte - (PUSH1 - 2))
+    return at + 1

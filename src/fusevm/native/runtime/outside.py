@@ -23,6 +23,7 @@ from fusevm.native.lang import (
 )
 from fusevm.native.layout import (
     ACCOUNT_ALIVE,
+    ACCOUNT_ENSURED,
     ACCOUNT_ENTRY,
     ACCOUNT_HASHED,
     ACCOUNT_PRECOMPILE,
@@ -115,6 +116,24 @@ def is_creatable(engine: Engine, account: Account) -> u64:
     """Whether it is not there, so that a payment creates it (EIP-161)."""
     void: u64 = ACCOUNT_VOID | ACCOUNT_TRACELESS
     return u64(engine.create_nonce != 0 and (account.flags & void) == void)
+
+
+@inlined
+def is_absent(engine: Engine, account: Account) -> u64:
+    """Whether it is not there, before EIP-161, where any payment creates it, be it of nothing."""
+    return u64(engine.create_nonce == 0 and (account.flags & (ACCOUNT_VOID | ACCOUNT_ALIVE)) == ACCOUNT_VOID)
+
+
+@native
+def ensure(engine: Engine, account: Account) -> u64:
+    """An absent account is there from now on; whether there was room to remember how to undo it."""
+    if journal_full(engine) != 0:
+        return 0
+    entry = Undo(account_entry(engine, account, ACCOUNT_ENTRY))
+    entry.flags = account.flags
+    account.flags = account.flags | (ACCOUNT_ENSURED | ACCOUNT_ALIVE | ACCOUNT_TRACELESS)
+    mark_dirty(engine, account)
+    return 1
 
 
 @native

@@ -88,7 +88,7 @@ def begin_plain(engine: Engine, plain: PlainCode, code: ptr, size: u64, ops: ptr
     plain.size = size
     plain.ops = ops
     plain.room = room
-    plain.steps = plain + HEADER + 4 * (size + 2)
+    plain.starts = plain + HEADER + 4 * (size + 2)
     plain.walked = 0
     if u64(plain) == u64(engine.plain_tables) + engine.plain_used:
         engine.plain_used += room
@@ -110,7 +110,7 @@ def forget_plain(engine: Engine) -> None:
         plain = PlainCode(engine.plain_tables + at)
         at += plain.room
         if plain.walked != 0:
-            fill(plain.steps, 0, plain.size)
+            fill(plain.starts, 0, plain.size)
         fill(plain, 0, HEADER)
     engine.plain_used = 0
     engine.plain_count = FIRST

@@ -23,6 +23,7 @@ from fusevm.native.layout import (
     ACCOUNT_CREATED,
     ACCOUNT_DESTROYED,
     ACCOUNT_DIRTY,
+    ACCOUNT_ENSURED,
     ACCOUNT_ENTRY,
     ACCOUNT_WARM,
     BALANCE_ENTRY,
@@ -184,9 +185,11 @@ def revert_to(engine: Engine, mark: u64) -> None:
 def undo_account(engine: Engine, entry: Undo) -> None:
     account = Account(engine.accounts + (entry.slot & (ACCOUNT_ENTRY - 1)))
     if entry.slot < BALANCE_ENTRY:
-        undone = (account.flags ^ entry.flags) & (ACCOUNT_WARM | ACCOUNT_DESTROYED)
+        undone = (account.flags ^ entry.flags) & (ACCOUNT_WARM | ACCOUNT_DESTROYED | ACCOUNT_ENSURED)
         account.flags = account.flags ^ undone
-        if (undone & ACCOUNT_DESTROYED) != 0:
+        if (undone & ACCOUNT_ENSURED) != 0:
+            account.epoch = engine.call_epoch  # Python will say what it is without
+        if (undone & (ACCOUNT_DESTROYED | ACCOUNT_ENSURED)) != 0:
             mark_dirty(engine, account)
         return
     if entry.slot < NONCE_ENTRY:
