@@ -10,8 +10,10 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+import weakref
 from array import array
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
@@ -42,6 +44,7 @@ GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas says little abou
 LONG_ENOUGH = 0.004  # seconds of a crossing: threads that cross more often wait for each other
 OUTPUT_ROOM, LOG_ROOM, CHANGE_ROOM = 1 << 22, 1 << 22, 2 * CHANGES
 LEAST_ROOM = 1 << 18  # bytes: a column that has less is written to by Python alone
+MOST_SPARE = 16  # arenas kept for reuse
 LARGE = 1 << 20  # bytes: so many are handed over with their memory, which native code fills without Python's lock
 
 _REVERT = Native.REVERT
@@ -94,13 +97,20 @@ def _place(column: Column, arena: Arena) -> tuple[object, int, int]:
 
 
 def _handed_over(arena: Arena, size: int, column: Column) -> Arena:
-    """The arena for the next results: the same, or a new one if the column now owns this one."""
-    part = arena.view(arena.address, size)
+    """The arena for the next results: the same, or another one while the column has this one."""
     if size < LARGE:
-        column.add(part)
+        column.add(arena.view(arena.address, size))
         return arena
-    column.adopt(part)
-    return Arena(arena.size)
+    lent = (ctypes.c_char * size).from_buffer(arena.map, arena.skip)
+    weakref.finalize(lent, _spare.append, arena).atexit = False
+    column.adopt(memoryview(lent).cast("B"))
+    try:
+        return _spare.pop()
+    except IndexError:
+        return Arena(arena.size)
+
+
+_spare: deque[Arena] = deque(maxlen=MOST_SPARE)  # of results that nobody has any more: their pages are there already
 
 
 class RunningCall(Collection[bytes]):
