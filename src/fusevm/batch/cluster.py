@@ -85,6 +85,9 @@ class Cluster(Pool):
     def room(self) -> int:
         return PER_THREAD * self.workers
 
+    def place(self, size: int) -> memoryview | None:
+        return self._segments.place(size) if self._shares else None
+
     def submit(self, piece: Piece) -> None:
         errand = self._segments.errand(piece.calls) if self._shares else None
         calls = piece.calls if errand is None else errand.order

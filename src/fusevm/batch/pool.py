@@ -92,6 +92,10 @@ class Pool(ABC):
     def close(self) -> None:
         """Ends all workers, and what they are doing."""
 
+    def place(self, size: int) -> memoryview | None:
+        """Memory for so many bytes of the calls that are submitted next, where they need not be copied from."""
+        return None
+
     @property
     def room(self) -> int:
         """The maximum number of pieces in flight."""
@@ -180,7 +184,7 @@ class Pool(ABC):
         if waiting > AHEAD * self.workers:
             return None
         first = pieces.taken
-        calls = pieces.take(self._share(pieces.total))
+        calls = pieces.take(self._share(pieces.total), self.place)
         return None if calls is None else Piece(first, calls)
 
     def _share(self, total: int | None) -> int:

@@ -21,7 +21,7 @@ from fusevm.chain.column import Column
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import Outcomes
-from fusevm.chain.packed import NOTHING_SPECIAL, Packed, Special
+from fusevm.chain.packed import NOTHING_SPECIAL, Data, Packed, Special
 from fusevm.chain.state import State
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.arena import Arena
@@ -161,6 +161,7 @@ class ManyCalls:
         self._is_refused = False  # whether the next call is for Python, though it does not look so
         self._given: dict[int, Target] = {}  # by kind: the target that native code calls, while that is valid
         self._calls_raw = ctypes.create_string_buffer(max(1, len(calls.kinds)) * Call.byte_size())
+        self._data_at = _address(calls.data)
         self._records = (ctypes.c_char * max(1, len(found.records))).from_buffer(found.records or bytearray(1))
 
     def run(self) -> Executor | None:
@@ -302,7 +303,7 @@ class ManyCalls:
             many.sizes, many.size = 0, calls.sizes
         else:
             many.sizes = calls.sizes.buffer_info()[0]
-        many.data = address_of(calls.data) + calls.starts[found.done]
+        many.data = self._data_at + calls.starts[found.done]
         many.place, many.end, many.fresh, many.gas = found.done, end, fresh, self._gas
         many.outcomes = ctypes.addressof(self._records)
         many.output_size = many.log_size = many.change_count = many.refunds = 0
@@ -399,6 +400,13 @@ class ManyCalls:
             state.add_refund(refund)
         if logs:
             state.add_logs(NativeLogs(engine.tables.logs.read(0, logs)))
+
+
+def _address(data: Data) -> int:
+    """Where the data of calls is; good for as long as somebody has it."""
+    if isinstance(data, bytes):
+        return address_of(data)
+    return ctypes.addressof(ctypes.c_char.from_buffer(data)) if data else 0
 
 
 def many_calls(
