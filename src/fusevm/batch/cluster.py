@@ -21,7 +21,7 @@ LOOK, MOST_ALONE = 5.0, 60.0  # seconds: while nothing ends, whether there are w
 SENDINGS = 4  # of a machine in a row, before any piece is done
 PER_THREAD = 2  # pieces: one to do, one to begin with when it is done
 SOON = 0.001  # seconds that a task waits for others to be sent with it; Dask's own 10 ms are 40,000 calls
-MOST = 1 << 18  # calls in a piece: Dask spends some milliseconds on each
+MOST, MOST_BYTES = 1 << 18, 1 << 26  # of a piece, in calls and bytes: Dask spends some milliseconds on each
 SELDOM = {  # a cluster of our own watches itself less: that took an eighth of a core from the calls
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
@@ -46,7 +46,7 @@ class Cluster(Pool):
     'Pool'
     """
 
-    most = MOST
+    most, most_bytes = MOST, MOST_BYTES
 
     def __init__(self, evm: EVM, client: Any = None, **local: Any) -> None:
         super().__init__()
@@ -106,6 +106,7 @@ class Cluster(Pool):
         future = self._submitted(_run, self._evm, self._token, calls, **how)
         self._under_way[future] = Sent(piece, errand, worker)
         future.add_done_callback(self._over.put)
+        time.sleep(0)  # Dask's thread sends it now, not after the next piece is packed: it needs Python's lock
 
     def _idlest(self) -> str | None:
         """The worker with the fewest pieces per thread. Dask would prefer those that have the machine already, and
