@@ -339,6 +339,22 @@ def test_windows_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) ->
     until(lambda: not ours(), 10)
 
 
+def test_a_worker_looks_for_garbage_only_when_it_closes_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(shared.Windows, "_look_later", lambda windows: None)
+    segments, windows = Segments(), shared._windows
+    carry_out(errand_of(segments, some_calls()).order, doubled)
+    windows._forget()
+    assert windows._kept
+    assert not collected
+    windows._kept = {key: (window, used - 2 * shared.IDLE) for key, (window, used) in windows._kept.items()}
+    windows._forget()
+    assert not windows._kept
+    assert collected
+    segments.close()
+
+
 def test_results_of_calls_that_failed_do_not_hold_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their exceptions may know frames that know results."""
     monkeypatch.setattr(shared, "IDLE", 0.05)

@@ -349,12 +349,14 @@ class Windows:
     def _forget(self) -> None:
         """Closes segments that were not used for a while: their client may be gone, and only we keep them."""
         with self._lock:
-            long_ago = time.monotonic() - IDLE
+            long_ago, before = time.monotonic() - IDLE, len(self._kept)
             self._kept = {key: each for key, each in self._kept.items() if each[1] > long_ago}
+            are_fewer = len(self._kept) < before
             self._is_watched = bool(self._kept)
             if self._is_watched:
                 self._look_later()
-        gc.collect()  # frames of calls that failed may be in cycles, and have results in view
+        if are_fewer:
+            gc.collect()  # frames of calls that failed may be in cycles, and have results in view
 
 
 _windows = Windows()
