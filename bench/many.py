@@ -28,7 +28,9 @@ import numpy
 from fusevm import EVM, Batch
 from fusevm.batch import Pool, Threads
 from fusevm.batch.tables import open_table
+from fusevm.chain.packed import Common, Pieces
 from fusevm.codegen.yul import compile_object
+from fusevm.machine.messages import DEFAULT_GAS
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
@@ -157,8 +159,10 @@ def in_pools(kind: str, datas: list[bytes], workers: int, rounds: int, times: in
     def check(pool: Pool) -> bool:
         return pool.simulate_many(datas[:1000], to=TOKEN, caller=ALICE) == first
 
+    packed = Pieces(datas, Common.read(TOKEN, ALICE, 0, DEFAULT_GAS)).take(len(datas))
+    assert packed is not None
     print(f"{kind}: calls given as {'a NumPy matrix, data row by row' if matrix else 'Python objects of bytes'}")
-    with_pools(Work(kind, evm, stream, check, times * len(datas)), workers, rounds)
+    with_pools(Work(kind, evm, stream, check, times * len(datas), packed), workers, rounds)
 
 
 def sending() -> None:
@@ -201,7 +205,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--loop", type=int, default=100_000, help="calls of the loops in Python")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=5, help="of the pools, in turns; the best counts")
+    parser.add_argument("--rounds", type=int, default=15, help="of the pools, in turns; the best counts")
     parser.add_argument("--times", type=int, default=1, help="pools make all calls so many times over")
     parser.add_argument("--kind", choices=list(KINDS), help="of the calls that pools make; default: all")
     parser.add_argument(

@@ -1,11 +1,14 @@
-"""Pools of workers side by side, for bench/many.py: threads, processes and Dask in turns, the best of several rounds.
+"""Pools of workers side by side, for bench/many.py: threads and processes in turns, the best of several rounds; then
+processes and Dask, whose threads in this process the others need not have beside them.
 
 By the clock a pool is as quick as the cores it gets; what all its processes spend tells what it costs on any machine.
-Rounds beside which other work of the machine took much count only where there were no others: `QUIET`.
+Rounds beside which other work of the machine took much count only where there were no others: `QUIET`. What the cores
+could do at most is measured as well: `ceiling`.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import queue
 import time
@@ -16,6 +19,8 @@ from typing import Any
 
 from fusevm import EVM, Batch
 from fusevm.batch import Pool, Processes, Threads
+from fusevm.chain.packed import Packed
+from fusevm.machine.batches import simulate_packed
 from fusevm.native.host.many import ManyCalls
 
 
@@ -28,18 +33,21 @@ class Work:
     stream: Callable[[Pool], Iterator[Batch]]
     check: Callable[[Pool], bool]
     calls: int
+    packed: Packed  # all of them
 
     def run(self, pool: Pool) -> int:
         return sum(map(len, self.stream(pool)))
 
 
-QUIET = 0.05  # of the machine, that other work (which is not `nice`) takes
+PART = 1 << 16  # calls
+QUIET = 0.05  # of the machine, that other work takes
+ENOUGH, PATIENCE = 3, 4  # quiet rounds that are waited for, and how many times as many rounds there are at most
 
 
 class Contender:
     """A pool with its workers started, and how it did."""
 
-    def __init__(self, name: str, pool: Pool, pids: list[int]) -> None:
+    def __init__(self, name: str, pool: Any, pids: list[int]) -> None:
         self.name, self.pool = name, pool
         self._pids = [os.getpid(), *pids]
         self.rounds: list[tuple[bool, float, float]] = []  # whether not quiet, clock, processor time
@@ -67,13 +75,13 @@ class Contender:
 
 
 def busy_time() -> float:
-    """Seconds that all cores have worked so far, `nice` work apart."""
+    """Seconds that all cores have worked so far."""
     try:
         import psutil
     except ImportError:
         return 0.0
     times = psutil.cpu_times()
-    return float(times.user + times.system)
+    return float(times.user + times.nice + times.system)
 
 
 def processor_time(pids: list[int]) -> float:
@@ -91,6 +99,10 @@ def contenders(evm: EVM, workers: int, stack: ExitStack) -> Iterator[Contender]:
     for number in (1, workers):
         processes = stack.enter_context(Processes(evm, number))
         yield Contender(f"{number} processes", processes, processes.pids)
+
+
+def with_dask(evm: EVM, workers: int, stack: ExitStack) -> Iterator[Contender]:
+    """Dask, and processes in turns with it."""
     try:
         from fusevm.batch import Cluster
 
@@ -98,38 +110,93 @@ def contenders(evm: EVM, workers: int, stack: ExitStack) -> Iterator[Contender]:
     except ImportError as error:
         print(error)
         return
+    processes = stack.enter_context(Processes(evm, workers))
+    yield Contender(f"{workers} processes beside Dask", processes, processes.pids)
     yield Contender(f"Dask, {workers} workers", cluster, list(cluster._client.run(os.getpid).values()))
 
 
 def with_pools(work: Work, workers: int, rounds: int) -> None:
+    most = ceiling(work, workers, rounds)
     with ExitStack() as stack:
-        pools = list(contenders(work.evm, workers, stack))
-        pieces = 0
-        for each in pools:  # the first time workers get the state, and pieces grow
-            assert work.check(each.pool)
-            assert sum(map(len, work.stream(each.pool))) == work.calls
-            pieces = sum(1 for _ in work.stream(each.pool))
-        for _ in range(rounds):
-            for each in pools:
-                each.go(work.run)
-        for each in pools:
-            name = f"{work.kind}, {each.name}"
-            figures = f"{work.calls / each.spent:12,.0f} {work.calls / each.clock:12,.0f}"
-            print(f"{name:44} {figures}   ({each.quiet} of {rounds} rounds quiet)", flush=True)
-        one, two, process, processes = pools[:4]
+        one, two, process, processes = in_turns(work, contenders(work.evm, workers, stack), rounds)
         share = lock_share(work, rounds)
-        print(f"  {two.name} against {one.name}: {one.clock / two.clock:.2f} times by the clock;", end=" ")
-        print(f"Python's lock is held for {share:.0%} of the processor time")
-        print(f"  {processes.name} against {process.name}: {process.clock / processes.clock:.2f} times by the clock")
-        if len(pools) > 4:
-            dask = pools[4]
+    print(f"  {workers} processes that share nothing against one: {most:.2f} times by the clock")
+    print(f"  {two.name} against {one.name}: {one.clock / two.clock:.2f} times by the clock;", end=" ")
+    print(f"Python's lock is held for {share:.0%} of the processor time")
+    print(f"  {processes.name} against {process.name}: {process.clock / processes.clock:.2f} times by the clock")
+    with ExitStack() as stack:
+        found = in_turns(work, with_dask(work.evm, workers, stack), rounds)
+        if found:
+            processes, dask = found
             more = dask.clock / processes.clock - 1, dask.spent / processes.spent - 1
             print(f"  Dask against {processes.name}: {more[0]:+.0%} by the clock, {more[1]:+.0%} of processor time")
-            floor = dask_floor(dask, pieces, rounds)
-            print(
-                f"  Dask, {pieces} tasks that do nothing: {floor.clock:.3f} s by the clock, {floor.spent:.2f} s spent"
-            )
-        made_new(work, workers)
+            tasks = sum(1 for _ in work.stream(dask.pool))
+            floor = dask_floor(dask, tasks, rounds)
+            print(f"  Dask, {tasks} tasks that do nothing: {floor.clock:.3f} s by the clock, {floor.spent:.2f} s spent")
+    made_new(work, workers)
+
+
+def in_turns(work: Work, given: Iterator[Contender], rounds: int) -> list[Contender]:
+    """All of them, with their figures printed."""
+    pools = list(given)
+    for each in pools:  # the first time workers get the state, and pieces grow
+        assert work.check(each.pool)
+        for _ in range(2):
+            assert work.run(each.pool) == work.calls
+    take_turns([(each, work.run) for each in pools], rounds)
+    for each in pools:
+        name = f"{work.kind}, {each.name}"
+        figures = f"{work.calls / each.spent:12,.0f} {work.calls / each.clock:12,.0f}"
+        print(f"{name:44} {figures}   ({each.quiet} of {len(each.rounds)} rounds quiet)", flush=True)
+    return pools
+
+
+def take_turns(given: list[tuple[Contender, Callable[[Any], object]]], rounds: int) -> None:
+    """So many times, and more where other work on the machine left none of them enough quiet rounds."""
+    for number in range(PATIENCE * rounds):
+        if number >= rounds and all(each.quiet >= ENOUGH for each, _ in given):
+            return
+        for each, run in given:
+            each.go(run)
+
+
+def ceiling(work: Work, workers: int, rounds: int) -> float:
+    """How many times as much so many processes do that each have their calls and share nothing, as one of them does
+    while the others rest: no pool can be better by more than what it wastes alone."""
+    context = multiprocessing.get_context("spawn")
+    half = work.packed.part(0, work.packed.count // workers)
+    ends, pids = [], []
+    for _ in range(workers):
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_alone, args=(theirs, work.evm, half), daemon=True)
+        process.start()
+        ends.append(ours)
+        pids.append(process.pid or 0)
+    for each in ends:
+        each.recv()
+    alone, together = Contender("one", None, pids), Contender("all", None, pids)
+    take_turns([(alone, lambda _: _go(ends[:1])), (together, lambda _: _go(ends))], rounds)
+    for each in ends:
+        each.send(False)
+    return workers * alone.clock / together.clock
+
+
+def _go(ends: list[Any]) -> None:
+    """Has these processes make their calls."""
+    for each in ends:
+        each.send(True)
+    for each in ends:
+        each.recv()
+
+
+def _alone(connection: Any, evm: EVM, calls: Packed) -> None:
+    parts = [calls.part(first, min(first + PART, calls.count)) for first in range(0, calls.count, PART)]
+    wanted = True
+    while wanted:
+        for part in parts:
+            simulate_packed(evm, part)
+        connection.send(None)
+        wanted = connection.recv()
 
 
 def made_new(work: Work, workers: int) -> None:
@@ -186,7 +253,7 @@ def lock_share(work: Work, rounds: int) -> float:
 
 def dask_floor(dask: Contender, tasks: int, rounds: int) -> Contender:
     """What it takes to have so many tasks done by Dask that do nothing, two per worker under way."""
-    client = dask.pool._client  # type: ignore[attr-defined]
+    client = dask.pool._client
     probe = Contender("floor", dask.pool, dask._pids[1:])
 
     def run(pool: Pool) -> None:
@@ -199,8 +266,7 @@ def dask_floor(dask: Contender, tasks: int, rounds: int) -> Contender:
             over.get()
             under_way -= 1
 
-    for _ in range(rounds):
-        probe.go(run)
+    take_turns([(probe, run)], rounds)
     return probe
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from fusevm import Batch, Call
 from fusevm.batch import Cluster, shared
+from fusevm.batch.cluster import SOON
 from fusevm.batch.shared import WRITTEN, Errand
 from fusevm.evm.forks import Fork
 from test_batch_pool import KILLABLE, Kills, KillsOnce, asking, zeros
@@ -63,6 +65,27 @@ def test_random_calls_answer_as_by_themselves(client: Any) -> None:
     expected = one_by_one(scene.machine("reference"), calls, keep=False)
     with Cluster(scene.machine("native"), client) as pool:
         assert_same(as_list(pool.simulate_many(calls, errors="keep")), expected, calls)
+
+
+def test_each_worker_gets_as_many_pieces_as_it_has_threads_for(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, chosen = client.submit, []
+
+    def noting(*task: Any, workers: list[str] | None = None, **how: Any) -> Any:
+        chosen.extend(workers or ())
+        return submit(*task, workers=workers, **how)
+
+    evm = machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}")
+    with Cluster(evm, client) as pool:
+        monkeypatch.setattr(client, "submit", noting)
+        assert pool.room == 8
+        assert pool.simulate_many([word(n) for n in range(5_000)], to=HERE).words() == list(range(5_000))
+        assert set(chosen) == set(client.nthreads())
+        assert Counter(chosen[:8]) == dict.fromkeys(client.nthreads(), 4)
+        pool._threads = {"tcp://127.0.0.1:1": 3, "tcp://127.0.0.1:2": 1}  # that are gone
+        pool._counted, pool._size = float("inf"), 256
+        del chosen[:]
+        assert pool.simulate_many([word(n) for n in range(5_000)], to=HERE).words() == list(range(5_000))
+        assert Counter(chosen[:8]) == {"tcp://127.0.0.1:1": 6, "tcp://127.0.0.1:2": 2}
 
 
 def open_segments() -> list[str]:
@@ -198,3 +221,4 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 def test_a_cluster_of_this_machine_is_made_where_none_is_given() -> None:
     with Cluster(machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}"), n_workers=1) as pool:
         assert pool.simulate_many([word(4)], to=HERE).words() == [4]
+        assert pool._client.scheduler_comm.interval == SOON

@@ -210,7 +210,7 @@ def test_pieces_take_about_as_long_as_they_should(seconds: float, size: int) -> 
 
 
 def test_pieces_have_no_more_bytes_than_they_should(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(Slow, "most_bytes", 1 << 16)
     pool = Slow(1e-7, "PUSH2 1000 PUSH1 0 RETURN")
     for _ in pool.stream((b"" for _ in range(5_000)), to=HERE):
         pass

@@ -42,6 +42,15 @@ def some_calls(first: int = 0, count: int = 300) -> Packed:
     return found
 
 
+def calls_in(segments: Segments, first: int = 0, count: int = 300) -> Packed:
+    """As `some_calls`, in memory of these segments."""
+    common = Common.read(HERE, bytes(20), 0, 100_000)
+    found = Pieces([word(n) for n in range(first, first + count)], common).take(count, segments.place)
+    assert found is not None
+    assert isinstance(found.data, memoryview)
+    return found
+
+
 def errand_of(segments: Segments, calls: object) -> Errand:
     found = segments.errand(calls)
     assert found is not None
@@ -104,6 +113,60 @@ def test_results_are_where_the_calls_were_sent_and_stay_while_somebody_has_them(
     assert Batch.joined(kept).words()[600:602] == [6, 8]
     assert len(segments._free) <= 2
     segments.close()
+
+
+def test_calls_that_are_written_to_a_segment_are_copied_neither_there_nor_by_the_worker() -> None:
+    segments, seen = Segments(), []
+
+    def run(calls: Packed, memory: memoryview | None) -> Batch:
+        assert isinstance(calls.data, memoryview)
+        seen.append(bytes(calls.data[:32]))
+        return doubled(calls, memory)
+
+    calls = calls_in(segments, 5)
+    errand = errand_of(segments, calls)
+    assert errand.order.calls.places == [(64, len(calls.data))]
+    assert calls.data == some_calls(5).data
+    calls.data[:32] = word(9)  # the worker sees it
+    assert errand.taken(carry_out(errand.order, run)).words()[:3] == [18, 12, 14]
+    assert seen == [word(9)]
+    del calls, errand
+    segments.close()
+
+
+def test_calls_of_a_lost_worker_are_sent_again_from_where_they_are() -> None:
+    """Its segment is not used for others meanwhile."""
+    segments = Segments()
+    calls = calls_in(segments, 5)
+    lost = errand_of(segments, calls)
+    lost.drop()
+    for first in (100, 200, 300):
+        other = errand_of(segments, calls_in(segments, first))
+        assert other.order.address.file != lost.order.address.file
+        assert other.taken(carry_out(other.order, doubled)).words()[0] == 2 * first
+    del lost
+    again = errand_of(segments, calls)
+    assert again.taken(carry_out(again.order, doubled)).words() == [2 * n for n in range(5, 305)]
+    part = errand_of(segments, calls.part(100, 300))
+    assert part.taken(carry_out(part.order, doubled)).words() == [2 * n for n in range(105, 305)]
+    assert pickle.loads(pickle.dumps(calls)) == pickle.loads(pickle.dumps(calls, 5)) == some_calls(5)  # by a pipe
+
+
+def test_the_place_for_calls_is_that_of_the_next_errand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "MOST_LENT", 2)
+    segments = Segments()
+    calls_in(segments, 1)  # which nobody sends
+    kept = [errand_of(segments, calls_in(segments, 2)), errand_of(segments, some_calls(3))]
+    assert segments.place(100) is None
+    assert segments.errand(some_calls()) is None
+    assert [each.taken(carry_out(each.order, doubled)).words()[0] for each in kept] == [4, 6]
+    place = segments.place(100)
+    assert place is not None
+    assert len(place) == 100
+    assert segments.place(shared.SPACE) is None
+    assert errand_of(segments, None).order.calls.places == []
+    segments.close()
+    assert segments.place(100) is None
 
 
 def test_memory_that_is_used_again_too_soon_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,10 +267,15 @@ def test_a_column_fills_its_room_first() -> None:
 
 def test_while_one_writes_another_sends_its_results_and_nobody_trusts_the_memory() -> None:
     segments = Segments()
-    errand = errand_of(segments, some_calls())
+    errand = errand_of(segments, calls_in(segments))
     with opened(errand.order.address) as (_, is_ours):  # a worker that was given up, and is not gone
         assert is_ours
-        answer = carry_out(errand.order, doubled)
+
+        def run(calls: Packed, memory: memoryview | None) -> Batch:
+            assert type(calls.data) is bytes  # which nobody else writes to
+            return doubled(calls, memory)
+
+        answer = carry_out(errand.order, run)
         assert isinstance(answer, Batch)
         assert errand.taken(WRITTEN) is None  # nobody has written
         late = errand_of(segments, some_calls())
@@ -269,6 +337,22 @@ def test_windows_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) ->
     del errands, each
     segments.close()
     until(lambda: not ours(), 10)
+
+
+def test_a_worker_looks_for_garbage_only_when_it_closes_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(shared.Windows, "_look_later", lambda windows: None)
+    segments, windows = Segments(), shared._windows
+    carry_out(errand_of(segments, some_calls()).order, doubled)
+    windows._forget()
+    assert windows._kept
+    assert not collected
+    windows._kept = {key: (window, used - 2 * shared.IDLE) for key, (window, used) in windows._kept.items()}
+    windows._forget()
+    assert not windows._kept
+    assert collected
+    segments.close()
 
 
 def test_results_of_calls_that_failed_do_not_hold_memory(monkeypatch: pytest.MonkeyPatch) -> None:

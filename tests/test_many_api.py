@@ -6,6 +6,7 @@ import pickle
 import signal
 import threading
 import time
+from collections import deque
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -354,3 +355,26 @@ def test_a_machine_that_runs_already_says_so() -> None:
     evm.simulate_many([b""], to=HERE)
     assert errors
     assert "running already" in errors[0]
+
+
+def test_memory_of_results_is_used_again_once_nobody_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    spare: deque[Any] = deque(maxlen=3)
+    monkeypatch.setattr(many, "_spare", spare)
+    monkeypatch.setattr(many, "LARGE", 1)  # all are handed over with their memory
+    evm, kept, again = machine("native", here=DOUBLE), [], 0
+    for first in range(0, 4_000, 400):
+        free = len(spare)
+        kept.append((first, evm.simulate_many([word(n) for n in range(first, first + 400)], to=HERE)))
+        again += len(spare) < free
+        if first % 1_200 == 800:
+            column = kept[-2][1]._outputs.parts()[0]
+            del kept[-2]
+            assert column == b"".join(word(2 * n) for n in range(first - 400, first - 400 + len(column) // 32))
+            before = len(spare)
+            del column  # the last who has it
+            assert len(spare) > before
+    assert again == 3
+    for first, batch in kept:
+        assert batch.words() == [2 * n for n in range(first, first + 400)]
+    del kept, batch
+    assert len(spare) == 3  # no more are kept

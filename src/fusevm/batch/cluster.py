@@ -7,8 +7,9 @@ import queue
 import threading
 import time
 import warnings
+from collections import Counter
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from fusevm.api import EVM
 from fusevm.batch.pool import TRIES, Done, Piece, Pool, timed_piece
@@ -19,7 +20,8 @@ RECOUNT = 1.0  # seconds: workers come and go
 LOOK, MOST_ALONE = 5.0, 60.0  # seconds: while nothing ends, whether there are workers; how long there may be none
 SENDINGS = 4  # of a machine in a row, before any piece is done
 PER_THREAD = 2  # pieces: one to do, one to begin with when it is done
-MOST = 1 << 18  # calls in a piece: Dask spends some milliseconds on each
+SOON = 0.001  # seconds that a task waits for others to be sent with it; Dask's own 10 ms are 40,000 calls
+MOST, MOST_BYTES = 1 << 18, 1 << 26  # of a piece, in calls and bytes: Dask spends some milliseconds on each
 SELDOM = {  # a cluster of our own watches itself less: that took an eighth of a core from the calls
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
@@ -29,6 +31,14 @@ SELDOM = {  # a cluster of our own watches itself less: that took an eighth of a
 _machines = threading.local()  # of each thread of a worker: a copy of the machine that was sent
 
 
+class Sent(NamedTuple):
+    """A piece that is under way."""
+
+    piece: Piece
+    errand: Errand | None
+    worker: str | None  # that shall do it, if it can
+
+
 class Cluster(Pool):
     """The workers of a `distributed.Client`; without one, a cluster of processes of this machine.
 
@@ -36,7 +46,7 @@ class Cluster(Pool):
     'Pool'
     """
 
-    most = MOST
+    most, most_bytes = MOST, MOST_BYTES
 
     def __init__(self, evm: EVM, client: Any = None, **local: Any) -> None:
         super().__init__()
@@ -52,9 +62,10 @@ class Cluster(Pool):
         self._sent_again = 0  # times in a row
         self._segments = Segments()
         self._shares = self._can_share()
-        self._under_way: dict[Any, tuple[Piece, Errand | None]] = {}  # by future
+        self._under_way: dict[Any, Sent] = {}  # by future
         self._over: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, perhaps of cancelled pieces
-        self._threads, self._counted = 1, float("-inf")  # of all workers, and when they were counted
+        self._threads: dict[str, int] = {}  # by worker
+        self._counted = float("-inf")  # when they were
 
     def _sent(self) -> Any:
         """The machine. A task, not scattered data: Dask does it again when all workers that had it are gone."""
@@ -69,28 +80,39 @@ class Cluster(Pool):
         probe.drop()
         return all(able.values())
 
-    def _submitted(self, *task: Any) -> Any:
+    def _submitted(self, *task: Any, **how: Any) -> Any:
         with warnings.catch_warnings():  # of a large graph: a state is large, and so are the calls' data
             warnings.simplefilter("ignore", UserWarning)
-            return self._client.submit(*task, pure=False)
+            return self._client.submit(*task, pure=False, **how)
 
     @property
     def workers(self) -> int:
         if time.monotonic() - self._counted > RECOUNT:  # it is asked of the scheduler
-            threads: dict[str, int] = self._client.nthreads()
-            self._threads, self._counted = max(1, sum(threads.values())), time.monotonic()
-        return self._threads
+            self._threads, self._counted = self._client.nthreads(), time.monotonic()
+        return max(1, sum(self._threads.values()))
 
     @property
     def room(self) -> int:
         return PER_THREAD * self.workers
 
+    def place(self, size: int) -> memoryview | None:
+        return self._segments.place(size) if self._shares else None
+
     def submit(self, piece: Piece) -> None:
         errand = self._segments.errand(piece.calls) if self._shares else None
         calls = piece.calls if errand is None else errand.order
-        future = self._submitted(_run, self._evm, self._token, calls)
-        self._under_way[future] = piece, errand
+        worker = self._idlest()
+        how = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        future = self._submitted(_run, self._evm, self._token, calls, **how)
+        self._under_way[future] = Sent(piece, errand, worker)
         future.add_done_callback(self._over.put)
+        time.sleep(0)  # Dask's thread sends it now, not after the next piece is packed: it needs Python's lock
+
+    def _idlest(self) -> str | None:
+        """The worker with the fewest pieces per thread. Dask would prefer those that have the machine already, and
+        may give all pieces to one."""
+        pieces = Counter(each.worker for each in self._under_way.values())
+        return min(self._threads, key=lambda each: pieces[each] / max(1, self._threads[each]), default=None)
 
     def wait(self) -> list[Done]:
         """Raises RuntimeError where all workers are gone and none comes: what is under way would never end."""
@@ -109,7 +131,7 @@ class Cluster(Pool):
     def _ended(self, future: Any) -> Done:
         from distributed.scheduler import KilledWorker
 
-        piece, errand = self._under_way.pop(future)
+        piece, errand, _ = self._under_way.pop(future)
         try:
             answer = _answer(future, errand)
         except KilledWorker as error:
@@ -139,9 +161,9 @@ class Cluster(Pool):
 
     def cancel(self) -> None:
         self._client.cancel(list(self._under_way))
-        for _, errand in self._under_way.values():
-            if errand is not None:
-                errand.drop()
+        for each in self._under_way.values():
+            if each.errand is not None:
+                each.errand.drop()
         self._under_way.clear()
 
     def close(self) -> None:
@@ -158,7 +180,9 @@ def _own_client(make: Any, options: dict[str, Any]) -> Any:
     import dask
 
     with dask.config.set(SELDOM):
-        return make(**{"threads_per_worker": 1, "dashboard_address": None, "direct_to_workers": True, **options})
+        client = make(**{"threads_per_worker": 1, "dashboard_address": None, "direct_to_workers": True, **options})
+    client.scheduler_comm.interval = SOON
+    return client
 
 
 def _answer(future: Any, errand: Errand | None) -> Any:

@@ -70,7 +70,7 @@ def timed_piece(evm: EVM, calls: Packed, memory: memoryview | None = None) -> tu
 class Pool(ABC):
     """Workers that each have a copy of one machine. A `with` block ends them."""
 
-    most = MOST
+    most, most_bytes = MOST, MOST_BYTES
 
     def __init__(self) -> None:
         self._size = FIRST
@@ -91,6 +91,10 @@ class Pool(ABC):
     @abstractmethod
     def close(self) -> None:
         """Ends all workers, and what they are doing."""
+
+    def place(self, size: int) -> memoryview | None:
+        """Memory for so many bytes of the calls that are submitted next, where they need not be copied from."""
+        return None
 
     @property
     def room(self) -> int:
@@ -180,7 +184,7 @@ class Pool(ABC):
         if waiting > AHEAD * self.workers:
             return None
         first = pieces.taken
-        calls = pieces.take(self._share(pieces.total))
+        calls = pieces.take(self._share(pieces.total), self.place)
         return None if calls is None else Piece(first, calls)
 
     def _share(self, total: int | None) -> int:
@@ -202,5 +206,5 @@ class Pool(ABC):
 
     def _adapt(self, calls: int, seconds: float, size: int) -> None:
         """Pieces grow or shrink until they take about as long, or as many bytes, as they should."""
-        wanted = calls * min(LONG_ENOUGH / max(seconds, 1e-6), MOST_BYTES / max(size, 1))
+        wanted = calls * min(LONG_ENOUGH / max(seconds, 1e-6), self.most_bytes / max(size, 1))
         self._size = int(min(max(wanted, self._size / 4, 1), self._size * 4, self.most))

@@ -68,8 +68,16 @@ class Processes(Pool):
         theirs.close()
         return Worker(process, ours)
 
+    def place(self, size: int) -> memoryview | None:
+        return self._segments.place(size) if self._free_worker.shares else None
+
+    @property
+    def _free_worker(self) -> Worker:
+        """Who gets the next piece."""
+        return next(each for each in self._workers if each.piece is None)
+
     def submit(self, piece: Piece) -> None:
-        worker = next(each for each in self._workers if each.piece is None)
+        worker = self._free_worker
         worker.piece = piece
         worker.errand = self._segments.errand(piece.calls) if worker.shares else None
         with suppress(OSError):  # it is gone, which `wait` finds

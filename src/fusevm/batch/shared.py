@@ -63,16 +63,17 @@ class Parcel:
 
     @staticmethod
     def of(thing: object, memory: memoryview, start: int = _ALIGN) -> Parcel:
-        """Buffers that do not fit stay in the pickle."""
+        """Buffers that do not fit stay in the pickle; one that is where it is to be copied to stays there."""
         places: list[tuple[int, int]] = []
-        end = start
+        end, base = start, _address(memory)
 
         def place(buffer: pickle.PickleBuffer) -> bool:
             nonlocal end
             raw = buffer.raw()
             if end + raw.nbytes > len(memory):
                 return True
-            memory[end : end + raw.nbytes] = raw
+            if raw.readonly or not raw.nbytes or _address(raw) != base + end:
+                memory[end : end + raw.nbytes] = raw
             places.append((end, raw.nbytes))
             end += -(-raw.nbytes // _ALIGN) * _ALIGN
             return False
@@ -190,17 +191,33 @@ class Segments:
     def __init__(self) -> None:
         self._free: deque[Segment] = deque()
         self._lent: set[Segment] = set()
+        self._begun: Segment | None = None  # that has been given out to write calls to
         self._closed = False
+
+    def place(self, size: int) -> memoryview | None:
+        """Where to write the data of the calls of the next errand, so that it need not be copied; as `errand`."""
+        if not self._begin():
+            return None
+        assert self._begun is not None
+        return memoryview(self._begun.map)[_ALIGN : _ALIGN + size] if size <= SPACE - _ALIGN else None
 
     def errand(self, calls: object) -> Errand | None:
         """None if all segments hold results that are still in use, or memory cannot be shared."""
-        if self._closed or len(self._lent) >= MOST_LENT or not is_supported():
+        if not self._begin():
             return None
+        segment, self._begun = self._begun, None
+        assert segment is not None
         with suppress(OSError, ValueError):
-            segment = self._unused()
-            self._lent.add(segment)
             return Errand(self, segment, calls)
         return None
+
+    def _begin(self) -> bool:
+        """Whether there is a segment for the next errand."""
+        if self._begun is None and not self._closed and len(self._lent) < MOST_LENT and is_supported():
+            with suppress(OSError, ValueError):
+                self._begun = self._unused()
+                self._lent.add(self._begun)
+        return self._begun is not None
 
     def _unused(self) -> Segment:
         with suppress(IndexError):
@@ -222,7 +239,7 @@ class Segments:
 
     def close(self) -> None:
         """Segments in use stay until their last reference is dropped."""
-        self._closed = True
+        self._closed, self._begun = True, None
         self._free.clear()
         self._lent.clear()
 
@@ -237,6 +254,8 @@ def carry_out(order: Order, run: Callable[[Any, memoryview | None], object]) -> 
     try:
         with opened(order.address) as (memory, is_ours):
             calls = order.calls.open(memory)
+            if not is_ours:  # then their memory may be used for something else before they are done
+                calls = _apart(calls)
             _check(memory, order.address)
             if not is_ours:
                 return run(calls, None)
@@ -330,12 +349,14 @@ class Windows:
     def _forget(self) -> None:
         """Closes segments that were not used for a while: their client may be gone, and only we keep them."""
         with self._lock:
-            long_ago = time.monotonic() - IDLE
+            long_ago, before = time.monotonic() - IDLE, len(self._kept)
             self._kept = {key: each for key, each in self._kept.items() if each[1] > long_ago}
+            are_fewer = len(self._kept) < before
             self._is_watched = bool(self._kept)
             if self._is_watched:
                 self._look_later()
-        gc.collect()  # frames of calls that failed may be in cycles, and have results in view
+        if are_fewer:
+            gc.collect()  # frames of calls that failed may be in cycles, and have results in view
 
 
 _windows = Windows()

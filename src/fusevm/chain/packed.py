@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate, islice
 from pickle import PickleBuffer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fusevm.chain.environment import Block
 from fusevm.values import (
@@ -25,6 +25,8 @@ from fusevm.values import (
 )
 
 GAS_BITS = 64
+Data = bytes | memoryview  # one that can be written to: native code is given its address
+Place = Callable[[int], memoryview | None]  # memory for so many bytes of data, where there is some
 Slots = tuple[tuple[bytes, int, int], ...]  # address, key, value
 Reads = tuple[tuple[bytes, int], ...]  # address, key
 ReadsLike = Iterable[tuple[AddressLike, Word]]
@@ -84,7 +86,7 @@ class Special(NamedTuple):
 class Packed:
     """Calls by number: data, of which kind, and what is special."""
 
-    data: bytes  # of all of them, one after another
+    data: Data  # of all of them, one after another
     sizes: array[int] | int  # bytes, of each or of all
     kinds: list[Kind]
     kind_of: array[int] | None  # by number; None where all are of the first
@@ -102,11 +104,11 @@ class Packed:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """The data is a separate buffer, which is sent without a copy (pickle's protocol 5)."""
-        data = PickleBuffer(self.data) if protocol >= 5 else self.data
+        data = PickleBuffer(self.data) if protocol >= 5 else bytes(self.data)
         return _received, (data, self.sizes, self.kinds, self.kind_of, self.special, self.count, self.reads)
 
     def data_of(self, number: int) -> bytes:
-        return self.data[self.starts[number] : self.starts[number + 1]]
+        return bytes(self.data[self.starts[number] : self.starts[number + 1]])
 
     def part(self, first: int, last: int) -> Packed:
         """The calls from one number to before another."""
@@ -125,8 +127,9 @@ class Packed:
 
 
 def _received(data: Any, *rest: Any) -> Packed:
-    """Calls that came from elsewhere: their data may be a view, and native code wants bytes."""
-    return Packed(bytes(data), *rest)
+    """Calls that came from elsewhere. Their data may be a view of memory that is shared; it is not copied."""
+    is_seen = isinstance(data, memoryview) and not data.readonly
+    return Packed(data if is_seen else bytes(data), *rest)
 
 
 class Common(NamedTuple):
@@ -170,8 +173,11 @@ class Pieces:
         self.total = calls.count if isinstance(calls, Packed) else len(calls) if isinstance(calls, Sized) else None
         self._rest: Iterator[CallLike] = iter(())
         self._packed: Packed | None = None
+        self._list: list[Any] | None = None
         if isinstance(calls, Packed):
             self._packed = calls
+        elif type(calls) is list:
+            self._list = calls
         elif isinstance(calls, str | bytes | bytearray | Mapping | Call):
             raise BadValue(f"calls: expected a list of calls, got one {type(calls).__name__}")
         elif self._matrix is None:
@@ -180,14 +186,16 @@ class Pieces:
             except TypeError:
                 raise BadValue(f"calls: expected a list of calls, got {type(calls).__name__}") from None
 
-    def take(self, count: int) -> Packed | None:
-        """The next calls, up to a maximum; None if there are no more."""
+    def take(self, count: int, place: Place | None = None) -> Packed | None:
+        """The next calls, up to a maximum; None if there are no more. Their data may be where `place` says."""
         first = self.taken
         if self._packed is not None:
             whole = self._packed
             found = whole if not first and count >= whole.count else whole.part(first, min(first + count, whole.count))
         elif self._matrix is not None:
             found = _rows(self._matrix, first, count, self._common)
+        elif self._list is not None:
+            found = _items(self._list, first, count, self._common, place)
         else:
             found = packed(tuple(islice(self._rest, count)), self._common, first)
         self.taken += found.count
@@ -196,17 +204,37 @@ class Pieces:
         return found if found.count else None
 
 
-Joined = tuple[bytes, "array[int] | int"]  # bytes one after another, and how many each has, or all
-_native: list[Callable[[tuple[Any, ...]], Joined | None]] = []  # at most one
+Joined = tuple[Data, "array[int] | int"]  # bytes one after another, and how many each has, or all
 MANY = 1 << 8  # calls: fewer are joined sooner than native code is called
 
 
-def use_native(join: Callable[[tuple[Any, ...]], Joined | None]) -> None:
-    """From now on this function joins the data of many calls: native code is loaded, and needs no lock of Python's.
+class Native(Protocol):
+    """Joins the data of many calls: `native/emit/packing.py`."""
 
-    It answers None where not all of them are bytes.
-    """
-    _native[:] = [join]
+    def join(self, pieces: tuple[Any, ...], /) -> Joined | None:
+        """None where not all of them are bytes."""
+        ...
+
+    def join_alike(self, calls: list[Any], first: int, count: int, place: Place | None, /) -> Joined | None:
+        """So many items of a list; None where they are not bytes of one size."""
+        ...
+
+
+_native: list[Native] = []  # at most one
+
+
+def use_native(joiner: Native) -> None:
+    """From now on this joins the data of many calls: native code is loaded."""
+    _native[:] = [joiner]
+
+
+def _items(calls: list[Any], first: int, count: int, common: Common, place: Place | None) -> Packed:
+    count = max(0, min(count, len(calls) - first))
+    if _native and count >= MANY and common.to is not None and not common.value:
+        joined = _native[0].join_alike(calls, first, count, place)
+        if joined is not None:
+            return Packed(*joined, [Kind(common.to, common.caller, common.gas)], None, {}, count)
+    return packed(tuple(calls[first : first + count]), common, first)
 
 
 def packed(calls: tuple[Any, ...], common: Common, first: int = 0) -> Packed:
@@ -220,7 +248,7 @@ def packed(calls: tuple[Any, ...], common: Common, first: int = 0) -> Packed:
 
 def _joined(pieces: tuple[Any, ...]) -> Joined | None:
     """None where not all of them are bytes, or like bytes."""
-    found = _native[0](pieces) if _native and len(pieces) >= MANY else None
+    found = _native[0].join(pieces) if _native and len(pieces) >= MANY else None
     if found is None:
         try:
             found = b"".join(pieces), _sizes(pieces)

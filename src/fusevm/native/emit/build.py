@@ -62,6 +62,7 @@ EXPORTED = (
     keccak.keccak256,
     joining.measure_each,
     joining.join_each,
+    joining.join_alike,
 )
 
 
@@ -155,6 +156,7 @@ class Library:
         self.keccak256 = exported(keccak.keccak256)
         self.measure_each = exported(joining.measure_each)
         self.join_each = exported(joining.join_each)
+        self.join_alike = exported(joining.join_alike, locked=True)
 
     def hash_of(self, data: bytes) -> bytes:
         """Keccak-256, as `evm/keccak.py` has it."""
@@ -177,7 +179,7 @@ def library() -> Library:
     use_native(found.hash_of)
     merkle.quicken()
     signers.quicken()
-    packing.quicken(found.measure_each, found.join_each)
+    packing.quicken(found.measure_each, found.join_each, found.join_alike)
     return found
 
 

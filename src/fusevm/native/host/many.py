@@ -10,8 +10,10 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+import weakref
 from array import array
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
@@ -19,7 +21,7 @@ from fusevm.chain.column import Column
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import Outcomes
-from fusevm.chain.packed import NOTHING_SPECIAL, Packed, Special
+from fusevm.chain.packed import NOTHING_SPECIAL, Data, Packed, Special
 from fusevm.chain.state import State
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.arena import Arena
@@ -42,6 +44,7 @@ GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas says little abou
 LONG_ENOUGH = 0.004  # seconds of a crossing: threads that cross more often wait for each other
 OUTPUT_ROOM, LOG_ROOM, CHANGE_ROOM = 1 << 22, 1 << 22, 2 * CHANGES
 LEAST_ROOM = 1 << 18  # bytes: a column that has less is written to by Python alone
+MOST_SPARE = 16  # arenas kept for reuse
 LARGE = 1 << 20  # bytes: so many are handed over with their memory, which native code fills without Python's lock
 
 _REVERT = Native.REVERT
@@ -94,13 +97,20 @@ def _place(column: Column, arena: Arena) -> tuple[object, int, int]:
 
 
 def _handed_over(arena: Arena, size: int, column: Column) -> Arena:
-    """The arena for the next results: the same, or a new one if the column now owns this one."""
-    part = arena.view(arena.address, size)
+    """The arena for the next results: the same, or another one while the column has this one."""
     if size < LARGE:
-        column.add(part)
+        column.add(arena.view(arena.address, size))
         return arena
-    column.adopt(part)
-    return Arena(arena.size)
+    lent = (ctypes.c_char * size).from_buffer(arena.map, arena.skip)
+    weakref.finalize(lent, _spare.append, arena).atexit = False
+    column.adopt(memoryview(lent).cast("B"))
+    try:
+        return _spare.pop()
+    except IndexError:
+        return Arena(arena.size)
+
+
+_spare: deque[Arena] = deque(maxlen=MOST_SPARE)  # of results that nobody has any more: their pages are there already
 
 
 class RunningCall(Collection[bytes]):
@@ -151,6 +161,7 @@ class ManyCalls:
         self._is_refused = False  # whether the next call is for Python, though it does not look so
         self._given: dict[int, Target] = {}  # by kind: the target that native code calls, while that is valid
         self._calls_raw = ctypes.create_string_buffer(max(1, len(calls.kinds)) * Call.byte_size())
+        self._data_at = _address(calls.data)
         self._records = (ctypes.c_char * max(1, len(found.records))).from_buffer(found.records or bytearray(1))
 
     def run(self) -> Executor | None:
@@ -292,7 +303,7 @@ class ManyCalls:
             many.sizes, many.size = 0, calls.sizes
         else:
             many.sizes = calls.sizes.buffer_info()[0]
-        many.data = address_of(calls.data) + calls.starts[found.done]
+        many.data = self._data_at + calls.starts[found.done]
         many.place, many.end, many.fresh, many.gas = found.done, end, fresh, self._gas
         many.outcomes = ctypes.addressof(self._records)
         many.output_size = many.log_size = many.change_count = many.refunds = 0
@@ -389,6 +400,13 @@ class ManyCalls:
             state.add_refund(refund)
         if logs:
             state.add_logs(NativeLogs(engine.tables.logs.read(0, logs)))
+
+
+def _address(data: Data) -> int:
+    """Where the data of calls is; good for as long as somebody has it."""
+    if isinstance(data, bytes):
+        return address_of(data)
+    return ctypes.addressof(ctypes.c_char.from_buffer(data)) if data else 0
 
 
 def many_calls(
