@@ -207,6 +207,9 @@ MODULI = (  # of curves; the least and the greatest of four limbs; reciprocals t
 )  # fmt: skip
 
 
+SHORT = (0, 1, 2, 1 << 32, 1 << 63, (1 << 64) - 2, (1 << 64) - 1, 1 << 64)  # and the first number that is longer
+
+
 def test_products_modulo_a_literal_mean_what_integers_mean() -> None:
     module = ir.Module()
     for m in MODULI:
@@ -217,6 +220,8 @@ def test_products_modulo_a_literal_mean_what_integers_mean() -> None:
         rows = [(x, y) for x in (*near, WORD, WORD - 1) for y in (*near, WORD, WORD - 1)]
         rows += [(limbs(rng), limbs(rng)) for _ in range(2_000)]
         rows += [(rng.getrandbits(256) % m, rng.getrandbits(256) % m) for _ in range(2_000)]
+        rows += [(m - below & WORD, y) for below in (1, 2, 1 << 64, 1 << 128, 1 << 191) for y in SHORT]
+        rows += [(y, rng.getrandbits(256)) for y in SHORT for _ in range(200)]
         expect_meaning(code, f"product {m}", "MULMOD", rows, {2: m})
 
 
@@ -241,6 +246,7 @@ def test_modular_sums_and_products_do_not_wrap(dividers: Loaded, name: str) -> N
     rows: list[Row] = [(limbs(rng), limbs(rng), limbs(rng)) for _ in range(15_000)]
     rows += [(x % m if m else x, y % m if m else y, m) for x, y, m in rows]
     rows += [(x, y, m) for m in (1, 3, 1 << 64, (1 << 128) + 1, WORD) for x in EDGES for y in EDGES]
+    rows += [(x, y, limbs(rng) >> rng.choice((128, 192)) or 1) for x, y, _ in rows[:15_000]]
     expect_meaning(dividers, name, name, rows)
 
 
