@@ -331,3 +331,14 @@ def test_code_that_was_counted_more_often_than_it_was_asked_for_is_left_alone() 
     for rounds in range(len(WORTH) + 3):
         heat._rounds[key] = rounds
         assert heat.note(key, LONGEST) == (rounds < len(WORTH))
+
+
+def test_code_that_was_not_counted_has_to_run_for_long_again() -> None:
+    """It ran on the reference tier meanwhile, say; to begin again at once would change schedules again and again."""
+    key = b"\x00", Fork.OSAKA
+    heat = Heat(engine(tiered=True).handlers, lambda: None)
+    assert heat.note(key, WORTH[0])
+    heat.begin()
+    heat.end()
+    assert not heat.note(key, WORTH[0] / 2)
+    assert heat.note(key, WORTH[0] / 2)

@@ -53,6 +53,18 @@ def test_operands_of_every_size_by_moduli_that_come_again(evm: EVM) -> None:
                 check(evm, a_word(rng, m), a_word(rng, m), m)
 
 
+def test_factors_of_one_limb_by_moduli_that_come_again(evm: EVM) -> None:
+    """Their quotients have one limb, too, and are estimated by the upper halves alone, which are alike at the edge."""
+    rng = random.Random("one limb")
+    for m in (*PRIMES[:3], TOP - 1, TOP - 2, 2**255, 2**192, 2**192 + 1, 2**193 - 1, rng.getrandbits(256) | 1 << 250):
+        for _ in range(PROVEN):
+            check(evm, m - 1, m - 1, m)
+        for limb in (0, 1, 2, 2**63, 2**64 - 2, 2**64 - 1, 2**64):
+            for other in (m - 1, m, m + 1, m - 2**64, m - 2**128, TOP - 1, a_word(rng), a_word(rng, m)):
+                check(evm, limb, other % TOP, m)
+                check(evm, other % TOP, limb, m)
+
+
 def test_moduli_in_turn_that_share_a_place_do_not_disturb_each_other(evm: EVM) -> None:
     rng = random.Random("turns")
     moduli = [rng.getrandbits(256) | 1 << 200 for _ in range(8 * ENTRIES)]
@@ -78,3 +90,4 @@ def test_a_reciprocal_is_made_only_for_a_modulus_that_has_come_some_times() -> N
         assert (entry().modulus, entry().uses) == (m, min(use, PROVEN) if use > 1 else 1)
         assert bool(entry().reciprocal) == (use >= PROVEN)
     assert entry().reciprocal == (2**512 - 1) // m - TOP
+    assert entry().limb == (2**192 - 1) // (m >> 128) - 2**64

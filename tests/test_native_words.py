@@ -201,10 +201,15 @@ def test_wrapping_emits_one_instruction() -> None:
 
 
 MODULI = (  # of curves; the least and the greatest of four limbs; reciprocals that are nothing but ones, or next to it
+    # (by 2^255 + 3, the product of that less one and of 2^256 - 2 has an estimate that is too low by two)
     2**256 - 2**32 - 977, 2**256 - 2**224 + 2**192 + 2**96 - 1, 2**255 - 19,
     0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47,
-    1 << 192, (1 << 192) + 1, (1 << 193) - 1, 1 << 255, (1 << 255) + 1, WORD, WORD - 1,
+    1 << 192, (1 << 192) + 1, (1 << 193) - 1, 1 << 255, (1 << 255) + 1, (1 << 255) + 3,
+    WORD, WORD - 1,
 )  # fmt: skip
+
+
+SHORT = (0, 1, 2, 1 << 32, 1 << 63, (1 << 64) - 2, (1 << 64) - 1, 1 << 64)  # and the first number that is longer
 
 
 def test_products_modulo_a_literal_mean_what_integers_mean() -> None:
@@ -217,6 +222,8 @@ def test_products_modulo_a_literal_mean_what_integers_mean() -> None:
         rows = [(x, y) for x in (*near, WORD, WORD - 1) for y in (*near, WORD, WORD - 1)]
         rows += [(limbs(rng), limbs(rng)) for _ in range(2_000)]
         rows += [(rng.getrandbits(256) % m, rng.getrandbits(256) % m) for _ in range(2_000)]
+        rows += [(m - below & WORD, y) for below in (1, 2, 1 << 64, 1 << 128, 1 << 191) for y in SHORT]
+        rows += [(y, rng.getrandbits(256)) for y in SHORT for _ in range(200)]
         expect_meaning(code, f"product {m}", "MULMOD", rows, {2: m})
 
 
@@ -241,6 +248,7 @@ def test_modular_sums_and_products_do_not_wrap(dividers: Loaded, name: str) -> N
     rows: list[Row] = [(limbs(rng), limbs(rng), limbs(rng)) for _ in range(15_000)]
     rows += [(x % m if m else x, y % m if m else y, m) for x, y, m in rows]
     rows += [(x, y, m) for m in (1, 3, 1 << 64, (1 << 128) + 1, WORD) for x in EDGES for y in EDGES]
+    rows += [(x, y, limbs(rng) >> rng.choice((128, 192)) or 1) for x, y, _ in rows[:15_000]]
     expect_meaning(dividers, name, name, rows)
 
 

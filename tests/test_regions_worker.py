@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -22,7 +25,7 @@ from fusevm.native.host.tiers import engine
 from fusevm.native.region.build import compile_regions
 from fusevm.native.region.choice import every_block
 from fusevm.native.region.compiled import Compiled
-from fusevm.native.region.worker import SIZE, answer, receive, request
+from fusevm.native.region.worker import NICE, SIZE, answer, receive, request, send
 from fusevm.schedule.build import build_schedule
 from programs import HERE
 
@@ -125,6 +128,40 @@ def test_a_process_that_takes_too_long_is_killed(asking: Asking, cache: Path, mo
         time.sleep(0.01)
     assert asking.told_of_none == 1  # so that nobody waits for it
     assert asking.answers == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXCPU"), reason="no limit of processor time here")
+def test_a_request_that_takes_too_much_processor_time_ends_the_process() -> None:
+    """However busy the machine is: the first one takes longer by the clock, and is answered."""
+    worker = """
+from time import sleep
+from fusevm.native.region import worker
+def slow(asked):
+    sleep(2.5)
+    while asked == b"work":
+        pass
+    return asked
+worker.MOST_SECONDS, worker.answer = 1, slow
+worker.main()
+"""
+    with subprocess.Popen([sys.executable, "-c", worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        send(process.stdin, b"sleep")
+        assert receive(process.stdout) == b"sleep"
+        send(process.stdin, b"work")
+        assert receive(process.stdout) is None
+        assert process.wait(60) == -signal.SIGXCPU
+
+
+@pytest.mark.skipif(not hasattr(os, "getpriority"), reason="no priorities here")
+def test_callers_come_before_the_process_that_compiles(asking: Asking) -> None:
+    assert asking.ask()
+    assert asking.answered.wait(60)
+    pid, least = asking.compiler.pid, 19
+    assert pid is not None
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, pid) == min(own + NICE, least)
 
 
 @pytest.mark.parametrize(

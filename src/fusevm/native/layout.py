@@ -358,6 +358,7 @@ class Modulus(Struct):
     modulus: u256  # zero where there is none
     divisor: u256  # the modulus with its top bit set
     reciprocal: u256
+    limb: u64  # the reciprocal of the divisor's upper half
     shift: u64
     uses: u64
 

@@ -1,12 +1,13 @@
 """Range analysis over loops, to a fixed point.
 
 The fold engine makes one pass over a function, so it knows nothing about loop-carried words. Here the ranges of all
-values are computed together, with what branches imply, starting from empty ranges. A range that keeps growing is
-widened to the next of a few bounds, so that the analysis ends soon.
+values are computed together, with what branches and memory accesses imply, starting from empty ranges. A range that
+keeps growing is widened to the next of a few bounds, so that the analysis ends soon.
 """
 
 from __future__ import annotations
 
+from fusevm.analysis.graphs import DominatorTree
 from fusevm.ir.functions import BRANCH, Function, GraphBlock
 from fusevm.ir.ranges import ANYTHING, TOP, Range, assumed, bits_of, range_of
 from fusevm.ir.values import CONST, TRAITS, Value
@@ -15,8 +16,11 @@ BOUNDS = tuple([(1 << bits) - 1 for bits in (1, 8, 16, 32, 64, 128, 160, 255, 25
 ROUNDS = 40
 PATIENT = 3  # rounds before ranges are widened
 MOST_CONDITIONS = 12
+PAYABLE = (1 << 42) - 1  # bytes of memory: no gas of 64 bits pays for more (3w + w²/512, for w words)
 
 Condition = tuple[Value, bool]
+Reached = dict[int, Range]  # by the offset's id
+REACH = "REACH"
 
 
 class RangeFinder:
@@ -24,7 +28,10 @@ class RangeFinder:
         self.function = function
         self.order = function.blocks()
         self.ranges: dict[int, Range] = {}
+        graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
+        self.above = DominatorTree(graph, function.entry.start).above
         self.conditions = self._conditions()
+        self.reached, self.reached_after = self._reached()
         self.incoming: dict[int, list[tuple[Value, int, Condition | None]]] = {}
         for block in self.order:
             for number, arc in enumerate(block.end.arcs):
@@ -33,23 +40,30 @@ class RangeFinder:
                     self.incoming.setdefault(param.id, []).append((arg, block.start, told))
 
     def _conditions(self) -> dict[int, tuple[Condition, ...]]:
-        """The conditions known to hold, or not to, in each block with a single predecessor."""
+        """The conditions known to hold, or not to, in each block: those of its dominator, and the branch to it."""
         ways: dict[int, list[GraphBlock]] = {}
         for block in self.order:
             for target in block.targets:
                 ways.setdefault(target.start, []).append(block)
-        found: dict[int, tuple[Condition, ...]] = {self.function.entry.start: ()}
+        found: dict[int, tuple[Condition, ...]] = {}
         for block in self.order:
+            known = found.get(self.above[block.start], ())
             before = ways.get(block.start, [])
-            if len(before) != 1 or before[0].start not in found:
-                found.setdefault(block.start, ())
-                continue
-            (source,) = before
-            known = found[source.start]
-            if source.end.op == BRANCH:
+            if len(before) == 1 and before[0].end.op == BRANCH:
+                source = before[0]
                 known = (*known, (source.end.args[0], source.end.arcs[0].target is block))
             found[block.start] = known[-MOST_CONDITIONS:]
         return found
+
+    def _reached(self) -> tuple[dict[int, Reached], dict[int, Reached]]:
+        """The offsets that memory was accessed at before each block, and before its end: these could be paid for."""
+        before: dict[int, Reached] = {}
+        after: dict[int, Reached] = {}
+        for block in self.order:
+            before[block.start] = after.get(self.above[block.start], {})
+            own = {id_: range_ for value in block.instructions for id_, range_ in _paid(value)}
+            after[block.start] = before[block.start] | own if own else before[block.start]
+        return before, after
 
     def run(self) -> dict[int, Range]:
         for param in self.function.entry.params:
@@ -65,22 +79,25 @@ class RangeFinder:
             for param in block.params:
                 if param.id in self.incoming:
                     changed |= self._put(param, self._joined(param), turn)
+            reached = self.reached[block.start]
             for value in block.instructions:
-                changed |= self._put(value, self._made(value, block.start), turn)
+                changed |= self._put(value, self._made(value, block.start, reached), turn)
+                if value.op == REACH:
+                    reached = reached | dict(_paid(value))
         return changed
 
     def _joined(self, param: Value) -> Range | None:
         whole: Range | None = None
         for arg, start, told in self.incoming[param.id]:
-            found = self.at(arg, start, told)
+            found = self.at(arg, start, self.reached_after[start], told)
             if found is not None:
                 whole = found if whole is None else whole.with_(found)
         return whole
 
-    def _made(self, value: Value, start: int) -> Range | None:
+    def _made(self, value: Value, start: int, reached: Reached) -> Range | None:
         if TRAITS[value.op].opcode is None:
             return ANYTHING
-        operands = [self.at(arg, start) for arg in value.args]
+        operands = [self.at(arg, start, reached) for arg in value.args]
         known = [each for each in operands if each is not None]
         if len(known) < len(operands):
             return None  # an operand was not reached yet
@@ -89,13 +106,15 @@ class RangeFinder:
         bits = bits_of(value.op, [(1 << each.high.bit_length()) - 1 for each in known], constants, found.high)
         return found.within(Range(0, bits))
 
-    def at(self, value: Value, start: int, told: Condition | None = None) -> Range | None:
-        """The range of a value in a block, or on an edge out of it."""
+    def at(self, value: Value, start: int, reached: Reached, told: Condition | None = None) -> Range | None:
+        """The range of a value in a block, after these accesses, or on an edge out of it."""
         if value.op == CONST:
             return Range(value.number, value.number)
         found = self.ranges.get(value.id)
         if found is None or found.is_one_word:
             return found
+        if value.id in reached:
+            found = found.within(reached[value.id])
         for condition, holds in (*self.conditions[start], *((told,) if told else ())):
             found = self._told(value, found, condition, holds)
         return found
@@ -131,3 +150,11 @@ class RangeFinder:
                 found = Range(low, high)
         self.ranges[value.id] = found
         return True
+
+
+def _paid(value: Value) -> list[tuple[int, Range]]:
+    """What an access that did not fail tells of its offset."""
+    if value.op != REACH or value.args[0].op == CONST:
+        return []
+    offset, size = value.args
+    return [(offset.id, Range(0, PAYABLE - size.number))] if size.op == CONST and 0 < size.number <= PAYABLE else []

@@ -15,7 +15,7 @@ from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work
 from fusevm.reference.hooks import Hooks
 
 SETTLED = 0.3  # seconds of calls after which hot code is known to be hot
-LONGEST = 20.0  # seconds that are waited for it to be compiled
+LONGEST = 120.0  # seconds that are waited for it to be compiled, at low priority on a machine that may be busy
 
 
 class Tier:

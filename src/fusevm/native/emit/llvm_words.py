@@ -156,11 +156,15 @@ class LlvmWords(Algebra):
             function.linkage = "internal"
             function.attributes.add("noinline")
             function.attributes.add("nounwind")
+            build = ir.IRBuilder(function.append_basic_block())
+            if m == moduli.ONES:
+                build.ret(build.call(self._defined(moduli.mulmod_ones), function.args))
+                return function
             shift = 256 - m.bit_length()
             divisor = m << shift
-            words = (m, divisor, ((1 << 512) - 1) // divisor - (1 << 256))
-            build = ir.IRBuilder(function.append_basic_block())
-            known = [*[ir.Constant(I256, word) for word in words], ir.Constant(I64, shift)]
+            words = m, divisor, ((1 << 512) - 1) // divisor - (1 << 256)
+            limbs = ((1 << 192) - 1) // (divisor >> 128) - (1 << 64), shift
+            known = [*[ir.Constant(I256, word) for word in words], *[ir.Constant(I64, limb) for limb in limbs]]
             build.ret(build.call(self._defined(moduli.mulmod_known), [*function.args, *known]))
         return function
 

@@ -254,6 +254,8 @@ class Codes:
             counting = self.heat.counting.get(key)
             if counting is None and self._is_worth_counting(key, schedule):
                 counting = self.heat.count(key)
+                if counting is not None and schedule is not None:
+                    schedule.units = []  # two such lists would be the most memory that is ever taken
             if counting is not None:
                 return counting
         if schedule is None:

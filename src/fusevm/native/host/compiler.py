@@ -27,7 +27,7 @@ from fusevm.native.region.worker import receive, request, send
 from fusevm.native.switches import is_on
 from fusevm.version import __version__
 
-PATIENCE = 20.0  # seconds that one compilation may take
+PATIENCE = 200.0  # seconds by the clock, for a process that is stuck: it limits its own processor time
 LARGEST = 49_152  # bytes of code
 MOST_BYTES = 1 << 28  # of regions on disk
 WAITING = 16  # codes
@@ -102,6 +102,11 @@ class Compiler:
                 env=os.environ | {"PYTHONPATH": os.pathsep.join([str(_SOURCES), os.environ.get("PYTHONPATH", "")])},
             )
         return self._process
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that compiles, if there is one."""
+        return None if self._process is None else self._process.pid
 
     def stop(self) -> None:
         process, self._process = self._process, None

@@ -34,7 +34,7 @@ _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
 _ZERO = bytes(WORD)
 _NO, _FRESH_AT = bytes(8), Call.offset("fresh")
-_new = object.__new__
+_new, _unpack_ended = object.__new__, ENDED.unpack_from
 
 
 def call_directly(
@@ -58,7 +58,8 @@ def call_directly(
         return None
     kept, codes, world, tables, ended, call = engine.parts
     shape = address, caller, data[:4] if chooses else None, len(data), gas, static, keep, machinery.SLICE
-    fresh, (target, trial, given) = False, kept.ready.get(shape) or (kept.targets.get(address), None, b"")
+    target, trial, given = kept.ready.get(shape) or (kept.targets.get(address), None, b"")
+    fresh = False
     if (
         target is None or state is not kept.state or state.version != kept.version or codes.untidy
         or context is not engine.context or context.block.version != engine.block_version or world.hashes_asked
@@ -89,7 +90,7 @@ def call_directly(
     world.busy = True
     status = call(given, data)
 
-    left, offset, size, changes, logs, refund, accounts, heavy = ENDED.unpack_from(ended)
+    left, offset, size, changes, logs, refund, accounts, heavy = _unpack_ended(ended)
     if status > _REVERT or accounts or heavy or changes >= CHANGES or world.changed:
         if keep or status > _REVERT or heavy:
             return partial(_go_on, engine, trial, status)

@@ -43,6 +43,7 @@ class Heat:
         self.counting: dict[Key, Schedule] | None = None  # the schedules that count, while they are in use
         self._room = 0.0  # seconds left to make such schedules in
         self._calls = 0
+        self._cause: Key | None = None  # the code that counting was begun for
         self._asked: set[Key] = set()  # whose regions are being compiled
         self.finished: deque[tuple[Key, Compiled]] = deque()  # what the compiler sent
         self.installed = 0
@@ -57,7 +58,7 @@ class Heat:
         done = self._rounds.get(key, 0)
         if key in self._asked or done >= len(WORTH) or spent < WORTH[done]:
             return False
-        self._room = 2 * WORTH[done]
+        self._room, self._cause = 2 * WORTH[done], key
         return True
 
     @property
@@ -92,6 +93,8 @@ class Heat:
         """Asks for regions of what was counted."""
         counting, self.counting = self.counting or {}, None
         found = {key: counted(each) for key, each in counting.items()}
+        if self._cause is not None and self._cause not in found:
+            self._seconds[self._cause] = 0.0  # it did not run natively, or there was no time left for its schedule
         whole = sum(sum(counts.values()) for counts in found.values())
         for key, counts in found.items():
             if sum(counts.values()) < SHARE * whole:

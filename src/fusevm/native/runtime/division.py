@@ -138,6 +138,13 @@ def pair_step(high: u128, low: u64, d: u128, v: u64) -> u192:
 
 
 @inlined
+def times_limb(x: u256, limb: u64) -> u320:
+    even = u256(u128(u64(x >> 128)) * u128(limb)) << 128 | u256(u128(u64(x)) * u128(limb))
+    odd = u256(u128(u64(x >> 192)) * u128(limb)) << 128 | u256(u128(u64(x >> 64)) * u128(limb))
+    return u320(even) + (u320(odd) << 64)
+
+
+@inlined
 def quad_step(rest: u256, low: u64, d: u256, v: u64) -> u320:
     """(rest, low) / d for rest < d, d normalised: remainder and quotient. The top limbs guess, one too high at most."""
     if unlikely(rest >> 128 == d >> 128):
@@ -344,18 +351,63 @@ def addmod(x: u256, y: u256, m: u256) -> u256:
     return total
 
 
+@inlined
+def long_product(x: u256, y: u256, start: u256) -> u512:
+    """x · y + start, row by row: LLVM's own product of such words takes the upper halves for what they might be."""
+    row = times_limb(x, u64(y)) + u320(start)
+    low = u64(row)
+    row = times_limb(x, u64(y >> 64)) + (row >> 64)
+    found = u128(u64(row)) << 64 | u128(low)
+    row = times_limb(x, u64(y >> 128)) + (row >> 64)
+    third = u64(row)
+    row = times_limb(x, u64(y >> 192)) + (row >> 64)
+    return u512(row) << 192 | u512(third) << 128 | u512(found)
+
+
+@inlined
+def pair_rest(x: u256, s: u64, d: u128, v: u64) -> u128:
+    """What x, shifted by s bits as d was, leaves by a divisor of two limbs."""
+    n = u320(x) << u320(s & 63)
+    r = u128(n >> 64)
+    if x >> 128 != 0:
+        r = u128(pair_step(u128(n >> 192), u64(n >> 128), d, v) >> 64)
+        r = u128(pair_step(r, u64(n >> 64), d, v) >> 64)
+    return u128(pair_step(r, u64(n), d, v) >> 64)
+
+
+@inlined
+def mulmod_pair(x: u256, y: u256, m: u128) -> u256:
+    """For a modulus of two limbs. Neither rest waits for the other, and their product has four limbs."""
+    s = clz(u64(m >> 64))
+    d = m << u128(s & 63)
+    v = pair_reciprocal(d)
+    product = u256(pair_rest(x, s, d, v)) * u256(pair_rest(y, s, d, v) >> u128(s & 63))
+    r = u128(pair_step(u128(product >> 128), u64(product >> 64), d, v) >> 64)
+    return u256(u128(pair_step(r, u64(product), d, v) >> 64) >> u128(s & 63))
+
+
+@inlined
+def mulmod_limb(x: u256, y: u256, m: u64) -> u256:
+    """For a modulus of one limb."""
+    one = u64(divide_by_limb(x, m) >> 256)
+    other = u64(divide_by_limb(y, m) >> 256)
+    return u256(divide_by_limb(u256(u128(one) * u128(other)), m) >> 256)
+
+
 @outlined
 def mulmod(x: u256, y: u256, m: u256) -> u256:
     """(x · y) mod m, without wrapping."""
-    if m >> 128 == 0:  # reduced words have a product of 256 bits
-        return urem(urem(x, m) * urem(y, m), m)
-    product = u512(x) * u512(y)
+    if m >> 64 == 0:
+        return mulmod_limb(x, y, u64(m))
+    if m >> 128 == 0:
+        return mulmod_pair(x, y, u128(m))
+    product = long_product(x, y, 0)
     if product >> 256 == 0:
         return urem(u256(product), m)
     return reduce(u256(product >> 256), u256(product), m)
 
 
-@outlined
+@inlined
 def reduce(high: u256, low: u256, m: u256) -> u256:
     """(high, low) mod m, for an m of three or four limbs."""
     short = m >> 192 == 0
