@@ -58,6 +58,14 @@ def test_an_access_of_no_bytes_says_nothing() -> None:
     assert all(each.high > NARROW for each in found)
 
 
+@pytest.mark.parametrize("turned", ["", "ISZERO"])
+def test_a_condition_says_nothing_where_its_ways_meet(turned: str) -> None:
+    ways = f"PUSH1 80 DUP2 LT {turned} PUSH1 @meet JUMPI NUMBER POP meet: JUMPDEST"
+    found = ranges_of(program(ways, "PUSH1 1 ADD"), "ADD")
+    assert found
+    assert all(each.high > NARROW for each in found)
+
+
 def test_a_condition_holds_after_ways_that_part_and_meet_below_it() -> None:
     """A loop's counter, stepped after a choice within the loop."""
     body = "CALLVALUE PUSH1 @one JUMPI NUMBER POP one: JUMPDEST PUSH1 1 ADD PUSH1 @loop JUMP"
