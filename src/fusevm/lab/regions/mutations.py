@@ -70,14 +70,17 @@ MUTATIONS = (
     Mutation(RANGES, "known = (*known, (source.end.args[0], source.end.arcs[0].target is block))", "known = (*known, (source.end.args[0], source.end.arcs[0].target is not block))"),
     Mutation(RANGES, "whole = found if whole is None else whole.with_(found)", "whole = found if whole is None else whole"),
     Mutation(RANGES, "found = found.with_(before)  # only ever wider, so that it ends", "found = before"),
-    Mutation(RANGES, "reached = self.reached[block.start]", "reached = self.reached_after[block.start]"),
-    Mutation(RANGES, "before[block.start] = after.get(self.above[block.start], {})", "before[block.start] = list(after.values())[-1] if after else {}"),
-    Mutation(RANGES, "PAYABLE = (1 << 42) - 1", "PAYABLE = (1 << 12) - 1"),
+    Mutation(RANGES, "if len(before) == 1 and before[0].end.op == BRANCH:", "if before and before[0].end.op == BRANCH:"),
     # finding
     Mutation(FIND, "stack.reach(needs)\n", "pass\n"),
     Mutation(FIND, "found.highest = max(found.highest, stack.height + rises)\n", "pass\n"),
     Mutation(FIND, "if (place, stack.height) != kept:", "if False:"),
     Mutation(FIND, "if pc not in self.blocks or (target.pushes and pc not in self.dests):", "if pc not in self.blocks:"),
+    # what memory accesses tell
+    Mutation(RANGES, "0 < size.number <= PAYABLE", "size.number <= PAYABLE"),
+    Mutation(RANGES, "reached = self.reached[block.start]", "reached = self.reached_after[block.start]"),
+    Mutation(RANGES, "before[block.start] = after.get(self.above[block.start], {})", "before[block.start] = list(after.values())[-1] if after else {}"),
+    Mutation(RANGES, "PAYABLE = (1 << 42) - 1", "PAYABLE = (1 << 12) - 1"),
 )  # fmt: skip
 
 
