@@ -377,6 +377,25 @@ def test_a_price_of_two_parts_that_ends_a_slice_fails_with_the_gas_that_there_wa
         program.agreed_at_every_gas()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "PUSH2 600 PUSH0 PUSH1 200 PUSH2 0x777 EXTCODECOPY",
+        "PUSH2 600 PUSH1 200 PUSH2 900 PUSH0 PUSH1 1 PUSH2 0x777 PUSH2 500 CALL POP",
+        "PUSH2 600 PUSH1 200 PUSH2 900 PUSH0 PUSH2 0x777 GAS STATICCALL POP",
+        "PUSH1 7 PUSH2 600 PUSH1 200 PUSH0 CREATE2 POP",
+    ],
+)
+def test_a_high_price_that_ends_a_slice_fails_with_the_gas_that_there_was(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = Program(f"{words} PUSH1 @on JUMP on: JUMPDEST STOP")
+    for slice_ in (30, 900, 2_600, 9_100, 31_900):
+        monkeypatch.setattr(host, "SLICE", slice_)
+        needed = 1_000_000 - program.agreed(1_000_000)[1]
+        program.agreed_at([*range(20, needed, 61), *range(needed - 240, needed + 2, 3)])
+
+
 @pytest.mark.parametrize("data", [1 << 64, (1 << 128) + 1, 1 << 255])
 def test_a_place_in_memory_is_more_than_its_last_limb(data: int) -> None:
     """No gas pays for it, though its last 64 bits are those of a place that is there."""

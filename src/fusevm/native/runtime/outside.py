@@ -421,6 +421,7 @@ def copy_code(frame: NativeFrame, gas: u64, address: u256, to: u256, start: u256
     """EXTCODECOPY."""
     engine = Engine(frame.engine)
     mark = engine.journal_count
+    reserve = frame.reserve
     paid = local(u64, 1)
     account = Account(seen_account(frame, gas, address & ADDRESS_MASK, paid))
     gas = load(u64, paid)
@@ -428,7 +429,8 @@ def copy_code(frame: NativeFrame, gas: u64, address: u256, to: u256, start: u256
         return gas
     gas = copy_padded(frame, gas, to, start, size, account.code, account.code_size)
     if slt(gas, 0):
-        revert_to(engine, mark)  # finding the reason needs the account as it was
+        revert_to(engine, mark)  # finding the reason needs the account and the gas as they were
+        frame.reserve = reserve
     return gas
 
 
