@@ -408,3 +408,26 @@ def test_a_word_of_which_65_bits_are_looked_at_is_not_computed_in_64(op: str) ->
     data = ((1 << 64) - 1).to_bytes(32, "big") + (3).to_bytes(32, "big")
     use = f"on: JUMPDEST PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD {op} PUSH9 0x1ffffffffffffffff AND {ANSWER}"
     Program(f"PUSH1 @on JUMP {use}", data=data).agreed()
+
+
+@pytest.mark.parametrize("op", ["AND", "OR", "XOR"])
+def test_a_word_of_which_bit_64_alone_is_looked_at_is_not_computed_in_64(op: str) -> None:
+    data = (1 << 64).to_bytes(32, "big") + ((1 << 64) + 5 if op == "AND" else 5).to_bytes(32, "big")
+    use = f"on: JUMPDEST PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD {op} PUSH9 0x10000000000000000 AND {ANSWER}"
+    assert word(Program(f"PUSH1 @on JUMP {use}", data=data).agreed()) == 1 << 64
+
+
+@pytest.mark.parametrize("words", range(1_008, 1_024))
+def test_a_function_that_is_called_in_a_region_must_have_room_on_the_stack(words: int) -> None:
+    inner = "f: JUMPDEST PUSH1 1 PUSH1 2 PUSH1 3 PUSH1 4 PUSH1 5 PUSH1 6 ADD ADD ADD ADD ADD SWAP1 JUMP"
+    code = (
+        f"{'CALLVALUE ' * words} PUSH2 @on JUMP on: JUMPDEST PUSH2 @back PUSH2 @f JUMP back: JUMPDEST {ANSWER} {inner}"
+    )
+    Program(code).agreed()
+
+
+@pytest.mark.parametrize("data", [0, 1])
+def test_a_jump_to_where_a_block_begins_without_a_jumpdest_fails(data: int) -> None:
+    here = "here: PUSH1 7 PUSH0 SSTORE STOP far: JUMPDEST PUSH1 @here JUMP"
+    code = f"PUSH1 @on JUMP on: JUMPDEST PUSH0 CALLDATALOAD PUSH1 @far JUMPI {here}"
+    assert Program(code, data=data).agreed()[0] == ("HALT" if data else "SUCCESS")
