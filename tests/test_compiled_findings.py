@@ -39,3 +39,21 @@ def test_a_store_that_nobody_reads_stays_where_msize_sees_memory_grow() -> None:
     compiles_rightly("{ mstore(0x40, 0x80) let size := msize() sstore(0, size) }")
     compiles_rightly("{ mstore(0x40, 1) let size := msize() mstore(0x40, 2) sstore(0, size) }")
     compiles_rightly("{ mstore8(0x200, 1) mstore(0xe0, msize()) return(0xe0, 32) }")
+
+
+def test_a_shift_is_looked_for_in_the_block_that_it_is_in() -> None:
+    """Not in the one it was made in, which may have become part of another: `optimize` ended in KeyError."""
+    compiles_rightly(
+        """{
+        let x0 := shr(128, calldataload(0))
+        let x1 := calldataload(32)
+        let x3 := xor(x1, iszero(x0))
+        let x4 := sub(x1, x1)
+        let x6 := and(shl(8, x0), 3)
+        for { let i := 0 } and(lt(i, 4), iszero(iszero(iszero(x0)))) { i := add(i, 1) x6 := shr(1, x6) } {
+            sstore(1, add(eq(sub(x1, x3), x3), shl(1, i)))
+            if x4 { break }
+        }
+        sstore(3, div(x6, not(0)))
+    }"""
+    )

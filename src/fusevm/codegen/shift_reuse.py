@@ -16,11 +16,11 @@ _LOWER = {"LT": (0, 1), "GT": (1, 0)}  # which operand is the lower one
 def reuse_shifts(function: Function) -> int:
     """Returns how many comparisons were changed."""
     blocks = function.blocks()
-    shifts: dict[int, list[Value]] = {}
+    shifts: dict[int, list[tuple[Value, int]]] = {}  # each with its block: blocks are joined after values were made
     for block in blocks:
         for value in block.instructions:
             if value.op == "SHR" and value.args[0].op == CONST and value.args[1].op != CONST:
-                shifts.setdefault(value.args[1].id, []).append(value)
+                shifts.setdefault(value.args[1].id, []).append((value, block.start))
     if not shifts:
         return 0
     graph = {block.start: tuple(target.start for target in block.targets) for block in blocks}
@@ -32,8 +32,8 @@ def reuse_shifts(function: Function) -> int:
             seen.add(value.id)
             if value.op not in _LOWER:
                 continue
-            for shift in shifts.get(_compared(value), ()):
-                there = shift.id in seen if shift.block == block.start else tree.dominates(shift.block, block.start)
+            for shift, home in shifts.get(_compared(value), ()):
+                there = shift.id in seen if home == block.start else tree.dominates(home, block.start)
                 args = _shifted(value, shift)
                 if there and args is not None:
                     value.args = args
