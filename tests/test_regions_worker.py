@@ -131,6 +131,7 @@ def test_a_process_that_takes_too_long_is_killed(asking: Asking, cache: Path, mo
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXCPU"), reason="no limit of processor time here")
+@pytest.mark.long
 def test_a_request_that_takes_too_much_processor_time_ends_the_process() -> None:
     """However busy the machine is: the first one takes longer by the clock, and is answered."""
     worker = """
