@@ -45,7 +45,7 @@ def nested_loops(depth: int = 1_000) -> bytes:
 
 
 def maze(blocks: int = 1_200) -> bytes:
-    """Every block leads to two others, by a bit of a number that nobody foresees."""
+    """Every block leads to two others, by a bit of a number that cannot be predicted."""
     start = assemble("PUSH0 CALLDATALOAD")
     block = "JUMPDEST PUSH1 5 MUL PUSH1 1 ADD DUP1 PUSH1 128 AND PUSH2 {} JUMPI PUSH2 {} JUMP"
     rng, size = random.Random(blocks), len(assemble(block.format(0, 0)))

@@ -243,7 +243,7 @@ def _optimised(code: bytes, contract: Contract, dialect: Dialect, expected: list
     try:
         made = optimize(code, dialect.fork)
         is_better = made.code != code
-        if not is_better:  # what nobody would get must do the same all the same
+        if not is_better:  # code that is not used must be equivalent too
             made = optimize(code, dialect.fork, always=True)
     except Exception as error:
         return f"optimised bytecode: {type(error).__name__}: {error}"

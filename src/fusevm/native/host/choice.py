@@ -6,8 +6,8 @@ paid. So calls are timed: a code's first ones natively, then one on the referenc
 work as the native run took time for. The faster tier is kept, and the other is tried again now and then.
 
 A run on the reference tier that exceeds its bound continues natively from there (`handover.py`), or is undone and runs
-natively from the start. The pauses between such attempts grow, so whatever a caller does, he can make only a few of a
-million calls slower, each by a millisecond or so. Times decide only where a call runs; all tiers answer alike.
+natively from the start. The pauses between such attempts grow, so whatever a caller does, only a few of a million
+calls become slower, each by a millisecond or so. Times decide only where a call runs; all tiers answer alike.
 """
 
 from __future__ import annotations

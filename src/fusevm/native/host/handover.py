@@ -73,7 +73,7 @@ def _enter(engine: NativeEngine, frame: Frame, context: Context) -> Frame:
     if found is None:
         raise TooLong
     depth, shared, view = message.depth, tables.shared, tables.views[message.depth]
-    twin = Frame(replace(message, creates=False), frame.state, context)  # its code is kept by who began it
+    twin = Frame(replace(message, creates=False), frame.state, context)  # the frame that was begun keeps its code
     start = frame.context.memory_used - len(frame.memory)  # so much have the frames that called this one
     twin.memory = NativeMemory(tables.memory, start, view)  # type: ignore[assignment]
     twin.gas, twin.stack, twin.returndata = frame.gas, list(frame.stack), frame.returndata

@@ -110,7 +110,7 @@ def _handed_over(arena: Arena, size: int, column: Column) -> Arena:
         return Arena(arena.size)
 
 
-_spare: deque[Arena] = deque(maxlen=MOST_SPARE)  # of results that nobody has any more: their pages are there already
+_spare: deque[Arena] = deque(maxlen=MOST_SPARE)  # of results that were dropped: their pages are mapped already
 
 
 class RunningCall(Collection[bytes]):
@@ -403,7 +403,7 @@ class ManyCalls:
 
 
 def _address(data: Data) -> int:
-    """Where the data of calls is; good for as long as somebody has it."""
+    """Where the data of calls is; valid as long as it is referenced."""
     if isinstance(data, bytes):
         return address_of(data)
     return ctypes.addressof(ctypes.c_char.from_buffer(data)) if data else 0

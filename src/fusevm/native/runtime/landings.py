@@ -1,11 +1,12 @@
 """Where jumps of code that runs plainly may land: at JUMPDESTs that are not inside push data. In the subset of `lang`.
 
-One jump does not need a scan of all code. Its target is looked at from behind: of each of the 33 bytes after some place
-it is known whether instructions that began there would come to the target. At most 32 bytes follow a PUSH, so one of
-them does begin; where all 33 agree, that is the answer. In most code they do a few bytes before the target.
+One jump does not need a scan of all code: the code is read backwards from its target. For each of the 33 bytes that
+follow a place it is known whether instructions starting at that byte lead to the target. At most 32 bytes follow a
+PUSH, so an instruction does start at one of them; if all 33 give the same answer, it is the answer. In most code they
+do a few bytes before the target.
 
-Long rows of PUSHes, each of which could be another's data, never agree. There the code is also walked from its start,
-and the two meet in the middle. A processor does both in the time of one, since each waits only for itself.
+Long rows of PUSHes, each of which could be another's data, never agree. There the code is also decoded forwards from
+its start, and the two scans meet in the middle. A processor does both in the time of one: neither depends on the other.
 """
 
 from __future__ import annotations
