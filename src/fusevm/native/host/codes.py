@@ -133,14 +133,14 @@ class Codes:
         if self.size > KEPT or self._plain.is_crowded:
             self.forget()
         busy = self.heat is not None and self._take_regions(self.heat)
-        if self._retired:
-            self.generation += 1
+        if self._retired:  # nothing may lead to them any more, even if what retired them was interrupted
+            self._change_schedules()
         self._retired, self._held, self._fused = [], [], 0
         if not self.tiered:  # what ran plainly for the last call's sake
             for key in self.in_use:
                 if len(key[0]) <= FUSED_MOST:
-                    self.schedules.pop(key, None)
                     self.generation += 1
+                    self.schedules.pop(key, None)
             self.in_use.clear()
         self.untidy = busy
         if self.heat is not None and self.heat.finished:  # sent while this was done
@@ -174,7 +174,7 @@ class Codes:
             key, compiled = heat.finished.popleft()
             made = heat.with_regions(key, compiled)
             if made is not None and key[1] == self.fork:
-                before = self.schedules.pop(key, None)
+                before = self.schedules.get(key)
                 if before is not None:
                     self._retired.append(before)
                 self.schedules[key] = made
@@ -239,9 +239,9 @@ class Codes:
     def forget(self) -> None:
         """All code, as if none had run. Only between calls."""
         self._drop()
-        self.schedules.clear()
         self.first_frames.clear()
         self.facts.clear()
+        self.schedules.clear()
         self._spent.clear()
         self.size = 0
         self._forget_init_codes()
@@ -339,9 +339,9 @@ class Codes:
         """In the middle of a call: drops the schedules that no frame runs."""
         self._drop()
         self._held.append(self.facts)  # accounts may hold the addresses of these codes
+        self.first_frames.clear()
         self.schedules = {key: each for key, each in self.schedules.items() if each.jumps_base in running}
         self.size = sum(each.size + ENTRY for each in self.schedules.values())
-        self.first_frames.clear()
         self.facts = {}
         self._spent.clear()
         self.in_use.intersection_update(self.schedules)
@@ -359,11 +359,11 @@ class Codes:
         for key in self.in_use:
             self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
             if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
-                self.schedules.pop(key, None)
                 self._drop()
+                self.schedules.pop(key, None)
         if self._lent:
-            self._lent = False
             self._drop()
+            self._lent = False
         self.in_use.clear()
 
     def prepared(self, code: bytes, jumps: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
@@ -376,8 +376,9 @@ class Codes:
         first, pc, opens = self._plain.origin(at)
         if first != at or not opens or code[pc : pc + 1] != _JUMPDEST:
             return None
-        self._retired.append(self.schedules.pop(key))
+        self._retired.append(plain)
         self.untidy = True
+        del self.schedules[key]
         self.in_use.discard(key)
         self._spent[key] = PREPARING * len(code)
         better = self.schedule(code, on_disk=on_disk)
