@@ -81,6 +81,17 @@ def test_a_word_that_is_tested_is_zero_where_the_test_fails() -> None:
     assert found.highest >= 2
 
 
+def test_a_parameter_is_not_the_number_of_its_place() -> None:
+    """The second word from the top is 2 on one of the ways: it was taken for the same on both."""
+    function = (
+        "f: JUMPDEST PUSH 0 CALLDATALOAD PUSH @set JUMPI PUSH @on JUMP set: JUMPDEST SWAP1 POP PUSH 2 SWAP1 "
+        "on: JUMPDEST ADD SWAP1 JUMP"
+    )
+    found = recovered(f"PUSH @back PUSH 7 PUSH 5 PUSH @f JUMP back: JUMPDEST {STORE} STOP {function}")
+    blocks = [block for each in found.unit.functions.values() for block in each.blocks()]
+    assert [len(block.params) for block in blocks if block.params and block.start] == [1]
+
+
 def test_an_address_that_was_masked_or_shifted_to_and_fro_is_still_an_address() -> None:
     for change in ("PUSH4 0xffffffff AND", "PUSH1 32 SHL PUSH1 32 SHR"):
         assert recovered(f"PUSH @there {change} JUMP there: JUMPDEST STOP").unit.functions[""]
@@ -163,8 +174,8 @@ def test_a_word_that_is_still_to_be_filled_in_decides_no_branch() -> None:
     assert "BRANCH" in unit_text(found.unit)
 
 
-def test_a_way_that_only_the_second_look_sees_is_not_optimised() -> None:
-    """A condition was certain while ways were looked for, and not any more when code was made of them."""
+def test_a_copy_of_a_condition_is_as_certain_when_code_is_made_as_when_ways_were_looked_for() -> None:
+    """It was not where the condition is an ISZERO: a way came up that had not been looked into."""
     jumpdest = b"\x5b"
     code = (
         bytes.fromhex("6080806040526004361015")
@@ -178,5 +189,26 @@ def test_a_way_that_only_the_second_look_sees_is_not_optimised() -> None:
         + bytes.fromhex("90915080610138575b1561011757")
         + jumpdest * 124
     )
-    with pytest.raises(NotUnderstood, match="not looked into"):
-        recover(code)
+    assert recover(code).unit.functions
+
+
+@pytest.mark.parametrize("more", ["", "DUP1 "])
+def test_a_function_that_returns_to_itself_ends_the_search(more: str) -> None:
+    """It was followed for ever."""
+    assert "too many combinations" in refusal(f"PUSH @f PUSH @f JUMP f: JUMPDEST DUP1 {more}JUMP")
+
+
+def test_code_that_calls_its_own_beginning_is_refused() -> None:
+    """There its first words are not missing."""
+    assert "its own beginning" in refusal(
+        "JUMPDEST PUSH 0 SLOAD DUP1 ISZERO PUSH @end JUMPI PUSH 1 SWAP1 SUB PUSH 0 SSTORE "
+        "PUSH @ret CALLDATASIZE PUSH @out JUMPI PUSH @ret PUSH 0 JUMP "
+        "end: JUMPDEST POP JUMP out: JUMPDEST JUMP ret: JUMPDEST PUSH 42 " + STORE
+    )
+
+
+def test_numbers_that_turn_out_not_to_be_addresses_one_after_another_are_refused() -> None:
+    pushed = " ".join(f"PUSH2 @x{each}" for each in (6, 5, 4, 3, 2, 1))
+    compared = " ".join(f"PUSH2 @x{each} EQ PUSH2 @live{each} JUMPI JUMP live{each}: JUMPDEST" for each in range(1, 6))
+    ends = " ".join(f"x{each}: JUMPDEST PUSH1 {each} PUSH0 MSTORE8 STOP" for each in range(1, 7))
+    assert "is not certain" in refusal(f"JUMPDEST {pushed} {compared} POP STOP {ends}")

@@ -56,6 +56,16 @@ def test_memory_that_grew_before_its_block_was_begun_again_is_known(monkeypatch:
         assert execute(RegionLockstep(every_block, 0), program).status is Status.SUCCESS
 
 
+def test_a_word_that_is_looked_at_in_part_is_whole_where_a_failure_is_replayed_from() -> None:
+    program = (
+        "PUSH1 @on JUMP on: JUMPDEST PUSH0 CALLDATALOAD DUP1 MUL PUSH2 0x4000 PUSH1 9 LOG0 "
+        "PUSH1 255 AND PUSH1 @end JUMP end: JUMPDEST PUSH0 SSTORE STOP"
+    )
+    pair = RegionLockstep(every_block, 0)
+    assert execute(pair, program, 5_000, data=bytes(range(1, 33))).status is Status.HALT
+    assert pair.failures == 1
+
+
 def test_it_is_a_tier() -> None:
     evm = EVM(tier="lockstep-regions")
     evm.set_code(HERE, assemble(SUM))

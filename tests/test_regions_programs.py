@@ -6,6 +6,7 @@ import pytest
 
 from fusevm.native.host import engine as host
 from fusevm.native.host.regions import counted, counting_schedule
+from fusevm.native.region.build import Choose
 from fusevm.native.region.choice import every_block, functions_and_loops, hot_parts
 from programs import OTHER
 from regionprograms import ANSWER, SUM, TRIPLE, Program, word
@@ -18,6 +19,7 @@ COUNTDOWN = (  # [return address, n] -> [n + (n - 1) + ... + 0], by calling itse
     "count: JUMPDEST DUP1 PUSH1 @more JUMPI SWAP1 JUMP more: JUMPDEST PUSH1 @add PUSH1 1 DUP3 SUB "
     "PUSH1 @count JUMP add: JUMPDEST ADD SWAP1 JUMP"
 )
+NEXT = "PUSH1 @next JUMP next: JUMPDEST"  # a block that ends the frame is in no region, so what it needs is not either
 
 
 def loop(times: int, body: str) -> str:
@@ -136,6 +138,74 @@ def test_a_write_in_a_static_call_fails_in_the_function_that_does_it() -> None:
 def test_sstore_fails_where_no_more_than_the_stipend_is_left() -> None:
     program = Program("JUMPDEST PUSH1 1 PUSH0 SSTORE PUSH1 2 PUSH0 SSTORE JUMPDEST STOP")
     program.agreed_at([*range(2_290, 2_330), *range(22_100, 22_140), *range(22_400, 22_500), 24_415, 24_416])
+
+
+def test_a_function_on_a_way_that_is_never_gone_needs_no_region() -> None:
+    """The condition is an ISZERO whose copy is zero on that way: known when ways were looked for, not afterwards."""
+    program = Program(
+        "PUSH0 CALLDATALOAD ISZERO PUSH1 @test JUMP test: JUMPDEST DUP1 PUSH1 @out JUMPI "
+        "again: JUMPDEST ISZERO PUSH1 @out JUMPI PUSH1 @back PUSH1 @double JUMP "
+        "back: JUMPDEST PUSH1 @other PUSH1 @double JUMP other: JUMPDEST POP STOP "
+        "double: JUMPDEST PUSH1 2 SWAP1 JUMP out: JUMPDEST STOP"
+    )
+    for gas in (30_000, 100):
+        program.agreed(gas)
+
+
+LEAVES = "PUSH0 PUSH0 PUSH0 PUSH0 PUSH0 PUSH2 0x777 GAS CALL POP"  # what regions leave to the schedule
+
+
+def test_what_leaves_in_a_function_leaves_the_words_of_its_callers_too() -> None:
+    """They were on no stack in memory until then."""
+    inner = (  # [return address, n]: leaves if the third word of the data says so
+        "inner: JUMPDEST PUSH1 64 CALLDATALOAD PUSH1 @far JUMPI PUSH1 3 MUL SWAP1 JUMP "
+        f"far: JUMPDEST {LEAVES} PUSH1 5 MUL SWAP1 JUMP"
+    )
+    outer = (  # [return address, n]
+        "outer: JUMPDEST DUP1 DUP1 MUL PUSH1 @one PUSH1 9 PUSH1 @inner JUMP one: JUMPDEST ADD "
+        "PUSH1 @two PUSH1 8 PUSH1 @inner JUMP two: JUMPDEST ADD MUL SWAP1 JUMP"
+    )
+    main = (
+        "PUSH1 @on JUMP on: JUMPDEST PUSH0 CALLDATALOAD PUSH1 32 CALLDATALOAD PUSH1 @back PUSH1 7 PUSH1 @outer JUMP "
+        f"back: JUMPDEST PUSH1 @again PUSH1 6 PUSH1 @outer JUMP again: JUMPDEST ADD MUL ADD {ANSWER}"
+    )
+    for leaves in (0, 1):
+        data = bytes(range(64)) + leaves.to_bytes(32, "big")
+        program = Program(f"{main} {outer} {inner}", data=data)
+        program.agreed()
+        program.agreed_at(range(0, 6_000, 37))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_argument_that_is_replaced_by_the_number_of_its_place_is_not_the_argument(number: int) -> None:
+    """`if (x) a = 2`, with `a` the second word from the top: region code took both for the same."""
+    swaps = ["SWAP1 POP", "SWAP2 POP", "SWAP3 POP"][number - 1]
+    function = (  # [return address, c, b, a]: one of them becomes the number where the data says so
+        f"f: JUMPDEST PUSH0 CALLDATALOAD ISZERO PUSH1 @kept JUMPI PUSH1 {number} {swaps} "
+        "kept: JUMPDEST PUSH1 10 MUL ADD PUSH1 10 MUL ADD SWAP1 JUMP"
+    )
+    for data in (0, 1):
+        program = Program(
+            "PUSH1 @back PUSH1 7 PUSH1 8 PUSH1 9 PUSH1 @f JUMP back: JUMPDEST PUSH1 @again SWAP1 PUSH1 5 PUSH1 6 "
+            f"PUSH1 @f JUMP again: JUMPDEST {ANSWER} {function}",
+            data=data,
+        )
+        program.agreed_at_every_gas()
+
+
+def test_ways_back_that_differ_are_left_but_for_those_that_most_take() -> None:
+    """A function that returns to either of two addresses, with stacks of different heights."""
+    function = (
+        "f: JUMPDEST DUP1 PUSH1 @first JUMPI DUP1 PUSH1 5 EQ PUSH1 @first JUMPI POP POP JUMP "
+        "first: JUMPDEST DUP1 PUSH1 9 EQ PUSH1 @same JUMPI SWAP1 JUMP same: JUMPDEST PUSH1 1 ADD SWAP1 JUMP"
+    )
+    for data in (0, 1, 5, 9):
+        program = Program(
+            f"PUSH1 @second PUSH1 @back PUSH0 CALLDATALOAD PUSH1 @f JUMP back: JUMPDEST {ANSWER} "
+            f"second: JUMPDEST PUSH1 77 {ANSWER} {function}",
+            data=data,
+        )
+        program.agreed_at_every_gas()
 
 
 def test_a_jump_back_to_what_is_not_a_jumpdest_fails_at_the_jump() -> None:
@@ -399,21 +469,21 @@ def test_a_high_price_that_ends_a_slice_fails_with_the_gas_that_there_was(
 @pytest.mark.parametrize("data", [1 << 64, (1 << 128) + 1, 1 << 255])
 def test_a_place_in_memory_is_more_than_its_last_limb(data: int) -> None:
     """No gas pays for it, though its last 64 bits are those of a place that is there."""
-    use = "on: JUMPDEST PUSH0 CALLDATALOAD MLOAD PUSH0 SSTORE STOP"
+    use = f"on: JUMPDEST PUSH0 CALLDATALOAD MLOAD {NEXT} PUSH0 SSTORE STOP"
     assert Program(f"PUSH1 1 PUSH0 MSTORE PUSH1 @on JUMP {use}", data=data).agreed()[0] == "HALT"
 
 
 @pytest.mark.parametrize("op", ["ADD", "MUL", "SUB"])
 def test_a_word_of_which_65_bits_are_looked_at_is_not_computed_in_64(op: str) -> None:
     data = ((1 << 64) - 1).to_bytes(32, "big") + (3).to_bytes(32, "big")
-    use = f"on: JUMPDEST PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD {op} PUSH9 0x1ffffffffffffffff AND {ANSWER}"
+    use = f"on: JUMPDEST PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD {op} PUSH9 0x1ffffffffffffffff AND {NEXT} {ANSWER}"
     Program(f"PUSH1 @on JUMP {use}", data=data).agreed()
 
 
 @pytest.mark.parametrize("op", ["AND", "OR", "XOR"])
 def test_a_word_of_which_bit_64_alone_is_looked_at_is_not_computed_in_64(op: str) -> None:
     data = (1 << 64).to_bytes(32, "big") + ((1 << 64) + 5 if op == "AND" else 5).to_bytes(32, "big")
-    use = f"on: JUMPDEST PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD {op} PUSH9 0x10000000000000000 AND {ANSWER}"
+    use = f"on: JUMPDEST PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD {op} PUSH9 0x10000000000000000 AND {NEXT} {ANSWER}"
     assert word(Program(f"PUSH1 @on JUMP {use}", data=data).agreed()) == 1 << 64
 
 
@@ -426,8 +496,34 @@ def test_a_function_that_is_called_in_a_region_must_have_room_on_the_stack(words
     Program(code).agreed()
 
 
+@pytest.mark.parametrize("words", range(1_012, 1_024, 2))
+def test_a_block_that_is_left_in_its_middle_must_have_room_for_all_of_it(words: int) -> None:
+    block = f"on: JUMPDEST PUSH1 1 PUSH1 7 SSTORE {'NUMBER ' * 7} STOP"
+    for before in ("", "PUSH2 @far JUMP far: JUMPDEST PUSH0 POP "):
+        Program(f"{'CALLVALUE ' * words} {before} PUSH2 @on JUMP {block}").agreed()
+
+
+def test_an_access_of_no_bytes_tells_nothing_of_where_it_is() -> None:
+    for access in ("PUSH0 DUP2 KECCAK256 POP", "PUSH0 DUP1 DUP3 CALLDATACOPY", "PUSH0 DUP2 LOG0"):
+        use = f"on: JUMPDEST PUSH0 CALLDATALOAD {access} PUSH1 100 SHR {NEXT} {ANSWER}"
+        assert word(Program(f"PUSH1 @on JUMP {use}", data=1 << 200).agreed()) == 1 << 100
+
+
 @pytest.mark.parametrize("data", [0, 1])
 def test_a_jump_to_where_a_block_begins_without_a_jumpdest_fails(data: int) -> None:
     here = "here: PUSH1 7 PUSH0 SSTORE STOP far: JUMPDEST PUSH1 @here JUMP"
     code = f"PUSH1 @on JUMP on: JUMPDEST PUSH0 CALLDATALOAD PUSH1 @far JUMPI {here}"
     assert Program(code, data=data).agreed()[0] == ("HALT" if data else "SUCCESS")
+
+
+@pytest.mark.parametrize("choose", [every_block, functions_and_loops])
+def test_numbers_that_turn_out_not_to_be_addresses_one_after_another_end_no_search(choose: Choose) -> None:
+    pushed = " ".join(f"PUSH2 @x{each}" for each in (6, 5, 4, 3, 2, 1))
+    compared = " ".join(f"PUSH2 @x{each} EQ PUSH2 @live{each} JUMPI JUMP live{each}: JUMPDEST" for each in range(1, 6))
+    ends = " ".join(f"x{each}: JUMPDEST PUSH1 {each} PUSH0 MSTORE8 STOP" for each in range(1, 7))
+    Program(f"JUMPDEST {pushed} {compared} POP STOP {ends}", choose=choose).agreed()
+
+
+@pytest.mark.parametrize("more", ["", "DUP1 "])
+def test_a_function_that_returns_to_itself_is_left_alone(more: str) -> None:
+    Program(f"PUSH1 @f PUSH1 @f JUMP f: JUMPDEST DUP1 {more}JUMP").agreed(5_000)

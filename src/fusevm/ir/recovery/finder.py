@@ -165,6 +165,9 @@ class Finder:
     def go(self, found: Found, edge: Edge, target: Known, stack: WordStack, work: list[Key]) -> None:
         pc = edge[0].pc
         while True:
+            self.budget -= 1
+            if self.budget < 0:
+                raise NotUnderstood("functions return to functions in too many combinations", pc)
             if target is None:
                 raise NotUnderstood("a jump to an address that is not known", self.blocks[pc].last.pc)
             if isinstance(target, Param):
@@ -193,7 +196,10 @@ class Finder:
 
     def calls_itself(self, found: Found, pc: int, stack: WordStack) -> bool:
         """A jump to the entry with a return address on the stack; without one it is a loop."""
-        return pc == found.entry and pc in self.recursive and bool(stack.labels())
+        calls = pc == found.entry and pc in self.recursive and bool(stack.labels())
+        if calls and found is self.main:
+            raise NotUnderstood("the code calls its own beginning", pc)
+        return calls
 
     def is_call(self, pc: int) -> bool:
         return pc in self.known and pc not in self.active

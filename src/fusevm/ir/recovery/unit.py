@@ -87,9 +87,9 @@ def _found_with(
         finder = Finder(blocks, dests, Reading(fork, labels, unfilled(blocks)), recursive)
         finder.run()
         if finder.used >= labels.keys():
-            break
+            return finder, labels
         labels = {pc: word for pc, word in labels.items() if pc in finder.used}
-    return finder, labels
+    raise NotUnderstood("which numbers are code addresses is not certain")
 
 
 def candidates(blocks: dict[int, BasicBlock], dests: frozenset[int]) -> dict[int, int]:

@@ -133,13 +133,16 @@ def _known(op: str, args: list[Known]) -> Known:
 
 
 def told(stack: WordStack, condition: Word, holds: bool) -> WordStack:
-    """The stack on the edge where a condition holds, or does not: on one of the two, the tested word is zero."""
+    """The stack on the edge where a condition holds, or does not: on one of the two, the tested word is zero.
+
+    Likewise the word whose ISZERO it is, and so on: of a copy of the condition no less is known if it is an ISZERO.
+    """
     after = stack.copy()
     value = condition.value
-    while value is not None and value.op == "ISZERO":
-        value, holds = value.args[0], not holds
-    if value is not None and not holds:
-        after.words = [Word(Number(0)) if _is(word, value) else word for word in after.words]
+    while value is not None:
+        if not holds:
+            after.words = [Word(Number(0)) if _is(word, value) else word for word in after.words]
+        value, holds = (value.args[0] if value.op == "ISZERO" else None), not holds
     return after
 
 

@@ -30,8 +30,9 @@ class Label(NamedTuple):
     pushes: frozenset[int]
 
 
-class Param(NamedTuple):
-    """A live-in word of the function; depth 1 was on top."""
+@dataclass(slots=True, unsafe_hash=True)
+class Param:
+    """A live-in word of the function; depth 1 was on top. No tuple: it would equal the `Number` of its depth."""
 
     depth: int
 

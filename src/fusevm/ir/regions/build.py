@@ -221,11 +221,11 @@ def _found(
     bounds: dict[int, tuple[int, int]],
 ) -> tuple[RegionFinder, dict[int, int]]:
     labels = candidates(pieces, dests)
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         finder = RegionFinder(pieces, dests, Reading(fork, labels, {}, moves=False), is_cold, bounds)
         for entry in entries:
             finder.function(entry)
-        if finder.used >= labels.keys():
+        if finder.used >= labels.keys() or number == ROUNDS - 1:  # code does not move: a label is a number as well
             break
         labels = {pc: word for pc, word in labels.items() if pc in finder.used}
     return finder, labels

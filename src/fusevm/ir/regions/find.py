@@ -100,6 +100,9 @@ class RegionFinder(Finder):
     def follows(self, found: Found, edge: Edge, target: Known, stack: WordStack, work: list[Key]) -> bool:
         """Follows an edge, through the functions it calls; returns whether its target is known."""
         while True:
+            self.budget -= 1
+            if self.budget < 0:
+                return False
             if isinstance(target, Param):
                 found.exits[edge] = target.depth, nameless(stack)
                 return True
