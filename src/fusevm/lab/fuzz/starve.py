@@ -59,8 +59,8 @@ def compare_starved(work: Work, engines: Sequence[PeerEngine], limits: Iterable[
     return None
 
 
-def _is_call(step: Step) -> bool:
-    return BY_BYTE[step.op].calls and bool(BY_BYTE[step.op].writes & MEMORY)  # a creation hands nothing back
+# A creation hands nothing back.
+_CALLS = frozenset(byte for byte, known in BY_BYTE.items() if known.calls and known.writes & MEMORY)
 
 
 class _Trace:
@@ -97,7 +97,7 @@ class _Trace:
 
     def _flush(self) -> None:
         step, self._pending = self._pending, None
-        if step is None or step.error is not None or _is_call(step):
+        if step is None or step.error is not None or step.op in _CALLS:
             return  # a call that made no frame got back what it handed down, and does not say how much that was
         self._note(step.gas - step.gas_cost)
         if step.name == "SSTORE":

@@ -33,13 +33,14 @@ from fusevm.lab.fuzz.starve import random_gas, traced
 from fusevm.lab.peers.work import Observation, Work
 from fusevm.lab.regions.cases import KINDS, case, with_code, with_gas, without_most
 from fusevm.lab.regions.engines import WAYS, engine_for, reference, regions_noted, slices_of
+from fusevm.native.emit.build import library
 from fusevm.native.host.engine import SLICE
 
 SLICES = (SLICE, SLICE, SLICE, 30_000, 3_000, 400)
-CHUNK = 400  # programs of one child process
+CHUNK = 2_000  # programs of one child process
 # The first two: one or the other. The others besides.
 _EVERY = 0.1
-_CHANCES = {"every-1": 0.04, "chosen": 0.08, "hot": 0.1, "lockstep": 0.05}
+_CHANCES = {"every-1": 0.02, "chosen": 0.06, "hot": 0.08, "lockstep": 0.03}
 EXERCISED = ("regions", "loops in regions", "calls in regions", "exits")
 
 
@@ -180,6 +181,8 @@ def _emptied(made: Program, failing: Any, attempts: int) -> Program:
 def run_child(options: Options, first: int, last: int) -> None:
     """Says which program begins, then what came of it: a line of JSON each."""
     gc.set_threshold(100_000, 50, 100)  # LLVM's text is made of many objects, and a third of the time went into this
+    library()
+    gc.freeze()  # what is there now stays
     for number in range(first, last):
         seed = f"{options.seed}.{number}"
         print(json.dumps({"begins": seed}), flush=True)

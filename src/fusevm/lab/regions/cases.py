@@ -1,4 +1,5 @@
-"""The programs of the campaign on regions, each from a seed: random ones, loops, functions, and real code mutated."""
+"""Programs for the campaign on regions, each from a seed: random ones, loops, functions, random Yul that we compile,
+and real code mutated."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from random import Random
 
 from fusevm.chain.environment import Block
 from fusevm.chain.transaction import Transaction
+from fusevm.codegen.yul import compile_object
 from fusevm.evm.bytecode import JUMPDEST, Instruction, instructions
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import opcodes_of
@@ -18,22 +20,27 @@ from fusevm.lab.fuzz import constants as words
 from fusevm.lab.fuzz.code import raw
 from fusevm.lab.fuzz.generator import CONTRACTS, program
 from fusevm.lab.fuzz.program import Contract, Program
-from fusevm.lab.fuzz.starve import traced
+from fusevm.lab.fuzz.starve import least_gas, traced
 from fusevm.lab.fuzz.writer import Surroundings
 from fusevm.lab.optimize_pieces import piece
 from fusevm.lab.peers.work import block_hash
 from fusevm.lab.regions.functions import code_with_functions, code_with_loops
+from fusevm.lab.yul.compiled import random_case
+from fusevm.yul.generate import StackTooDeep
+from fusevm.yul.syntax.dialect import dialect_for
+from fusevm.yul.syntax.parser import parse_object
 
-KINDS = ("random", "loops", "functions", "functions", "mutated")
-SMALL_KINDS = ("random", "random", "loops", "loops", "functions", "functions", "mutated")
+KINDS = ("random", "loops", "functions", "functions", "compiled", "mutated")
+SMALL_KINDS = ("random", "random", "loops", "loops", "functions", "functions", "compiled", "compiled", "mutated")
 FORKS = (LATEST, LATEST, LATEST, Fork.CANCUN, Fork.SHANGHAI, Fork.BERLIN, Fork.BYZANTIUM)
 ROOMS = (6, 10, 15, 22, 32, 50, None)  # instructions of a program, about; None: some dozens more
-_CHANCES = (18, 20, 20, 15, 12, 7, 5)
-_LARGE, _FEW_LARGE = 500, 0.25  # bytes of a piece of real code; how many of those that are larger are taken
+_CHANCES = (20, 22, 22, 16, 12, 6, 2)
+_LARGE, _FEW_LARGE = 300, 0.1  # bytes of a piece of real code; how many of those that are larger are taken
 _PEOPLE = bytes.fromhex("11" * 20)
 _LARGEST = 6_000  # bytes of real code
 _MOST_GAS = 400_000  # for a call of it
-_SOME_GAS = 120_000  # for most: loops that a mutation made endless end sooner
+_SOME_GAS = 80_000  # for most: endless loops end sooner, and what is traced step by step is short
+_MUCH_GAS = 0.05  # how many small programs have more
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,8 @@ def case(seed: str, fixtures: Path | None, kind: str | None = None, *, small: bo
     rng = Random(seed)
     chosen = rng.choice(SMALL_KINDS if small else KINDS)
     kind = kind or chosen
+    if kind == "compiled":
+        return _compiled(seed, rng)
     samples = real_code(fixtures) if fixtures is not None and kind == "mutated" else ()
     size = rng.choices(ROOMS, _CHANCES)[0] if small else None
     if samples and fixtures is not None:
@@ -63,7 +72,25 @@ def case(seed: str, fixtures: Path | None, kind: str | None = None, *, small: bo
         write = code_with_loops if kind == "loops" else code_with_functions
         made.accounts[CONTRACTS[0]].code = write(rng, around, size or rng.randint(20, 140))
         made.transaction.to = CONTRACTS[0]
+    if small and rng.random() >= _MUCH_GAS:
+        made.transaction.gas_limit = min(made.transaction.gas_limit, least_gas(made.work()) + _SOME_GAS)
     return made
+
+
+def _compiled(seed: str, rng: Random) -> Program:
+    """A random Yul program, most often without the optimiser, which leaves few functions and few words on the stack."""
+    dialect = dialect_for()
+    while True:
+        number = rng.randrange(1 << 40)
+        contract = random_case(number)
+        if contract.deploys:
+            continue
+        try:
+            made = compile_object(parse_object(contract.source, dialect), dialect, runs=rng.choice((None, None, 200)))
+        except StackTooDeep:
+            continue
+        sample = Sample(f"yul {number}", made.code, (), tuple([data for data, _ in contract.calls]))
+        return _calling(f"{seed} {sample.name}", sample, made.code, rng.choice(sample.calls), _SOME_GAS)
 
 
 # -- real code ------------------------------------------------------------------------------------------------------
@@ -123,7 +150,7 @@ def _mutated(seed: str, rng: Random, sample: Sample) -> Program:
     data = rng.choice(sample.calls)
     if rng.random() < 0.3 and len(data) > 4:
         data = data[:4] + rng.randbytes(len(data) - 4)
-    return _calling(f"{seed} {sample.name}", sample, code, data, _SOME_GAS if rng.random() < 0.8 else _MOST_GAS)
+    return _calling(f"{seed} {sample.name}", sample, code, data, _MOST_GAS if rng.random() < _MUCH_GAS else _SOME_GAS)
 
 
 def _calling(seed: str, sample: Sample, code: bytes, data: bytes, gas: int) -> Program:

@@ -65,7 +65,7 @@ class FunctionWriter(Writer):
 
     def _pass_fuel(self) -> None:
         depth = 0 if self.fuel is None else self.height - self.fuel
-        if 0 < depth <= 16:
+        if 0 < depth < 16:  # DUP16 reaches it, with the 1 above it
             self.push(1)
             self.op(f"DUP{depth + 1}")
             self.op("SUB")
@@ -112,6 +112,8 @@ class FunctionWriter(Writer):
                 branch(self)
             elif kind < 0.77:
                 (at_the_edge if self.chance(0.6) else masked)(self)
+            elif kind < 0.84:
+                assigned(self)
             else:
                 block(self, self.rng.randint(2, 8))
             self.level()
@@ -134,6 +136,26 @@ def at_the_edge(w: Writer) -> None:
     if kind == "MLOAD":
         w.push(0)
         w.op("MSTORE")
+
+
+def assigned(w: Writer) -> None:
+    """A word on the stack, or not, is replaced by a small number: perhaps that of its own place, or of another's."""
+    if not w.height:
+        return
+    depth = w.rng.randint(1, min(w.height, 15))
+    kept = w.new_label()
+    if w.chance(0.5):
+        w.push(w.rng.choice((0, 4, 32)))
+        w.op("CALLDATALOAD")
+    else:
+        w.operand()
+    if w.chance(0.5):
+        w.op("ISZERO")
+    w.ref(kept)
+    w.op("JUMPI")
+    w.push(w.rng.randint(1, 6))
+    w.ops(f"SWAP{depth}", "POP")
+    w.label(kept)
 
 
 def masked(w: Writer) -> None:
