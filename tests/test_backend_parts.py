@@ -28,6 +28,11 @@ def compiles_rightly(source: str, calls: tuple[tuple[bytes, int], ...] = CALLS) 
     assert found is None or "gas was" in found
 
 
+def compiled(source: str) -> bytes:
+    dialect = dialect_for()
+    return compile_object(parse_object(source, dialect), dialect, runs=200).code
+
+
 # -- calls that are not inlined ---------------------------------------------------------------------------------------
 
 AGAIN = "if n { f(sub(n, 1)) }"  # makes a function recursive, so that its calls stay
@@ -136,6 +141,102 @@ def test_every_case_of_a_switch_is_reached_and_everything_else_goes_to_the_defau
     calls = tuple((word(number + near), 0) for number in numbers for near in (-1, 0, 1))
     compiles_rightly(f"{{ switch calldataload(0) {cases} default {{ sstore(99, add(sload(99), 1)) }} }}", calls)
     compiles_rightly(f"{{ switch calldataload(0) {cases} sstore(98, 1) }}", calls)
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("switch calldataload(0) case 1 { } case 2 { } case 3 { } case 4 { } case 5 { }", "00"),
+        ("switch calldataload(0) case 1 { revert(0, 0) } default { revert(0, 0) }", "5f5ffd"),
+        ("if calldataload(0) { } sstore(1, 2)", "600260015500"),
+        ("for { } calldataload(0) { } { break }", "00"),
+    ],
+)
+def test_a_choice_between_equal_ways_is_none(source: str, code: str) -> None:
+    assert compiled(f"{{ {source} }}").hex() == code
+
+
+def test_cases_that_do_what_the_default_does_are_not_compared_with() -> None:
+    cases = " ".join(f"case {number} {{ {'sstore(1, 2)' if number == 40 else ''} }}" for number in range(30, 60))
+    source = f"{{ switch calldataload(0) {cases} }}"
+    assert len(compiled(source)) < 16
+    compiles_rightly(source, tuple((word(number), 0) for number in range(28, 62)))
+    kept = "switch calldataload(0) case 3 { sstore(1, 1) } case 4 { revert(0, 1) } default { revert(0, 0) }"
+    compiles_rightly(f"{{ {kept} }}", tuple((word(number), 0) for number in range(6)))
+    looped = (
+        "for { let i := 0 } lt(i, 3) { i := add(i, 1) } { switch calldataload(0) case 1 { } default { sstore(i, i) } }"
+    )
+    compiles_rightly(f"{{ {looped} }}")
+
+
+def test_a_frame_that_ends_does_not_tidy_its_stack() -> None:
+    """And a jump to code no longer than itself is that code."""
+    source = "{ if calldataload(36) { sstore(0, calldataload(36)) } }"
+    assert compiled(source).hex() == "6024358060085700" + "5b5f5500"
+    compiles_rightly(source)
+
+
+# -- stores that are never read -------------------------------------------------------------------------------------
+
+FLAG = "calldataload(0)"
+
+
+@pytest.mark.parametrize(
+    ("dead", "without"),
+    [
+        (f"if {FLAG} {{ mstore(0, {FLAG}) sstore(0, 1) }}", f"if {FLAG} {{ sstore(0, 1) }}"),
+        (f"mstore(0, 1) if {FLAG} {{ sstore(0, 1) }} mstore(0, 2) log0(0, 32)", None),
+        (f"mstore8(31, 1) if {FLAG} {{ sstore(0, 1) }} calldatacopy(0, 0, 32) log0(0, 32)", None),
+        (f"mstore(64, 128) switch {FLAG} case 1 {{ revert(0, 4) }} case 2 {{ return(0, 32) }}", None),
+    ],
+)
+def test_a_store_that_no_way_reads_is_none(dead: str, without: str | None) -> None:
+    without = dead[dead.index(")") + 2 :] if without is None else without
+    assert compiled(f"{{ {dead} }}") == compiled(f"{{ {without} }}")
+    compiles_rightly(f"{{ {dead} }}")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"mstore(0, 7) if {FLAG} {{ mstore(0, 8) }} log0(0, 32)",  # one way leaves it
+        f"mstore(0, 7) if {FLAG} {{ revert(0, 32) }} mstore(0, 8) log0(0, 32)",  # one way reads it
+        f"mstore(0, 7) if {FLAG} {{ sstore(1, 1) }} mstore(1, 8) log0(0, 32)",  # a byte of it stays
+        f"mstore(1, 7) if {FLAG} {{ sstore(1, 1) }} mstore(0, 8) log0(0, 33)",
+        f"mstore(0, 7) if {FLAG} {{ sstore(1, 1) }} mcopy(0, 1, 32) log0(0, 32)",  # read by what overwrites it
+        f"mstore(32, 7) if {FLAG} {{ sstore(1, 1) }} mcopy(0, 31, 32) log0(0, 32)",
+        f"mstore(0, 7) if {FLAG} {{ sstore(1, 1) }} pop(call(gas(), 4, 0, 0, 0, 0, 32)) log0(0, 32)",  # writes nothing
+        f"mstore(0, 7) if {FLAG} {{ sstore(1, 1) }} log0({FLAG}, 32)",
+        f"mstore(64, 7) if {FLAG} {{ sstore(1, 1) }} log0(0, shl(5, calldataload(32)))",
+        "mstore(0, 7) for { let i := 0 } lt(i, 3) { i := add(i, 1) } { sstore(i, mload(0)) mstore(0, i) }",
+        f"mstore(0, 7) if {FLAG} {{ sstore(1, 1) }} sstore(2, msize())",
+        f"mstore(0, 7) f({FLAG}) function f(n) {{ if n {{ f(sub(n, 1)) }} sstore(n, mload(0)) }}",
+        f"f({FLAG}) log0(0, 64) function f(n) {{ mstore(0, n) if n {{ mstore(32, n) f(sub(n, 1)) }} }}",
+        f"mstore(0, 7) f({FLAG}) mstore(0, 8) log0(0, 32) function f(n) {{ if n {{ f(sub(n, 1)) return(0, 32) }} }}",
+    ],
+)
+def test_a_store_that_some_way_reads_stays(source: str) -> None:
+    compiles_rightly(f"{{ {source} }}")
+
+
+# -- what is known of words -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "stored"),
+    [
+        ("let a := and(calldataload(0), shl(255, 1)) let b := add(a, a)", "0"),
+        ("let a := calldataload(0) let b := signextend(0, shl(8, a))", "0"),
+        ("let a := shl(3, calldataload(0)) let b := and(sub(a, 8), 7)", "0"),
+        ("let a := mul(calldataload(0), 48) let b := and(a, 15)", "0"),
+        ("let a := and(calldataload(0), 0xf0) let b := eq(a, 0x101)", "0"),
+        ("let a := calldataload(0) let b := eq(add(and(a, 0xf0), and(shr(8, a), 7)), 0xf8)", "0"),
+    ],
+)
+def test_bits_that_are_never_set_decide(words: str, stored: str) -> None:
+    assert compiled(f"{{ {words} sstore(1, b) }}") == compiled(f"{{ sstore(1, {stored}) }}")
+    calls = tuple((word(number), 0) for number in (0, 1, 7, 0xF0, 0x1F7, 2**255, TOP))
+    compiles_rightly(f"{{ {words} sstore(1, b) sstore(2, a) }}", calls)
 
 
 def test_a_payment_is_refused_only_where_it_was() -> None:

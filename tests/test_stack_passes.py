@@ -51,6 +51,28 @@ def test_a_pass_keeps_what_a_program_does(name: str) -> None:
     assert changed > 30
 
 
+@pytest.mark.parametrize(
+    ("code", "left"),
+    [
+        ("POP SWAP3 POP STOP", "STOP"),
+        ("SSTORE POP 1 2 RETURN", "SSTORE 1 2 RETURN"),
+        ("POP 1 RETURN", "POP 1 RETURN"),
+        ("POP DUP1 2 RETURN", "POP DUP1 2 RETURN"),
+        ("SWAP1 REVERT", "SWAP1 REVERT"),
+        ("SWAP2 SELFDESTRUCT", "SWAP2 SELFDESTRUCT"),
+        ("SWAP2 1 SELFDESTRUCT", "1 SELFDESTRUCT"),
+    ],
+)
+def test_no_moves_are_made_before_a_frame_ends_but_for_its_operands(code: str, left: str) -> None:
+    def read(text: str) -> list[Code]:
+        return [Code(PUSH, int(word)) if word.isdigit() else Code(word) for word in text.split()]
+
+    program = StackProgram()
+    program.new().code = read(code)
+    peephole(program)
+    assert program.blocks[0].code == read(left)
+
+
 def assembled(program: StackProgram) -> bytes:
     assembly = assembly_of(program, Unit(), 200)
     return assemble(assembly.items, assembly.fork).code

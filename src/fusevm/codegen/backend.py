@@ -15,6 +15,7 @@ from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.constants import DEPOSIT, pushed
 from fusevm.codegen.dispatch import lower_switches, split_ways
+from fusevm.codegen.duplication import duplicate_short_blocks
 from fusevm.codegen.inlining import calls_of, inline_what_pays, recursive_functions
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
 from fusevm.codegen.placement import place
@@ -23,11 +24,13 @@ from fusevm.codegen.stack_code import CodeWriter
 from fusevm.codegen.weights import Weights, all_weights
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import WORD_BYTES, Assembly, Source
+from fusevm.evm.opcodes import MSIZE
+from fusevm.ir.dead_stores import drop_unread_stores
 from fusevm.ir.fold.functions import fold_unit
 from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.summaries import summaries
 from fusevm.ir.functions import Function, GraphBlock, Unit
-from fusevm.ir.graphs import prune, straighten, unseen_in
+from fusevm.ir.graphs import drop_choices, prune, straighten, unseen_in
 from fusevm.ir.sharing import share_constants
 from fusevm.ir.sinking import sink
 from fusevm.ir.threading import hoist_value_check, thread_branches
@@ -123,6 +126,9 @@ def drop_uncalled(unit: Unit) -> None:
 def clean(unit: Unit) -> None:
     effects, unseen = summaries(unit), unseen_in(unit)
     for function in unit.functions.values():
+        drop_choices(function)
+        if unseen & MSIZE:
+            drop_unread_stores(unit, function, effects)
         prune(unit, function, effects, unseen)
         straighten(function)
         if thread_branches(function):
@@ -222,8 +228,11 @@ def _to_spill(function: Function, candidates: set[int], weights: dict[GraphBlock
     return min(found, key=lambda value: (cost_of_spilling(function, value, weights), value.id), default=None)
 
 
-def improve(program: StackProgram, runs: int, followed: Mapping[Source, Source] | None = None) -> None:
-    """Runs the passes over stack code; for `followed` see `place`."""
+def improve(
+    program: StackProgram, runs: int, followed: Mapping[Source, Source] | None = None, *, copying: int = 0
+) -> None:
+    """Runs the passes over stack code; for `followed` see `place`. `copying`: the runs at which short blocks are copied
+    in place of jumps to them; at 0 only those no longer than the jump are."""
     thread_jumps(program)
     join_blocks(program)
     peephole(program)
@@ -234,3 +243,7 @@ def improve(program: StackProgram, runs: int, followed: Mapping[Source, Source] 
         pass
     join_blocks(program)
     place(program, followed)
+    if duplicate_short_blocks(program, DEPOSIT, copying):
+        join_blocks(program)
+        peephole(program)
+        place(program, followed)

@@ -12,16 +12,11 @@ from typing import NamedTuple
 
 from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.backend import Spills, clean, drop_uncalled, improve, stack_code
-from fusevm.codegen.blocks import StackProgram
-from fusevm.codegen.constants import DEPOSIT
-from fusevm.codegen.duplication import duplicate_short_blocks
 from fusevm.codegen.gas_trials import dearest_run
 from fusevm.codegen.inlining import inline_what_pays
 from fusevm.codegen.linking import OWN, Parts, link, look_inside, parts_of
 from fusevm.codegen.metadata import metadata_of
 from fusevm.codegen.optimize_report import Cost, Report, cost_of
-from fusevm.codegen.passes import join_blocks
-from fusevm.codegen.placement import place
 from fusevm.codegen.shift_reuse import reuse_shifts
 from fusevm.codegen.spilling import recompute_elsewhere
 from fusevm.codegen.tight_loops import dearer_loop
@@ -209,7 +204,8 @@ class _Optimizer:
         if self.recorder is not None:
             self.recorder.finish(unit)
         program = stack_code(unit, self.runs, Spills(), low=True)
-        shorten(program, self.setting.merging * max(self.runs, 1), _followed(part.recovered))
+        runs = self.setting.merging * max(self.runs, 1)
+        improve(program, runs, _followed(part.recovered), copying=runs)
         if self.recorder is not None:
             self.recorder.merged(program.merged)
         self.dearer = dearer_loop(program, unit, part.recovered.reached, self.runs)
@@ -261,14 +257,6 @@ class _Optimizer:
         report.after = cost
         report.immutables = dict(layout.immutables)
         return _Made(made, report, layout)
-
-
-def shorten(program: StackProgram, runs: int, followed: dict[Source, Source]) -> None:
-    """Runs the back end's passes, and tail duplication."""
-    improve(program, runs, followed)
-    if duplicate_short_blocks(program, DEPOSIT, runs):
-        join_blocks(program)
-        place(program, followed)
 
 
 def _grows_faster(new: Recovered, old: Recovered) -> bool:

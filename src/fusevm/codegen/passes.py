@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fusevm.codegen.blocks import ISZERO, LABEL, POP, PUSH, Code, StackBlock, StackProgram, Way
+from fusevm.codegen.blocks import ISZERO, LABEL, POP, PUSH, SYMBOL, Code, StackBlock, StackProgram, Way
 from fusevm.codegen.ordering import COMMUTATIVE, FREE
+from fusevm.evm.opcodes import BY_NAME
 
 _SWAP1 = Code("SWAP1")
 _MOST_ENDS = 200  # blocks whose tails are compared with each other
@@ -183,7 +184,19 @@ def peephole(program: StackProgram) -> None:
             if out and out[-1] == ISZERO:
                 out.pop()
                 block.targets = block.targets[::-1]
-        block.code = out
+        block.code = _without_moves_before_halt(out) if block.way is Way.HALT else out
+
+
+def _without_moves_before_halt(code: list[Code]) -> list[Code]:
+    """A frame that ends needs its operands, and no order of what is below them."""
+    pushes = BY_NAME[code[-1].op].pops if code and code[-1].op in BY_NAME else len(code)
+    at = len(code) - 1 - pushes
+    if at < 0 or any(each.op not in (PUSH, LABEL, SYMBOL) for each in code[at:-1]):
+        return code
+    end = at
+    while end and (code[end - 1] == POP or code[end - 1].op.startswith("SWAP")):
+        end -= 1
+    return code[:end] + code[at:]
 
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}

@@ -332,6 +332,8 @@ class _FunctionWriter(Arrangements):
             self.emit(states[0])
             if end.op != NEVER and not end.args:
                 self.block.code.append(Code(end.op).at(self.place(end.where)))
+            elif end.op == NEVER and self.block.way is Way.HALT:  # no call before it, so that nothing comes here
+                self.block.code.append(Code("INVALID").at(self.place(end.where)))
 
     def finish_jump(self, block: GraphBlock, arc: Arc, states: list[State]) -> None:
         target = arc.target

@@ -46,7 +46,7 @@ from fusevm.yul.syntax.ast import (
     VariableDeclaration,
 )
 from fusevm.yul.syntax.dialect import Builtin, Dialect
-from fusevm.yul.syntax.walk import functions_of
+from fusevm.yul.syntax.walk import calls_of, functions_of
 
 Variables = dict[str, Value]
 _SYMBOLS = {kind.value: kind for kind in SymbolKind}
@@ -63,6 +63,10 @@ def unit_of(code: Block, dialect: Dialect, reserved: int = 0) -> Unit:
     unit.functions[""] = _Translator(unit, dialect, builder, returns, continues).main(code)
     for each in functions:
         unit.functions[each.name] = _Translator(unit, dialect, builder, returns, continues).function(each)
+    operands = [guard.arguments[0] for guard in calls_of(code, "memoryguard")]
+    guards = {operand.value for operand in operands if isinstance(operand, Literal)}
+    if len(guards) == 1:  # if they differ, the program may use memory above the lower one, where spills would lie
+        unit.guard = guards.pop()
     return unit
 
 
@@ -371,7 +375,6 @@ class _Translator:
             build.raw("SETIMMUTABLE", args, self.unit.symbol(SymbolKind.IMMUTABLE, name.text))
             return []
         assert builtin.name == "memoryguard"
-        self.unit.guard = max(self.unit.guard or 0, literals[0].value)
         return [build.const(literals[0].value + self.unit.reserved)]
 
 

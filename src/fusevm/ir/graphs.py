@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fusevm.evm.opcodes import ACCESS, MSIZE, Effect
 from fusevm.ir.fold.summaries import Summary
-from fusevm.ir.functions import BRANCH, JUMP, Function, GraphBlock, Unit
+from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, End, Function, GraphBlock, Unit
 from fusevm.ir.liveness import is_root
 from fusevm.ir.values import CONST, PHI, Value
+
+_EMPTY = 8  # so many empty blocks in a row are skipped
 
 
 def ways_into(blocks: list[GraphBlock]) -> dict[GraphBlock, list[GraphBlock]]:
@@ -48,6 +50,8 @@ def prune(unit: Unit, function: Function, effects: dict[str, Summary], unseen: E
 
 
 def _stays(value: Value, unit: Unit, effects: dict[str, Summary], unseen: Effect) -> bool:
+    if value.stays:
+        return True
     if value.op == "CALLFN":
         summary = effects[unit.names[value.number]]
         return bool(summary.writes & ~unseen.value) or summary.halts
@@ -64,6 +68,40 @@ def unseen_in(unit: Unit) -> Effect:
             if value.op in ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2", "VERBATIM", "GAS"):
                 unseen &= ~ACCESS
     return unseen
+
+
+def drop_choices(function: Function) -> None:
+    """Removes branches whose ways do the same, and the cases of a switch that do what its default does."""
+    for block in function.blocks():
+        end = block.end
+        if end.op not in (BRANCH, SWITCH):
+            continue
+        last = end.arcs[-1]
+        default = _outcome(last)
+        kept = [number for number, arc in enumerate(end.arcs[:-1]) if _outcome(arc) != default]
+        if not kept:
+            block.end = End(JUMP, (), [last], where=end.where)
+        elif end.op == SWITCH:
+            end.arcs = [*(end.arcs[number] for number in kept), last]
+            end.cases = tuple([end.cases[number] for number in kept])
+            end.places = tuple([end.places[number] for number in kept]) if end.places else ()
+
+
+def _outcome(arc: Arc) -> tuple[object, ...]:
+    """What the edge leads to: equal for edges that do the same."""
+    for _ in range(_EMPTY):
+        middle = arc.target
+        if middle.instructions or middle.params or middle.end.op != JUMP:
+            break
+        arc = middle.end.arcs[0]
+    target, end = arc.target, arc.target.end
+    if target.instructions or target.params or end.arcs:
+        return (target.start, *map(_name, arc.args))
+    return (end.op, *map(_name, end.args))
+
+
+def _name(value: Value) -> tuple[str, int]:
+    return (value.op, value.number if value.op in (CONST, "SYMBOL") else value.id)
 
 
 def straighten(function: Function) -> None:
@@ -88,7 +126,7 @@ def _pass_empty(function: Function) -> None:
     """Skips blocks that only jump, unless that would give a branch two edges to the same block."""
     for block in function.blocks():
         for arc in block.end.arcs:
-            for _ in range(8):
+            for _ in range(_EMPTY):
                 middle = arc.target
                 if middle.instructions or middle.params or middle.end.op != JUMP or middle is function.entry:
                     break

@@ -149,7 +149,26 @@ def bits_of(op: str, operands: list[int], constants: list[int | None], high: int
     if op in ("SHL", "SHR") and constants[0] is not None:
         shift = min(constants[0], 256)
         return bits & (operands[1] << shift & TOP if op == "SHL" else operands[1] >> shift)
+    if op == "ADD" and not operands[0] & operands[1]:  # no carry
+        return bits & (operands[0] | operands[1])
+    if op in ("ADD", "SUB"):
+        return bits & _from_lowest(operands[0] | operands[1])
+    if op == "MUL":
+        return bits & _from_lowest(operands[0]) * _lowest(operands[1]) & TOP
+    if op == "SIGNEXTEND" and constants[0] is not None and constants[0] < 31:
+        kept = (1 << 8 * constants[0] + 8) - 1
+        copies = TOP & ~kept if operands[1] & (kept + 1 >> 1) else 0
+        return bits & (operands[1] & kept | copies)
     return bits
+
+
+def _lowest(bits: int) -> int:
+    return bits & -bits
+
+
+def _from_lowest(bits: int) -> int:
+    """The lowest bit and all above it; none if there is none."""
+    return -_lowest(bits) & TOP
 
 
 def range_of(op: str, operands: list[Range]) -> Range:

@@ -58,12 +58,18 @@ def _redirect(way: GraphBlock, block: GraphBlock) -> None:
 
 
 def hoist_value_check(function: Function) -> None:
-    """Hoists the CALLVALUE check out of a switch: every case starts with it, and the default reverts or has it too."""
+    """Hoists the CALLVALUE check out of a switch: every case starts with it, and the default reverts or has it too.
+
+    Not if another block leads to one of them as well: what comes from there has not been checked.
+    """
+    ways = ways_into(function.blocks())
     for block in function.blocks():
         if block.end.op != "SWITCH" or len(block.end.arcs) < 3:
             continue
         *cases, default = [arc.target for arc in block.end.arcs]
         refuses = [_refusing(case) for case in cases]
+        if any(way is not block for case in (*cases, default) if _refusing(case) is not None for way in ways[case]):
+            continue
         if all(fails is not None for fails in refuses) and (_reverts(default) or _refusing(default) is not None):
             numbers = Numbers(function)  # before any block becomes unreachable, so that no number is used twice
             for case in (*cases, default):

@@ -68,7 +68,9 @@ class FrameState(NamedTuple):
 class Value:
     """An instruction. Operands are in stack order, the top first."""
 
-    __slots__ = ("args", "block", "epoch", "gas", "id", "number", "op", "prev", "raw", "state", "uses", "where")
+    __slots__ = (
+        "args", "block", "epoch", "gas", "id", "number", "op", "prev", "raw", "state", "stays", "uses", "where"
+    )  # fmt: skip
 
     def __init__(self, op: str, args: tuple[Value, ...] = (), number: int = 0, id: int = -1, block: int = 0) -> None:  # noqa: A002
         self.op = op
@@ -80,6 +82,7 @@ class Value:
         self.epoch = 0  # of instructions that read the world: which version of it was read
         self.gas = 0  # of instructions that read the gas counter: the static gas charged after it
         self.raw = False  # earlier guards and sections have expanded memory for it and charged its dynamic gas
+        self.stays = False  # what it implies about its operands was used, so it is kept even if it is dead
         self.uses = 0
         self.where: Source | None = None  # the source location it was generated from
         self.state: FrameState | None = None  # in regions, of instructions that may fail: the frame before it

@@ -39,6 +39,8 @@ PASSES: dict[str, tuple[Change, ...]] = {
     "ranges": ((FunctionFolder, "by_knowledge", _nothing),),
     "branch facts": ((FunctionFolder, "assume_way", _nothing),),
     "inline": ((backend, "inline_what_pays", _never),),
+    "drop choices": ((backend, "drop_choices", _nothing),),
+    "dead stores": ((backend, "drop_unread_stores", _nothing),),
     "thread branches": ((backend, "thread_branches", _never),),
     "hoist value check": ((backend, "hoist_value_check", _nothing),),
     "binary dispatch": ((backend, "lower_switches", partial(dispatch.lower_switches, linear=1 << 20)),),
@@ -48,6 +50,7 @@ PASSES: dict[str, tuple[Change, ...]] = {
     "peephole": ((backend, "peephole", _nothing),),
     "merge equal blocks": ((backend, "merge_equal_blocks", _never),),
     "merge tails": ((backend, "merge_tails", _nothing),),
+    "short ends": ((backend, "duplicate_short_blocks", _never),),
     "placement": ((backend, "place", _as_written),),
     "constants": ((assembling, "pushed", _plain), (backend, "pushed", _plain)),
 }

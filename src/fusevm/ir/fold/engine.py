@@ -100,7 +100,7 @@ class Folder(Builder):
             self.dead.clear()
 
     def kill(self, store: Value, why: str) -> None:
-        if store.id not in self.dead:
+        if store.id not in self.dead and not store.stays:
             self.dead.add(store.id)
             self.stats.stores_dropped += 1
             if self.recorder is not None:

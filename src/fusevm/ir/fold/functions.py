@@ -300,7 +300,7 @@ class FunctionFolder(KnowingFolder):
     def note(self, value: Value) -> None:
         if value.op != "CALLFN":
             super().note(value)
-            if value.op == "VERBATIM":
+            if value.op in ("VERBATIM", "SETIMMUTABLE"):
                 self.world.memory, self.world.zeroed = [], False
             self.note_reach(value)
             return
@@ -439,7 +439,9 @@ def fold_unit(unit: Unit, recorder: Recorder | None = None) -> Stats:
     if recorder is not None:
         recorder.number(unit)
     effects, stats = summaries(unit), Stats()
-    keeps_growth = any(value.op == "MSIZE" for each in unit.functions.values() for value in each.instructions())
+    keeps_growth = any(
+        value.op in ("MSIZE", "VERBATIM") for each in unit.functions.values() for value in each.instructions()
+    )
     for name, function in list(unit.functions.items()):
         unit.functions[name], found = _folded(unit, function, effects, keeps_growth, recorder)
         stats.add(found)

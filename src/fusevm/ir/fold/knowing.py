@@ -21,6 +21,7 @@ V = TypeVar("V")
 LESS = {"LT": (0, 1), "GT": (1, 0)}  # operand indices of the smaller word and the greater one
 _MOST_FACTS = 256
 _DEEP = 6  # how deep an assumption is propagated into the operands of a condition
+_BITWISE = ("AND", "SHL", "SHR", "MUL", "SIGNEXTEND")
 
 
 @dataclass(slots=True)
@@ -51,11 +52,17 @@ class KnowingFolder(Folder):
         self.bits_at: dict[int, int] = {}
 
     def note_reach(self, value: Value) -> None:
-        """After a memory access, its offset is known to be one that gas can pay for."""
+        """After a memory access, its offset is known to be one that gas can pay for.
+
+        So the access has to stay. In execution mode it need not, since the check of its range does.
+        """
         for offset, length in READS_MEMORY.get(value.op, ()) + WRITES_MEMORY.get(value.op, ()):
             place = value.args[offset]
             if place.op != CONST and (length < 0 or self.range(value.args[length]).low > 0):
-                self.knowledge.ranges[place.id] = self.range(place).within(SIZE)
+                known = self.range(place)
+                if known.high > SIZE.high:
+                    self.knowledge.ranges[place.id] = known.within(SIZE)
+                    value.stays = self.mode is Mode.OPTIMISATION
 
     def raw(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
         value = super().raw(op, args, number)
@@ -69,8 +76,7 @@ class KnowingFolder(Folder):
             for part, other in ((args[0], ranges[1]), (args[1], ranges[0])):
                 if part.op != CONST:
                     self.knowledge.less[part.id, value.id] = other.low > 0
-        constants = [arg.number if arg.op == CONST else None for arg in args]
-        bits = bits_of(op, [self.bits(arg) for arg in args], constants, found.high)
+        bits = self.bits_of(op, args, found.high)
         if bits != TOP:
             self.bits_at[value.id] = bits
         return value
@@ -88,6 +94,10 @@ class KnowingFolder(Folder):
             return value.number
         high = self.range(value).high
         return self.bits_at.get(value.id, TOP) & (1 << high.bit_length()) - 1
+
+    def bits_of(self, op: str, args: tuple[Value, ...], high: int = TOP) -> int:
+        constants = [arg.number if arg.op == CONST else None for arg in args]
+        return bits_of(op, [self.bits(arg) for arg in args], constants, high)
 
     # -- what is decided --------------------------------------------------------------------------------------------
 
@@ -117,6 +127,10 @@ class KnowingFolder(Folder):
             return self.const(int(verdict))
         if op in ("SLT", "SGT") and all(each.high <= TOP >> 1 for each in ranges):
             return ("LT" if op == "SLT" else "GT"), args
+        if op in _BITWISE and not self.bits_of(op, args):
+            return self.const(0)
+        if op == "EQ" and any(args[one].op == CONST and args[one].number & ~self.bits(args[1 - one]) for one in (0, 1)):
+            return self.const(0)
         if op == "AND":
             for one, other in ((0, 1), (1, 0)):
                 if args[other].op == CONST and not self.bits(args[one]) & ~args[other].number:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fusevm.analysis.graphs import cyclic_nodes
 from fusevm.evm.opcodes import BY_NAME, WORLD
 from fusevm.ir.functions import JUMP, Unit
 from fusevm.ir.values import traits_of
@@ -39,6 +40,8 @@ def summaries(unit: Unit) -> dict[str, Summary]:
                 if block.end.op not in ("REVERT", "INVALID"):
                     summary.reads |= WORLD.value  # all changes so far are committed, so they are observed
         summary.halts |= any(block.start >= target.start for block in function.blocks() for target in block.targets)
+    for name in cyclic_nodes(calls):
+        found[name].halts = True  # functions that call each other may do so until the stack is full
     changed = True
     while changed:
         changed = False
@@ -48,6 +51,6 @@ def summaries(unit: Unit) -> dict[str, Summary]:
             for callee in callees:
                 mine.reads |= found[callee].reads
                 mine.writes |= found[callee].writes
-                mine.halts |= found[callee].halts or callee == name
+                mine.halts |= found[callee].halts
             changed |= before != (mine.reads, mine.writes, mine.halts)
     return found

@@ -1,0 +1,84 @@
+"""Dead stores across blocks: one to a fixed address is removed if every path overwrites it or ends the frame unread."""
+
+from __future__ import annotations
+
+from fusevm.evm.opcodes import MEMORY
+from fusevm.ir.fold.alias import Range, range_of
+from fusevm.ir.fold.stores import PLAIN_STORES
+from fusevm.ir.fold.summaries import Summary
+from fusevm.ir.functions import LEAVE, Function, GraphBlock, Unit
+from fusevm.ir.values import READS_MEMORY, WRITES_MEMORY, Value, traits_of
+
+_BYTES = 1 << 10  # of memory, from its start, that are looked at
+_ALL = (1 << _BYTES) - 1
+# They write every byte of their range. A call may write fewer.
+_OVERWRITES = ("MSTORE", "MSTORE8", "CALLDATACOPY", "CODECOPY", "EXTCODECOPY", "RETURNDATACOPY", "MCOPY")
+
+
+def drop_unread_stores(unit: Unit, function: Function, effects: dict[str, Summary]) -> None:
+    """For units that do not ask how large memory is."""
+    blocks = function.blocks()
+    if not any(value.op in PLAIN_STORES for block in blocks for value in block.instructions):
+        return
+    read_from: dict[GraphBlock, int] = dict.fromkeys(blocks, 0)  # a bit for each byte that may be read later
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            read = _read_after(block, read_from)
+            for value in reversed(block.instructions):
+                read = _read_before(value, read, unit, effects)
+            if read != read_from[block]:
+                read_from[block], changed = read, True
+    for block in blocks:
+        read = _read_after(block, read_from)
+        kept: list[Value] = []
+        for value in reversed(block.instructions):
+            written = _certainly(range_of(value, WRITES_MEMORY[value.op][0])) if value.op in PLAIN_STORES else 0
+            if written and not written & read:
+                continue
+            kept.append(value)
+            read = _read_before(value, read, unit, effects)
+        block.instructions = kept[::-1]
+
+
+def _read_after(block: GraphBlock, read_from: dict[GraphBlock, int]) -> int:
+    end = block.end
+    if end.op == LEAVE:
+        return _ALL
+    read = 0
+    for place in READS_MEMORY.get(end.op, ()):
+        read |= _possibly(range_of(Value(end.op, end.args), place))
+    for target in block.targets:
+        read |= read_from[target]
+    return read
+
+
+def _read_before(value: Value, read: int, unit: Unit, effects: dict[str, Summary]) -> int:
+    if value.op in _OVERWRITES:
+        read &= ~_certainly(range_of(value, WRITES_MEMORY[value.op][0]))
+    if value.op == "CALLFN":
+        return _ALL if effects[unit.names[value.number]].reads & MEMORY.value else read
+    places = READS_MEMORY.get(value.op)
+    if places is None:
+        return _ALL if traits_of(value).reads & MEMORY.value else read
+    for place in places:
+        read |= _possibly(range_of(value, place))
+    return read
+
+
+def _possibly(bytes_: Range) -> int:
+    """The bytes that may be in the range."""
+    if bytes_.size == 0:
+        return 0
+    if bytes_.base is not None:
+        return _ALL
+    end = _BYTES if bytes_.size is None else min(bytes_.offset + bytes_.size, _BYTES)
+    return _ALL & (1 << end) - (1 << bytes_.offset) if bytes_.offset < end else 0
+
+
+def _certainly(bytes_: Range) -> int:
+    """The bytes of the range, if they are known and all looked at; otherwise none."""
+    if bytes_.base is not None or bytes_.size is None or bytes_.offset + bytes_.size > _BYTES:
+        return 0
+    return _possibly(bytes_)
