@@ -20,17 +20,21 @@ from fusevm.native.region import ops
 from fusevm.native.region.choice import every_block
 from fusevm.native.region.emit import FunctionEmitter
 from fusevm.native.region.state import FunctionState
-from programs import CALLER, HERE
+from programs import CALLER, HERE, OTHER
 from regionprograms import SUM, TRIPLE
 
 CALLS = f"PUSH1 @back PUSH1 5 PUSH1 @triple JUMP back: JUMPDEST PUSH0 MSTORE JUMPDEST STOP {TRIPLE}"
 FAILS = "PUSH1 1 PUSH1 7 SSTORE PUSH1 9 PUSH2 0x4000 MSTORE PUSH1 5 PUSH1 6 SSTORE STOP"
 
 
-def execute(pair: RegionLockstep, program: str, gas: int = 100_000, data: bytes = b"") -> Outcome:
+def execute(
+    pair: RegionLockstep, program: str, gas: int = 100_000, data: bytes = b"", *, callee: str = "STOP"
+) -> Outcome:
     state = State()
     code = assemble(program)
     state.set_code(HERE, code)
+    state.set_code(OTHER, assemble(callee))
+    state.set_balance(HERE, 1)
     state.begin_transaction()
     return pair.execute(Message(CALLER, HERE, code, data, gas=gas), state, Context(LATEST, Block()))
 
@@ -63,6 +67,15 @@ def test_a_word_that_is_looked_at_in_part_is_whole_where_a_failure_is_replayed_f
     )
     pair = RegionLockstep(every_block, 0)
     assert execute(pair, program, 5_000, data=bytes(range(1, 33))).status is Status.HALT
+    assert pair.failures == 1
+
+
+def test_a_callee_may_fail_in_a_region_before_its_caller_was_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "SLICE", 400)
+    pair = RegionLockstep(every_block, 0)
+    calls = f"PUSH0 PUSH0 PUSH0 PUSH0 PUSH1 1 PUSH20 0x{OTHER.hex()} PUSH0 CALL PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
+    outcome = execute(pair, calls, callee="PUSH0 BALANCE JUMPDEST STOP")  # the stipend does not pay for BALANCE
+    assert (outcome.status, outcome.output[-1]) == (Status.SUCCESS, 0)
     assert pair.failures == 1
 
 

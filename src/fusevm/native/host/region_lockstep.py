@@ -46,7 +46,7 @@ class RegionLockstep(Lockstep):
         cold: the reference may have more gas, and is taken to its own failure to know."""
         passed: list[tuple[int, list[int]]] = []
         gas = view.gas + view.reserve
-        while stepper.outcome is None and (not failed or len(stepper.frames) > place[0]):
+        while stepper.outcome is None and not (failed and passed and len(stepper.frames) <= place[0]):
             if stepper.at() == place:
                 frame = stepper.frames[-1]
                 left = frame.gas - _growth(view, frame)
