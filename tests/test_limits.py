@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import NamedTuple
 
 import pytest
@@ -106,3 +107,23 @@ def test_every_tier_gives_the_result_of_the_evm(what: str) -> None:
     gas = min(hunger.gas, SLOW)
     assert outcome_of(hunger, "native", gas) == outcome_of(hunger, "auto", gas) == outcome_of(hunger, "reference", gas)
     assert outcome_of(hunger, "native", hunger.gas) == outcome_of(hunger, "auto", hunger.gas)
+
+
+@pytest.mark.parametrize("tier", ["reference", "native", "auto", "regions"])
+@pytest.mark.parametrize("code", ["STOP", "PUSH0 PUSH0 REVERT", "INVALID", "JUMPDEST PUSH0 JUMP", "ADD"])
+def test_a_call_that_ends_leaves_nothing_to_the_garbage_collector(tier: str, code: str) -> None:
+    """What a call held, its schedule and memory too, would otherwise stay until the collector is run."""
+    evm = EVM(tier=tier)
+    evm.set_code(OTHER, assemble(code))
+    evm.set_code(HERE, assemble(f"PUSH0 PUSH0 PUSH0 PUSH0 {push(OTHER)} PUSH2 999 STATICCALL {code}"))
+    for _ in range(3):  # whatever is made once
+        evm.call(HERE, gas=20_000)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(10):
+            evm.call(HERE, gas=20_000)
+            evm.transact(SENDER, to=HERE, gas=60_000, gas_price=0)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -46,6 +46,11 @@ class Frame:
     def succeeded(self) -> bool:
         return self.error is None and not self.reverted
 
+    def halt(self, halt: ExceptionalHalt) -> None:
+        """Keeps why it failed, without the traceback: that holds what ran this frame and so the frame itself, and only
+        the garbage collector would free them."""
+        self.error = halt.with_traceback(None)
+
     def is_jumpdest(self, target: int) -> bool:
         jumps = self.jumps
         if jumps is None:

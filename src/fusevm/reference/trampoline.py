@@ -43,7 +43,7 @@ def drive(
             try:
                 event = run(frame)
             except ExceptionalHalt as halt:
-                frame.error = halt
+                frame.halt(halt)
                 event = frame
             ended = event is frame
             if not ended:
@@ -94,7 +94,7 @@ def begin(frame: Frame, run_precompile: Runner = run_precompile) -> bool:
         except PrecompileFailure as failure:
             frame.error = ExceptionalHalt(HaltReason.PRECOMPILE_FAILED, f"{precompile.name}: {failure}")
         except ExceptionalHalt as halt:
-            frame.error = halt
+            frame.halt(halt)
         return True
     return False
 
@@ -115,7 +115,7 @@ def end(frame: Frame) -> None:
         try:
             _deposit_code(frame)
         except ExceptionalHalt as halt:
-            frame.error = halt
+            frame.halt(halt)
     if frame.error is not None:
         frame.gas = 0
         frame.output = b""

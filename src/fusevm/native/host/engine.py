@@ -329,7 +329,7 @@ class NativeEngine:
                     event = self._run(status)
                 except ExceptionalHalt as halt:
                     event = frames[-1]
-                    event.error = halt
+                    event.halt(halt)
                 status = None
                 if event is not frames[-1]:
                     entering = event

@@ -75,7 +75,7 @@ class Stepper:
             frame.gas -= gas
             event = instruction(frame)
         except ExceptionalHalt as halt:
-            frame.error = halt
+            frame.halt(halt)
             event = frame
         if event is frame:
             self._leave()

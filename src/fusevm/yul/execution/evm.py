@@ -43,7 +43,7 @@ class EvmHost:
                 frame.charge(gas)
                 event = instruction(frame)
             except ExceptionalHalt as halt:
-                frame.error = halt
+                frame.halt(halt)
                 raise Ended(End.INVALID) from None
             if event is frame:
                 raise Ended(End.REVERT if frame.reverted else End.RETURN, frame.output)
