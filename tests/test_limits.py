@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-from fusevm import EVM
+from fusevm import EVM, Result
+from fusevm.chain.environment import Message
 from fusevm.evm.assembly import assemble
+from fusevm.evm.halts import ExceptionalHalt
+from fusevm.reference.frame import Frame
 from programs import HERE, OTHER, push
 
 SENDER = bytes.fromhex("5e" * 20)
@@ -116,14 +119,16 @@ def test_a_call_that_ends_leaves_nothing_to_the_garbage_collector(tier: str, cod
     evm = EVM(tier=tier)
     evm.set_code(OTHER, assemble(code))
     evm.set_code(HERE, assemble(f"PUSH0 PUSH0 PUSH0 PUSH0 {push(OTHER)} PUSH2 999 STATICCALL {code}"))
-    for _ in range(3):  # whatever is made once
-        evm.call(HERE, gas=20_000)
     gc.collect()
     gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         for _ in range(10):
             evm.call(HERE, gas=20_000)
             evm.transact(SENDER, to=HERE, gas=60_000, gas_price=0)
-        assert gc.collect() == 0
+        gc.collect()
+        assert not [each for each in gc.garbage if isinstance(each, Frame | Message | Result | ExceptionalHalt)]
     finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
         gc.enable()
