@@ -71,13 +71,30 @@ def trials_for(constants: Sequence[int], selectors: Sequence[int], count: int, o
 
     for number in range(count):
         storage = {slot: word() for slot in (*range(8), word())} if number % 2 else {}
-        words = operands if operands is not None else random.randrange(7)
-        data = b"".join(word().to_bytes(WORD_BYTES, "big") for _ in range(words))
+        if operands is not None:
+            words = [word() for _ in range(operands)]
+        elif number % 3 == 0:
+            words = [word() for _ in range(random.randrange(7))]
+        else:  # what runs loops a few times
+            words = _sizes(random) if number % 3 == 1 else _array(random)
+        data = b"".join(each.to_bytes(WORD_BYTES, "big") for each in words)
         if operands is None:
             if selectors and number:
                 data = selectors[number % len(selectors)].to_bytes(4, "big") + data
             data = data[: random.choice((len(data), len(data), max(len(data) - 1, 0)))] if number else b""
         yield Trial(data, random.choice((0, 0, 0, 1)), storage)
+
+
+def _sizes(random: Random) -> list[int]:
+    most = random.choice((4, 40, 160))
+    return [random.randint(1, most) for _ in range(random.randint(1, 4))]
+
+
+def _array(random: Random) -> list[int]:
+    """Sizes, and the offset of an array among them, as the ABI has it."""
+    head, items = _sizes(random), [random.getrandbits(random.choice((4, 8, 64))) for _ in range(random.randint(1, 9))]
+    head[random.randrange(len(head))] = WORD_BYTES * len(head)
+    return [*head, len(items), *items]
 
 
 def difference(
