@@ -435,8 +435,8 @@ def test_runs_are_tried_with_arrays() -> None:
     def summing(body: str) -> bytes:
         """Counts the items of an array that ends where the data ends."""
         return assemble(
-            "PUSH1 4 CALLDATALOAD PUSH1 4 ADD DUP1 CALLDATALOAD SWAP1 DUP2 PUSH1 5 SHL ADD PUSH1 32 ADD CALLDATASIZE EQ "
-            "PUSH1 @loop JUMPI STOP loop: JUMPDEST DUP1 ISZERO PUSH1 @out JUMPI "
+            "PUSH1 4 CALLDATALOAD PUSH1 4 ADD DUP1 CALLDATALOAD SWAP1 DUP2 PUSH1 5 SHL ADD PUSH1 32 ADD "
+            "CALLDATASIZE EQ PUSH1 @loop JUMPI STOP loop: JUMPDEST DUP1 ISZERO PUSH1 @out JUMPI "
             f"{body} PUSH1 1 SWAP1 SUB PUSH1 @loop JUMP out: JUMPDEST PUSH4 0x12345678 STOP"
         )
 
