@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from commands import Command, fusevm_command  # noqa: F401
 from fusevm.cli.inputs import MOST_ANALYSED
 from fusevm.cli.main import COMMANDS
 from fusevm.lab import samples
+from fusevm.lab.processes import in_processes
 from tokens import artifacts
 
 BOB = "0x" + "b0" * 20
@@ -238,6 +240,17 @@ def test_an_interrupt_is_one_line(words: list[str], seconds: float, fixtures_dir
     assert errors.strip().splitlines()[-1:] == ["fusevm: interrupted"]
     assert "Traceback" not in errors
     assert code == 130
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals that are held")
+def test_an_interrupt_while_processes_are_given_work_is_not_lost() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        signal.raise_signal(signal.SIGINT)
+        yield 2
+
+    with pytest.raises(KeyboardInterrupt):
+        list(in_processes(abs, items(), 2))
 
 
 def _interrupted(words: list[str], seconds: float) -> tuple[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import threading
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def in_processes(work: Callable[[T], R], items: Iterable[T], jobs: int, *, spawn
         jobs, mp_context=multiprocessing.get_context("spawn") if spawn else None, initializer=_leave_interrupts
     )
     try:
-        with _interrupts_ignored():  # as those who are started see it, from their first instruction on
+        with _interrupts_held():
             futures = [executor.submit(work, item) for item in items]
         for future in futures:
             yield future.result()
@@ -38,12 +38,13 @@ def _leave_interrupts() -> None:
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
+def _interrupts_held() -> Iterator[None]:
+    """Processes that are started meanwhile never see one; here one that comes meanwhile is heard afterwards."""
+    if sys.platform == "win32":
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
