@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from unittest.mock import patch
 
 import pytest
@@ -22,7 +23,8 @@ def test_a_planted_error_is_found_and_shown_in_a_few_lines() -> None:
     """Every difference of two words is the wrong way round."""
     with patch.object(stack_code, "COMMUTATIVE", stack_code.COMMUTATIVE | {"SUB"}):
         tallies = (one_program(seed, shrinks=False) for seed in range(1, 60))
-        seed = next(tally.findings[0].seed for tally in tallies if tally.findings)
+        seeds = islice((tally.findings[0].seed for tally in tallies if tally.findings), 2)
+        seed = min(seeds, key=lambda each: len(random_case(each).source))  # made smaller in less time
         (finding,) = one_program(seed).findings
     assert "runs: call" in finding.reason
     assert len(finding.source) < len(random_case(seed).source) / 2
