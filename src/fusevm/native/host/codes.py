@@ -129,10 +129,11 @@ class Codes:
         self.untidy = True
 
     def make_room(self) -> None:
-        """Only between calls, where it is `untidy`."""
+        """Only between calls, where it is `untidy`; which it stays until nothing leads to what is dropped here."""
         if self.size > KEPT or self._plain.is_crowded:
             self.forget()
-        busy = self.heat is not None and self._take_regions(self.heat)
+        if self.heat is not None:
+            self._take_regions(self.heat)
         if self._retired:  # nothing may lead to them any more, even if what retired them was interrupted
             self._change_schedules()
         self._retired, self._held, self._fused = [], [], 0
@@ -142,7 +143,10 @@ class Codes:
                     self.generation += 1
                     self.schedules.pop(key, None)
             self.in_use.clear()
-        self.untidy = busy
+
+    def tidied(self) -> None:
+        """Room was made, and nothing leads any more to what was dropped."""
+        self.untidy = self.heat is not None and self.heat.counting is not None
         if self.heat is not None and self.heat.finished:  # sent while this was done
             self.untidy = True
 
@@ -156,8 +160,8 @@ class Codes:
             self.heat.begin()
             self._change_schedules()
 
-    def _take_regions(self, heat: Heat) -> bool:
-        """Between two calls: ends counting, puts regions in place that have been compiled; whether it still counts."""
+    def _take_regions(self, heat: Heat) -> None:
+        """Between two calls: ends counting, puts regions in place that have been compiled."""
         changed = self._install(heat)
         if heat.counting is not None and heat.next_call():
             self._retired += heat.counting.values()
@@ -165,13 +169,12 @@ class Codes:
             changed = True
         if changed:
             self._change_schedules()
-        return heat.counting is not None
 
     def _install(self, heat: Heat) -> bool:
         """Puts what has been compiled in place; whether there was anything."""
         changed = False
         while heat.finished:
-            key, compiled = heat.finished.popleft()
+            key, compiled = heat.take_finished()
             made = heat.with_regions(key, compiled)
             if made is not None and key[1] == self.fork:
                 before = self.schedules.get(key)

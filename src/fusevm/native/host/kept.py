@@ -60,14 +60,16 @@ class KeptTables:
 
     def begin(self, state: State, *, good: bool = True) -> bool:
         """Before a call: whether the tables must be emptied; they must where they are not `good` for other reasons."""
-        codes = self._codes
-        if codes.untidy:
+        codes, untidy = self._codes, self._codes.untidy
+        if untidy:
             codes.make_room()
-        if good and self._renewed(state):
-            return False
-        self.state = None
-        self._forget(state)
-        return True
+        fresh = not (good and self._renewed(state))
+        if fresh:
+            self.state = None
+            self._forget(state)
+        if untidy:  # last: interrupted before, all of this is done again, for targets may lead to what was dropped
+            codes.tidied()
+        return fresh
 
     def _renewed(self, state: State) -> bool:
         """Whether the tables hold nothing but what is so, once accounts that moved are forgotten."""
