@@ -19,7 +19,7 @@ import fusevm
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST, Fork, fork_named
-from fusevm.native.host import choice, codes, heat, kept
+from fusevm.native.host import choice, codes, heat, kept, recorder
 from fusevm.native.host import engine as host
 from fusevm.native.host.codes import _FIRST_FRAME
 from fusevm.native.host.engine import NativeEngine
@@ -360,3 +360,28 @@ def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_
         line += CHANGING_LINES
     assert installed
     native.codes.forget()
+
+
+def test_an_interrupt_while_a_recording_begins_leaves_nothing_that_the_next_one_misses() -> None:
+    evm = machine("native-tiered", "osaka")
+
+    def recorded(storage: bool) -> str:
+        with evm.record(storage=storage) as recording:
+            evm.simulate(HERE, caller=SENDER)
+        return str(recording)
+
+    wanted, line = recorded(True), FIRST_LINE
+    while True:
+        recorded(False)  # other schedules
+        interrupt = Interrupt(line, (str(codes.__file__), str(recorder.__file__)))
+        sys.settrace(interrupt)
+        try:
+            with suppress(KeyboardInterrupt):
+                recorded(True)
+        finally:
+            sys.settrace(None)
+        if interrupt.left > 0:
+            break
+        assert recorded(True) == wanted, f"line {line}"
+        line += max(LINES // 4, 1)
+    assert line > FIRST_LINE

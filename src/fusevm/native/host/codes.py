@@ -243,9 +243,9 @@ class Codes:
 
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
+        self.forget()  # first: plain schedules lead to what their scheduler holds
         self._store, self.handlers = store, handlers
         self._plain = PlainScheduler(self._native, handlers, self._tables)
-        self.forget()
 
     def forget(self) -> None:
         """All code, as if none had run. Only between calls."""
