@@ -18,9 +18,17 @@ import pytest
 import fusevm
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
-from fusevm.evm.forks import Fork, fork_named
-from fusevm.native.host import choice
+from fusevm.evm.forks import LATEST, Fork, fork_named
+from fusevm.native.host import choice, codes, heat, kept, recorder
+from fusevm.native.host import engine as host
+from fusevm.native.host.codes import _FIRST_FRAME
+from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.tiers import engine, engines
+from fusevm.native.host.views import view_at
+from fusevm.native.layout import Account
+from fusevm.native.region.build import compile_regions
+from fusevm.native.region.choice import every_block
+from fusevm.native.region.compiled import Compiled
 from programs import HERE, NOBODY, OTHER, call, deployer, push
 
 SOURCE = str(Path(fusevm.__file__).parent)
@@ -134,13 +142,13 @@ def answer(results: Any) -> list[tuple[Status, int, int, bytes]]:
 
 
 class Interrupt:
-    """Raises KeyboardInterrupt at one line of the package's sources."""
+    """Raises KeyboardInterrupt at one line of the package's sources, or of some of them."""
 
-    def __init__(self, line: int) -> None:
-        self.left = line
+    def __init__(self, line: int, files: str | tuple[str, ...] = SOURCE) -> None:
+        self.left, self.files = line, files
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(SOURCE):
+        if not frame.f_code.co_filename.startswith(self.files):
             return None
         if event == "line":
             self.left -= 1
@@ -274,3 +282,106 @@ def test_an_interrupt_while_an_account_gets_its_number_leaves_none_without_an_ad
             sys.settrace(None)
         evm.simulate(COUNTER, caller=SENDER)
         assert evm.simulate(HERE, caller=SENDER) == wanted, f"line {line}"
+
+
+# -- schedules that change ------------------------------------------------------------------------------------------
+
+INNER = assemble("PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH1 20 GT PUSH1 @loop JUMPI PUSH0 SSTORE STOP")
+OUTER = assemble(f"PUSH0 loop: JUMPDEST PUSH1 1 ADD {call(OTHER)} POP DUP1 PUSH1 3 GT PUSH1 @loop JUMPI STOP")
+CHANGING = tuple(str(each.__file__) for each in (codes, heat, kept))
+CHANGING_LINES = max(LINES // 14, 1)
+
+
+class AtOnce:
+    """A compiler of regions that has them ready."""
+
+    def __init__(self) -> None:
+        self.made = {code: compile_regions(code, LATEST, every_block, 0) for code in (INNER, OUTER)}
+
+    def ask(self, code: bytes, _fork: Fork, _counts: dict[int, int], done: Callable[[Compiled | None], None]) -> bool:
+        done(self.made[code])
+        return True
+
+
+def gone(native: NativeEngine) -> list[str]:
+    """What leads native code to schedules that are not held any more."""
+    known, tables, shared = native.codes, native.kept, native.tables.shared
+    counting = known.heat.counting if known.heat is not None else None
+    held = [*known.schedules.values(), *known._retired, *known._init_codes.values(), *(counting or {}).values()]
+    bases = {each.base for each in held}
+    found = [f"first frame of {code.hex()}" for code, rest in known.first_frames.items() if _base(rest) not in bases]
+    if tables.state is None or known.untidy:  # both mean that the next call looks at all of it first
+        return found
+    found += [f"target {address.hex()}" for address, each in tables.targets.items() if _base(each.rest) not in bases]
+    found += [f"shape {shape}" for shape, (each, *_) in tables.ready.items() if _base(each.rest) not in bases]
+    accounts = (view_at(Account, shared.accounts + at * Account.byte_size()) for at in range(shared.account_count))
+    return found + [f"account {each.number}" for each in accounts if each.schedule not in {0, *bases}]
+
+
+def _base(rest: bytes) -> int:
+    return int(_FIRST_FRAME.unpack_from(rest)[6])
+
+
+@pytest.mark.parametrize(("slice_", "preparing"), [(10_000_000, 0.0), (900, 3e-8)])
+def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_that_are_gone(
+    slice_: int, preparing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain, fused, counting and with regions, between calls or, in short slices, within them."""
+    at_once = AtOnce()
+    monkeypatch.setattr(heat, "compiler", lambda: at_once)
+    monkeypatch.setattr(heat, "WORTH", (1e-4,) * 3)
+    monkeypatch.setattr(heat, "ENOUGH", 1)
+    monkeypatch.setattr(host, "SLICE", slice_)
+    monkeypatch.setattr(host, "SHORT_SLICE", min(slice_, host.SHORT_SLICE))
+    monkeypatch.setattr(codes, "PREPARING", preparing)
+    monkeypatch.setattr(codes.Codes, "_may_be_on_disk", lambda *_: False)
+    native = engine(tiered=True)
+    monkeypatch.setattr(native.codes, "heat", None)  # put back in the end
+    installed, line = 0, FIRST_LINE
+    while True:
+        native.codes.forget()
+        made = native.codes.heat = heat.Heat(native.handlers, native.codes.tidy_up)
+        evm, interrupt = EVM(tier="native-tiered"), Interrupt(line, CHANGING)
+        evm.set_code(HERE, OUTER)
+        evm.set_code(OTHER, INNER)
+        for _ in range(9):
+            sys.settrace(interrupt)
+            try:
+                evm.call(HERE)
+                native.codes.ran_for(OUTER, 1.0)
+            except KeyboardInterrupt:
+                interrupt.left = -1  # no more
+            finally:
+                sys.settrace(None)
+            assert not gone(native), f"line {line}"
+        installed += made.installed
+        if interrupt.left > 0:
+            break
+        line += CHANGING_LINES
+    assert installed
+    native.codes.forget()
+
+
+def test_an_interrupt_while_a_recording_begins_leaves_nothing_that_the_next_one_misses() -> None:
+    evm = machine("native-tiered", "osaka")
+
+    def recorded(storage: bool) -> str:
+        with evm.record(storage=storage) as recording:
+            evm.simulate(HERE, caller=SENDER)
+        return str(recording)
+
+    wanted, line = recorded(True), FIRST_LINE
+    while True:
+        recorded(False)  # other schedules
+        interrupt = Interrupt(line, (str(codes.__file__), str(recorder.__file__)))
+        sys.settrace(interrupt)
+        try:
+            with suppress(KeyboardInterrupt):
+                recorded(True)
+        finally:
+            sys.settrace(None)
+        if interrupt.left > 0:
+            break
+        assert recorded(True) == wanted, f"line {line}"
+        line += max(LINES // 4, 1)
+    assert line > FIRST_LINE

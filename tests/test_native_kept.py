@@ -412,3 +412,29 @@ def test_another_fork_sees_no_precompiles_and_delegations_of_the_last(tier: str)
                 evm.fork = fork
             used = [[evm.call(HERE, to.to_bytes(32, "big")).gas_used for _ in range(3)] for evm in evms]
             assert used[0] == used[1], (fork, hex(to))
+
+
+@pytest.mark.parametrize("how", ["forget", "_change_schedules", "_forget_idle"])
+@pytest.mark.parametrize("size", [1_000, 5_000])
+@pytest.mark.parametrize("called", [False, True])
+def test_the_code_of_accounts_in_the_tables_is_held_or_they_are_described_again(
+    how: str, size: int, called: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two accounts have copies of one code. Native code knows of one copy, which its own account has no more."""
+    looks = " ".join(f"PUSH2 {size} PUSH0 PUSH0 {push(each)} EXTCODECOPY" for each in (THIRD, OTHER))
+    code = b"\x00" + b"\x07" * (size - 1)  # it stops
+    evm, native = EVM(tier="native-tiered"), engine(tiered=True)
+    monkeypatch.setattr(native.codes, "is_worth_fusing", lambda *_: False)
+    evm.set_code(HERE, assemble(f"{looks} PUSH2 {size} PUSH0 RETURN"))
+    evm.set_code(FOURTH, assemble(" ".join(f"{call(each, gas='PUSH2 5000')} POP" for each in (THIRD, OTHER))))
+    for each in (THIRD, OTHER):
+        evm.set_code(each, bytes(bytearray(code)))
+    if called:
+        evm.call(FOURTH)
+    assert evm.call(HERE).output == code
+    evm.set_code(THIRD, b"\x01")
+    assert evm.call(HERE).output == code
+    getattr(native.codes, how)(*[()] * (how == "_forget_idle"))
+    others = [bytes([9]) * size for _ in range(500)]  # where the freed copy was
+    assert evm.call(HERE).output == code
+    assert len(others) == 500

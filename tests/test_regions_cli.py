@@ -42,6 +42,15 @@ def test_what_ends_the_frame_is_refused_and_told_with_its_reason(fusevm: Command
     assert [(each["count"], each["reason"]) for each in refused] == [(1, "it ends the frame: RETURN")]
 
 
+def test_an_error_in_the_compiler_is_told_as_the_reason(fusevm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("f_17")
+
+    monkeypatch.setattr("fusevm.lab.regions.report.regions_of", fails)
+    assert report(fusevm, LOOP, "--data", THOUSAND)["failure"].startswith("the compiler failed: KeyError: 'f_17'")
+    assert "refused: the compiler failed" in fusevm("regions", LOOP, "--data", THOUSAND).out
+
+
 def test_functions_are_told_with_what_they_take_leave_and_call(fusevm: Command) -> None:
     entries = report(fusevm, CALLS)["entries"]
     kinds = {entry["pc"]: (entry["kind"], entry["takes"], entry["leaves"]) for entry in entries}

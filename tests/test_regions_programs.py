@@ -527,3 +527,26 @@ def test_numbers_that_turn_out_not_to_be_addresses_one_after_another_end_no_sear
 @pytest.mark.parametrize("more", ["", "DUP1 "])
 def test_a_function_that_returns_to_itself_is_left_alone(more: str) -> None:
     Program(f"PUSH1 @f PUSH1 @f JUMP f: JUMPDEST DUP1 {more}JUMP").agreed(5_000)
+
+
+@pytest.mark.parametrize("data", [0, 1, 13])
+def test_a_jump_back_to_a_word_of_which_a_copy_was_tested_is_made(data: int) -> None:
+    """The copy was made in another block: what builds the function knows that both are zero, what finds it does not."""
+    ways = "f: JUMPDEST DUP1 g: JUMPDEST PUSH1 @t JUMPI JUMP t: JUMPDEST JUMPDEST JUMP"
+    program = Program(f"PUSH0 CALLDATALOAD PUSH1 @f JUMP {ways}", data=data)
+    program.agreed_at_every_gas(5_000)
+    assert program.patched
+
+
+@pytest.mark.parametrize("data", [0, 1])
+def test_a_function_that_takes_and_adds_more_words_than_a_stack_holds_is_left_alone(data: int) -> None:
+    """It takes 600 on one way and adds 500 on another."""
+    code = (
+        "PUSH0 " * 700
+        + "PUSH0 CALLDATALOAD PUSH2 @f JUMP f: JUMPDEST PUSH2 @b JUMPI "
+        + "POP " * 600
+        + "PUSH2 @e JUMP b: JUMPDEST "
+        + "PUSH0 " * 500
+        + "PUSH0 SLOAD POP PUSH2 @e JUMP e: JUMPDEST STOP"
+    )
+    assert Program(code, data=data).agreed()[0] == ("HALT" if data else "SUCCESS")

@@ -22,10 +22,11 @@ from fusevm.native.host import compiler as compiling
 from fusevm.native.host.compiler import Compiler, keep, kept
 from fusevm.native.host.regions import patched
 from fusevm.native.host.tiers import engine
+from fusevm.native.region import build as building
 from fusevm.native.region.build import compile_regions
 from fusevm.native.region.choice import every_block
 from fusevm.native.region.compiled import Compiled
-from fusevm.native.region.worker import NICE, SIZE, answer, receive, request, send
+from fusevm.native.region.worker import MADE, NICE, NOTHING, REFUSED, SIZE, answer, receive, request, send
 from fusevm.schedule.build import build_schedule
 from programs import HERE
 
@@ -52,6 +53,12 @@ class Asking:
     def ask(self) -> bool:
         self.answered.clear()
         return self.compiler.ask(CODE, LATEST, COUNTS, self.done)
+
+    def wait_for_none(self, count: int) -> None:
+        ends = time.monotonic() + 30
+        while self.told_of_none < count and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert self.told_of_none == count
 
     def wait_for_failures(self, count: int) -> None:
         ends = time.monotonic() + 30
@@ -123,10 +130,7 @@ def test_a_process_that_takes_too_long_is_killed(asking: Asking, cache: Path, mo
     monkeypatch.setattr(sys, "executable", executable(cache, "exec sleep 1000"))
     assert asking.ask()
     asking.wait_for_failures(1)
-    ends = time.monotonic() + 30
-    while not asking.told_of_none and time.monotonic() < ends:
-        time.sleep(0.01)
-    assert asking.told_of_none == 1  # so that nobody waits for it
+    asking.wait_for_none(1)  # so that nobody waits for it
     assert asking.answers == []
 
 
@@ -247,9 +251,60 @@ def test_no_disk_is_no_harm(asking: Asking, cache: Path, monkeypatch: pytest.Mon
     assert kept(CODE, LATEST) is None
 
 
-def test_the_worker_answers_nothing_where_nothing_ran() -> None:
-    assert answer(request(CODE, LATEST.name, {})) == b""
-    assert answer(request(b"\x00", LATEST.name, {0: 5})) == b""
+def test_the_worker_answers_why_there_are_none() -> None:
+    assert answer(request(CODE, LATEST.name, {})) == REFUSED + NOTHING
+    assert answer(request(b"\x00", LATEST.name, {0: 5})) == REFUSED + NOTHING
+    assert answer(b"[]").startswith(REFUSED + b"the compiler failed: ValueError: ")
+
+
+def test_an_error_in_the_compiler_is_an_answer_and_the_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("f_17")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(building, "compile_hot", fails)
+        assert answer(request(CODE, LATEST.name, COUNTS)).startswith(REFUSED + b"the compiler failed: KeyError: 'f_17'")
+    assert answer(request(CODE, LATEST.name, COUNTS)).startswith(MADE)
+
+
+def test_what_was_refused_is_not_asked_for_again(asking: Asking) -> None:
+    """A STOP cannot be in a region."""
+    assert asking.compiler.ask(b"\x00", LATEST, {0: 5}, asking.done)
+    asking.wait_for_none(1)
+    assert list(asking.compiler.refused.values()) == [NOTHING.decode()]
+    assert not asking.compiler.ask(b"\x00", LATEST, {0: 5}, asking.done)
+    assert asking.ask()  # the same process
+    assert asking.answered.wait(60)
+    assert asking.compiler.failed == 0
+
+
+def test_what_processes_die_of_is_tried_twice_and_they_are_replaced_so_often_and_no_more(
+    asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling, "MOST_FAILED", 3)
+    monkeypatch.setattr(sys, "executable", executable(cache, "exit 3"))
+    for number in (1, 2):
+        assert asking.ask()
+        asking.wait_for_none(number)
+    assert not asking.ask()
+    assert asking.compiler.ask(CODE + b"\x00", LATEST, COUNTS, asking.done)
+    asking.wait_for_none(3)
+    assert asking.compiler.failed == 3
+    assert not asking.compiler.ask(CODE + b"\x01", LATEST, COUNTS, asking.done)
+
+
+def test_whoever_asked_is_told_where_the_answer_cannot_be_waited_for(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading, "Timer", no_thread)
+        assert asking.ask()
+        asking.wait_for_none(1)
+    assert asking.ask()
+    assert asking.answered.wait(60)
 
 
 def test_a_message_that_ends_early_is_none() -> None:

@@ -93,6 +93,8 @@ def _show(found: CodeRegions, at: int | None) -> None:
     console.print(f"code of {len(found.code):,} bytes: {len(found.entries)} entries, {size:,} instructions once folded")
     if found.entries:
         console.print(table)
+    if found.failure:
+        console.print(f"refused: {found.failure}", markup=False)
     for pc, why in sorted(found.refused.items(), key=lambda pair: -found.counts.get(pair[0], 0)):
         console.print(f"not in a region: 0x{pc:x}, run {found.counts.get(pc, 0):,} times: {why}", markup=False)
 
@@ -112,4 +114,5 @@ def _as_data(found: CodeRegions) -> dict[str, object]:
         "fork": found.fork.label,
         "entries": [asdict(entry) for entry in found.entries],
         "refused": refused,
+        "failure": found.failure or None,
     }

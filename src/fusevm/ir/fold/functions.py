@@ -27,7 +27,7 @@ from fusevm.ir.values import CONST, PHI, Value, traits_of
 
 _OWN = frozenset(("CALLFN", "RESULT", "SYMBOL", "SETIMMUTABLE", "VERBATIM"))
 _MEMORY, _STORAGE, _TRANSIENT = MEMORY.value, STORAGE.value, TRANSIENT.value
-_ATTEMPTS = 6  # to find the reachable blocks
+ATTEMPTS = 6  # to find the reachable blocks
 _JOIN_WORK = 500_000  # budget of visited blocks per function, to find what is written between a join and its dominator
 
 
@@ -453,12 +453,12 @@ def _folded(
 ) -> tuple[Function, Stats]:
     """An irreducible loop may be entered at a block that was assumed to be unreachable: then folding is repeated.
 
-    After `_ATTEMPTS` rounds, in code that jumps everywhere, all blocks are assumed to be reachable."""
+    After `ATTEMPTS` rounds, in code that jumps everywhere, all blocks are assumed to be reachable."""
     reached: frozenset[int] = frozenset()
     attempts = 0
     while True:
         attempts += 1
-        if attempts > _ATTEMPTS:
+        if attempts > ATTEMPTS:
             reached = frozenset([block.start for block in function.blocks()])
         folder = FunctionFolder(unit, function, effects, keeps_growth, reached, recorder=recorder)
         try:

@@ -96,13 +96,14 @@ class FunctionBuilder:
         return Arc(self.blocks[key], args)
 
     def open(self, key: Key, stack: WordStack) -> None:
-        """Creates a block: with the stack of its only predecessor, or with parameters for words that may differ."""
+        """Creates a block: with the values of its only predecessor, or with parameters for words that may differ.
+
+        Of its words no more is known than the finder knew. It names words anew in every block, so a branch tells it
+        less: here the copies of a tested word are the same value, and the edges must be those that it found.
+        """
         block = self.blocks[key] = self.new_block()
         self.work.append(key)
         self.phis[key] = []
-        if self.ways[key] == 1:
-            self.entries[key] = stack.copy()
-            return
         seen = self.found.states[key].copy()
         seen.take(self.found.taken)
         words: list[Word] = []
@@ -111,6 +112,8 @@ class FunctionBuilder:
                 words.append(word)
             elif isinstance(word.known, Param):
                 words.append(self.params[word.known.depth - 1])
+            elif self.ways[key] == 1:
+                words.append(Word(None, self.how.number(stack.words[place])))
             else:
                 self.phis[key].append(place)
                 words.append(Word(None, self.param(block)))

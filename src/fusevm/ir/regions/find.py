@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from fusevm.evm.bytecode import BasicBlock
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.ir.builder import Builder
 from fusevm.ir.recovery.finder import (
     FALLEN,
@@ -49,9 +50,18 @@ class RegionFinder(Finder):
         self.active.add(found.entry)
         self.cold[found.entry] = set()
         self.walk_through(found)
+        if found.taken + found.highest > STACK_LIMIT:  # no stack has room for the words it takes and those it adds
+            self._abandon(found)
         self._agree(found)
         found.summary = found.summarise()
         self.active.discard(found.entry)
+
+    def _abandon(self, found: Found) -> None:
+        """The function is left where it begins."""
+        start = Key(found.entry, 0, ())
+        found.states, found.edges, found.exits = {start: WordStack()}, {}, {}
+        found.taken = found.highest = 0
+        self.cold[found.entry] = {start}
 
     def _agree(self, found: Found) -> None:
         """All returns must use the same parameter and height: the blocks of those that differ from most become cold."""

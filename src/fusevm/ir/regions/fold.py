@@ -6,7 +6,7 @@ from typing import cast
 
 from fusevm.evm.opcodes import ACCESS, MSIZE, OPCODES_TABLE
 from fusevm.ir.block import Mode
-from fusevm.ir.fold.functions import FunctionFolder, ReachedLate
+from fusevm.ir.fold.functions import ATTEMPTS, FunctionFolder, ReachedLate
 from fusevm.ir.fold.stages import Stage
 from fusevm.ir.fold.summaries import Summary, summaries
 from fusevm.ir.functions import End, Function, GraphBlock, Unit
@@ -153,7 +153,11 @@ def _folded(
     unit: Unit, function: Function, effects: dict[str, Summary], known: dict[int, Range] | None = None
 ) -> RegionFolder:
     reached: frozenset[int] = frozenset()
+    attempts = 0
     while True:
+        attempts += 1
+        if attempts > ATTEMPTS:  # each may find one more block: all are taken for reachable
+            reached = frozenset([block.start for block in function.blocks()])
         folder = RegionFolder(unit, function, effects, reached, known)
         try:
             folder.result = folder.run()

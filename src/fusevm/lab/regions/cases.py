@@ -1,5 +1,5 @@
 """Programs for the campaign on regions, each from a seed: random ones, loops, functions, random Yul that we compile,
-and real code mutated."""
+real code mutated, and mazes of jumps."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ from fusevm.lab.fuzz.writer import Surroundings
 from fusevm.lab.optimize_pieces import piece
 from fusevm.lab.peers.work import block_hash
 from fusevm.lab.regions.functions import code_with_functions, code_with_loops
+from fusevm.lab.regions.mazes import maze
 from fusevm.lab.yul.compiled import random_case
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
 
-KINDS = ("random", "loops", "functions", "functions", "compiled", "mutated")
-SMALL_KINDS = ("random", "random", "loops", "loops", "functions", "functions", "compiled", "compiled", "mutated")
+KINDS = ("random", "loops", "functions", "functions", "compiled", "mutated", "mazes")
+SMALL_KINDS = (
+    "random", "random", "loops", "loops", "functions", "functions", "compiled", "compiled", "mutated", "mazes", "mazes"
+)  # fmt: skip
 FORKS = (LATEST, LATEST, LATEST, Fork.CANCUN, Fork.SHANGHAI, Fork.BERLIN, Fork.BYZANTIUM)
 ROOMS = (6, 10, 15, 22, 32, 50, None)  # instructions of a program, about; None: some dozens more
 _CHANCES = (20, 22, 22, 16, 12, 6, 2)
@@ -60,6 +63,8 @@ def case(seed: str, fixtures: Path | None, kind: str | None = None, *, small: bo
     kind = kind or chosen
     if kind == "compiled":
         return _compiled(seed, rng)
+    if kind == "mazes":
+        return _maze(seed, rng)
     samples = real_code(fixtures) if fixtures is not None and kind == "mutated" else ()
     size = rng.choices(ROOMS, _CHANCES)[0] if small else None
     if samples and fixtures is not None:
@@ -74,6 +79,14 @@ def case(seed: str, fixtures: Path | None, kind: str | None = None, *, small: bo
         made.transaction.to = CONTRACTS[0]
     if small and rng.random() >= _MUCH_GAS:
         made.transaction.gas_limit = min(made.transaction.gas_limit, least_gas(made.work()) + _SOME_GAS)
+    return made
+
+
+def _maze(seed: str, rng: Random) -> Program:
+    code, data = maze(rng)
+    made = _calling(seed, Sample("maze", b"", (), ()), b"", data, _SOME_GAS)
+    made.accounts[CONTRACTS[0]].code = code
+    made.transaction.gas_limit = least_gas(made.work()) + rng.choice((400, 2_000, 6_000))
     return made
 
 

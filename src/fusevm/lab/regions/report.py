@@ -13,11 +13,11 @@ from fusevm.chain.processing import run_top, top_message, warm_up
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork, rules_of
 from fusevm.ir.function_text import function_text
-from fusevm.ir.functions import Function
+from fusevm.ir.functions import Function, Unit
 from fusevm.ir.regions.build import EXIT, RegionBlock, RegionUnit
 from fusevm.lab.regions.engines import Counting, RegionEngine
 from fusevm.native.emit.jit import optimised
-from fusevm.native.region.build import placed_schedule, regions_of
+from fusevm.native.region.build import placed_schedule, regions_of, why_refused
 from fusevm.native.region.choice import Layout, functions_and_loops, hot_parts, layout_of
 from fusevm.native.region.compiled import handler_name
 from fusevm.native.region.emit import region_module
@@ -48,6 +48,7 @@ class CodeRegions:
     unit: RegionUnit
     counts: Mapping[int, int]
     entries: list[Entry]
+    failure: str = ""  # why there are no regions at all, if the compiler failed
 
     @property
     def layout(self) -> Layout:
@@ -90,7 +91,11 @@ def regions_in(code: bytes, fork: Fork, counts: Mapping[int, int] | None) -> Cod
     """Of what was counted, or of all functions and loops."""
     schedule = placed_schedule(code, fork)
     choose = functions_and_loops if counts is None else partial(hot_parts, counts=counts)
-    unit = regions_of(schedule, fork, choose)
+    try:
+        unit = regions_of(schedule, fork, choose)
+        region_module(unit, layout_of(schedule))
+    except Exception as error:
+        return CodeRegions(code, fork, schedule, RegionUnit(Unit(fork)), counts or {}, [], why_refused(error))
     entries = [_entry(unit, pc, name, counts) for pc, name in sorted(unit.entries.items())]
     return CodeRegions(code, fork, schedule, unit, counts or {}, entries)
 

@@ -100,7 +100,8 @@ class Codes:
         self.in_use: set[tuple[bytes, Fork]] = set()  # code that this call runs plainly
         self._spent: dict[tuple[bytes, Fork], float] = {}  # seconds that took
         self._retired: list[Schedule] = []  # frames may still hold addresses into these
-        self._held: list[dict[bytes | int, CodeFacts]] = []  # of code whose address native code may hold
+        self._held: list[object] = []  # code whose address native code may hold, until the next call
+        self.dropped = 0  # moves on whenever code is held no more that kept accounts may lead to: EXTCODECOPY reads it
         self._fused = 0  # bytes of code fused in this call
         self._lent = False  # whether native accounts have addresses of plain schedules
         self._since = 0.0  # when the first code of this call began to run plainly
@@ -114,10 +115,10 @@ class Codes:
         """Only between calls."""
         if fork != self.fork:
             self._forget_init_codes()
+            self._drop_facts()
         self.fork = fork
         self._drop()
         self.first_frames.clear()
-        self.facts.clear()
 
     def _grow(self, size: int) -> None:
         self.size += size
@@ -128,11 +129,18 @@ class Codes:
         self.generation += 1
         self.untidy = True
 
+    def _drop_facts(self) -> None:
+        """Accounts that are described already lead to the code of these."""
+        self.dropped += 1
+        self._held.append(self.facts)
+        self.facts = {}
+
     def make_room(self) -> None:
-        """Only between calls, where it is `untidy`."""
+        """Only between calls, where it is `untidy`; which it stays until nothing leads to what is dropped here."""
         if self.size > KEPT or self._plain.is_crowded:
             self.forget()
-        busy = self.heat is not None and self._take_regions(self.heat)
+        if self.heat is not None:
+            self._take_regions(self.heat)
         if self._retired:  # nothing may lead to them any more, even if what retired them was interrupted
             self._change_schedules()
         self._retired, self._held, self._fused = [], [], 0
@@ -140,9 +148,13 @@ class Codes:
             for key in self.in_use:
                 if len(key[0]) <= FUSED_MOST:
                     self.generation += 1
+                    self.dropped += 1
                     self.schedules.pop(key, None)
             self.in_use.clear()
-        self.untidy = busy
+
+    def tidied(self) -> None:
+        """Room was made, and nothing leads any more to what was dropped."""
+        self.untidy = self.heat is not None and self.heat.counting is not None
         if self.heat is not None and self.heat.finished:  # sent while this was done
             self.untidy = True
 
@@ -156,8 +168,8 @@ class Codes:
             self.heat.begin()
             self._change_schedules()
 
-    def _take_regions(self, heat: Heat) -> bool:
-        """Between two calls: ends counting, puts regions in place that have been compiled; whether it still counts."""
+    def _take_regions(self, heat: Heat) -> None:
+        """Between two calls: ends counting, puts regions in place that have been compiled."""
         changed = self._install(heat)
         if heat.counting is not None and heat.next_call():
             self._retired += heat.counting.values()
@@ -165,13 +177,12 @@ class Codes:
             changed = True
         if changed:
             self._change_schedules()
-        return heat.counting is not None
 
     def _install(self, heat: Heat) -> bool:
         """Puts what has been compiled in place; whether there was anything."""
         changed = False
         while heat.finished:
-            key, compiled = heat.finished.popleft()
+            key, compiled = heat.take_finished()
             made = heat.with_regions(key, compiled)
             if made is not None and key[1] == self.fork:
                 before = self.schedules.get(key)
@@ -217,7 +228,7 @@ class Codes:
     def _change_schedules(self) -> None:
         """Other schedules are in use from now on; running frames keep theirs."""
         self.first_frames.clear()
-        self.facts.clear()
+        self._drop_facts()
         self._native.forget_schedules(self._tables.address)
         self._drop()
 
@@ -232,15 +243,15 @@ class Codes:
 
     def use(self, store: ScheduleStore, handlers: Handlers) -> None:
         """Other handlers from now on. Only between calls."""
+        self.forget()  # first: plain schedules lead to what their scheduler holds
         self._store, self.handlers = store, handlers
         self._plain = PlainScheduler(self._native, handlers, self._tables)
-        self.forget()
 
     def forget(self) -> None:
         """All code, as if none had run. Only between calls."""
         self._drop()
         self.first_frames.clear()
-        self.facts.clear()
+        self._drop_facts()
         self.schedules.clear()
         self._spent.clear()
         self.size = 0
@@ -338,11 +349,11 @@ class Codes:
     def _forget_idle(self, running: Container[int]) -> None:
         """In the middle of a call: drops the schedules that no frame runs."""
         self._drop()
-        self._held.append(self.facts)  # accounts may hold the addresses of these codes
+        self._drop_facts()
+        self._held += self.schedules  # of the same code there may be copies, and accounts lead to either
         self.first_frames.clear()
         self.schedules = {key: each for key, each in self.schedules.items() if each.jumps_base in running}
         self.size = sum(each.size + ENTRY for each in self.schedules.values())
-        self.facts = {}
         self._spent.clear()
         self.in_use.intersection_update(self.schedules)
 
@@ -360,6 +371,7 @@ class Codes:
             self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
             if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
                 self._drop()
+                self.dropped += 1
                 self.schedules.pop(key, None)
         if self._lent:
             self._drop()

@@ -13,6 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit.build import library
 from fusevm.native.host.kept_schedules import checksum, checksums_in, file_name
 from fusevm.native.region.compiled import Compiled
-from fusevm.native.region.worker import receive, request, send
+from fusevm.native.region.worker import MADE, REFUSED, receive, request, send
 from fusevm.native.switches import is_on
 from fusevm.version import __version__
 
@@ -31,6 +32,9 @@ PATIENCE = 200.0  # seconds by the clock, for a process that is stuck: it limits
 LARGEST = 49_152  # bytes of code
 MOST_BYTES = 1 << 28  # of regions on disk
 WAITING = 16  # codes
+MOST_FAILED = 32  # processes that died; after that none is started any more
+TRIES = 2  # for a code that processes died of: it may have been something else
+MOST_REFUSED = 4_096  # codes that are known
 
 Done = Callable[[Compiled | None], None]  # None: there are no regions
 
@@ -43,11 +47,15 @@ class Compiler:
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.failed = 0  # compilations that were given up
+        self.refused: dict[bytes, str] = {}  # by digest: why there are no regions, so that nobody asks again
+        self._deaths: Counter[bytes] = Counter()  # by digest
         self._pid = os.getpid()
 
     def ask(self, code: bytes, fork: Fork, counts: dict[int, int], done: Done) -> bool:
         """`done` is called by another thread, once; whether that was taken on."""
         if len(code) > LARGEST or not sys.executable or os.getpid() != self._pid:
+            return False
+        if self.failed >= MOST_FAILED or _digest(code, fork) in self.refused:
             return False
         try:
             self._asked.put_nowait((code, fork, counts, done))
@@ -66,12 +74,26 @@ class Compiler:
         while True:
             code, fork, counts, done = self._asked.get()
             compiled = None
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(Exception):  # no process, no thread, no disk: whoever asked must be told
                 made = self._compiled(request(code, fork.name, counts))
-                if made:
-                    compiled = Compiled.unpacked(made)
-                    keep(code, fork, made)
+                if made[:1] == MADE:
+                    compiled = Compiled.unpacked(made[1:])
+                    keep(code, fork, made[1:])
+                else:
+                    self._note(_digest(code, fork), made)
             done(compiled)
+
+    def _note(self, digest: bytes, made: bytes) -> None:
+        """There are no regions: the process said why, or died."""
+        if max(len(self.refused), len(self._deaths)) >= MOST_REFUSED:
+            self.refused.clear()
+            self._deaths.clear()
+        if made[:1] == REFUSED:
+            self.refused[digest] = made[1:].decode(errors="replace")
+            return
+        self._deaths[digest] += 1
+        if self._deaths[digest] >= TRIES:
+            self.refused[digest] = f"{TRIES} processes ended while they compiled it"
 
     def _compiled(self, asked: bytes) -> bytes:
         process = self._running()
@@ -120,6 +142,10 @@ class Compiler:
 
 
 _SOURCES = Path(__file__).parents[3]
+
+
+def _digest(code: bytes, fork: Fork) -> bytes:
+    return hashlib.sha256(fork.name.encode() + b" " + code).digest()
 
 
 @cache

@@ -54,6 +54,9 @@ class Heat:
             return False
         if len(self._seconds) > MOST_CODES:
             self._seconds.clear()
+        if len(self._rounds) > MOST_CODES and not self._asked:
+            self._rounds.clear()
+            self._counts.clear()
         spent = self._seconds[key] = self._seconds.get(key, 0.0) + seconds
         done = self._rounds.get(key, 0)
         if key in self._asked or done >= len(WORTH) or spent < WORTH[done]:
@@ -104,8 +107,9 @@ class Heat:
                 if count:
                     known[pc] = known.get(pc, 0) + count
             self._rounds[key] = self._rounds.get(key, 0) + 1
-            if compiler().ask(*key, dict(known), partial(self._done, key)):
-                self._asked.add(key)
+            self._asked.add(key)  # first: the answer may be there before `ask` is back
+            if not compiler().ask(*key, dict(known), partial(self._done, key)):
+                self._asked.discard(key)
 
     def _done(self, key: Key, compiled: Compiled | None) -> None:
         """Called by the thread that waits for the compiler."""
@@ -115,6 +119,14 @@ class Heat:
             return
         self.finished.append((key, compiled))
         self._tell()
+
+    def take_finished(self) -> tuple[Key, Compiled]:
+        key, compiled = self.finished[0]
+        self._asked.discard(
+            key
+        )  # first: interrupted before the next line it is taken again, and after it counted again
+        self.finished.popleft()
+        return key, compiled
 
     def from_disk(self, key: Key) -> Schedule | None:
         """The schedule with regions that were made before, in this process or another."""

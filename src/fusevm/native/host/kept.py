@@ -52,7 +52,7 @@ class KeptTables:
         self.on = on and is_on("kept")
         self.state: State | None = None  # None while a call runs
         self.version = 0
-        self._remade = self._moved = self._generation = 0
+        self._remade = self._moved = self._generation = self._dropped = 0
         self.targets: dict[bytes, Target] = {}
         self.ready: dict[
             Shape, tuple[Target, Trial | None, bytes]
@@ -60,20 +60,22 @@ class KeptTables:
 
     def begin(self, state: State, *, good: bool = True) -> bool:
         """Before a call: whether the tables must be emptied; they must where they are not `good` for other reasons."""
-        codes = self._codes
-        if codes.untidy:
+        codes, untidy = self._codes, self._codes.untidy
+        if untidy:
             codes.make_room()
-        if good and self._renewed(state):
-            return False
-        self.state = None
-        self._forget(state)
-        return True
+        fresh = not (good and self._renewed(state))
+        if fresh:
+            self.state = None
+            self._forget(state)
+        if untidy:  # last: interrupted before, all of this is done again, for targets may lead to what was dropped
+            codes.tidied()
+        return fresh
 
     def _renewed(self, state: State) -> bool:
         """Whether the tables hold nothing but what is so, once accounts that moved are forgotten."""
         if self.state is not state or self._remade != state.remade or state.handed_out or not self.on:
             return False
-        if len(self._world.addresses) > MOST_ADDRESSES:
+        if len(self._world.addresses) > MOST_ADDRESSES or self._dropped != self._codes.dropped:
             return False
         if self.version != state.version:
             self._forget_targets()
@@ -91,7 +93,7 @@ class KeptTables:
         self._world.forget()
         if state.pending is not None:
             state.settle()  # native code does not know of it any more
-        self._generation = self._codes.generation
+        self._generation, self._dropped = self._codes.generation, self._codes.dropped
         self.note(state)
 
     def drop(self) -> None:

@@ -89,20 +89,21 @@ class Recorder:
         if recording is not self.recording:
             self._switch(recording)
         elif self._counting.is_crowded:
-            self.flush()
-            self._want(recording.wanted)
+            self._wanted = None
+            self._switch(recording)
         self.buffer.start()
 
     def _switch(self, recording: Recording) -> None:
         self.flush()
         recording.flush()  # another engine may have recorded what came before
-        self.recording, self.buffer.keeps = recording, recording.wanted.calls
+        self.recording = None  # until all is ready for it: what is interrupted before begins again
         if recording.wanted != self._wanted:
             self._want(recording.wanted)
         if recording not in self._known:
             self._known.add(recording)
             recording.on_reading(partial(self._flush_for, recording))
         self._halting.make_room()
+        self.recording, self.buffer.keeps = recording, recording.wanted.calls
 
     def finish(self) -> None:
         """A call has ended: its notes are the recording's."""
@@ -136,7 +137,7 @@ class Recorder:
 
     def _want(self, wanted: Wanted) -> None:
         """Other schedules from now on."""
-        self._wanted = wanted
+        self._wanted = None  # until they are in use
         engine, shared = self._engine, self._tables.shared
         self._halting.forget()
         self._counting.forget()
@@ -147,6 +148,7 @@ class Recorder:
         handlers = noted_handlers(self._handlers, wanted)
         store = ScheduleStore(engine.native, handlers)
         engine.codes.record(store, handlers, marks, regions=not any(wanted[2:]))
+        self._wanted = wanted
 
     def _marks(self, fork: Fork, gas: bool) -> ScheduleMarks:
         return ScheduleMarks(self._counting, fork, gas=gas)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from pathlib import Path
 
 from fusevm.evm.forks import Fork
 from fusevm.ir.regions.build import RegionUnit, build_regions
@@ -48,6 +49,17 @@ def compile_regions(
     layout = layout_of(schedule)
     made = object_code(region_module(region, layout), speed=speed, scattered=True)
     return Compiled(layout.words, tuple([(pc, layout.places[pc]) for pc in region.entries]), made)
+
+
+def why_refused(error: Exception) -> str:
+    """The reason to show where the compiler cannot do with some code: an error in it, most likely, and its place."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    place = "" if at is None else f" ({Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno})"
+    return f"the compiler failed: {type(error).__name__}{': ' if str(error) else ''}{error}{place}"
 
 
 def compile_hot(code: bytes, fork: Fork, counts: Mapping[int, int]) -> Compiled | None:

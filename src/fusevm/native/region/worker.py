@@ -16,9 +16,11 @@ from typing import IO
 
 from fusevm.evm.forks import fork_named
 
+NOTHING = b"nothing that ran can be in a region"
 SIZE = struct.Struct("<I")
 MOST_MEMORY = 2 << 30
 MOST_SECONDS = 20  # of processor time, for one request
+MADE, REFUSED = b"\1", b"\0"  # how an answer begins; then regions, packed, or a reason
 NICE = 10  # a tenth of a processor that a caller wants too, and not nothing where all are always busy
 
 
@@ -42,15 +44,20 @@ def request(code: bytes, fork: str, counts: dict[int, int]) -> bytes:
 
 
 def answer(asked: bytes) -> bytes:
-    """The regions of a code, packed; empty if there are none."""
-    from fusevm.native.region.build import compile_hot
+    """The regions of a code, packed, or why it has none.
 
-    code, fork, counts = json.loads(asked)
+    Whatever is raised is an answer too, and the next request is served. After a MemoryError that might not be so.
+    """
+    from fusevm.native.region.build import compile_hot, why_refused
+
     try:
+        code, fork, counts = json.loads(asked)
         made = compile_hot(bytes.fromhex(code), fork_named(fork), dict(counts))
-    except RecursionError:  # too deeply nested to pay
-        return b""
-    return b"" if made is None else made.packed()
+    except MemoryError:
+        raise
+    except Exception as error:
+        return REFUSED + why_refused(error).encode()
+    return REFUSED + NOTHING if made is None else MADE + made.packed()
 
 
 def limit_memory() -> None:
