@@ -146,3 +146,16 @@ def test_a_check_of_an_address_goes_only_where_the_access_stays() -> None:
         for made in (code, optimize(code, dialect.fork, always=True).code):
             (run,) = run_code(made, Contract(source, ((big, 0),)), dialect)
             assert run.effects.status is not Status.SUCCESS
+
+
+def test_a_store_stays_if_a_function_may_end_the_frame_before_the_store_over_it() -> None:
+    """In a static call the first store halts; without it the function reverted with data."""
+    for store in ("sstore", "tstore"):
+        compiles_rightly(
+            f"""{{
+            {store}(0, 3)
+            check(calldataload(0))
+            {store}(0, 4)
+            function check(n) {{ if lt(n, 3) {{ if n {{ check(sub(n, 1)) }} }} if lt(n, 1) {{ revert(0, 64) }} }}
+        }}"""
+        )

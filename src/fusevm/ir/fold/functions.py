@@ -306,6 +306,8 @@ class FunctionFolder(KnowingFolder):
             return
         summary = self.effects[self.unit.names[value.number]]
         world = self.world
+        if summary.ends:
+            world.ender = value.id
         self.clock += 1
         world.write(summary.writes, self.clock)
         touched = summary.writes | summary.reads

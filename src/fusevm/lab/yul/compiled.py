@@ -127,12 +127,12 @@ def effects_of(outcome: Outcome, state: State) -> Effects:
     return Effects(outcome.status, outcome.output, logs, accounts, transient)
 
 
-def _message(code: bytes, data: bytes, value: int) -> Message:
-    return Message(CALLER, ADDRESS, code, data, value, GAS, code_address=ADDRESS)
+def _message(code: bytes, data: bytes, value: int, static: bool = False) -> Message:
+    return Message(CALLER, ADDRESS, code, data, value, GAS, static=static, code_address=ADDRESS)
 
 
-def run_code(code: bytes, contract: Contract, dialect: Dialect) -> list[Run]:
-    """The code deployed, where it is creation code, and every call made to it."""
+def run_code(code: bytes, contract: Contract, dialect: Dialect, *, static: bool = False) -> list[Run]:
+    """The code deployed, where it is creation code, and every call made to it; `static`: then as a static call too."""
     state, context = world(), Context(dialect.fork, Block(number=7, timestamp=99), CALLER)
     state.begin_transaction()
     runs: list[Run] = []
@@ -142,9 +142,12 @@ def run_code(code: bytes, contract: Contract, dialect: Dialect) -> list[Run]:
         if outcome.status is not Status.SUCCESS:
             return [Run(effects_of(outcome, state), 0, True)]
     state.set_code(ADDRESS, code)
-    for data, value in contract.calls:
+    messages = [_message(code, data, value) for data, value in contract.calls]
+    if static:
+        messages += [_message(code, data, 0, static=True) for data, _ in contract.calls]
+    for message in messages:
         state.begin_transaction()
-        outcome = execute(_message(code, data, value), state, context)
+        outcome = execute(message, state, context)
         starved = outcome.failure is not None and outcome.failure.reason is HaltReason.OUT_OF_GAS
         runs.append(Run(effects_of(outcome, state), GAS - outcome.gas_left, not starved))
     return runs
@@ -194,7 +197,7 @@ def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str
         plain = _compiled(obj, dialect, None)
     except Exception as error:
         return f"plain code: {type(error).__name__}: {error}"
-    expected = None if plain is None else run_code(plain.code, contract, dialect)
+    expected = None if plain is None else run_code(plain.code, contract, dialect, static=True)
     done["programs"] += 1
     done["too deep"] += plain is None
     for name, text in PARTS.items():
@@ -213,7 +216,7 @@ def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str
             continue
         except Exception as error:
             return f"{number} runs: {type(error).__name__}: {error}"
-        found = run_code(compiled.code, contract, dialect)
+        found = run_code(compiled.code, contract, dialect, static=True)
         if expected is None and not contract.deploys:
             expected = run_interpreted(obj, compiled, contract, dialect)
             done["interpreted"] += len(expected)
@@ -250,7 +253,7 @@ def _optimised(code: bytes, contract: Contract, dialect: Dialect, expected: list
     if made.code == code:
         tally.done["left as they are"] += 1
         return None
-    found = run_code(made.code, contract, dialect)
+    found = run_code(made.code, contract, dialect, static=True)
     reason = difference(expected, found)
     if reason is not None:
         return f"optimised bytecode: {reason}"

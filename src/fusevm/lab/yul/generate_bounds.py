@@ -38,6 +38,8 @@ class Bounds:
             self.let(self.narrowed(f"calldataload({32 * place})"))
         for _ in range(self.random.randrange(5)):
             self.let(self.computed())
+        if self.chance(8):
+            self.overwritten()
         kinds = (
             self.tested, self.tested, self.checked, self.told, self.remembered,
             self.counted, self.flagged, self.read_before, self.several, self.multiplied,
@@ -246,6 +248,15 @@ class Bounds:
         self.shown(f"add({load}({places[0]}), mul({result}, {self.random.choice((0, 1, 3))}))")
         if self.chance(3):
             self.shown(f"{function}({self.name()})")
+
+    def overwritten(self) -> None:
+        """Stored twice, and between that a function that may end the frame: a static call halts at the first store."""
+        store, function = self.random.choice(("sstore", "tstore")), f"f{len(self.functions)}"
+        again = f"if lt(n, 3) {{ if n {{ {function}(sub(n, 1)) }} }}"  # too much to inline
+        end = self.random.choice(("revert(0, 64)", *_ENDS))
+        ends = f"if {self.random.choice(_COMPARISONS)}(n, {self.number()}) {{ {end} }}"
+        self.functions.append(f"function {function}(n) {{ {again} {ends} }}")
+        self.lines += [f"{store}(0, {self.leaf()})", f"{function}({self.name()})", f"{store}(0, {self.leaf()})"]
 
     def flagged(self, depth: int) -> None:
         """A word that says which way was taken, asked for where the ways are one again."""
