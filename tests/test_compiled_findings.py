@@ -159,3 +159,18 @@ def test_a_store_stays_if_a_function_may_end_the_frame_before_the_store_over_it(
             function check(n) {{ if lt(n, 3) {{ if n {{ check(sub(n, 1)) }} }} if lt(n, 1) {{ revert(0, 64) }} }}
         }}"""
         )
+
+
+def test_an_access_that_no_gas_pays_for_is_not_dropped_once_its_offset_is_a_literal() -> None:
+    """The check of the offset was dropped because of the access, then, in the inlined copy, the access as dead."""
+    for access in ("pop(mload(x))", "mstore(x, 1)", "pop(keccak256(x, 1))"):
+        source = f"""{{
+            f(0x10000000000000000)
+            function f(x) {{ {access} if gt(x, 0xffffffffffffffff) {{ revert(0, 0) }} sstore(0, 1) }}
+        }}"""
+        dialect = dialect_for()
+        contract = Contract(source, ((b"", 0),))
+        plain = compile_object(parse_object(source, dialect), dialect, runs=None).code
+        codes = [compile_object(parse_object(source, dialect), dialect, runs=runs).code for runs in (0, 200, 10_000)]
+        for code in (*codes, optimize(plain, always=True).code):
+            assert run_code(code, contract, dialect)[0].effects.status is Status.HALT
