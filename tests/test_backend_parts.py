@@ -6,6 +6,7 @@ import pytest
 
 from fusevm import yul
 from fusevm.chain.outcome import Status
+from fusevm.codegen import backend
 from fusevm.codegen.yul import compile_object
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.ir.fold.functions import FunctionFolder
@@ -389,3 +390,10 @@ def test_blocks_after_an_access_that_no_gas_pays_for_may_be_folded_all_the_same(
     blocks = frozenset(block.start for block in unit.functions[""].blocks())
     folded = FunctionFolder(unit, unit.functions[""], summaries(unit), keeps_growth=False, reached=blocks).run()
     assert [block.end.op for block in folded.blocks()] == ["INVALID"]
+
+
+def test_what_spilling_does_not_help_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that stays on the stack although it is spilled was spilled without end."""
+    monkeypatch.setattr(backend, "keep_in_memory", lambda *_: None)
+    source = parse_object(crowded(20, True))
+    assert compile_object(source, runs=200).code == compile_object(source, runs=None).code
