@@ -48,6 +48,8 @@ class Bounds:
             self.random.choice(kinds)(2)
         if self.chance(8):
             self.crowded()
+        if self.guarded and self.chance(5):
+            self.handed_many()
         if self.uses_msize:
             self.lines.append(f"mstore({self.random.choice((128, 300, 700))}, {self.leaf()})")
             self.shown("msize()")
@@ -341,3 +343,17 @@ class Bounds:
         self.functions.append(f"function {function}({', '.join(params)}) -> r {{ {' '.join(body)} }}")
         for _ in range(self.random.choice((1, 2))):
             self.shown(f"{function}({', '.join(self.leaf() for _ in params)})")
+
+    def handed_many(self) -> None:
+        """As many arguments as the stack reaches, with words read before any is used: some are kept in memory."""
+        function = f"f{len(self.functions)}"
+        params = [f"p{number}" for number in range(self.random.randrange(12, 16))]
+        words = [f"w{number}" for number in range(self.random.randrange(4, 9))]
+        loads = [f"let {word} := sload({number})" for number, word in enumerate(words)]
+        stores = [f"sstore({100 + number}, {param})" for number, param in enumerate(params)]
+        sums = [
+            f"sstore({200 + number}, add({param}, {self.random.choice(words)}))" for number, param in enumerate(params)
+        ]
+        self.functions.append(f"function {function}({', '.join(params)}) {{ {' '.join([*loads, *stores, *sums])} }}")
+        for _ in range(2):  # called once, it would be inlined
+            self.lines.append(f"{function}({', '.join(self.leaf() for _ in params)})")
