@@ -6,7 +6,11 @@ import pytest
 
 from fusevm import yul
 from fusevm.chain.outcome import Status
+from fusevm.codegen import backend
 from fusevm.codegen.yul import compile_object
+from fusevm.codegen.yul_functions import unit_of
+from fusevm.ir.fold.functions import FunctionFolder
+from fusevm.ir.fold.summaries import summaries
 from fusevm.lab.yul.compiled import Tally, check, run_code
 from fusevm.lab.yul.generate_contracts import Contract
 from fusevm.yul.generate import StackTooDeep
@@ -377,3 +381,19 @@ def test_what_is_too_deep_when_inlined_is_compiled_with_less_inlining() -> None:
     obj, dialect = parse_object(source, dialect_for()), dialect_for()
     often, plain = (compile_object(obj, dialect, runs=runs).code for runs in (10_000, None))
     assert len(often) < 0.8 * len(plain)
+
+
+def test_blocks_after_an_access_that_no_gas_pays_for_may_be_folded_all_the_same() -> None:
+    """In code that jumps everywhere all blocks are folded, whether or not anything leads to them."""
+    source = "{ mstore(0x10000000000000000, 1) let x := sload(0) if calldataload(0) { sstore(1, x) } }"
+    unit = unit_of(parse_object(source).code, dialect_for())
+    blocks = frozenset(block.start for block in unit.functions[""].blocks())
+    folded = FunctionFolder(unit, unit.functions[""], summaries(unit), keeps_growth=False, reached=blocks).run()
+    assert [block.end.op for block in folded.blocks()] == ["INVALID"]
+
+
+def test_what_spilling_does_not_help_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that stays on the stack although it is spilled was spilled without end."""
+    monkeypatch.setattr(backend, "keep_in_memory", lambda *_: None)
+    source = parse_object(crowded(20, True))
+    assert compile_object(source, runs=200).code == compile_object(source, runs=None).code

@@ -146,3 +146,31 @@ def test_a_check_of_an_address_goes_only_where_the_access_stays() -> None:
         for made in (code, optimize(code, dialect.fork, always=True).code):
             (run,) = run_code(made, Contract(source, ((big, 0),)), dialect)
             assert run.effects.status is not Status.SUCCESS
+
+
+def test_a_store_stays_if_a_function_may_end_the_frame_before_the_store_over_it() -> None:
+    """In a static call the first store halts; without it the function reverted with data."""
+    for store in ("sstore", "tstore"):
+        compiles_rightly(
+            f"""{{
+            {store}(0, 3)
+            check(calldataload(0))
+            {store}(0, 4)
+            function check(n) {{ if lt(n, 3) {{ if n {{ check(sub(n, 1)) }} }} if lt(n, 1) {{ revert(0, 64) }} }}
+        }}"""
+        )
+
+
+def test_an_access_that_no_gas_pays_for_is_not_dropped_once_its_offset_is_a_literal() -> None:
+    """The check of the offset was dropped because of the access, then, in the inlined copy, the access as dead."""
+    for access in ("pop(mload(x))", "mstore(x, 1)", "pop(keccak256(x, 1))"):
+        source = f"""{{
+            f(0x10000000000000000)
+            function f(x) {{ {access} if gt(x, 0xffffffffffffffff) {{ revert(0, 0) }} sstore(0, 1) }}
+        }}"""
+        dialect = dialect_for()
+        contract = Contract(source, ((b"", 0),))
+        plain = compile_object(parse_object(source, dialect), dialect, runs=None).code
+        codes = [compile_object(parse_object(source, dialect), dialect, runs=runs).code for runs in (0, 200, 10_000)]
+        for code in (*codes, optimize(plain, always=True).code):
+            assert run_code(code, contract, dialect)[0].effects.status is Status.HALT

@@ -12,6 +12,7 @@ from fusevm.api import EVM
 from fusevm.codegen import bytecode
 from fusevm.codegen.bytecode import optimize
 from fusevm.codegen.gas_trials import dearest_run
+from fusevm.codegen.yul import compile_object
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import decode
 from fusevm.evm.forks import LATEST
@@ -19,6 +20,7 @@ from fusevm.lab.optimize import campaign, mutated_case, random_case
 from fusevm.lab.optimize_corpus import Measured, measured_corpus
 from fusevm.lab.optimize_transactions import transaction_problem
 from fusevm.lab.peers.bench import bench_files
+from fusevm.yul.syntax.parser import parse_object
 
 # What is left as it is, and why: SoladySort (via IR) has functions that call themselves and would raise the stack more,
 # as legacy code a loop whose turns would cost more; Orders (legacy) keeps functions in variables, and the runtime of
@@ -176,6 +178,22 @@ def test_code_that_looks_at_itself_or_its_gas_is_left_as_it_is(text: str, reason
     assert made.code == code
     assert not made.report.changed
     assert made.report.left_alone[0].startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sstore(0, f(address())) function f(a) -> s { s := extcodesize(a) }",
+        "sstore(0, f(address())) function f(a) -> s { if sload(1) { s := f(a) } s := extcodehash(a) }",
+        "let a := caller() if sload(1) { a := address() } sstore(0, extcodehash(a))",
+        "sstore(0, extcodesize(shr(96, shl(96, f())))) function f() -> a { if sload(1) { leave } a := address() }",
+    ],
+)
+def test_its_own_address_is_followed_through_joins_and_functions(body: str) -> None:
+    code = compile_object(parse_object(f"{{ {body} }}"), runs=None).code
+    made = optimize(code, always=True)
+    assert made.code == code
+    assert "looks at the code itself" in made.report.left_alone[0]
 
 
 def test_gas_that_is_handed_to_a_call_is_no_reason_to_leave_code_alone() -> None:

@@ -69,6 +69,11 @@ def test_four_times_the_program_is_little_more_than_four_times_the_work(phase: s
     assert work_of(phase, family, 4 * size) <= 6 * work_of(phase, family, size) + 2_000
 
 
+def test_four_times_the_blocks_of_a_function_are_little_more_than_four_times_the_work() -> None:
+    """Which of them may return was asked block by block, from the front."""
+    assert work_of("compile", "ifs in a function", 320) <= 6 * work_of("compile", "ifs in a function", 80)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("phase", "family"),

@@ -45,6 +45,7 @@ ROUNDS = 3  # of inlining and folding
 BEAM = 6  # stack arrangements kept by the beam search
 LONG = 6  # constants of at least this many bytes are shared
 ATTEMPTS = 4  # to find how much memory spilling needs
+MOST_SPILLS = 2  # of one value: again where its store has to come before that of another, but not without end
 
 
 class Runner(Protocol):
@@ -202,6 +203,7 @@ def write_function(writer: CodeWriter, function: Function, weights: Weights, roo
             candidates = {again.pop(0)}
         except Unreachable as reason:
             candidates = reason.candidates
+        candidates = {each for each in candidates if known.count(each) < MOST_SPILLS}
         value = _to_spill(function, candidates, weights, room is not None)
         if value is None and remembered:
             continue

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from fusevm.ir.functions import Function, GraphBlock, SymbolKind, Unit
+from fusevm.ir.functions import LEAVE, Function, GraphBlock, SymbolKind, Unit
 from fusevm.ir.recovery.words import NotUnderstood
 from fusevm.ir.values import CONST, WORD, Value, traits_of
 
 OWN = "code"  # the name of the code itself
 LOOKS = frozenset({"EXTCODEHASH", "EXTCODECOPY", "EXTCODESIZE"})
 CALLS = frozenset({"CALL", "CALLCODE", "DELEGATECALL", "STATICCALL"})
+CLEANS = frozenset({"AND", "OR", "SHL", "SHR"})  # what compilers clean addresses with
 
 
 @dataclass(slots=True)
@@ -69,6 +70,7 @@ def look_inside(unit: Unit) -> int | None:
     CODESIZE is understood if a literal is subtracted from it: the difference is the size of a constructor's arguments.
     """
     boundaries: set[int] = set()
+    own = own_addresses(unit) if _asks(unit, "ADDRESS") and any(_asks(unit, op) for op in LOOKS) else set()
     for function in unit.functions.values():
         uses = users(function)
         for value in function.instructions():
@@ -77,7 +79,7 @@ def look_inside(unit: Unit) -> int | None:
                 raise NotUnderstood("GAS is used for more than a call", value.number)
             if value.op == "CODESIZE":
                 boundaries |= {_appended(user, place, value) for _, place, user in mine}
-            if value.op in LOOKS and _is_own_address(value.args[0]) and not _asks_whether(value, mine):
+            if value.op in LOOKS and id(value.args[0]) in own and not _asks_whether(value, mine):
                 raise NotUnderstood(f"{value.op} looks at the code itself", value.number)
     if len(boundaries) > 1:
         raise NotUnderstood("CODESIZE is compared with more than one number")
@@ -91,8 +93,47 @@ def look_inside(unit: Unit) -> int | None:
     return boundaries.pop()
 
 
-def _is_own_address(value: Value) -> bool:
-    return value.op == "ADDRESS" or (value.op == "AND" and any(map(_is_own_address, value.args)))
+def _asks(unit: Unit, op: str) -> bool:
+    return any(value.op == op for function in unit.functions.values() for value in function.instructions())
+
+
+def own_addresses(unit: Unit) -> set[int]:
+    """The values, by identity, that may be the code's own address: through joins, calls and returns of functions."""
+    flows: dict[int, list[Value]] = {}  # from a value to those that it may become
+    results: dict[str, list[tuple[int, Value]]] = {}  # the words that functions return
+    work: list[Value] = []
+    for name, function in unit.functions.items():
+        results[name] = [
+            (place, arg)
+            for block in function.blocks()
+            if block.end.op == LEAVE
+            for place, arg in enumerate(block.end.args)
+        ]
+        for block in function.blocks():
+            for arc in block.end.arcs:
+                for param, arg in zip(arc.target.params, arc.args, strict=True):
+                    flows.setdefault(id(arg), []).append(param)
+    for function in unit.functions.values():
+        for value in function.instructions():
+            if value.op == "ADDRESS":
+                work.append(value)
+            elif value.op in CLEANS:
+                for arg in value.args:
+                    flows.setdefault(id(arg), []).append(value)
+            elif value.op == "CALLFN":
+                for param, arg in zip(unit.callee(value).params, value.args, strict=True):
+                    flows.setdefault(id(arg), []).append(param)
+            elif value.op == "RESULT":
+                for place, arg in results[unit.callee(value.args[0]).name]:
+                    if place == value.number:
+                        flows.setdefault(id(arg), []).append(value)
+    found: set[int] = set()
+    while work:
+        value = work.pop()
+        if id(value) not in found:
+            found.add(id(value))
+            work += flows.get(id(value), ())
+    return found
 
 
 def _asks_whether(value: Value, uses: list[tuple[str, int, Value | None]]) -> bool:

@@ -36,7 +36,7 @@ def _copy(value: Value, values: dict[int, Value]) -> Value:
     if id(value) in values:  # a value that is pushed at each use may be in two blocks
         return values[id(value)]
     copy = Value(value.op, value.args, value.number, value.id, value.block)
-    copy.raw, copy.uses, copy.where = value.raw, value.uses, value.where
+    copy.raw, copy.stays, copy.uses, copy.where = value.raw, value.stays, value.uses, value.where
     values[id(value)] = copy
     return copy
 

@@ -127,7 +127,7 @@ class _FunctionWriter(Arrangements):
 
     def returning(self) -> set[GraphBlock]:
         """The blocks from which the function may return: no dead slots may be left on the stack there."""
-        blocks = self.function.blocks()
+        blocks = self.function.blocks()[::-1]  # successors first
         found = {block for block in blocks if block.end.op == LEAVE}
         changed = True
         while changed:

@@ -3,7 +3,8 @@
 
 `python -m fusevm.lab.mutations [--only N ...] [--programs 400] [--seconds 240]` copies the sources to a scratch folder,
 makes one textual change there at a time, and runs the tests of the back end and then the campaign against it, until one
-of them fails. A change that nothing finds is a survivor: a test is missing. `--no-tests` asks the campaign alone.
+of them fails. A change that nothing finds is a survivor: a test is missing. `--no-tests` asks the campaign alone,
+`--validate` the validation of passes alone (`lab/yul/validated.py`).
 """
 
 # ruff: noqa: E501 (a mutation per line is easier to read)
@@ -89,6 +90,7 @@ MUTATIONS = (
 
 
 CAMPAIGN = ("fusevm.lab.yul.compiled", "--no-shrink", "--stop", "1")
+VALIDATION = ("fusevm.lab.yul.validated", "--stop", "1")
 
 
 def found_by(
@@ -145,8 +147,10 @@ def main(
     parser.add_argument("--programs", type=int, default=400, help="of the campaign, where no test finds it")
     parser.add_argument("--seconds", type=float, default=240.0, help="for the tests, and for the campaign")
     parser.add_argument("--no-tests", action="store_true", help="the campaign alone has to find it")
+    parser.add_argument("--validate", action="store_true", help="the validation of passes alone has to find it")
     options = parser.parse_args(arguments)
-    names = () if options.no_tests else names
+    names = () if options.no_tests or options.validate else names
+    campaign = VALIDATION if options.validate else campaign
     unchanged = found_by(Mutation("ir/ranges.py", "import", "import"), 0, options.seconds, names, campaign)
     if unchanged is not None:
         sys.exit(f"the tests must pass before anything is changed: {unchanged}")

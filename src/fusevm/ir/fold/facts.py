@@ -22,6 +22,7 @@ class KnownState:
     zeroed: bool = False  # memory was empty before the first of `memory`
     reach: int = 0  # memory is known to be at least this many bytes long
     observer: int = -1  # the last instruction that read the gas counter or the size of memory
+    ender: int = -1  # the last call of a function that may end the frame without an exceptional halt
 
     def copy(self) -> KnownState:
         return KnownState(
@@ -32,6 +33,7 @@ class KnownState:
             self.zeroed,
             self.reach,
             self.observer,
+            self.ender,
         )
 
     def remember_memory(self, value: Value) -> None:

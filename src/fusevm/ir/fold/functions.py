@@ -157,6 +157,8 @@ class FunctionFolder(KnowingFolder):
             made.end = self.ended(block.end)
         except NeverReached:
             made.end = End("INVALID")
+            for value in block.instructions:  # blocks that are folded although nothing leads to them may use the rest
+                self.values.setdefault(value.id, self.const(0))
         made.end.where = self.where
         for arc in made.end.arcs:
             self.reached.add(arc.target.start)
@@ -306,6 +308,8 @@ class FunctionFolder(KnowingFolder):
             return
         summary = self.effects[self.unit.names[value.number]]
         world = self.world
+        if summary.ends:
+            world.ender = value.id
         self.clock += 1
         world.write(summary.writes, self.clock)
         touched = summary.writes | summary.reads

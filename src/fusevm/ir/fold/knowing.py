@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from fusevm.evm.forks import Fork
 from fusevm.ir.block import Mode
+from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold.engine import Folder
 from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.stages import Stage
@@ -63,6 +64,18 @@ class KnowingFolder(Folder):
                 if known.high > SIZE.high:
                     self.knowledge.ranges[place.id] = known.within(SIZE)
                     value.stays = self.mode is Mode.OPTIMISATION
+
+    def emit(self, op: str, args: tuple[Value, ...] = (), pc: int = 0) -> Value | None:
+        """An access that no gas can pay for ends the block.
+
+        It must not be dropped as dead: checks of its offset may have been dropped because of it, when the offset was
+        not a literal yet.
+        """
+        if self.mode is Mode.OPTIMISATION:
+            for offset, length in READS_MEMORY.get(op, ()) + WRITES_MEMORY.get(op, ()):
+                if self.range(args[offset]).low > SIZE.high and (length < 0 or self.range(args[length]).low > 0):
+                    raise NeverReached
+        return super().emit(op, args, pc)
 
     def raw(self, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
         value = super().raw(op, args, number)

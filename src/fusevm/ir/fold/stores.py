@@ -89,10 +89,13 @@ def slot_holds(engine: Folder, op: str, args: tuple[Value, ...]) -> bool:
 
 
 def kill_overwritten_slot(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
-    """Removes the last store of this block to the same slot if nothing can have observed it."""
+    """Removes the last store of this block to the same slot if nothing can have observed it.
+
+    In a static call it halts: it stays if a call of a function after it may end the frame before the new one halts.
+    """
     log, effect = (engine.world.storage, STORAGE) if op == "SSTORE" else (engine.world.transient, TRANSIENT)
     for event in reversed(log[-REMEMBERED:]):
-        if event.block != engine.block.start:
+        if event.block != engine.block.start or event.id < engine.world.ender:
             return
         if event.op == op:
             if same_slot(args[0], event.args[0]) is MUST:

@@ -17,6 +17,7 @@ class Summary:
     reads: int = 0
     writes: int = 0
     halts: bool = False
+    ends: bool = False  # it may end the frame in order: by a return, or by a revert with data
 
 
 def summaries(unit: Unit) -> dict[str, Summary]:
@@ -37,6 +38,7 @@ def summaries(unit: Unit) -> dict[str, Summary]:
             if block.end.op in BY_NAME and block.end.op != JUMP:
                 summary.halts = True
                 summary.reads |= BY_NAME[block.end.op].reads.value
+                summary.ends |= block.end.op != "INVALID"
                 if block.end.op not in ("REVERT", "INVALID"):
                     summary.reads |= WORLD.value  # all changes so far are committed, so they are observed
         summary.halts |= any(block.start >= target.start for block in function.blocks() for target in block.targets)
@@ -47,10 +49,11 @@ def summaries(unit: Unit) -> dict[str, Summary]:
         changed = False
         for name, callees in calls.items():
             mine = found[name]
-            before = mine.reads, mine.writes, mine.halts
+            before = mine.reads, mine.writes, mine.halts, mine.ends
             for callee in callees:
                 mine.reads |= found[callee].reads
                 mine.writes |= found[callee].writes
                 mine.halts |= found[callee].halts
-            changed |= before != (mine.reads, mine.writes, mine.halts)
+                mine.ends |= found[callee].ends
+            changed |= before != (mine.reads, mine.writes, mine.halts, mine.ends)
     return found

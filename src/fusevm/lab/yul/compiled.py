@@ -4,6 +4,7 @@
 end at 0, 200 and 10,000 runs, its plain code is optimised as bytecode, and all are called several times; status,
 output, logs, storage, transient storage and balances must be those of the plain code and of the interpreter, and the
 gas of all calls together not above the plain code's, but for a little that saves bytes.
+Where the back end gives up, plain code is compiled, which is right: more than a few such programs are a finding too.
 Most programs are small: many of those find more in the same time than few large ones.
 A finding is shrunken, and names the seed.
 """
@@ -27,6 +28,7 @@ from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.codegen import backend, spilling
+from fusevm.codegen import yul as objects
 from fusevm.codegen.bytecode import optimize
 from fusevm.codegen.yul import CompiledObject, compile_object
 from fusevm.evm.forks import LATEST, rules_of
@@ -51,6 +53,7 @@ CALLER, ADDRESS, GAS = bytes(19) + b"\xca", bytes(18) + b"\xc0\xde", 20_000_000
 _STEPS = 20_000
 LITTLE = 0.001  # of the gas
 MOVES = 12  # gas of a call: some moves of the stack, or a jump, which an order that is best elsewhere may cost
+GIVEN_UP, ENOUGH = 0.1, 150  # the share of programs that may be too deep for the back end, asked of so many
 SIZES = (2, 3, 4, 6, 8, 12, None)  # statements; None: some dozens
 _CHANCES = (20, 20, 18, 14, 11, 9, 8)
 PARTS = {  # what programs have in them, by the text that tells
@@ -127,12 +130,12 @@ def effects_of(outcome: Outcome, state: State) -> Effects:
     return Effects(outcome.status, outcome.output, logs, accounts, transient)
 
 
-def _message(code: bytes, data: bytes, value: int) -> Message:
-    return Message(CALLER, ADDRESS, code, data, value, GAS, code_address=ADDRESS)
+def _message(code: bytes, data: bytes, value: int, static: bool = False) -> Message:
+    return Message(CALLER, ADDRESS, code, data, value, GAS, static=static, code_address=ADDRESS)
 
 
-def run_code(code: bytes, contract: Contract, dialect: Dialect) -> list[Run]:
-    """The code deployed, where it is creation code, and every call made to it."""
+def run_code(code: bytes, contract: Contract, dialect: Dialect, *, static: bool = False) -> list[Run]:
+    """The code deployed, where it is creation code, and every call made to it; `static`: then as a static call too."""
     state, context = world(), Context(dialect.fork, Block(number=7, timestamp=99), CALLER)
     state.begin_transaction()
     runs: list[Run] = []
@@ -142,9 +145,12 @@ def run_code(code: bytes, contract: Contract, dialect: Dialect) -> list[Run]:
         if outcome.status is not Status.SUCCESS:
             return [Run(effects_of(outcome, state), 0, True)]
     state.set_code(ADDRESS, code)
-    for data, value in contract.calls:
+    messages = [_message(code, data, value) for data, value in contract.calls]
+    if static:
+        messages += [_message(code, data, 0, static=True) for data, _ in contract.calls]
+    for message in messages:
         state.begin_transaction()
-        outcome = execute(_message(code, data, value), state, context)
+        outcome = execute(message, state, context)
         starved = outcome.failure is not None and outcome.failure.reason is HaltReason.OUT_OF_GAS
         runs.append(Run(effects_of(outcome, state), GAS - outcome.gas_left, not starved))
     return runs
@@ -194,7 +200,7 @@ def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str
         plain = _compiled(obj, dialect, None)
     except Exception as error:
         return f"plain code: {type(error).__name__}: {error}"
-    expected = None if plain is None else run_code(plain.code, contract, dialect)
+    expected = None if plain is None else run_code(plain.code, contract, dialect, static=True)
     done["programs"] += 1
     done["too deep"] += plain is None
     for name, text in PARTS.items():
@@ -205,7 +211,7 @@ def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str
     for number in runs:
         try:
             spilled = -done["spills"]
-            with _spills_counted(done):
+            with _counted(done):
                 compiled = compile_object(obj, dialect, runs=number)
         except StackTooDeep:
             if plain is not None:
@@ -213,7 +219,7 @@ def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str
             continue
         except Exception as error:
             return f"{number} runs: {type(error).__name__}: {error}"
-        found = run_code(compiled.code, contract, dialect)
+        found = run_code(compiled.code, contract, dialect, static=True)
         if expected is None and not contract.deploys:
             expected = run_interpreted(obj, compiled, contract, dialect)
             done["interpreted"] += len(expected)
@@ -250,7 +256,7 @@ def _optimised(code: bytes, contract: Contract, dialect: Dialect, expected: list
     if made.code == code:
         tally.done["left as they are"] += 1
         return None
-    found = run_code(made.code, contract, dialect)
+    found = run_code(made.code, contract, dialect, static=True)
     reason = difference(expected, found)
     if reason is not None:
         return f"optimised bytecode: {reason}"
@@ -262,14 +268,26 @@ def _optimised(code: bytes, contract: Contract, dialect: Dialect, expected: list
 
 
 @contextmanager
-def _spills_counted(done: Counter[str]) -> Iterator[None]:
-    def counted(*arguments: Any) -> None:
+def _counted(done: Counter[str]) -> Iterator[None]:
+    """Counts the values that are spilled, and the objects that are compiled plainly."""
+
+    def kept(*arguments: Any) -> None:
         done["spills"] += 1
         keep(*arguments)
 
-    keep = spilling.keep_in_memory
-    with patch.object(backend, "keep_in_memory", counted):
+    def translated(*arguments: Any) -> Any:
+        done["given up"] += 1
+        return plainly(*arguments)
+
+    keep, plainly = spilling.keep_in_memory, objects._plainly
+    with patch.object(backend, "keep_in_memory", kept), patch.object(objects, "_plainly", translated):
         yield
+
+
+def gives_up_too_often(tally: Tally) -> bool:
+    """Whether more programs than on sound code are too deep for the back end: its errors may hide there."""
+    done = tally.done
+    return done["programs"] >= ENOUGH and done["given up"] > GIVEN_UP * len(RUNS) * done["programs"]
 
 
 def _compiled(obj: Object, dialect: Dialect, runs: int | None) -> CompiledObject | None:
@@ -388,12 +406,16 @@ def main(arguments: list[str] | None = None) -> int:
             print(finding, flush=True)
         if total.done["programs"] % 500 == 0:
             print(f"{total.done['programs']:,} of {options.programs:,}", file=sys.stderr, flush=True)
-        if options.stop and len(total.findings) >= options.stop:
+        if options.stop and (len(total.findings) >= options.stop or gives_up_too_often(total)):
             break
     for each in total.dearer:
         print(each)
+    if gives_up_too_often(total):
+        print(
+            f"seed {options.seed}: {total.done['given up']} compilations gave up, of {total.done['programs']} programs"
+        )
     print(summary(total, options.seed, perf_counter() - started))
-    return int(bool(total.findings))
+    return int(bool(total.findings) or gives_up_too_often(total))
 
 
 def summary(total: Tally, seed: int, seconds: float) -> str:
@@ -404,7 +426,8 @@ def summary(total: Tally, seed: int, seconds: float) -> str:
         f"{done['programs']} programs from seed {seed}: {done['runs']} calls of compiled code and "
         f"{done['runs of optimised bytecode']} of optimised bytecode compared with plain code, {done['interpreted']} "
         f"with the interpreter ({done['inconclusive']} inconclusive, {done['too deep']} programs too deep for plain "
-        f"code, {done['left as they are']} not optimised, {len(total.dearer)} calls of them dearer, "
+        f"code, {done['given up']} compilations for the back end, {done['left as they are']} not optimised, "
+        f"{len(total.dearer)} calls of them dearer, "
         f"{done['some moves dearer']} compilations a few gas dearer); {exercised}; gas "
         f"×{done['gas'] / max(done['plain gas'], 1):.3f}, bytes ×{done['bytes'] / max(done['plain bytes'], 1):.3f}, "
         f"{len(total.findings)} findings, {seconds:.0f} s"

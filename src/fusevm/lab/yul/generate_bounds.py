@@ -38,6 +38,8 @@ class Bounds:
             self.let(self.narrowed(f"calldataload({32 * place})"))
         for _ in range(self.random.randrange(5)):
             self.let(self.computed())
+        if self.chance(8):
+            self.overwritten()
         kinds = (
             self.tested, self.tested, self.checked, self.told, self.remembered,
             self.counted, self.flagged, self.read_before, self.several, self.multiplied,
@@ -46,6 +48,8 @@ class Bounds:
             self.random.choice(kinds)(2)
         if self.chance(8):
             self.crowded()
+        if self.guarded and self.chance(5):
+            self.handed_many()
         if self.uses_msize:
             self.lines.append(f"mstore({self.random.choice((128, 300, 700))}, {self.leaf()})")
             self.shown("msize()")
@@ -247,6 +251,15 @@ class Bounds:
         if self.chance(3):
             self.shown(f"{function}({self.name()})")
 
+    def overwritten(self) -> None:
+        """Stored twice, and between that a function that may end the frame: a static call halts at the first store."""
+        store, function = self.random.choice(("sstore", "tstore")), f"f{len(self.functions)}"
+        again = f"if lt(n, 3) {{ if n {{ {function}(sub(n, 1)) }} }}"  # too much to inline
+        end = self.random.choice(("revert(0, 64)", *_ENDS))
+        ends = f"if {self.random.choice(_COMPARISONS)}(n, {self.number()}) {{ {end} }}"
+        self.functions.append(f"function {function}(n) {{ {again} {ends} }}")
+        self.lines += [f"{store}(0, {self.leaf()})", f"{function}({self.name()})", f"{store}(0, {self.leaf()})"]
+
     def flagged(self, depth: int) -> None:
         """A word that says which way was taken, asked for where the ways are one again."""
         flag = self.let(self.random.choice(("0", "0", "1", self.leaf())))
@@ -330,3 +343,17 @@ class Bounds:
         self.functions.append(f"function {function}({', '.join(params)}) -> r {{ {' '.join(body)} }}")
         for _ in range(self.random.choice((1, 2))):
             self.shown(f"{function}({', '.join(self.leaf() for _ in params)})")
+
+    def handed_many(self) -> None:
+        """As many arguments as the stack reaches, with words read before any is used: some are kept in memory."""
+        function = f"f{len(self.functions)}"
+        params = [f"p{number}" for number in range(self.random.randrange(12, 16))]
+        words = [f"w{number}" for number in range(self.random.randrange(4, 9))]
+        loads = [f"let {word} := sload({number})" for number, word in enumerate(words)]
+        stores = [f"sstore({100 + number}, {param})" for number, param in enumerate(params)]
+        sums = [
+            f"sstore({200 + number}, add({param}, {self.random.choice(words)}))" for number, param in enumerate(params)
+        ]
+        self.functions.append(f"function {function}({', '.join(params)}) {{ {' '.join([*loads, *stores, *sums])} }}")
+        for _ in range(2):  # called once, it would be inlined
+            self.lines.append(f"{function}({', '.join(self.leaf() for _ in params)})")

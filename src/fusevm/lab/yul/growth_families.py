@@ -70,6 +70,12 @@ def _loops_with_exits(n: int) -> str:
     )
 
 
+def _ifs_in_a_function(n: int) -> str:
+    return _block(
+        ["f() f()", "function f() {", *(f"if calldataload({i}) {{ sstore({i}, {i}) }}" for i in range(n)), "}"]
+    )
+
+
 def _deep_expression(n: int) -> str:
     return _block(["sstore(0, " + "".join(f"add(calldataload({i}), " for i in range(n)) + "1" + ")" * n + ")"])
 
@@ -141,6 +147,7 @@ FAMILIES: dict[str, Family] = {
     "ifs": Family(
         250, lambda n: _each(n, lambda i: f"if calldataload({i}) {{ x := sload({i}) }}", "let x", "sstore(0, x)")
     ),
+    "ifs in a function": Family(200, _ifs_in_a_function),
     "ifs ending": Family(300, lambda n: _each(n, lambda i: f"if calldataload({i}) {{ revert(0, {i}) }}")),
     "loops": Family(
         120,
