@@ -7,6 +7,7 @@ from textwrap import dedent
 
 from fusevm.codegen import backend
 from fusevm.codegen.assembling import assembly_of
+from fusevm.codegen.weights import TURNS, all_weights
 from fusevm.codegen.yul import compile_object
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import assemble
@@ -374,3 +375,18 @@ def growth(low: bool) -> int:
 def test_nothing_dead_lies_below_a_call_of_a_function_that_calls_itself() -> None:
     assert growth(low=True) == 2  # the return address, and `d`, which is needed afterwards
     assert growth(low=False) > 2
+
+
+# -- what estimates are worth -----------------------------------------------------------------------------------------
+
+
+def test_functions_that_call_each_other_run_eight_times_per_call_from_outside() -> None:
+    source = """{
+        sstore(0, expression(calldataload(0)))
+        function expression(x) -> y { for { } lt(y, x) { } { y := add(y, factor(sub(x, 1))) } }
+        function factor(x) -> y { for { } lt(y, x) { } { y := add(y, expression(div(x, 2))) } }
+    }"""
+    unit = unit_of(disambiguated(DIALECT, parse_object(source, DIALECT).code), DIALECT)
+    weights = all_weights(unit)
+    entries = {name: weights[name][function.entry] for name, function in unit.functions.items()}
+    assert entries == {"": 1, "expression": TURNS, "factor": TURNS}
