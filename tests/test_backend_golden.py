@@ -390,3 +390,28 @@ def test_functions_that_call_each_other_run_eight_times_per_call_from_outside() 
     weights = all_weights(unit)
     entries = {name: weights[name][function.entry] for name, function in unit.functions.items()}
     assert entries == {"": 1, "expression": TURNS, "factor": TURNS}
+
+
+def test_a_function_with_a_hash_is_not_copied_where_calls_are_rare() -> None:
+    hashed = "0x290decd9548b62a8d60345a988386fc84ba6bc95484008f6362f93160ef3e563"
+    rare = "".join(f"case {n} {{ sstore({n}, item(calldataload({n}))) }} " for n in range(1, 9))
+    source = f"""{{
+        switch calldataload(0) {rare}
+        function item(at) -> value {{ value := sload(add(at, {hashed})) }}
+    }}"""
+    assert opcodes(source)["PUSH32"] == 1
+    assert opcodes(source, 10_000)["PUSH32"] == 8
+
+
+def test_nested_loops_do_not_let_code_grow_without_limit() -> None:
+    step = """function step(a, b, c) -> r {
+        if gt(a, b) { mstore(0, a) revert(0, 32) }
+        r := addmod(mulmod(a, b, c), xor(mulmod(b, c, a), not(c)), sub(b, a))
+        if slt(r, c) { mstore(0, r) revert(0, 32) }
+        r := add(r, mulmod(r, r, b))
+    }"""
+    loops = "for { } lt(x, 9) { } { for { } lt(y, 9) { } {" + "x := step(y, x, y) y := step(x, y, x) " * 8 + "} }"
+    source = f"{{ let x := calldataload(0) let y := calldataload(32) {loops} sstore(x, y) {step} }}"
+    small, some, many = (sum(opcodes(source, runs).values()) for runs in (0, 200, 10_000))
+    assert small < some < 1.5 * small
+    assert many > 2 * small

@@ -16,7 +16,7 @@ from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.constants import DEPOSIT, pushed
 from fusevm.codegen.dispatch import lower_switches, split_ways
 from fusevm.codegen.duplication import duplicate_short_blocks
-from fusevm.codegen.inlining import calls_of, inline_what_pays, recursive_functions
+from fusevm.codegen.inlining import calls_of, inline_what_pays, largest_size, recursive_functions
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
 from fusevm.codegen.placement import place
 from fusevm.codegen.spilling import cost_of_spilling, is_cheap, keep_in_memory, recompute, users
@@ -93,12 +93,13 @@ def optimise(unit: Unit, runs: int = 200, run: Runner = just_run, recorder: Reco
     def fold() -> None:
         run("fold", unit, lambda: fold_unit(unit, recorder))
         run("clean", unit, lambda: clean(unit))
+        drop_uncalled(unit)
 
     drop_uncalled(unit)
     fold()
+    largest = largest_size(unit, runs)
     for _ in range(ROUNDS):
-        drop_uncalled(unit)
-        if not run("inline", unit, lambda: inline_what_pays(unit, all_weights(unit), runs)):
+        if not run("inline", unit, lambda: inline_what_pays(unit, all_weights(unit), runs, largest)):
             break
         drop_uncalled(unit)
         fold()
