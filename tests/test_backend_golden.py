@@ -415,3 +415,12 @@ def test_nested_loops_do_not_let_code_grow_without_limit() -> None:
     small, some, many = (sum(opcodes(source, runs).values()) for runs in (0, 200, 10_000))
     assert small < some < 1.5 * small
     assert many > 2 * small
+
+
+def test_a_constant_in_a_loop_stays_short_at_few_runs() -> None:
+    source = """{
+        let x := calldataload(0)
+        for { } lt(x, 9) { } { for { } lt(x, 8) { } { x := add(sload(x), shl(255, 1)) } }
+    }"""
+    assert opcodes(source)["PUSH32"] == 0
+    assert opcodes(source, 10_000)["PUSH32"] == 1
