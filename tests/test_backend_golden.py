@@ -424,3 +424,14 @@ def test_a_constant_in_a_loop_stays_short_at_few_runs() -> None:
     }"""
     assert opcodes(source)["PUSH32"] == 0
     assert opcodes(source, 10_000)["PUSH32"] == 1
+
+
+def test_a_hash_is_pushed_once_and_kept_past_joins_and_loops() -> None:
+    hashed = "0x290decd9548b62a8d60345a988386fc84ba6bc95484008f6362f93160ef3e563"
+    source = f"""{{
+        let x := calldataload(0)
+        if sload(add({hashed}, x)) {{ x := add(x, sload(x)) }}
+        for {{ }} lt(x, 9) {{ }} {{ x := add(x, sload(add({hashed}, x))) }}
+        sstore(add({hashed}, x), 1)
+    }}"""
+    assert opcodes(source)["PUSH32"] == 1

@@ -31,7 +31,7 @@ from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.summaries import summaries
 from fusevm.ir.functions import Function, GraphBlock, Unit
 from fusevm.ir.graphs import drop_choices, prune, straighten, unseen_in
-from fusevm.ir.sharing import share_constants
+from fusevm.ir.sharing import Reach, share_constants
 from fusevm.ir.sinking import sink
 from fusevm.ir.threading import hoist_value_check, thread_branches
 from fusevm.ir.values import Value
@@ -43,7 +43,7 @@ Changed = TypeVar("Changed")
 
 ROUNDS = 3  # of inlining and folding
 BEAM = 6  # stack arrangements kept by the beam search
-LONG = 6  # constants of at least this many bytes are shared
+SHARED = ((21, Reach(4, joins=True)), (6, Reach(2)))  # how far constants of at least this many bytes are kept
 ATTEMPTS = 4  # to find how much memory spilling needs
 
 
@@ -181,12 +181,13 @@ def _each(unit: Unit, change: Callable[[Function], object]) -> None:
 def _share(unit: Unit, runs: int) -> None:
     weights = all_weights(unit)
     for name, function in unit.functions.items():
-        share_constants(function, partial(_is_long, unit, runs, weights[name]))
+        share_constants(function, partial(_reach, unit, runs, weights[name]))
 
 
-def _is_long(unit: Unit, runs: int, weights: Weights, word: int, block: GraphBlock) -> bool:
-    """Whether the word is worth keeping on the stack, with a DUP instead of a PUSH."""
-    return len(pushed(word, unit, runs * weights.get(block, 1.0))) >= LONG
+def _reach(unit: Unit, runs: int, weights: Weights, word: int, block: GraphBlock) -> Reach | None:
+    """How far the word is worth keeping on the stack, with a DUP instead of a PUSH."""
+    length = len(pushed(word, unit, runs * weights.get(block, 1.0)))
+    return next((reach for least, reach in SHARED if length >= least), None)
 
 
 def write_function(writer: CodeWriter, function: Function, weights: Weights, room: int | None, spills: Spills) -> None:
