@@ -7,6 +7,7 @@ from textwrap import dedent
 
 from fusevm.codegen import backend
 from fusevm.codegen.assembling import assembly_of
+from fusevm.codegen.weights import TURNS, all_weights
 from fusevm.codegen.yul import compile_object
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import assemble
@@ -374,3 +375,63 @@ def growth(low: bool) -> int:
 def test_nothing_dead_lies_below_a_call_of_a_function_that_calls_itself() -> None:
     assert growth(low=True) == 2  # the return address, and `d`, which is needed afterwards
     assert growth(low=False) > 2
+
+
+# -- what estimates are worth -----------------------------------------------------------------------------------------
+
+
+def test_functions_that_call_each_other_run_eight_times_per_call_from_outside() -> None:
+    source = """{
+        sstore(0, expression(calldataload(0)))
+        function expression(x) -> y { for { } lt(y, x) { } { y := add(y, factor(sub(x, 1))) } }
+        function factor(x) -> y { for { } lt(y, x) { } { y := add(y, expression(div(x, 2))) } }
+    }"""
+    unit = unit_of(disambiguated(DIALECT, parse_object(source, DIALECT).code), DIALECT)
+    weights = all_weights(unit)
+    entries = {name: weights[name][function.entry] for name, function in unit.functions.items()}
+    assert entries == {"": 1, "expression": TURNS, "factor": TURNS}
+
+
+def test_a_function_with_a_hash_is_not_copied_where_calls_are_rare() -> None:
+    hashed = "0x290decd9548b62a8d60345a988386fc84ba6bc95484008f6362f93160ef3e563"
+    rare = "".join(f"case {n} {{ sstore({n}, item(calldataload({n}))) }} " for n in range(1, 9))
+    source = f"""{{
+        switch calldataload(0) {rare}
+        function item(at) -> value {{ value := sload(add(at, {hashed})) }}
+    }}"""
+    assert opcodes(source)["PUSH32"] == 1
+    assert opcodes(source, 10_000)["PUSH32"] == 8
+
+
+def test_nested_loops_do_not_let_code_grow_without_limit() -> None:
+    step = """function step(a, b, c) -> r {
+        if gt(a, b) { mstore(0, a) revert(0, 32) }
+        r := addmod(mulmod(a, b, c), xor(mulmod(b, c, a), not(c)), sub(b, a))
+        if slt(r, c) { mstore(0, r) revert(0, 32) }
+        r := add(r, mulmod(r, r, b))
+    }"""
+    loops = "for { } lt(x, 9) { } { for { } lt(y, 9) { } {" + "x := step(y, x, y) y := step(x, y, x) " * 8 + "} }"
+    source = f"{{ let x := calldataload(0) let y := calldataload(32) {loops} sstore(x, y) {step} }}"
+    small, some, many = (sum(opcodes(source, runs).values()) for runs in (0, 200, 10_000))
+    assert small < some < 1.5 * small
+    assert many > 2 * small
+
+
+def test_a_constant_in_a_loop_stays_short_at_few_runs() -> None:
+    source = """{
+        let x := calldataload(0)
+        for { } lt(x, 9) { } { for { } lt(x, 8) { } { x := add(sload(x), shl(255, 1)) } }
+    }"""
+    assert opcodes(source)["PUSH32"] == 0
+    assert opcodes(source, 10_000)["PUSH32"] == 1
+
+
+def test_a_hash_is_pushed_once_and_kept_past_joins_and_loops() -> None:
+    hashed = "0x290decd9548b62a8d60345a988386fc84ba6bc95484008f6362f93160ef3e563"
+    source = f"""{{
+        let x := calldataload(0)
+        if sload(add({hashed}, x)) {{ x := add(x, sload(x)) }}
+        for {{ }} lt(x, 9) {{ }} {{ x := add(x, sload(add({hashed}, x))) }}
+        sstore(add({hashed}, x), 1)
+    }}"""
+    assert opcodes(source)["PUSH32"] == 1

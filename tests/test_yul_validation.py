@@ -156,8 +156,8 @@ def wrong_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shared constant is another one."""
     right = sharing.share_constants
 
-    def wrong(function: Function, is_long: Callable[..., bool]) -> None:
-        right(function, is_long)
+    def wrong(function: Function, reach_of: Callable[..., sharing.Reach | None]) -> None:
+        right(function, reach_of)
         for value in function.instructions():
             if value.op == "LITERAL":
                 value.number ^= 1

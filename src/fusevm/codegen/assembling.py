@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fusevm.codegen.blocks import LABEL, PUSH, SETIMMUTABLE, SYMBOL, VERBATIM, Code, StackBlock, StackProgram, Way
-from fusevm.codegen.constants import pushed
+from fusevm.codegen.constants import MOST_WEIGHT, pushed
 from fusevm.evm.assembler import CALLS, NO_CALL, RETURNS, Assembly, Entry, Item, ItemKind
 from fusevm.ir.functions import SymbolKind, Unit
 
@@ -26,7 +26,7 @@ def assembly_of(program: StackProgram, unit: Unit, runs: int) -> Assembly:
         _begin(assembly, block, unit, labels[label], label in wanted, entries.get(label))
         for code in block.code:
             assembly.at(code.where)
-            _write(assembly, code, unit, labels, runs * block.weight)
+            _write(assembly, code, unit, labels, runs * min(block.weight, MOST_WEIGHT))
         after = following.get(label)
         if block.way is Way.RETURN:
             assembly.at(block.where, RETURNS)

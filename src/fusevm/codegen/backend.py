@@ -16,7 +16,7 @@ from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.constants import DEPOSIT, pushed
 from fusevm.codegen.dispatch import lower_switches, split_ways
 from fusevm.codegen.duplication import duplicate_short_blocks
-from fusevm.codegen.inlining import calls_of, inline_what_pays, recursive_functions
+from fusevm.codegen.inlining import calls_of, inline_what_pays, largest_size, recursive_functions
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, peephole, thread_jumps
 from fusevm.codegen.placement import place
 from fusevm.codegen.spilling import cost_of_spilling, is_cheap, keep_in_memory, recompute, users
@@ -31,7 +31,7 @@ from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.summaries import summaries
 from fusevm.ir.functions import Function, GraphBlock, Unit
 from fusevm.ir.graphs import drop_choices, prune, straighten, unseen_in
-from fusevm.ir.sharing import share_constants
+from fusevm.ir.sharing import Reach, share_constants
 from fusevm.ir.sinking import sink
 from fusevm.ir.threading import hoist_value_check, thread_branches
 from fusevm.ir.values import Value
@@ -43,7 +43,7 @@ Changed = TypeVar("Changed")
 
 ROUNDS = 3  # of inlining and folding
 BEAM = 6  # stack arrangements kept by the beam search
-LONG = 6  # constants of at least this many bytes are shared
+SHARED = ((21, Reach(4, joins=True)), (6, Reach(2)))  # how far constants of at least this many bytes are kept
 ATTEMPTS = 4  # to find how much memory spilling needs
 MOST_SPILLS = 2  # of one value: again where its store has to come before that of another, but not without end
 
@@ -94,12 +94,13 @@ def optimise(unit: Unit, runs: int = 200, run: Runner = just_run, recorder: Reco
     def fold() -> None:
         run("fold", unit, lambda: fold_unit(unit, recorder))
         run("clean", unit, lambda: clean(unit))
+        drop_uncalled(unit)
 
     drop_uncalled(unit)
     fold()
+    largest = largest_size(unit, runs)
     for _ in range(ROUNDS):
-        drop_uncalled(unit)
-        if not run("inline", unit, lambda: inline_what_pays(unit, all_weights(unit), runs)):
+        if not run("inline", unit, lambda: inline_what_pays(unit, all_weights(unit), runs, largest)):
             break
         drop_uncalled(unit)
         fold()
@@ -181,12 +182,13 @@ def _each(unit: Unit, change: Callable[[Function], object]) -> None:
 def _share(unit: Unit, runs: int) -> None:
     weights = all_weights(unit)
     for name, function in unit.functions.items():
-        share_constants(function, partial(_is_long, unit, runs, weights[name]))
+        share_constants(function, partial(_reach, unit, runs, weights[name]))
 
 
-def _is_long(unit: Unit, runs: int, weights: Weights, word: int, block: GraphBlock) -> bool:
-    """Whether the word is worth keeping on the stack, with a DUP instead of a PUSH."""
-    return len(pushed(word, unit, runs * weights.get(block, 1.0))) >= LONG
+def _reach(unit: Unit, runs: int, weights: Weights, word: int, block: GraphBlock) -> Reach | None:
+    """How far the word is worth keeping on the stack, with a DUP instead of a PUSH."""
+    length = len(pushed(word, unit, runs * weights.get(block, 1.0)))
+    return next((reach for least, reach in SHARED if length >= least), None)
 
 
 def write_function(writer: CodeWriter, function: Function, weights: Weights, room: int | None, spills: Spills) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.backend import Spills, clean, drop_uncalled, improve, stack_code
 from fusevm.codegen.gas_trials import dearest_run
-from fusevm.codegen.inlining import inline_what_pays
+from fusevm.codegen.inlining import inline_what_pays, largest_size
 from fusevm.codegen.linking import OWN, Parts, link, look_inside, parts_of
 from fusevm.codegen.metadata import metadata_of
 from fusevm.codegen.optimize_report import Cost, Report, cost_of
@@ -181,9 +181,11 @@ class _Optimizer:
     def fold(self, unit: Unit) -> Stats:
         stats = fold_unit(unit, self.recorder)
         clean(unit)
+        drop_uncalled(unit)
+        largest = largest_size(unit, self.runs)
         for _ in range(ROUNDS):
             drop_uncalled(unit)
-            if not self.setting.inlines or not inline_what_pays(unit, all_weights(unit), self.runs):
+            if not self.setting.inlines or not inline_what_pays(unit, all_weights(unit), self.runs, largest):
                 break
             drop_uncalled(unit)
             stats.add(fold_unit(unit, self.recorder))

@@ -12,6 +12,7 @@ from fusevm.ir.functions import Unit
 TOP = (1 << 256) - 1
 DEPOSIT = 216  # gas per byte of deployed code: 200 for the deposit, 16 for calldata
 _NOT, _SHL, _SHR = (BY_NAME[name].byte for name in ("NOT", "SHL", "SHR"))
+MOST_WEIGHT = 4.0  # of a block: a constant in a loop, again in each copy, takes up to 28 bytes more to save 6 gas
 _SHORT = 3  # a PUSH of up to this many bytes cannot be improved
 _DEPTH = 3
 

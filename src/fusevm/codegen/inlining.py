@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from fusevm.analysis.graphs import cyclic_nodes
-from fusevm.codegen.constants import DEPOSIT
+from fusevm.codegen.constants import DEPOSIT, pushed
 from fusevm.codegen.weights import Weights
 from fusevm.ir.functions import LEAVE, Function, GraphBlock, Unit
 from fusevm.ir.inline import inline_calls
@@ -15,7 +16,10 @@ CALL_BYTES, CALL_GAS = 8, 24  # of a call, its label and its return
 RETURN_BYTES = 24  # of the function's own label and its jump back
 OPERAND_BYTES, OPERAND_GAS = 1, 3  # of pushing an argument
 CONSTANT_BYTES, CONSTANT_GAS = 3, 4  # estimated saving in the callee per constant argument
-MOST_GROWTH = 4.0  # maximum growth of a unit in each round, as a factor
+LONG = 20  # bytes of code that push a constant which cannot be made shorter
+DOUBLING = 1_000  # runs at which a unit may double its size, and in proportion
+LEAST_GROWTH, MOST_GROWTH = 0.2, 4.0
+LEAST_RUNS = 1e-6  # fewer make no difference
 
 
 @dataclass(slots=True)
@@ -26,22 +30,24 @@ class Site:
     weight: float
 
 
-def size_of(function: Function) -> int:
+def size_of(function: Function, unit: Unit) -> int:
     """The approximate size of the function's code in bytes."""
     size = 0
     for block in function.blocks():
         size += 2 + 4 * (len(block.end.arcs) - 1 if block.end.arcs else 0) + len(block.end.args)
         for value in block.instructions:
-            size += 1 + sum(_operand(arg) for arg in value.args)
+            size += 1 + sum(_operand(arg, unit) for arg in value.args)
             size += CALL_BYTES if value.op == "CALLFN" else 0
         if block.end.op == LEAVE:
             size += len(block.end.args)
     return size
 
 
-def _operand(value: Value) -> int:
+def _operand(value: Value, unit: Unit) -> int:
     if value.op == CONST:
-        return min(1 + (value.number.bit_length() + 7) // 8, 6)
+        length = len(pushed(value.number, unit, 0))
+        # Short constants often fold away in a copy. A hash, such as the slot at which an array begins, stays.
+        return length if length > LONG else min(1 + (value.number.bit_length() + 7) // 8, 6)
     return OPERAND_BYTES if value.uses > 1 else 0
 
 
@@ -64,7 +70,7 @@ def recursive_functions(unit: Unit) -> set[str]:
     return cyclic_nodes({name: calls_of(function, unit) for name, function in unit.functions.items()})
 
 
-def gain(size: int, sites: int, site: Site, runs: int) -> float:
+def gain(size: int, sites: int, site: Site, runs: float) -> float:
     """What replacing a call by a copy saves, in gas over all runs, deployment included."""
     constants = sum(arg.op == CONST for arg in site.call.args)
     grows = size - RETURN_BYTES - CALL_BYTES - OPERAND_BYTES * len(site.call.args) - CONSTANT_BYTES * constants
@@ -74,23 +80,26 @@ def gain(size: int, sites: int, site: Site, runs: int) -> float:
     return saves * site.weight * runs - DEPOSIT * grows
 
 
-def inline_what_pays(unit: Unit, weights: dict[str, Weights], runs: int) -> bool:
-    """Decides callees before callers, within a budget of growth; returns whether anything was inlined."""
+def largest_size(unit: Unit, runs: int) -> float:
+    """The size that the unit may reach by inlining; without it, the weights of nested loops would justify any."""
+    growth = min(max(runs / DOUBLING, LEAST_GROWTH), MOST_GROWTH)
+    return (1 + growth) * sum(size_of(function, unit) for function in unit.functions.values())
+
+
+def inline_what_pays(unit: Unit, weights: dict[str, Weights], runs: int, largest: float = inf) -> bool:
+    """Inlines what pays; where the unit would be larger than `largest`, only what pays most for its bytes.
+
+    Returns whether anything was inlined.
+    """
+    order = callees_first(unit)
     recursive = recursive_functions(unit)
     sites = call_sites(unit, weights)
-    sizes = {name: size_of(function) for name, function in unit.functions.items()}
-    budget = MOST_GROWTH * sum(sizes.values()) + 1_000
-    order = callees_first(unit)
-    chosen: dict[str, set[int]] = {name: set() for name in unit.functions}
-    for name in order:
-        alone = len(sites[name]) == 1
-        if not name or name in recursive or not (unit.functions[name].returns or alone):
-            continue  # a call that never returns is just a jump
-        for site in sites[name]:
-            if (alone or sizes[name] <= budget) and gain(sizes[name], len(sites[name]), site, runs) > 0:
-                chosen[site.caller].add(site.call.id)
-                sizes[site.caller] += sizes[name]
-                budget -= 0 if alone else sizes[name]
+    sizes = {name: size_of(function, unit) for name, function in unit.functions.items()}
+    often: float = runs
+    chosen, size = _chosen(unit, order, recursive, sites, sizes, often)
+    while size > max(largest, sum(sizes.values())) and often > LEAST_RUNS:
+        often /= 2  # as if bytes cost twice as much
+        chosen, size = _chosen(unit, order, recursive, sites, sizes, often)
     kept = {"", *recursive}
     for name in reversed(order):  # callers first: a function that is inlined everywhere is skipped
         if name in kept:
@@ -99,6 +108,31 @@ def inline_what_pays(unit: Unit, weights: dict[str, Weights], runs: int) -> bool
                 inline_calls(unit, function, chosen)
             kept.update(calls_of(function, unit))
     return any(chosen.values())
+
+
+def _chosen(
+    unit: Unit,
+    order: list[str],
+    recursive: set[str],
+    sites: dict[str, list[Site]],
+    sizes: dict[str, int],
+    runs: float,
+) -> tuple[dict[str, set[int]], int]:
+    """The calls to inline, by calling function, and the size of the unit after that; callees are decided first."""
+    sizes = dict(sizes)
+    chosen: dict[str, set[int]] = {name: set() for name in unit.functions}
+    gone = 0
+    for name in order:
+        alone = len(sites[name]) == 1
+        if not name or name in recursive or not (unit.functions[name].returns or alone):
+            continue  # a call that never returns is just a jump
+        taken = [site for site in sites[name] if gain(sizes[name], len(sites[name]), site, runs) > 0]
+        for site in taken:
+            chosen[site.caller].add(site.call.id)
+            sizes[site.caller] += sizes[name] - CALL_BYTES - OPERAND_BYTES * len(site.call.args)
+        if len(taken) == len(sites[name]):
+            gone += sizes[name]
+    return chosen, sum(sizes.values()) - gone
 
 
 def callees_first(unit: Unit) -> list[str]:

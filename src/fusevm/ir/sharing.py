@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
+from fusevm.analysis.graphs import DominatorTree, predecessors_of
 from fusevm.ir.functions import Function, GraphBlock
-from fusevm.ir.graphs import ways_into
 from fusevm.ir.inline import Numbers
 from fusevm.ir.values import CONST, Value
 
-_NEAR = 2  # edges down, through blocks with a single predecessor
+
+class Reach(NamedTuple):
+    """How far a constant is kept after a block that uses it."""
+
+    levels: int  # down the dominator tree
+    joins: bool = False  # also past blocks with several predecessors
 
 
-def share_constants(function: Function, is_long: Callable[[int, GraphBlock], bool]) -> None:
-    """Uses in a block, and in the near blocks that only it leads to, become uses of one LITERAL."""
-    blocks = function.blocks()
-    ways = ways_into(blocks)
+def share_constants(function: Function, reach_of: Callable[[int, GraphBlock], Reach | None]) -> None:
+    """Uses in a block, and in those within reach that it dominates, become uses of one LITERAL."""
+    blocks = {block.start: block for block in function.blocks()}
+    graph = {start: [target.start for target in block.targets] for start, block in blocks.items()}
+    below = DominatorTree(graph, function.entry.start).children
+    single = {start for start, before in predecessors_of(graph, graph).items() if len(before) == 1}
     numbers = Numbers(function)
-    for block in blocks:
+    for block in blocks.values():
         counts = _counts(block)
         for number in list(counts):
-            if not is_long(number, block):
+            reach = reach_of(number, block)
+            if reach is None:
                 continue
-            near = [each for each in _after(block, ways) if number in _counts(each)]
+            after = [blocks[start] for start in _after(block.start, below, reach, single)]
+            near = [each for each in after if number in _counts(each)]
             if counts[number] + len(near) < 2:
                 continue
             literal = numbers.new(block, "LITERAL", (), number)
@@ -33,11 +43,11 @@ def share_constants(function: Function, is_long: Callable[[int, GraphBlock], boo
                 _replace(each, number, literal)
 
 
-def _after(block: GraphBlock, ways: dict[GraphBlock, list[GraphBlock]]) -> list[GraphBlock]:
-    found: list[GraphBlock] = []
-    edge = [block]
-    for _ in range(_NEAR):
-        edge = [target for each in edge for target in each.targets if len(ways[target]) == 1 and target not in found]
+def _after(start: int, below: dict[int, list[int]], reach: Reach, single: set[int]) -> list[int]:
+    found: list[int] = []
+    edge = [start]
+    for _ in range(reach.levels):
+        edge = [each for above in edge for each in below[above] if reach.joins or each in single]
         found += edge
     return found
 
