@@ -104,6 +104,7 @@ def test_random_chains_are_the_same_packed(monkeypatch: pytest.MonkeyPatch, fork
     assert twin.head == chain.head
 
 
+@pytest.mark.long
 def test_packed_blocks_take_less_than_half_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     a_chain(monkeypatch, 4, 80, 10)  # whatever is kept by caches, and nodes of tries, which are used again
     sizes = []

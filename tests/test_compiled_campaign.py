@@ -19,6 +19,7 @@ from fusevm.yul.syntax.dialect import Dialect, dialect_for
 from fusevm.yul.syntax.parser import parse_object
 
 
+@pytest.mark.long
 def test_a_planted_error_is_found_and_shown_in_a_few_lines() -> None:
     """Every difference of two words is the wrong way round."""
     with patch.object(stack_code, "COMMUTATIVE", stack_code.COMMUTATIVE | {"SUB"}):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fusevm.chain.outcome import Status
 from fusevm.codegen.bytecode import optimize
 from fusevm.codegen.yul import compile_object
@@ -94,6 +96,7 @@ def test_a_payment_is_refused_on_ways_that_do_not_lead_through_the_switch() -> N
     )
 
 
+@pytest.mark.long
 def test_functions_that_call_each_other_for_ever_are_called() -> None:
     """They have no effects but never return; the call was dropped, and what came after it in the code was run."""
     calls = tuple((number.to_bytes(32, "big"), 0) for number in range(3))

@@ -42,6 +42,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("code", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.long
 def test_hostile_code_is_explained_in_bounded_time_and_size(code: bytes) -> None:
     started = time.process_time()
     explanation = explain(code)

@@ -34,6 +34,7 @@ def check_lines(explanation: Explanation) -> None:
 
 
 @pytest.mark.parametrize("seed", range(14))
+@pytest.mark.long
 def test_lines_of_random_contracts_lead_to_what_is_there(seed: int) -> None:
     try:
         explanation = explain(random_contract(seed).source)

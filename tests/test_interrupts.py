@@ -323,6 +323,7 @@ def _base(rest: bytes) -> int:
 
 
 @pytest.mark.parametrize(("slice_", "preparing"), [(10_000_000, 0.0), (900, 3e-8)])
+@pytest.mark.long
 def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_that_are_gone(
     slice_: int, preparing: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,6 +363,7 @@ def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_
     native.codes.forget()
 
 
+@pytest.mark.long
 def test_an_interrupt_while_a_recording_begins_leaves_nothing_that_the_next_one_misses() -> None:
     evm = machine("native-tiered", "osaka")
 

@@ -341,6 +341,7 @@ def test_two_threads_with_a_machine_each_do_not_meet() -> None:
     assert answers == {0: 200, 1: 201, 2: 202}
 
 
+@pytest.mark.long
 def test_engines_of_threads_that_have_ended_are_let_go() -> None:
     def engines() -> int:
         gc.collect()

@@ -161,6 +161,7 @@ def free_bytes() -> int:
     return free - sum(len(part) for part in memory._parts)
 
 
+@pytest.mark.long
 def test_memory_of_tries_that_are_gone_is_used_again() -> None:
     """Whatever they shared, and in whatever order they go."""
     rng = random.Random("memory")
@@ -182,6 +183,7 @@ def test_memory_of_tries_that_are_gone_is_used_again() -> None:
     assert free_bytes() == before
 
 
+@pytest.mark.long
 def test_changes_that_had_to_wait_for_memory_leave_nothing_behind() -> None:
     rng = random.Random("growing")
     gc.collect()

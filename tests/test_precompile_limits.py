@@ -119,6 +119,7 @@ def test_a_short_exponentiation_needs_no_process(children: list[subprocess.Popen
     "what", ["pairing of 29,000 pairs", "blake2f of 10^9 rounds", "g2msm of 50,000", "modexp of 430,000 bytes",
              "modexp of 6,000 bytes", "modexp of 16 bytes"]
 )  # fmt: skip
+@pytest.mark.long
 def test_ctrl_c_ends_every_precompile(what: str, tier: str, children: list[subprocess.Popen[bytes]]) -> None:
     name, data, fork = LONG[what]
     evm = EVM(tier=tier, fork=fork)

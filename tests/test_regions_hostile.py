@@ -58,6 +58,7 @@ HOSTILE = {"a straight line": straight_line, "loops": nested_loops, "a maze": ma
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.long
 def test_it_runs_as_it_should_where_all_of_it_may_be_a_region(name: str) -> None:
     program = Program(HOSTILE[name](), choose=functions_and_loops)
     for gas in (100, 5_000, 40_000):
