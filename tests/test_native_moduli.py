@@ -17,6 +17,15 @@ from programs import HERE
 TOP = 1 << 256
 PRIMES = [2**256 - 2**32 - 977, 2**256 - 2**224 + 2**192 + 2**96 - 1, 2**255 - 19, 2**130 - 5, 2**192 - 237]
 EDGES = [0, 1, 2, 3, 2**64 - 1, 2**64, 2**128 - 1, 2**128, 2**128 + 1, 2**192, 2**255, 2**255 + 1, TOP - 1, TOP - 2]
+BELOW_A_POWER = [
+    TOP - 2**64 + 1,
+    TOP - 2**64,
+    TOP - 2**64 - 1,
+    2**255 - 2**63 + 1,
+    2**255 - 2**63,
+    2**193 - 2,
+    2**193 - 3,
+]
 # mem[96:] = the product of the first two words of data modulo the third
 CODE = "PUSH1 64 CALLDATALOAD PUSH1 32 CALLDATALOAD PUSH0 CALLDATALOAD MULMOD PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
 
@@ -46,7 +55,7 @@ def a_word(rng: random.Random, below: int = TOP) -> int:
 def test_operands_of_every_size_by_moduli_that_come_again(evm: EVM) -> None:
     rng = random.Random("again")
     for _ in range(250):
-        m = rng.choice([*PRIMES, *EDGES, a_word(rng), rng.getrandbits(256) | 1 << 255])
+        m = rng.choice([*PRIMES, *EDGES, *BELOW_A_POWER, a_word(rng), rng.getrandbits(256) | 1 << 255])
         for _ in range(PROVEN + 8):
             check(evm, a_word(rng), a_word(rng), m)
             if m:
@@ -90,4 +99,5 @@ def test_a_reciprocal_is_made_only_for_a_modulus_that_has_come_some_times() -> N
         assert (entry().modulus, entry().uses) == (m, min(use, PROVEN) if use > 1 else 1)
         assert bool(entry().reciprocal) == (use >= PROVEN)
     assert entry().reciprocal == (2**512 - 1) // m - TOP
+    assert entry().negated == entry().complement == 2**32 + 977
     assert entry().limb == (2**192 - 1) // (m >> 128) - 2**64

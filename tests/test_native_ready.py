@@ -13,7 +13,7 @@ from fusevm.native.cache import ready
 from fusevm.native.emit import build
 from fusevm.native.processor import Target
 
-HAS_VAES = ",".join(f"+{each}" for each in (*ready.V3, "vaes"))
+HAS_VAES = ",".join(f"+{each}" for each in (*ready.V3, "adx", "vaes"))
 HAS_V3 = ",".join(f"+{each}" for each in ready.V3)
 
 ELF = {"x86-64": b"\x7fELF\2\1\1" + bytes(9) + b"\1\0\x3e\0", "aarch64": b"\x7fELF\2\1\1" + bytes(9) + b"\1\0\xb7\0"}
@@ -49,6 +49,7 @@ def test_code_for_every_level_is_made_here_in_its_platforms_format() -> None:
     [
         ("x86_64-unknown-linux-gnu", HAS_VAES, "linux-x86-64-v3-vaes"),
         ("x86_64-unknown-linux-gnu", HAS_V3, "linux-x86-64-v3"),
+        ("x86_64-unknown-linux-gnu", HAS_VAES.replace("+adx", "-adx"), "linux-x86-64-v3"),
         ("x86_64-alpine-linux-musl", HAS_V3, "linux-x86-64-v3"),  # no libc is linked
         ("x86_64-unknown-linux-gnu", HAS_V3.replace("+bmi2", "-bmi2"), None),
         ("aarch64-unknown-linux-gnu", "+neon", "linux-aarch64"),

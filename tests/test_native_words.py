@@ -125,14 +125,26 @@ def opcodes() -> Loaded:
     return Loaded(object_code(module))
 
 
+def skip_unless(wanted: bool, has: bool, what: str) -> None:
+    if wanted and not has:
+        pytest.skip(f"needs a processor that {what}")
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["two-carries", "plain-rows"])
+def rows_by(request: pytest.FixtureRequest) -> bool:
+    """For processors that add along two flags, and for others."""
+    skip_unless(request.param, division.TWO_CARRIES, "adds along two flags")
+    return bool(request.param)
+
+
 @pytest.fixture(scope="module", params=[True, False], ids=["hardware-divider", "reciprocals"])
 def dividers(request: pytest.FixtureRequest) -> Loaded:
     """The code that divides, by any divisor and by constants, for processors with and without a fast divider."""
-    if request.param and not division.FAST_DIVIDER:
-        pytest.skip("needs a processor that divides 128 by 64 bits quickly")
+    skip_unless(request.param, division.FAST_DIVIDER, "divides 128 by 64 bits quickly")
     module = ir.Module()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(division, "FAST_DIVIDER", request.param)
+        patch.setattr(division, "TWO_CARRIES", request.param and division.TWO_CARRIES)
         for name in ("DIV", "MOD", "ADDMOD", "MULMOD"):
             define_loop(module, name, name)
         for name in ("DIV", "SDIV", "MOD", "SMOD"):
@@ -206,14 +218,17 @@ MODULI = (  # of curves; the least and the greatest of four limbs; reciprocals t
     0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47,
     1 << 192, (1 << 192) + 1, (1 << 193) - 1, 1 << 255, (1 << 255) + 1, (1 << 255) + 3,
     WORD, WORD - 1,
+    # next to a power of two by one limb, and by the first number that has two
+    2**256 - 2**64 + 1, 2**256 - 2**64, 2**256 - 2**64 - 1, 2**255 - 2**63 + 1, 2**255 - 2**63, 2**193 - 2, 2**193 - 3,
 )  # fmt: skip
 
 
 SHORT = (0, 1, 2, 1 << 32, 1 << 63, (1 << 64) - 2, (1 << 64) - 1, 1 << 64)  # and the first number that is longer
 
 
-def test_products_modulo_a_literal_mean_what_integers_mean() -> None:
+def test_products_modulo_a_literal_mean_what_integers_mean(rows_by: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ir.Module()
+    monkeypatch.setattr(division, "TWO_CARRIES", rows_by)
     for m in MODULI:
         define_loop(module, f"product {m}", "MULMOD", {2: m})
     code, rng = Loaded(object_code(module)), Random("literal moduli")

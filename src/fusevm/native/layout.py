@@ -356,9 +356,11 @@ class Modulus(Struct):
     """A modulus that MULMOD met, and once it came often enough, what makes its next use quick."""
 
     modulus: u256  # zero where there is none
-    divisor: u256  # the modulus with its top bit set
-    reciprocal: u256
+    divisor: u256  # the modulus shifted so that its top bit is set
+    negated: u256  # 2^256 minus the divisor
+    reciprocal: u256  # of the divisor
     limb: u64  # the reciprocal of the divisor's upper half
+    complement: u64  # the negated divisor where it has one limb, else zero
     shift: u64
     uses: u64
 

@@ -24,7 +24,7 @@ class Target(NamedTuple):
 def initialise() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()  # x86_divide is written in assembly
+    llvm.initialize_native_asmparser()  # x86_divide and x86_add_row are written in assembly
 
 
 _chosen: list[Target] = []

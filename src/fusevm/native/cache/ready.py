@@ -36,11 +36,11 @@ class Level(NamedTuple):
 
 
 def _levels() -> dict[str, Level]:
-    """By name, the best of a platform first; vaes came to processors together with a fast divider."""
+    """By name, the best of a platform first; vaes came to processors together with a fast divider, and after adx."""
     found: dict[str, Level] = {}
     for platform in TRIPLES:
         if platform.endswith("x86-64"):
-            found[f"{platform}-v3-vaes"] = Level(platform, "x86-64-v3", (*V3, "vaes"))
+            found[f"{platform}-v3-vaes"] = Level(platform, "x86-64-v3", (*V3, "adx", "vaes"))
             found[f"{platform}-v3"] = Level(platform, "x86-64-v3", V3)
         else:  # every Mac that is not Intel's has an M1 or later; elsewhere the first AArch64 there was
             found[platform] = Level(platform, "apple-m1" if platform.startswith("macos") else "generic")

@@ -29,7 +29,7 @@ from fusevm.native.emit.memory import MEMORY
 from fusevm.native.emit.outside import OUTSIDE
 from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I64, I256, Handler, Opcode, noted_name, symbol_of
 from fusevm.native.layout import WORD
-from fusevm.native.runtime import memory
+from fusevm.native.runtime import memory, moduli
 from fusevm.schedule.sections import COPY, SWAP
 
 __all__ = [
@@ -58,6 +58,9 @@ FRAME_SIZES = {
 # DUP, SWAP and POP. What a PUSH pushes is an operand of the handler.
 ARRANGED = {name: action for name, action in ACTIONS.items() if action.kind not in (PUSHES, OPERATES)}
 
+# Alone in their handlers, these read their words where they are: as arguments all would be copied once more.
+IN_PLACE = {("MULMOD",): moduli.mulmod_on_stack}
+
 
 class HandlerBuilder(Handler):
     """Derives the handler of one sequence into a module."""
@@ -72,7 +75,10 @@ class HandlerBuilder(Handler):
         return self.function
 
     def _opcode(self, name: str) -> None:
-        if name in MEANINGS:
+        if self.sequence in IN_PLACE:
+            self.call(IN_PLACE[self.sequence], self.frame, self.sp)
+            self.sp = self.slot_address(BY_NAME[name].pops - 1)
+        elif name in MEANINGS:
             self._pure(name)
         elif name in ARRANGED:
             self.stack.arrange(ARRANGED[name])

@@ -9,7 +9,8 @@ from typing import TypeAlias
 from llvmlite import ir
 
 from fusevm.evm.words import INTEGERS, Algebra
-from fusevm.native.lang import Native
+from fusevm.native.lang import Native, Table
+from fusevm.native.layout import Modulus
 from fusevm.native.runtime import division, moduli
 
 I1 = ir.IntType(1)
@@ -66,6 +67,23 @@ class V:
         if self.known is not None and other.known is not None:
             return self.words.const(self.known ^ other.known)
         return self.words.emit("xor", self, other)
+
+
+def _kept(m: int) -> Table:
+    """What a `Modulus` keeps, for a literal."""
+    shift = 256 - m.bit_length()
+    divisor = m << shift
+    negated = (1 << 256) - divisor
+    return Modulus.constant({
+        "modulus": m,
+        "divisor": divisor,
+        "negated": negated,
+        "reciprocal": ((1 << 512) - 1) // divisor - (1 << 256),
+        "limb": ((1 << 192) - 1) // (divisor >> 128) - (1 << 64),
+        "complement": negated if negated >> 64 == 0 else 0,
+        "shift": shift,
+        "uses": moduli.PROVEN,
+    })  # fmt: skip
 
 
 class LlvmWords(Algebra):
@@ -157,15 +175,8 @@ class LlvmWords(Algebra):
             function.attributes.add("noinline")
             function.attributes.add("nounwind")
             build = ir.IRBuilder(function.append_basic_block())
-            if m == moduli.ONES:
-                build.ret(build.call(self._defined(moduli.mulmod_ones), function.args))
-                return function
-            shift = 256 - m.bit_length()
-            divisor = m << shift
-            words = m, divisor, ((1 << 512) - 1) // divisor - (1 << 256)
-            limbs = ((1 << 192) - 1) // (divisor >> 128) - (1 << 64), shift
-            known = [*[ir.Constant(I256, word) for word in words], *[ir.Constant(I64, limb) for limb in limbs]]
-            build.ret(build.call(self._defined(moduli.mulmod_known), [*function.args, *known]))
+            known = _kept(m).define(self.module)
+            build.ret(build.call(self._defined(moduli.mulmod_known), [*function.args, ir.Constant(I256, m), known]))
         return function
 
     def power(self, x: V, n: V) -> V:

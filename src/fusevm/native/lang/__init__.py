@@ -35,6 +35,8 @@ from fusevm.native.lang.intrinsics import (
     slt,
     store,
     unlikely,
+    x86_add_low_row,
+    x86_add_row,
     x86_divide,
 )
 from fusevm.native.lang.statements import Translator
@@ -93,6 +95,8 @@ __all__ = [
     "u320",
     "u512",
     "unlikely",
+    "x86_add_low_row",
+    "x86_add_row",
     "x86_divide",
 ]
 
@@ -155,7 +159,7 @@ def specialised(function: F, name: str, **names: object) -> F:
     """Another instance of a function of the subset, in which these names mean other types, numbers or functions."""
     assert isinstance(function, Native)
     source = function.function
-    missing = names.keys() - set(source.__code__.co_names)
+    missing = names.keys() - {*source.__code__.co_names, *source.__annotations__.values()}
     if missing:
         raise NativeError(f"{name}: {function.name} does not use {', '.join(sorted(missing))}")
     twin = FunctionType(source.__code__, source.__globals__ | names, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import reduce
 
 from llvmlite import ir
 
@@ -80,6 +81,19 @@ def x86_divide(high: int, low: int, divisor: int) -> int:
     raise TypeError("only inside @native")
 
 
+def x86_add_row(x: int, y: int, start: int) -> int:
+    """x · y + start for a u256 or its address, a u64 and a u256, as a u320. Needs BMI2 and ADX.
+
+    Its two chains of carries do not wait for each other.
+    """
+    raise TypeError("only inside @native")
+
+
+def x86_add_low_row(x: int, y: int, start: int) -> int:
+    """The same for the address of x, as many limbs of it as `start` has, and as many limbs of the result."""
+    raise TypeError("only inside @native")
+
+
 def call_pointer(kind: type[int], function: int, *arguments: int) -> int:
     """Calls a C function by its address."""
     raise TypeError("only inside @native")
@@ -111,6 +125,40 @@ class Intrinsics(Expressions):
         pair = self.build.asm(signature, "divq $4", "={ax},={dx},0,1,r,~{flags}", operands, side_effect=True)
         quotient, remainder = (self.build.zext(self.build.extract_value(pair, index), i128) for index in (0, 1))
         return self.build.or_(self.build.shl(remainder, ir.Constant(i128, 64)), quotient)
+
+    def _intrinsic_x86_add_row(self, x: ast.expr, y: ast.expr, start: ast.expr) -> ir.Value:
+        return self._row(x, y, start, wraps=False)
+
+    def _intrinsic_x86_add_low_row(self, x: ast.expr, y: ast.expr, start: ast.expr) -> ir.Value:
+        return self._row(x, y, start, wraps=True)
+
+    def _row(self, x: ast.expr, y: ast.expr, start: ast.expr, *, wraps: bool) -> ir.Value:
+        i64, factor, added = ir.IntType(64), self._value(x), self._value(start)
+        count = added.type.width // 64
+        factors = [factor] if factor.type == PTR else [self._limb(factor, place) for place in range(count)]
+        operands = [*factors, self._of_type(y, i64), *(self._limb(added, place) for place in range(count))]
+        # The row, then the halves of a product, then x; y is in the register that MULX reads.
+        length = count if wraps else count + 1
+        low, high, first = length, length + 1, length + 2
+        limbs = [f"{8 * at}(${first})" if factor.type == PTR else f"${first + at}" for at in range(count)]
+        zero = low if wraps else count  # a new limb at the top; or else, only for there being no carries, anything
+        text = [f"xorl ${{{zero}:k}}, ${{{zero}:k}}"]
+        for at, limb in enumerate(limbs):  # lower halves along the carry flag, upper ones along the overflow flag
+            text += [f"mulxq {limb}, ${low}, ${high}", f"adcxq ${low}, ${at}"]
+            if at + 1 < length:
+                text.append(f"adoxq ${high}, ${at + 1}")
+        if not wraps:
+            text.append(f"adcq $$0, ${count}")
+        places = ["=&r"] * first + ["r"] * len(factors) + ["{dx}"] + [str(at) for at in range(count)] + ["~{flags}"]
+        places += ["~{memory}"] * (factor.type == PTR)  # which is read, so that stores before stay before
+        signature = ir.FunctionType(ir.LiteralStructType([i64] * first), [each.type for each in operands])
+        row = self.build.asm(signature, "\n".join(text), ",".join(places), operands, side_effect=False)
+        kind = ir.IntType(64 * length)
+        found = [self.build.zext(self.build.extract_value(row, at), kind) for at in range(length)]
+        return reduce(self.build.or_, (self.build.shl(limb, kind(64 * at)) for at, limb in enumerate(found)))
+
+    def _limb(self, word: ir.Value, place: int) -> ir.Value:
+        return self.build.trunc(self.build.lshr(word, ir.Constant(word.type, 64 * place)), ir.IntType(64))
 
     def _intrinsic_load(self, kind: ast.expr, address: ast.expr, offset: ast.expr | None = None) -> ir.Value:
         what = self._constant(kind)

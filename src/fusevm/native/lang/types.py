@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, ClassVar, TypeGuard
@@ -104,6 +104,12 @@ class Struct(_Place):
     @classmethod
     def byte_size(cls) -> int:
         return cls._size
+
+    @classmethod
+    def constant(cls, values: Mapping[str, int]) -> Table:
+        """One that has these values, in the code's own data."""
+        words = [(values[name], (size_of(kind) + 7) // 8) for name, (_, kind) in cls._fields.items()]
+        return Table(u64, [word >> 64 * limb & (1 << 64) - 1 for word, limbs in words for limb in range(limbs)])
 
     @classmethod
     def names(cls, *kinds: object) -> tuple[str, ...]:

@@ -12,9 +12,12 @@ from fusevm.native.lang import (
     clz,
     ctz,
     inlined,
+    load,
     local,
     outlined,
+    ptr,
     select,
+    specialised,
     u64,
     u128,
     u192,
@@ -22,6 +25,8 @@ from fusevm.native.lang import (
     u320,
     u512,
     unlikely,
+    x86_add_low_row,
+    x86_add_row,
     x86_divide,
 )
 from fusevm.native.processor import target
@@ -30,6 +35,9 @@ LIMB = 0xFFFF_FFFF_FFFF_FFFF
 
 # Does the processor divide 128 by 64 bits in few cycles? Ice Lake and Zen 3 brought that, and AES on long vectors.
 FAST_DIVIDER = target().is_x86 and "+vaes" in target().features.split(",")
+
+# Does the processor add along two flags? Broadwell and Zen brought that.
+TWO_CARRIES = target().is_x86 and {"+adx", "+bmi2"} <= set(target().features.split(","))
 
 
 # -- limbs: one or two words of 64 bits -----------------------------------------------------------------------------
@@ -352,16 +360,56 @@ def addmod(x: u256, y: u256, m: u256) -> u256:
 
 
 @inlined
-def long_product(x: u256, y: u256, start: u256) -> u512:
-    """x · y + start, row by row: LLVM's own product of such words takes the upper halves for what they might be."""
-    row = times_limb(x, u64(y)) + u320(start)
+def add_row(x: u256, y: u64, start: u256) -> u320:
+    """x · y + start."""
+    if TWO_CARRIES:
+        return x86_add_row(x, y, start)
+    return times_limb(x, y) + u320(start)
+
+
+@inlined
+def add_row_at(x: ptr, y: u64, start: u256) -> u320:
+    """The same for an x in memory, which then needs no registers."""
+    if TWO_CARRIES:
+        return x86_add_row(x, y, start)
+    return times_limb(load(u256, x), y) + u320(start)
+
+
+Factor = u256  # what `add_rows` takes, and below `add_rows_at`
+add_one = add_row
+
+
+@inlined
+def add_rows(x: Factor, y: u256, row: u320) -> u512:
+    """The product of x and y, given that of x and the lowest limb of y, with anything added that leaves it 512 bits."""
     low = u64(row)
-    row = times_limb(x, u64(y >> 64)) + (row >> 64)
+    row = add_one(x, u64(y >> 64), u256(row >> 64))
     found = u128(u64(row)) << 64 | u128(low)
-    row = times_limb(x, u64(y >> 128)) + (row >> 64)
+    row = add_one(x, u64(y >> 128), u256(row >> 64))
     third = u64(row)
-    row = times_limb(x, u64(y >> 192)) + (row >> 64)
+    row = add_one(x, u64(y >> 192), u256(row >> 64))
     return u512(row) << 192 | u512(third) << 128 | u512(found)
+
+
+add_rows_at = specialised(add_rows, "add_rows_at", Factor=ptr, add_one=add_row_at)
+
+
+@inlined
+def add_low_product(x: ptr, y: u256, start: u256) -> u256:
+    """x · y + start for an x in memory, modulo 2^256."""
+    if not TWO_CARRIES:
+        return load(u256, x) * y + start
+    first = x86_add_low_row(x, u64(y), start)
+    second = x86_add_low_row(x, u64(y >> 64), u192(first >> 64))
+    third = x86_add_low_row(x, u64(y >> 128), u128(second >> 64))
+    top = u64(third >> 64) + load(u64, x) * u64(y >> 192)
+    return u256(top) << 192 | u256(u64(third)) << 128 | u256(u64(second)) << 64 | u256(u64(first))
+
+
+@inlined
+def long_product(x: u256, y: u256) -> u512:
+    """x · y, row by row: LLVM's own product of such words takes the upper halves for what they might be."""
+    return add_rows(x, y, times_limb(x, u64(y)))
 
 
 @inlined
@@ -395,16 +443,28 @@ def mulmod_limb(x: u256, y: u256, m: u64) -> u256:
 
 
 @outlined
-def mulmod(x: u256, y: u256, m: u256) -> u256:
-    """(x · y) mod m, without wrapping."""
+def mulmod_brief(x: u256, y: u256, m: u128) -> u256:
+    """(x · y) mod m, without wrapping, for an m of one or two limbs."""
     if m >> 64 == 0:
         return mulmod_limb(x, y, u64(m))
-    if m >> 128 == 0:
-        return mulmod_pair(x, y, u128(m))
-    product = long_product(x, y, 0)
+    return mulmod_pair(x, y, m)
+
+
+@outlined
+def mulmod_long(x: u256, y: u256, m: u256) -> u256:
+    """For an m of three or four limbs."""
+    product = long_product(x, y)
     if product >> 256 == 0:
         return urem(u256(product), m)
     return reduce(u256(product >> 256), u256(product), m)
+
+
+@inlined
+def mulmod(x: u256, y: u256, m: u256) -> u256:
+    """(x · y) mod m, without wrapping."""
+    if m >> 128 == 0:
+        return mulmod_brief(x, y, u128(m))
+    return mulmod_long(x, y, m)
 
 
 @inlined
