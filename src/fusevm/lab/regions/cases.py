@@ -15,6 +15,7 @@ from fusevm.chain.transaction import Transaction
 from fusevm.codegen.yul import compile_object
 from fusevm.evm.bytecode import JUMPDEST, Instruction, instructions
 from fusevm.evm.forks import LATEST, Fork
+from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import opcodes_of
 from fusevm.lab.fuzz import constants as words
 from fusevm.lab.fuzz.code import raw
@@ -23,10 +24,12 @@ from fusevm.lab.fuzz.program import Contract, Program
 from fusevm.lab.fuzz.starve import least_gas, traced
 from fusevm.lab.fuzz.writer import Surroundings
 from fusevm.lab.optimize_pieces import piece
+from fusevm.lab.peers.ours import Tier
 from fusevm.lab.peers.work import block_hash
 from fusevm.lab.regions.functions import code_with_functions, code_with_loops
 from fusevm.lab.regions.mazes import maze
 from fusevm.lab.yul.compiled import random_case
+from fusevm.reference.hooks import Hooks
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
@@ -44,6 +47,7 @@ _LARGEST = 6_000  # bytes of real code
 _MOST_GAS = 400_000  # for a call of it
 _SOME_GAS = 80_000  # for most: endless loops end sooner, and what is traced step by step is short
 _MUCH_GAS = 0.05  # how many small programs have more
+_HIGH = 0.15  # how many programs with functions begin on a stack on which they come to its end, or nearly
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +76,28 @@ def case(seed: str, fixtures: Path | None, kind: str | None = None, *, small: bo
         return _mutated(seed, rng, sample)
     made = program(seed, rng.choice(FORKS), size)
     made.seed = seed
-    if kind in ("loops", "functions") and made.initcode is None:
-        around = Surroundings(made.fork, tuple(int.from_bytes(each, "big") for each in CONTRACTS), (2, 4))
+    writes = kind in ("loops", "functions") and made.initcode is None
+    around = Surroundings(made.fork, tuple(int.from_bytes(each, "big") for each in CONTRACTS), (2, 4))
+    room, start = size or rng.randint(20, 140), rng.getstate()
+    if writes:
         write = code_with_loops if kind == "loops" else code_with_functions
-        made.accounts[CONTRACTS[0]].code = write(rng, around, size or rng.randint(20, 140))
+        made.accounts[CONTRACTS[0]].code = write(rng, around, room)
         made.transaction.to = CONTRACTS[0]
     if small and rng.random() >= _MUCH_GAS:
         made.transaction.gas_limit = min(made.transaction.gas_limit, least_gas(made.work()) + _SOME_GAS)
+    if writes and kind == "functions" and rng.random() < _HIGH:
+        higher = STACK_LIMIT - _highest(made) + rng.choice((-1, 0, 1, 1, 2))
+        rng.setstate(start)
+        made.accounts[CONTRACTS[0]].code = code_with_functions(rng, around, room, max(higher, 0))
+        made.transaction.gas_limit += 40 * STACK_LIMIT
     return made
+
+
+def _highest(made: Program) -> int:
+    """How many words the stack has at most."""
+    heights = [0]
+    Tier("reference", Hooks(on_opcode=lambda step: heights.append(len(step.stack)))).run(made.work())
+    return max(heights)
 
 
 def _maze(seed: str, rng: Random) -> Program:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from random import Random
@@ -100,8 +100,8 @@ class RegionEngine:
 class LockstepEngine(RegionEngine):
     """Raises Disagreement if the state at a side exit differs from the reference tier's."""
 
-    def __init__(self) -> None:
-        self.lockstep = RegionLockstep(many_blocks, 0)
+    def __init__(self, choose: Callable[[Schedule, Fork], Chosen]) -> None:
+        self.lockstep = RegionLockstep(choose, 0)
         self.engine = self.lockstep.engine
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
@@ -113,8 +113,9 @@ WAYS = ("reached", "every", "every-1", "chosen", "hot", "lockstep")
 
 def engine_for(way: str, work: Work, places: frozenset[int] = frozenset(), most: int = FEW) -> RegionEngine:
     """`places`: of instructions that a run of it came to."""
+    reached = partial(reached_blocks, places=places, most=most)
     if way == "reached":
-        return RegionEngine(Regions(partial(reached_blocks, places=places, most=most), speed=0))
+        return RegionEngine(Regions(reached, speed=0))
     if way == "hot":
         counting = Counting()
         RegionEngine(counting).run(work)
@@ -122,7 +123,7 @@ def engine_for(way: str, work: Work, places: frozenset[int] = frozenset(), most:
     if way == "chosen":
         return RegionEngine(Regions(functions_and_loops, speed=0))
     if way == "lockstep":
-        return LockstepEngine()
+        return LockstepEngine(reached)
     return RegionEngine(Regions(many_blocks, speed=1 if way == "every-1" else 0))
 
 

@@ -58,10 +58,14 @@ class FunctionWriter(Writer):
         self.height = base + callee.results
 
     def _return_address(self, back: int) -> None:
-        if self.chance(0.01):
-            self.push(self.rng.choice((0, 1, 3, words.word(self.rng))))  # seldom a JUMPDEST
-        else:
-            self.ref(back)
+        kind = self.rng.random()
+        if kind < 0.02:
+            self.push(self.rng.choice((0, 1, 3, 0xFFFF, words.word(self.rng))))  # seldom a JUMPDEST
+            return
+        self.ref(back)
+        if kind < 0.04:  # after one; or what is none, though its last limb is one
+            self.push(self.rng.choice((1, 2, 1 << 64, 1 << 255)))
+            self.op("ADD")
 
     def _pass_fuel(self) -> None:
         depth = 0 if self.fuel is None else self.height - self.fuel
@@ -113,7 +117,7 @@ class FunctionWriter(Writer):
             elif kind < 0.77:
                 (at_the_edge if self.chance(0.6) else masked)(self)
             elif kind < 0.84:
-                assigned(self)
+                (assigned if self.chance(0.5) else exchanged)(self)
             else:
                 block(self, self.rng.randint(2, 8))
             self.level()
@@ -158,6 +162,27 @@ def assigned(w: Writer) -> None:
     w.label(kept)
 
 
+def exchanged(w: Writer) -> None:
+    """Words change their places, next to each other most often."""
+    for _ in range(w.rng.randint(1, 3)):
+        if w.height < 2:
+            return
+        deepest = min(w.height - 1, 16)
+        depth = w.rng.randint(1, deepest if w.chance(0.3) else min(deepest, 3))
+        w.op(f"SWAP{depth}")
+
+
+def shown(w: Writer) -> None:
+    """What the stack holds is logged, so that it can be compared."""
+    words = min(w.height, w.rng.randint(1, 12))
+    for number in range(words):
+        w.push(32 * number)
+        w.op("MSTORE")
+    w.push(32 * words)
+    w.push(0)
+    w.op("LOG0")
+
+
 def masked(w: Writer) -> None:
     """A word of which some bits are looked at: about as many as a machine word has."""
     for _ in range(2):
@@ -170,14 +195,17 @@ def masked(w: Writer) -> None:
     w.op("SSTORE" if w.chance(0.5) else "MSTORE")
 
 
-def code_with_functions(rng: Random, around: Surroundings, room: int) -> Code:
+def code_with_functions(rng: Random, around: Surroundings, room: int, raised: int = 0) -> Code:
+    """On a stack that so many words are on already."""
     w = FunctionWriter(rng, around)
     w.add(rng.randint(1, 5))
-    if w.chance(0.15):
-        _raise(w, rng.choice((20, 900, 1_000, 1_015, 1_022)))
+    if raised:
+        _raise(w, raised)
     for _ in range(rng.choice((0, 0, 0, 3, 17, 20))):
         w.operand()
     w.fill(w.callees, room // 2)
+    if w.chance(0.8):
+        shown(w)
     ending(w)
     share = max(room // 2 // len(w.callees), 4)
     for number, callee in enumerate(w.callees):
@@ -195,6 +223,8 @@ def code_with_loops(rng: Random, around: Surroundings, room: int) -> Code:
         if w.chance(0.5):
             block(w, rng.randint(1, 8))
         w.level()
+    if w.chance(0.8):
+        shown(w)
     ending(w)
     return w.code
 
