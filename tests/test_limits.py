@@ -119,8 +119,7 @@ def test_a_call_that_ends_leaves_nothing_to_the_garbage_collector(tier: str, cod
     evm = EVM(tier=tier)
     evm.set_code(OTHER, assemble(code))
     evm.set_code(HERE, assemble(f"PUSH0 PUSH0 PUSH0 PUSH0 {push(OTHER)} PUSH2 999 STATICCALL {code}"))
-    gc.collect()
-    gc.freeze()  # what is there now need not be looked at again
+    gc.freeze()  # what is there now need not be looked at
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
@@ -132,5 +131,4 @@ def test_a_call_that_ends_leaves_nothing_to_the_garbage_collector(tier: str, cod
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
-        gc.unfreeze()
         gc.enable()
