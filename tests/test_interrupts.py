@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -54,12 +55,18 @@ LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "101"))  # between two inte
 FIRST_LINE = random.randrange(1, min(LINES, 40) + 1)  # the shortest deed has more lines
 
 
+@cache
+def code_of(address: bytes, fork: str) -> bytes:
+    code = CODE[address]
+    if fork_named(fork) < Fork.CANCUN:
+        code = code.replace("PUSH0", "PUSH1 0").replace("PUSH1 8 PUSH1 2 TSTORE", "")
+    return assemble(code)
+
+
 def machine(tier: str, fork: str) -> EVM:
     evm = EVM(fork, tier)
-    for address, code in CODE.items():
-        if fork_named(fork) < Fork.CANCUN:
-            code = code.replace("PUSH0", "PUSH1 0").replace("PUSH1 8 PUSH1 2 TSTORE", "")
-        evm.set_code(address, assemble(code))
+    for address in CODE:
+        evm.set_code(address, code_of(address, fork))
         evm.set_balance(address, 100)
         evm.set_storage(address, 1, 3)
     evm.set_balance(SENDER, 10**18)
