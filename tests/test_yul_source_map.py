@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import fixtures_folder
+from conftest import chosen, fixtures_folder
 from fusevm.api import EVM
 from fusevm.chain.environment import Block
 from fusevm.codegen.source_map import debug_data
@@ -98,7 +98,7 @@ def test_moves_come_from_the_instruction_they_serve() -> None:
     assert set(moves) <= {"sstore(a, b)", "sstore(b, a)"}
 
 
-@pytest.mark.parametrize("runs", [None, 0, 200])
+@pytest.mark.parametrize("runs", chosen([None, 200], [None, 0, 200]))
 def test_every_instruction_of_a_contract_has_a_location(contract: Path, runs: int | None) -> None:
     tree, _ = check(contract.read_bytes())
     assert tree is not None
@@ -277,7 +277,7 @@ def balanced(part: CompiledObject, pcs: list[int]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("runs", [None, 0, 200])
+@pytest.mark.parametrize("runs", chosen([200], [None, 0, 200]))
 def test_calls_and_returns_balance_wherever_a_contract_goes(contract: Path, runs: int | None) -> None:
     code = compiled(contract.read_bytes(), runs)
     assert code.runtime is not None
