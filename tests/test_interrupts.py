@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import fusevm
+from conftest import WHOLE, first
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST, Fork, fork_named
@@ -186,7 +187,7 @@ def test_a_call_that_is_handed_over_is() -> None:
     assert trials.undone == undone
 
 
-@pytest.mark.parametrize("fork", ["osaka", "istanbul"])
+@pytest.mark.parametrize("fork", first(1, ["osaka", "istanbul"]))
 @pytest.mark.parametrize("tier", ["reference", "native", "native-tiered", "auto"])
 @pytest.mark.parametrize("what", DEEDS)
 def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: str, tier: str, fork: str) -> None:
@@ -211,7 +212,7 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
     assert line > FIRST_LINE
 
 
-SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "120"))
+SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "120" if WHOLE else "40"))
 BY_SIGNALS = """
 import random, signal, sys, time
 sys.path.insert(0, "tests")
