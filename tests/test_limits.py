@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from conftest import WHOLE
 from fusevm import EVM, Result
 from fusevm.chain.environment import Message
 from fusevm.evm.assembly import assemble
@@ -90,7 +91,7 @@ HUNGRY = {
 }
 
 
-SLOW = 12_000_000  # gas that the reference tier takes seconds for, at worst
+SLOW = 12_000_000 if WHOLE else 3_000_000  # gas that the reference tier takes seconds for, at worst
 
 
 def outcome_of(hunger: Hunger, tier: str, gas: int) -> tuple[object, ...]:
