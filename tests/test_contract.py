@@ -307,7 +307,7 @@ def test_mypy_strict_passes_on_users_scripts(tmp_path: Path) -> None:
     (tmp_path / "demo.py").write_text((ROOT / "examples" / "demo.py").read_text("utf-8"))
     scripts = [str(tmp_path / "script.py"), str(tmp_path / "demo.py")]
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir"]
-    cache, where = str(ROOT / ".mypy_cache"), {"MYPYPATH": str(ROOT / "src"), "PATH": ""}
+    cache, where = str(ROOT / ".mypy_cache" / "scripts"), {"MYPYPATH": str(ROOT / "src"), "PATH": ""}
     done = subprocess.run([*command, cache, *scripts], capture_output=True, text=True, cwd=tmp_path, env=where)
     assert done.returncode == 0, done.stdout + done.stderr
 
