@@ -52,7 +52,8 @@ CODE = {
 
 
 ROOT = Path(__file__).resolve().parent.parent
-LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "101"))  # between two interrupts; 1 for every line
+# Between two interrupts; 1 for every line.
+LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "101" if WHOLE else "211"))
 FIRST_LINE = random.randrange(1, min(LINES, 40) + 1)  # the shortest deed has more lines
 
 

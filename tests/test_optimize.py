@@ -126,9 +126,10 @@ def test_a_loop_with_two_entries_of_which_one_is_never_used_does_what_it_did(
         assert run(made.code, data)[:2] == run(code, data)[:2]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fixtures_dir")
 def test_mutated_contracts_are_refused_or_do_what_they_did() -> None:
-    tally = campaign(mutated_case(100, number) for number in range(16 if WHOLE else 2))
+    tally = campaign(mutated_case(100, number) for number in range(16))
     assert tally.failures == []
 
 
