@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The tests start hundreds of processes: without bytecode that is kept, each would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types docs unit conformance test-aarch64 wheel release lock clean
 
 demo: $(READY)

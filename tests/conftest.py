@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 pytest_plugins = ("anvil", "fakenode", "realcontracts")  # nodes, and contracts to run on them
 
 ROOT = Path(__file__).resolve().parent.parent
+WHOLE = bool(os.environ.get("FUSEVM_WHOLE_CORPUS"))  # as in `.ci/run`, which has the time for all of it
 
 # A shell starts background jobs with Ctrl-C ignored, and so would every process that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,16 +32,36 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: left to .ci/run, which sets FUSEVM_WHOLE_CORPUS")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and what they import stay to the end: the garbage collector need not look at them again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if not os.environ.get("FUSEVM_WHOLE_CORPUS"):
+    if not WHOLE:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="takes long: set FUSEVM_WHOLE_CORPUS for it"))
 
 
-def first(count: int, seeds: Iterable[int]) -> list[Any]:
-    """Seeds to parametrise with: so many in every run, the others in `.ci/run` alone."""
-    return [seed if at < count else pytest.param(seed, marks=pytest.mark.long) for at, seed in enumerate(seeds)]
+def first(count: int, values: Iterable[Any]) -> list[Any]:
+    """Values to parametrise with: so many in every run, the others in `.ci/run` alone."""
+    return [value if at < count else _long(value) for at, value in enumerate(values)]
+
+
+def chosen(few: Collection[Any], values: Iterable[Any]) -> list[Any]:
+    """Values to parametrise with: those few in every run, the others in `.ci/run` alone."""
+    return [value if value in few else _long(value) for value in values]
+
+
+def _long(value: Any) -> Any:
+    return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.long)
 
 
 def fixtures_folder(config: pytest.Config) -> Path:

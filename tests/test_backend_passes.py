@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conftest import WHOLE
 from fusevm.lab.passes import PASSES, without
 from fusevm.lab.yul.compiled import Tally, check, random_case
 
@@ -13,7 +14,7 @@ SEEDS = [seed for seed in range(40) if len(random_case(seed).source) < 3_000][:1
 @pytest.mark.parametrize("name", PASSES)
 def test_code_is_right_without_a_pass(name: str) -> None:
     """Whatever a pass makes of a program, the next ones must not rely on its having been there."""
-    for seed in SEEDS[:: 2 if name in ("fold", "inline") else 3]:
+    for seed in SEEDS[:: (2 if name in ("fold", "inline") else 3) * (1 if WHOLE else 2)]:
         with without(name):
             found = check(random_case(seed), Tally(), runs=(200,))
         assert found is None or "gas was" in found, seed

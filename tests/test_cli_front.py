@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from commands import Command, fusevm_command  # noqa: F401
+from conftest import first
 from fusevm.cli.inputs import MOST_ANALYSED
 from fusevm.cli.main import COMMANDS
 from fusevm.lab import samples
@@ -224,12 +225,15 @@ def _interruptible() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="signals to a group of processes")
 @pytest.mark.parametrize(
     ("words", "seconds"),
-    [
-        (["fuzz", "-j", "2", "--programs", "5000"], 2),  # while processes start
-        (["fuzz", "-j", "2", "--programs", "5000"], 6),
-        (["statetest", "-j", "2", "FIXTURES"], 3),
-        (["fuzz", "--programs", "5000"], 4),
-    ],
+    first(
+        2,
+        [
+            (["fuzz", "-j", "2", "--programs", "5000"], 2),  # while processes start
+            (["statetest", "-j", "2", "FIXTURES"], 3),
+            (["fuzz", "-j", "2", "--programs", "5000"], 6),
+            (["fuzz", "--programs", "5000"], 4),
+        ],
+    ),
 )
 def test_an_interrupt_is_one_line(words: list[str], seconds: float, fixtures_dir: Path) -> None:
     words = [str(fixtures_dir / "state_tests.tar.xz") if each == "FIXTURES" else each for each in words]

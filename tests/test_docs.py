@@ -210,6 +210,7 @@ def test_a_page_that_fetches_something_from_elsewhere_is_refused(generate: Modul
         generate.on_post_page('<script src="https://example.org/x.js"></script>', Page, None)
 
 
+@pytest.mark.long
 def test_the_build_of_the_site_fails_at_a_broken_link(generate: ModuleType, tmp_path: Path) -> None:
     """With the options of `make docs`: `--quiet`, for one, would count no warnings."""
     recipe = re.search(r"^\t.*/mkdocs (build.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import fusevm
+from conftest import first
 from fusevm import BadSource, Explanation, explain
 from fusevm.codegen.yul import compile_object
 from fusevm.evm.bytecode import instructions
@@ -137,7 +138,7 @@ def test_instructions_of_the_ir_cover_all_that_is_not_stack_or_jump(example: Exp
     assert computing <= shown
 
 
-@pytest.mark.parametrize("name", ["Amm", "Numbers"])
+@pytest.mark.parametrize("name", first(1, ["Amm", "Numbers"]))
 def test_the_instructions_of_real_contracts_have_lines_in_every_pane(fixtures_dir: Path, name: str) -> None:
     explanation = explain(fixtures_dir / "corpus" / f"{name}.yul")
     code = [line for line in explanation.pane("bytecode").lines if line.kind == "code"]

@@ -267,30 +267,27 @@ NOT_PRICES = {
 
 
 @cache
-def sources() -> list[tuple[str, ast.Module]]:
-    found = [(path.relative_to(SOURCES).as_posix(), path) for path in sorted(SOURCES.rglob("*.py"))]
-    return [(name, ast.parse(path.read_text())) for name, path in found if not name.startswith("lab/")]
+def numbers_and_names() -> tuple[list[tuple[str, int]], list[str]]:
+    """Every integer with its file, and every name that is assigned; trees, millions of objects, are not kept."""
+    numbers: list[tuple[str, int]] = []
+    names: list[str] = []
+    for path in sorted(SOURCES.rglob("*.py")):
+        file = path.relative_to(SOURCES).as_posix()
+        if not file.startswith("lab/"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and type(node.value) is int:
+                    numbers.append((file, node.value))
+                elif isinstance(node, ast.Assign):
+                    names += [each.id for each in node.targets if isinstance(each, ast.Name)]
+    return numbers, names
 
 
 def test_no_price_stands_outside_the_tables() -> None:
-    met = {
-        (name, node.value)
-        for name, tree in sources()
-        if name not in TABLES
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and type(node.value) is int and node.value in PRICES
-    }
-    assert met == NOT_PRICES
+    numbers, _ = numbers_and_names()
+    assert {(file, number) for file, number in numbers if file not in TABLES and number in PRICES} == NOT_PRICES
 
 
 def test_a_limit_is_defined_once() -> None:
     limits = ("STACK_LIMIT", "CALL_DEPTH_LIMIT", "MAX_NONCE", "BLOB_GAS")
-    defined = Counter(
-        each.id
-        for _, tree in sources()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        for each in node.targets
-        if isinstance(each, ast.Name) and each.id in limits
-    )
-    assert defined == dict.fromkeys(limits, 1)
+    _, names = numbers_and_names()
+    assert Counter(name for name in names if name in limits) == dict.fromkeys(limits, 1)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import WHOLE
 from fusevm import EVM, Authorization, BadValue, Block, Fork, Rejected, Result, UnknownFork, UnknownTier
 from fusevm.chain.addresses import create2_address
 from fusevm.chain.state import State
@@ -45,7 +46,7 @@ def said(evm: EVM, parameter: Parameter, value: Any) -> str:
 
 
 @pytest.mark.parametrize("where", PARAMETERS)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150 if WHOLE else 50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_wrong_value_for_any_parameter_is_named_in_one_line_on_every_tier(where: str, data: st.DataObject) -> None:
     parameter = data.draw(st.sampled_from(PARAMETERS[where]), "parameter")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 import fusevm
+from conftest import WHOLE, first
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST, Fork, fork_named
@@ -50,16 +52,23 @@ CODE = {
 
 
 ROOT = Path(__file__).resolve().parent.parent
-LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "101"))  # between two interrupts; 1 for every line
+# Between two interrupts; 1 for every line.
+LINES = int(os.environ.get("FUSEVM_INTERRUPT_LINES", "101" if WHOLE else "211"))
 FIRST_LINE = random.randrange(1, min(LINES, 40) + 1)  # the shortest deed has more lines
+
+
+@cache
+def code_of(address: bytes, fork: str) -> bytes:
+    code = CODE[address]
+    if fork_named(fork) < Fork.CANCUN:
+        code = code.replace("PUSH0", "PUSH1 0").replace("PUSH1 8 PUSH1 2 TSTORE", "")
+    return assemble(code)
 
 
 def machine(tier: str, fork: str) -> EVM:
     evm = EVM(fork, tier)
-    for address, code in CODE.items():
-        if fork_named(fork) < Fork.CANCUN:
-            code = code.replace("PUSH0", "PUSH1 0").replace("PUSH1 8 PUSH1 2 TSTORE", "")
-        evm.set_code(address, assemble(code))
+    for address in CODE:
+        evm.set_code(address, code_of(address, fork))
         evm.set_balance(address, 100)
         evm.set_storage(address, 1, 3)
     evm.set_balance(SENDER, 10**18)
@@ -179,7 +188,7 @@ def test_a_call_that_is_handed_over_is() -> None:
     assert trials.undone == undone
 
 
-@pytest.mark.parametrize("fork", ["osaka", "istanbul"])
+@pytest.mark.parametrize("fork", first(1, ["osaka", "istanbul"]))
 @pytest.mark.parametrize("tier", ["reference", "native", "native-tiered", "auto"])
 @pytest.mark.parametrize("what", DEEDS)
 def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: str, tier: str, fork: str) -> None:
@@ -204,7 +213,7 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
     assert line > FIRST_LINE
 
 
-SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "120"))
+SIGNALS = int(os.environ.get("FUSEVM_INTERRUPT_SIGNALS", "120" if WHOLE else "40"))
 BY_SIGNALS = """
 import random, signal, sys, time
 sys.path.insert(0, "tests")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conftest import WHOLE
 from fusevm import EVM, Batch, Block, Call
 from fusevm.chain.state import Account
 from fusevm.evm.assembly import assemble
@@ -20,7 +21,7 @@ from test_native_kept import Writer
 TIERS = ("native", "auto", "reference")
 NATIVE = ("native", "auto", "native-tiered", "native-unfused")
 HERE, OTHER, CALLER = b"\xc0" * 20, b"\xc1" * 20, b"\xca" * 20
-RUNS = int(os.environ.get("FUSEVM_MANY_RUNS", "8"))
+RUNS = int(os.environ.get("FUSEVM_MANY_RUNS", "8" if WHOLE else "3"))
 FORKS = (Fork.OSAKA, Fork.CANCUN, Fork.BERLIN, Fork.BYZANTIUM)
 RETURN_WORD = "PUSH1 0 MSTORE PUSH1 32 PUSH1 0 RETURN"
 

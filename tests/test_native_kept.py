@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from conftest import WHOLE
 from fusevm import EVM, Block, Rejected, Result
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.processing import warm_up
@@ -26,7 +27,7 @@ CONTRACTS = (HERE, OTHER, THIRD)
 PEOPLE = (CALLER, NOBODY, FOURTH, bytes(20))
 MINER = b"\x3a" * 20
 TIERS = ("native", "auto", "native-tiered", "native-unfused")
-RUNS = int(os.environ.get("FUSEVM_KEPT_RUNS", "12"))
+RUNS = int(os.environ.get("FUSEVM_KEPT_RUNS", "12" if WHOLE else "4"))
 DEEDS = int(os.environ.get("FUSEVM_KEPT_DEEDS", "70"))
 
 

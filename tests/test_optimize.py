@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from statistics import mean
 
 import pytest
 
+from conftest import WHOLE, chosen
 from fusevm.api import EVM
 from fusevm.codegen import bytecode
 from fusevm.codegen.bytecode import optimize
@@ -45,9 +45,8 @@ def run(code: bytes, data: bytes = b"", value: int = 0) -> tuple[str, bytes, int
 # -- contracts --------------------------------------------------------------------------------------------------------
 
 
-WHOLE = bool(os.environ.get("FUSEVM_WHOLE_CORPUS"))  # optimising all of it takes a minute: .ci/run does
 whole_corpus = pytest.mark.skipif(not WHOLE, reason="set FUSEVM_WHOLE_CORPUS for all contracts")
-FEW = ("Token", "Numbers", "Machine")
+FEW = ("Token", "Numbers")  # optimising all of them takes a minute
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ SMALL_BENCHES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SMALL_BENCHES)
+@pytest.mark.parametrize("name", chosen(set(SMALL_BENCHES) - {"evmone-snailtracer"}, SMALL_BENCHES))
 def test_contracts_that_are_benches_answer_as_before_for_no_more_gas(name: str, fixtures_dir: Path) -> None:
     (file,) = bench_files(fixtures_dir / "bench", [name])
     for account in file.work.accounts.values():
@@ -127,9 +126,10 @@ def test_a_loop_with_two_entries_of_which_one_is_never_used_does_what_it_did(
         assert run(made.code, data)[:2] == run(code, data)[:2]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("fixtures_dir")
 def test_mutated_contracts_are_refused_or_do_what_they_did() -> None:
-    tally = campaign(mutated_case(100, number) for number in range(16 if WHOLE else 3))
+    tally = campaign(mutated_case(100, number) for number in range(16))
     assert tally.failures == []
 
 

@@ -57,6 +57,7 @@ def test_pieces_of_real_contracts_cost_and_answer_the_same(fixtures_dir: Path, m
         assert (found.status, found.output, found.gas_left) == (wanted.status, wanted.output, wanted.gas_left)
 
 
+@pytest.mark.long
 def test_a_campaign_over_pieces_runs_what_it_optimises(fixtures_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSEVM_FIXTURES", str(fixtures_dir))
     tally = campaign(mutated_case(5, number) for number in range(20))

@@ -140,6 +140,7 @@ def test_a_platforms_wheel_has_its_tags_its_handlers_and_a_record_of_them(
     assert record.count("fusevm/native/cache/ready/") == len(objects(platform)) > 0
 
 
+@pytest.mark.long
 def test_pip_installs_a_platforms_wheel_on_that_platform_alone(
     pure: Path, objects: Callable[[str], list[Path]], wheels: Any, tmp_path: Path
 ) -> None:

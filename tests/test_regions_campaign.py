@@ -78,6 +78,7 @@ def test_real_code_is_found_and_mutated_to_code_as_long(fixtures_dir: Path) -> N
     assert all(list(instructions(each))[-1].next_pc >= len(code) for each in changed)
 
 
+@pytest.mark.long
 def test_a_wrong_charge_of_gas_is_found_and_its_program_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = FunctionEmitter._block
 

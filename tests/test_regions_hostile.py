@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from conftest import chosen
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
@@ -65,7 +66,7 @@ def test_it_runs_as_it_should_where_all_of_it_may_be_a_region(name: str) -> None
         program.agreed(gas)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", chosen(("a straight line", "calls"), HOSTILE))
 def test_no_more_of_it_is_compiled_than_a_region_may_have(name: str) -> None:
     code = HOSTILE[name]()
     schedule = placed_schedule(code, LATEST)

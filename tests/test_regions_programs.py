@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conftest import chosen
 from fusevm.native.host import engine as host
 from fusevm.native.host.regions import counted, counting_schedule
 from fusevm.native.region.build import Choose
@@ -487,7 +488,7 @@ def test_a_word_of_which_bit_64_alone_is_looked_at_is_not_computed_in_64(op: str
     assert word(Program(f"PUSH1 @on JUMP {use}", data=data).agreed()) == 1 << 64
 
 
-@pytest.mark.parametrize("words", range(1_008, 1_024))
+@pytest.mark.parametrize("words", chosen((1_008, *range(1_015, 1_019), 1_023), range(1_008, 1_024)))
 def test_a_function_that_is_called_in_a_region_must_have_room_on_the_stack(words: int) -> None:
     inner = "f: JUMPDEST PUSH1 1 PUSH1 2 PUSH1 3 PUSH1 4 PUSH1 5 PUSH1 6 ADD ADD ADD ADD ADD SWAP1 JUMP"
     code = (
@@ -496,7 +497,7 @@ def test_a_function_that_is_called_in_a_region_must_have_room_on_the_stack(words
     Program(code).agreed()
 
 
-@pytest.mark.parametrize("words", range(1_012, 1_024, 2))
+@pytest.mark.parametrize("words", chosen((1_014, 1_016, 1_018), range(1_012, 1_024, 2)))
 def test_a_block_that_is_left_in_its_middle_must_have_room_for_all_of_it(words: int) -> None:
     block = f"on: JUMPDEST PUSH1 1 PUSH1 7 SSTORE {'NUMBER ' * 7} STOP"
     for before in ("", "PUSH2 @far JUMP far: JUMPDEST PUSH0 POP "):

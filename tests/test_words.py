@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import chosen
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS, MEANINGS, Algebra, Integers, meanings_in
 
@@ -344,7 +345,7 @@ def evaluated(term: Any) -> int:
     return int(value.as_long())
 
 
-@pytest.mark.parametrize("bits", [8, 16, 256])
+@pytest.mark.parametrize("bits", chosen((8, 256), [8, 16, 256]))
 @pytest.mark.parametrize("name", sorted(MEANINGS))
 def test_the_z3_domain_evaluates_to_what_the_integers_say(name: str, bits: int) -> None:
     w = bit_vectors(bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,10 +87,15 @@ def solc_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return npm_folder(tmp_path_factory, "FUSEVM_SOLC", ["solc@0.8"])
 
 
-@pytest.mark.parametrize("source", [IMMUTABLES, PARAMETER, STORES, NO_BYTES])
-def test_what_differed_once_is_solcs_text(source: str, solc_folder: Path) -> None:
+@pytest.fixture(scope="module")
+def running(solc_folder: Path) -> Iterator[Solc]:
     with Solc(solc_folder) as solc:
-        assert difference(source, solc) is None
+        yield solc
+
+
+@pytest.mark.parametrize("source", [IMMUTABLES, PARAMETER, STORES, NO_BYTES])
+def test_what_differed_once_is_solcs_text(source: str, running: Solc) -> None:
+    assert difference(source, running) is None
 
 
 def test_random_programs_are_compared_by_the_laboratory(solc_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

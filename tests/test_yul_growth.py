@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import Command, fusevm_command  # noqa: F401
+from conftest import chosen, first
 from fusevm.codegen.yul import compile_object
 from fusevm.lab.yul.growth import grown, main, phases, prepared
 from fusevm.lab.yul.growth_families import FAMILIES
@@ -56,7 +57,7 @@ def test_every_family_is_a_valid_program(family: str) -> None:
 LONG = {"compile": pytest.mark.long}  # half of the time of all phases
 
 
-@pytest.mark.parametrize("family", WIDE)
+@pytest.mark.parametrize("family", chosen(("switch", "stores and ifs", "let chain"), WIDE))
 @pytest.mark.parametrize("phase", [pytest.param(each, marks=LONG.get(each, ())) for each in sorted(phases())])
 def test_four_times_the_program_is_little_more_than_four_times_the_work(phase: str, family: str) -> None:
     if phase.split()[0] in BUDGETED and family != "switch":
@@ -158,7 +159,7 @@ def test_a_chain_of_variables_joined_into_one_expression_prints_and_compiles() -
     assert compile_object(result).code
 
 
-@pytest.mark.parametrize("length", [550, 700])
+@pytest.mark.parametrize("length", first(1, [550, 700]))
 def test_a_chain_of_variables_optimises_to_a_text_that_can_be_read_again(length: int) -> None:
     lines = (f"let x{i + 1} := {'div' if i % 2 else 'xor'}(x{i}, {i + 3})" for i in range(length))
     source = "{ let x0 := calldataload(0)\n" + "\n".join(lines) + f"\nsstore(0, x{length}) }}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import fixtures_folder
+from conftest import chosen, first, fixtures_folder
 from fusevm.api import EVM
 from fusevm.chain.environment import Block
 from fusevm.codegen.source_map import debug_data
@@ -29,6 +30,7 @@ from fusevm.yul.syntax.parser import parse_object
 CORPUS = ["Amm", "Merkle", "Text", "Token", "Vault"]
 
 
+@cache
 def compiled(source: str | bytes, runs: int | None = 200) -> CompiledObject:
     tree, errors = check(source)
     assert tree is not None, errors
@@ -49,7 +51,7 @@ def parts_of(code: CompiledObject) -> Iterator[CompiledObject]:
         yield from parts_of(child)
 
 
-@pytest.fixture(params=CORPUS)
+@pytest.fixture(params=first(4, CORPUS))
 def contract(request: pytest.FixtureRequest) -> Path:
     path = fixtures_folder(request.config) / "corpus" / f"{request.param}.yul"
     if not path.exists():
@@ -98,13 +100,12 @@ def test_moves_come_from_the_instruction_they_serve() -> None:
     assert set(moves) <= {"sstore(a, b)", "sstore(b, a)"}
 
 
-@pytest.mark.parametrize("runs", [None, 0, 200])
+@pytest.mark.parametrize("runs", chosen([None, 200], [None, 0, 200]))
 def test_every_instruction_of_a_contract_has_a_location(contract: Path, runs: int | None) -> None:
     tree, _ = check(contract.read_bytes())
     assert tree is not None
     declared = {number for obj in objects_in(tree) for number in source_names(obj.debug) or ()}
-    code = compile_object(tree, runs=runs)
-    for part in parts_of(code):
+    for part in parts_of(compiled(contract.read_bytes(), runs)):
         wanted = [each.pc for each in instructions(part.code[: _end_of(part)])]
         assert list(part.locations) == wanted
         assert {entry.source for entry in part.locations.values()} <= declared
@@ -277,7 +278,7 @@ def balanced(part: CompiledObject, pcs: list[int]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("runs", [None, 0, 200])
+@pytest.mark.parametrize("runs", chosen([200], [None, 0, 200]))
 def test_calls_and_returns_balance_wherever_a_contract_goes(contract: Path, runs: int | None) -> None:
     code = compiled(contract.read_bytes(), runs)
     assert code.runtime is not None

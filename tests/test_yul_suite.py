@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import fixtures_folder
+from conftest import chosen, fixtures_folder
 from fusevm.yul.optimise import StepEvent, optimize
 from fusevm.yul.sequence import (
     DEFAULT_CLEANUP,
@@ -24,6 +24,8 @@ from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
 from fusevm.yul.syntax.printer import print_object
 
+SHORT = {f"corpus/{name}" for name in ("Amm", "Merkle", "Numbers", "Text", "Token")}  # a second each, at most
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "contract" in metafunc.fixturenames:
@@ -31,7 +33,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         found = [path for part in ("corpus", "corpus_new") for path in sorted((folder / part).glob("*.opt.yul"))]
         missing = pytest.mark.skip(reason="conformance data not found (set FUSEVM_FIXTURES)")
         names = [str(path.relative_to(folder)).removesuffix(".opt.yul") for path in found]
-        metafunc.parametrize("contract", names or [pytest.param("", marks=missing)])
+        metafunc.parametrize("contract", chosen(SHORT, names) or [pytest.param("", marks=missing)])
 
 
 def without_comments(text: str) -> list[str]:
