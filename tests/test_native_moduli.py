@@ -74,6 +74,23 @@ def test_factors_of_one_limb_by_moduli_that_come_again(evm: EVM) -> None:
                 check(evm, other % TOP, limb, m)
 
 
+def test_moduli_of_two_limbs_that_come_again(evm: EVM) -> None:
+    rng = random.Random("two limbs")
+    for m in (
+        2**64,
+        2**64 + 1,
+        2**65 - 1,
+        2**127,
+        2**127 + 1,
+        2**128 - 1,
+        2**128 - 159,
+        rng.getrandbits(100) | 1 << 99,
+    ):
+        for _ in range(PROVEN + 20):
+            check(evm, a_word(rng), a_word(rng), m)
+            check(evm, a_word(rng, m), TOP - 1 - a_word(rng, m), m)
+
+
 def test_moduli_in_turn_that_share_a_place_do_not_disturb_each_other(evm: EVM) -> None:
     rng = random.Random("turns")
     moduli = [rng.getrandbits(256) | 1 << 200 for _ in range(8 * ENTRIES)]

@@ -359,7 +359,7 @@ class Modulus(Struct):
     divisor: u256  # the modulus shifted so that its top bit is set
     negated: u256  # 2^256 minus the divisor
     reciprocal: u256  # of the divisor
-    limb: u64  # the reciprocal of the divisor's upper half
+    limb: u64  # the reciprocal of the divisor's two top limbs
     complement: u64  # the negated divisor where it has one limb, else zero
     shift: u64
     uses: u64

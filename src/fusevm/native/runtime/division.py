@@ -424,14 +424,22 @@ def pair_rest(x: u256, s: u64, d: u128, v: u64) -> u128:
 
 
 @inlined
-def mulmod_pair(x: u256, y: u256, m: u128) -> u256:
-    """For a modulus of two limbs. Neither rest waits for the other, and their product has four limbs."""
-    s = clz(u64(m >> 64))
-    d = m << u128(s & 63)
-    v = pair_reciprocal(d)
+def mulmod_by_pair(x: u256, y: u256, s: u64, d: u128, v: u64) -> u256:
+    """By a modulus of two limbs: d, shifted by s bits, whose reciprocal is v.
+
+    Neither rest waits for the other, and their product has four limbs.
+    """
     product = u256(pair_rest(x, s, d, v)) * u256(pair_rest(y, s, d, v) >> u128(s & 63))
     r = u128(pair_step(u128(product >> 128), u64(product >> 64), d, v) >> 64)
     return u256(u128(pair_step(r, u64(product), d, v) >> 64) >> u128(s & 63))
+
+
+@inlined
+def mulmod_pair(x: u256, y: u256, m: u128) -> u256:
+    """For a modulus of two limbs."""
+    s = clz(u64(m >> 64))
+    d = m << u128(s & 63)
+    return mulmod_by_pair(x, y, s, d, pair_reciprocal(d))
 
 
 @inlined

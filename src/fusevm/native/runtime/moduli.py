@@ -20,6 +20,7 @@ from fusevm.native.runtime.division import (
     add_rows_at,
     long_product,
     mulmod,
+    mulmod_by_pair,
     pair_reciprocal,
     quad_step,
     times_limb,
@@ -118,12 +119,17 @@ def mulmod_known(x: u256, y: u256, m: u256, known: Modulus) -> u256:
 
 @outlined
 def note(known: Modulus, m: u256) -> None:
-    """A modulus of four limbs has come once more."""
+    """A modulus of two or four limbs has come once more."""
     if known.modulus != m:
         known.modulus = m
         known.uses = 0
     known.uses += 1
     if known.uses == PROVEN:
+        if m >> 128 == 0:
+            known.shift = clz(u64(m >> 64)) & 63
+            known.divisor = m << u256(known.shift)
+            known.limb = pair_reciprocal(u128(known.divisor))
+            return
         known.shift = clz(u64(m >> 192)) & 63
         known.divisor = m << u256(known.shift)
         known.reciprocal = wide_reciprocal(known.divisor)
@@ -132,17 +138,25 @@ def note(known: Modulus, m: u256) -> None:
         known.complement = select(known.negated >> 64 == 0, u64(known.negated), u64(0))
 
 
+@outlined
+def mulmod_known_pair(x: u256, y: u256, known: Modulus) -> u256:
+    """By a modulus of two limbs."""
+    return mulmod_by_pair(x, y, known.shift, u128(known.divisor), known.limb)
+
+
 @inlined
 def mulmod_kept(frame: NativeFrame, x: u256, y: u256, m: u256) -> u256:
-    """(x · y) mod m, zero if m is zero. What is kept is for moduli of four limbs, such as those of elliptic curves."""
+    """(x · y) mod m, zero if m is zero. Kept is what moduli of four limbs, such as those of curves, and of two need."""
     number = ((u64(m) ^ u64(m >> 192)) * MIX) >> SHIFT
     known = Modulus(Engine(frame.engine).moduli + number * ENTRY_SIZE)
     if unlikely(known.modulus != m or known.uses != PROVEN):
-        if m >> 192 != 0:
-            note(known, m)
-        elif m == 0:
+        if m == 0:
             return 0
+        if m >> 192 != 0 or (m >> 128 == 0 and m >> 64 != 0):
+            note(known, m)
         return mulmod(x, y, m)
+    if unlikely(u64(m >> 192) == 0):
+        return mulmod_known_pair(x, y, known)
     return mulmod_known(x, y, m, known)
 
 
