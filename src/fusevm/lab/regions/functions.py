@@ -29,6 +29,7 @@ class FunctionWriter(Writer):
         super().__init__(rng, around)
         self.callees: list[Callee] = []
         self.fuel: int | None = None  # the stack height of the running function's fuel
+        self.wrong = 0.4 if self.chance(0.1) else 0.01  # how many return addresses are
 
     def add(self, count: int) -> None:
         for _ in range(count):
@@ -58,12 +59,12 @@ class FunctionWriter(Writer):
         self.height = base + callee.results
 
     def _return_address(self, back: int) -> None:
-        kind = self.rng.random()
-        if kind < 0.02:
+        wrong = self.chance(self.wrong)
+        if wrong and self.chance(0.5):
             self.push(self.rng.choice((0, 1, 3, 0xFFFF, words.word(self.rng))))  # seldom a JUMPDEST
             return
         self.ref(back)
-        if kind < 0.04:  # after one; or what is none, though its last limb is one
+        if wrong:  # after one; or not an address, though its last limb is that of a JUMPDEST
             self.push(self.rng.choice((1, 2, 1 << 64, 1 << 255)))
             self.op("ADD")
 
