@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import threading
 from collections.abc import Collection, Generator, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ pytest_plugins = ("anvil", "fakenode", "realcontracts")  # nodes, and contracts 
 ROOT = Path(__file__).resolve().parent.parent
 WHOLE = bool(os.environ.get("FUSEVM_WHOLE_CORPUS"))  # as in `.ci/run`, which has the time for all of it
 
-# A shell starts background jobs with Ctrl-C ignored, and so would every process that the tests start.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts background jobs with Ctrl-C ignored, and so would every process that the tests start. Workers of a
+# cluster import this too, with what they are to run, in threads that may not say so.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
