@@ -38,6 +38,7 @@ conformance: $(READY)
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier native
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier native-tiered
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier auto
+	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --tier regions
 	$(BIN)/fusevm statetest $(FUSEVM_FIXTURES)/state_tests.tar.xz --no-fuse
 	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier reference
 	$(BIN)/fusevm blocktest $(FUSEVM_FIXTURES)/blockchain_tests.tar.xz --tier native
