@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from random import Random
@@ -100,7 +100,7 @@ class RegionEngine:
 class LockstepEngine(RegionEngine):
     """Raises Disagreement if the state at a side exit differs from the reference tier's."""
 
-    def __init__(self, choose: Callable[[Schedule, Fork], Chosen]) -> None:
+    def __init__(self, choose: build.Choose) -> None:
         self.lockstep = RegionLockstep(choose, 0)
         self.engine = self.lockstep.engine
 
