@@ -20,15 +20,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from fusevm.codegen.backend import LEFT_OUT
+from fusevm.codegen.pipeline import NAMES, NEEDED
 from fusevm.codegen.yul import compile_object
 from fusevm.lab.contracts import contracts, run_contract, wrong_answers
-from fusevm.lab.passes import PASSES, without
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
 
 FIXTURES = Path(os.environ.get("FUSEVM_FIXTURES", Path(__file__).resolve().parents[2] / "shared" / "fixtures"))
 FOLDERS = ("corpus", "corpus_new")
+PASSES = [name for name in NAMES if name not in NEEDED | LEFT_OUT]
 FIGURES = ("bytes", "gas", "reducible", "deploy")
 
 
@@ -59,8 +61,7 @@ def compiled_row(name: str, facts: dict[str, Any], text: str, runs: int | None, 
     obj = parse_object(text, dialect)
     started = perf_counter()
     try:
-        with without(leaves_out):
-            creation = compile_object(obj, dialect, runs=runs).code
+        creation = compile_object(obj, dialect, runs=runs, without={leaves_out}).code
     except StackTooDeep:
         return None
     seconds = perf_counter() - started
@@ -155,12 +156,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, nargs="*", default=[200, 0, 10_000])
     parser.add_argument("--only", nargs="*", help="the contracts to look at")
     parser.add_argument("--unoptimised", action="store_true", help="from the text before solc's Yul optimiser")
-    parser.add_argument("--without", nargs="*", default=[], choices=list(PASSES), metavar="PASS")
+    parser.add_argument("--without", nargs="*", default=[], choices=PASSES, metavar="PASS")
     parser.add_argument("--leave-one-out", action="store_true", help="each pass in turn, at the first of the runs")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     if options.leave_one_out:
-        options.without = list(PASSES)
+        options.without = PASSES
     rows = list(measured(options))
     if not rows:
         sys.exit(f"no contracts found at {options.fixtures} (set FUSEVM_FIXTURES or --fixtures)")

@@ -1,4 +1,4 @@
-"""What loop fusion brings: small loops with fusion off and on in turn, and how many loops of the corpus are fused.
+"""What regions bring to loops: small ones on a schedule and in a region in turn, and what holds of the corpus's loops.
 
 python bench/loops.py [FIXTURES]
 """
@@ -6,6 +6,7 @@ python bench/loops.py [FIXTURES]
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -16,10 +17,9 @@ from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.lab.real_code import corpus_code
-from fusevm.native.emit.build import library
+from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
-from fusevm.schedule.build import Handlers
-from fusevm.schedule.loops.plan import found_loops
+from fusevm.native.region.loops import loops_in
 
 HERE = bytes.fromhex("c0de" * 10)
 ROUNDS = 9
@@ -53,19 +53,20 @@ def seconds(engine: NativeEngine, code: bytes) -> float:
 
 def main() -> None:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
-    native = library()
-    off, on = (NativeEngine(native, Handlers(native.handlers.addresses, loops=loops)) for loops in (False, True))
+    off, on = (NativeEngine(regions=regions) for regions in (None, Regions()))
     for name, text in LOOPS.items():
         code = assemble(f"{text} end: JUMPDEST STOP")
         times = [(seconds(off, code), seconds(on, code)) for _ in range(ROUNDS)]
         before, after = map(min, zip(*times, strict=True))
         print(f"{name:28} {before / after:5.2f}")
-    loops = [loop for each in corpus_code(root) for loop in found_loops(each.code, LATEST)]
-    refused = [loop for loop in loops if not loop.fused]
-    print(f"\ncorpus: {len(loops)} loops, {len(loops) - len(refused)} fused; counted, but refused: ", end="")
-    print(sum(loop.comparison is not None for loop in refused))
-    for reason, times_given in Counter(loop.reason for loop in refused).most_common():
-        print(f"{times_given:5}  {reason}")
+    loops = [loop for each in corpus_code(root) for loop in loops_in(each.code, LATEST)]
+    refused = [re.sub("0x[0-9a-f]+", "…", loop.reason) for loop in loops if not loop.fused]
+    uncounted = [loop.uncounted for loop in loops if loop.comparison is None]
+    print(f"\ncorpus: {len(loops)} loops, {len(loops) - len(refused)} fused, {len(loops) - len(uncounted)} counted")
+    for title, reasons in (("not fused", refused), ("not counted", uncounted)):
+        print(title)
+        for reason, given in Counter(reasons).most_common():
+            print(f"{given:5}  {reason}")
 
 
 if __name__ == "__main__":

@@ -220,7 +220,8 @@ def main() -> None:
     found: dict[str, dict[str, float]] = {name: {} for name in steps}
     for name, step in steps.items():
         nodes = {who: Rpc(command) for who, command in commands.items()}
-        nodes["anvil"].ask("anvil_setLoggingEnabled", False)
+        for rpc in nodes.values():
+            rpc.ask("anvil_setLoggingEnabled", False)
         try:
             for _ in range(ROUNDS):  # in turn, so that both have the machine's good moments and its bad ones
                 for who, rpc in nodes.items():

@@ -17,8 +17,7 @@ from fusevm import EVM
 from fusevm.lab.peers.bench import LARGE, BenchFile, bench_files, geometric_mean
 from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
-from fusevm.native.host.kept_schedules import ScheduleStore
-from fusevm.schedule.fusions import SEED, fused_sequences, loop_sequences
+from fusevm.schedule.fusions import SEED, fused_sequences
 
 BOUND = (
     "erc20-mint",
@@ -76,28 +75,23 @@ def main() -> None:
     root = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures")
     files = [each for each in bench_files(Path(root) / "bench") if each.ops >= LARGE and each.name not in BOUND]
     every, fused = library().handlers, frozenset(fused_sequences())
-    loops = frozenset(loop_sequences())
-    engine = NativeEngine(library(), every)
+    engine = NativeEngine()
 
-    def times(wanted: frozenset[Sequence], *, with_loops: bool) -> list[float]:
-        handlers = every.only(wanted | (loops if with_loops else frozenset()), loops=with_loops)
-        engine.codes.use(ScheduleStore(library(), handlers), handlers)
+    def times(wanted: frozenset[Sequence]) -> list[float]:
+        engine.codes.record(every.only(wanted), None, frozenset())
         return [seconds(file, engine) for file in files]
 
     def faster(before: list[float], after: list[float]) -> float:
         return geometric_mean([one / other for one, other in zip(before, after, strict=True)]) or 0
 
-    none, all_of_them = times(frozenset(), with_loops=False), times(fused, with_loops=True)
-    print(f"{len(files)} contracts; all fusions and loops: {faster(none, all_of_them):.2f} times as fast as none\n")
+    none, all_of_them = times(frozenset()), times(fused)
+    print(f"{len(files)} contracts; all fusions: {faster(none, all_of_them):.2f} times as fast as none\n")
     print(f"{'kind':36} {'sequences':>9} {'alone':>7} {'missing':>8}")
     for name, belongs in KINDS.items():
         group = frozenset(each for each in fused if belongs(each))
-        alone = faster(none, times(group, with_loops=False))
-        missing = faster(all_of_them, times(fused - group, with_loops=True))
+        alone = faster(none, times(group))
+        missing = faster(all_of_them, times(fused - group))
         print(f"{name:36} {len(group):9} {alone:7.2f} {missing:8.2f}", flush=True)
-    alone = faster(none, times(frozenset(), with_loops=True))
-    missing = faster(all_of_them, times(fused, with_loops=False))
-    print(f"{'loops, and what stands in them':36} {len(loops):9} {alone:7.2f} {missing:8.2f}")
 
 
 if __name__ == "__main__":

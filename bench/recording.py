@@ -21,7 +21,7 @@ from typing import Any
 from fusevm import EVM
 from fusevm.evm.keccak import keccak256
 from fusevm.lab.peers.ours import LONGEST, SETTLED
-from fusevm.native.host.tiers import engines
+from fusevm.native.host.tiers import engine
 from fusevm.tracing.recording import Recording
 
 FIXTURES = Path(os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
@@ -87,9 +87,8 @@ def settle(evm: EVM, run: Callable[[], object], recorded: bool) -> None:
     began = time.perf_counter()
     undone(evm, run)
     while evm.tier in ("auto", "native-tiered") and (now := time.perf_counter() - began) < LONGEST:
-        engine = getattr(engines, "tiered-recorded" if recorded else "tiered", None)
-        heat = None if engine is None else engine.codes.heat
-        if now > SETTLED and (heat is None or heat.is_settled):
+        policy = engine(tiered=True, recorded=recorded).codes.policy
+        if now > SETTLED and (policy is None or policy.is_settled):
             return
         undone(evm, run)
 

@@ -22,6 +22,7 @@ import pytest
 
 PACKAGE = "@foundry-rs/anvil"
 INSTALL_SECONDS = 120
+NO_FEES = ("--base-fee", "0", "--gas-price", "0")
 ASK_SECONDS = 60
 # The first of the accounts that anvil gives ether to, from its well-known test mnemonic.
 KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
@@ -82,11 +83,11 @@ class RpcError(Exception):
 class Anvil:
     """A running node.
 
-    Transactions are mined at once, one block each. The base fee is zero unless the options set it.
+    Transactions are mined at once, one block each. The base fee is zero unless `fees` or the options set it.
     """
 
-    def __init__(self, binary: Path, *options: str, hardfork: str = "osaka") -> None:
-        command = [str(binary), "--port", "0", "--hardfork", hardfork, "--base-fee", "0", "--gas-price", "0", *options]
+    def __init__(self, binary: Path, *options: str, hardfork: str = "osaka", fees: Sequence[str] = NO_FEES) -> None:
+        command = [str(binary), "--port", "0", "--hardfork", hardfork, *fees, *options]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self._ids = count(1)
         assert self._process.stdout is not None

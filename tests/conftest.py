@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import threading
 from collections.abc import Collection, Generator, Iterable
 from pathlib import Path
@@ -51,6 +52,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="takes long: set FUSEVM_WHOLE_CORPUS for it"))
+
+
+TUNED = tuple(f"fusevm.native.host.{name}" for name in ("choice", "codes", "engine", "tier_policy"))
+
+
+def limits() -> dict[str, float]:
+    """The numbers that tests change, so that a few calls do what otherwise takes thousands."""
+    return {
+        f"{module}.{name}": value
+        for module in TUNED
+        if module in sys.modules
+        for name, value in vars(sys.modules[module]).items()
+        if name.isupper() and isinstance(value, int | float)
+    }
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    item.limits_before = limits()  # type: ignore[attr-defined]
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that leaves a limit changed fails itself, not one that runs later in the same process."""
+    try:
+        return (yield)
+    finally:
+        before, after = item.limits_before, limits()  # type: ignore[attr-defined]
+        changed = {name: after[name] for name, value in before.items() if after[name] != value}
+        assert not changed, f"left changed: {changed}"
 
 
 def first(count: int, values: Iterable[Any]) -> list[Any]:

@@ -31,13 +31,16 @@ def jumpdests(size: int = 24_576) -> str:
 
 
 def block_code(blocks: int) -> str:
-    """Hex of code with so many blocks: each branches forwards, up to fifty blocks on, or falls through."""
+    """Hex of code with so many blocks: each branches forwards, up to fifty blocks on, or falls through.
+
+    The last one jumps nobody knows where, so that no optimiser makes one block of all.
+    """
     length = 9
     parts = []
     for number in range(blocks):
         target = min(number + 1 + number * 37 % 50, blocks - 1) * length
         parts.append(f"5b60{number % 256:02x}503661{target:04x}57")  # JUMPDEST PUSH POP CALLDATASIZE PUSH2 JUMPI
-    return "".join(parts) + "00"
+    return "".join(parts) + "5f3556"
 
 
 def open_page(browser: Browser, url: str) -> float:
@@ -56,6 +59,29 @@ def select_line(browser: Browser, pane: str, line: int) -> None:
     browser.click_at(*place)
     browser.until(
         f"window.fusevm.state.selection?.pane === '{pane}' && window.fusevm.state.selection.line === {line - 1}"
+    )
+
+
+def open_code(browser: Browser, text: str, name: str = "code.hex") -> None:
+    """Another contract, by the dialog; returns as soon as it is drawn."""
+    browser.js("window.shown = window.fusevm.state.doc")
+    browser.click("button.name")
+    browser.js(
+        f"""(() => {{
+            const dialog = document.querySelector('dialog');
+            dialog.querySelector('.paste').value = {json.dumps(text)};
+            dialog.querySelector('.open-name input').value = {json.dumps(name)};
+        }})()"""
+    )
+    press(browser, "dialog", "Explain")
+    browser.until("window.fusevm.state.doc !== window.shown", 40)
+    next_frames(browser)
+
+
+def next_frames(browser: Browser) -> None:
+    """Rows are drawn in the next frame: two of them pass, the page's own work in them included."""
+    browser.js(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(true)))))"
     )
 
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
 from fusevm import EVM, Block, Hooks
-from fusevm.analysis.cfg import control_flow
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.codegen.yul import compile_object
+from fusevm.control_flow.graph import control_flow
 from fusevm.evm.assembly import AssemblyError, assemble, disassemble
 from fusevm.evm.bytecode import basic_blocks, decode
-from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.ir.block import Mode
-from fusevm.ir.evaluate import IrTier
-from fusevm.ir.fold.engine import fold_block
-from fusevm.ir.fold.program import fold_program
-from fusevm.ir.program import lift_program
+from fusevm.ir.fold.block import fold_block
+from fusevm.ir.fold.stages import EVERYTHING
+from fusevm.ir.lift import lift_block
+from fusevm.ir.recovery.unit import recover
+from fusevm.lab.ir.functions import functions_of
+from fusevm.lab.ir.region_tier import RegionTier
 from fusevm.tiers import executor_for
 from fusevm.yul.optimise import optimize
 from fusevm.yul.syntax.dialect import dialect_for
@@ -41,11 +42,9 @@ def on(tier: str, code: bytes, gas: int, data: bytes = b"") -> Outcome:
 
 
 def lifted(code: bytes, gas: int, data: bytes = b"", *, folds: bool) -> Outcome:
-    def make(of: bytes, fork: Fork) -> object:
-        return fold_program(of, fork, Mode.EXECUTION)[0] if folds else lift_program(of, fork)
-
     message = Message(b"\xa1" * 20, ADDRESS, code, data, gas=gas, code_address=ADDRESS)
-    return IrTier(make)(message, State(), Context(IMAGINED, BLOCK))  # type: ignore[arg-type]
+    tier = RegionTier(partial(functions_of, stages=EVERYTHING if folds else None))
+    return tier(message, State(), Context(IMAGINED, BLOCK))
 
 
 def compiled(text: str, *, optimised: bool = True) -> bytes:
@@ -98,7 +97,7 @@ def test_pure_opcode_means_the_same_everywhere() -> None:
 
 def test_pure_opcode_is_folded_and_shared() -> None:
     def steps(text: str) -> list[str]:
-        block, _ = fold_block(basic_blocks(assemble(text, IMAGINED), IMAGINED)[0], IMAGINED)
+        block, _ = fold_block(lift_block(basic_blocks(assemble(text, IMAGINED), IMAGINED)[0], IMAGINED), IMAGINED)
         return [value.op for value in block.instructions]
 
     assert steps("PUSH1 4 PUSH1 8 AVERAGE PUSH1 0 SSTORE STOP").count("AVERAGE") == 0
@@ -163,7 +162,7 @@ def test_a_store_is_not_dropped_before_a_read() -> None:
 
 def test_memory_at_a_distance_leaves_a_load_known() -> None:
     text = "PUSH1 1 PUSH1 0 MSTORE PUSH1 2 PUSH1 32 PUSH1 64 MFILL PUSH1 0 MLOAD PUSH1 0 SSTORE STOP"
-    block, stats = fold_block(basic_blocks(assemble(text, IMAGINED), IMAGINED)[0], IMAGINED)
+    block, stats = fold_block(lift_block(basic_blocks(assemble(text, IMAGINED), IMAGINED)[0], IMAGINED), IMAGINED)
     assert stats.forwarded == 1
     assert "MLOAD" not in [value.op for value in block.instructions]
 
@@ -203,6 +202,13 @@ def test_exchange_swaps_two_words_below_the_top(immediate: int) -> None:
     one, other = (immediate >> 4) + 2, (immediate & 15) + 2
     drops = "POP " * (one - 1)
     assert word(f"{PUSHES} EXCHANGE {immediate} {drops}") == 1_240 - other
+
+
+def test_exchange_is_followed_where_functions_are_recovered() -> None:
+    stores = " ".join(f"PUSH1 {slot} SSTORE" for slot in range(3))
+    unit = recover(assemble(f"CALLER ORIGIN CALLVALUE EXCHANGE 1 {stores} STOP", IMAGINED), IMAGINED).unit
+    stored = [each.args[1].op for each in unit.functions[""].instructions() if each.op == "SSTORE"]
+    assert stored == ["CALLVALUE", "CALLER", "ORIGIN"]
 
 
 def test_too_low_a_stack_is_an_underflow_at_the_same_place() -> None:

@@ -1,18 +1,18 @@
-"""Short ways to blocks and programs, for the tests of the IR and of folding."""
+"""Short ways to blocks, for the tests of the IR and of folding."""
 
 from __future__ import annotations
 
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.opcodes import MSIZE, Effect
-from fusevm.ir.block import DependencyBlock, Mode, Program
-from fusevm.ir.fold.engine import fold_block
-from fusevm.ir.fold.program import fold_program
-from fusevm.ir.fold.stages import EVERYTHING, Stage
+from fusevm.ir.fold.block import fold_block
+from fusevm.ir.fold.functions import fold_unit
+from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.fold.stats import Stats
+from fusevm.ir.functions import DependencyBlock, Unit
 from fusevm.ir.lift import lift_block
 from fusevm.ir.ordering import schedule
-from fusevm.ir.program import lift_program
+from fusevm.ir.recovery.unit import recover
 from fusevm.ir.text import step_text
 
 
@@ -21,7 +21,7 @@ def lifted(text: str) -> DependencyBlock:
 
 
 def folded(text: str, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHING) -> tuple[DependencyBlock, Stats]:
-    return fold_block(basic_blocks(assemble(text))[0], mode=mode, stages=stages)
+    return fold_block(lifted(text), mode=mode, stages=stages)
 
 
 def steps(block: DependencyBlock, unseen: Effect | None = None) -> list[str]:
@@ -34,9 +34,7 @@ def fold_steps(text: str, mode: Mode = Mode.EXECUTION, stages: Stage = EVERYTHIN
     return steps(folded(text, mode, stages)[0], MSIZE if mode is Mode.OPTIMISATION else None)
 
 
-def program(text: str) -> Program:
-    return lift_program(assemble(text))
-
-
-def folded_program(text: str, mode: Mode = Mode.EXECUTION, peel: bool = False) -> tuple[Program, Stats]:
-    return fold_program(assemble(text), mode=mode, peel=peel)
+def folded_functions(text: str) -> tuple[Unit, Stats]:
+    """The functions of a program, folded once, where gas may fall."""
+    unit = recover(assemble(text)).unit
+    return unit, fold_unit(unit)

@@ -1,13 +1,13 @@
-"""Loops for tests: every shape as assembly text, and a run of it on three engines that must agree."""
+"""Loops for tests: every shape as assembly text, run by the reference tier, on a fused schedule and in regions."""
 
 from __future__ import annotations
 
 import random
-from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fusevm.analysis.loops.metadata import LoopMetadata
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
@@ -16,8 +16,9 @@ from fusevm.evm.bytecode import JUMPI, instructions
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.interpreter import execute as execute_reference
-from fusevm.schedule.build import Handlers
-from fusevm.schedule.loops.plan import LoopMetadata
+
+if TYPE_CHECKING:
+    from fusevm.native.host.engine import NativeEngine
 
 HERE = bytes.fromhex("c0de" * 10)
 JUMP = BY_NAME["JUMP"].byte
@@ -25,7 +26,6 @@ WORD = 1 << 256
 RELATIONS = ("LT", "GT", "SLT", "SGT", "EQ", "GE", "LE", "SGE", "SLE", "NE")
 _PLAIN = {"GE": "LT", "LE": "GT", "SGE": "SLT", "SLE": "SGT", "NE": "EQ"}
 _MIRROR = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT", "EQ": "EQ"}
-RERUNS: Counter[bytes] = Counter()  # by code: calls that failed in a fused loop, so that only a rerun tells where
 ANSWER = " PUSH1 0 MSTORE PUSH1 0x20 MSTORE PUSH1 0x60 PUSH1 0 RETURN "
 
 
@@ -78,18 +78,17 @@ class Shape:
 
 
 @cache
-def _engine(loops: bool) -> Any:
-    from fusevm.native.emit.build import library
+def _engine(name: str) -> NativeEngine:
+    from fusevm.native.host.all_regions import Regions
     from fusevm.native.host.engine import NativeEngine
 
-    native = library()
-    return NativeEngine(native, Handlers(native.handlers.addresses, loops=loops))
+    return NativeEngine(regions=Regions() if name == "regions" else None)
 
 
 def loops_of(code: bytes, fork: Fork = LATEST) -> list[LoopMetadata]:
-    from fusevm.schedule.loops.plan import found_loops
+    from fusevm.native.region.loops import loops_in
 
-    return found_loops(code, fork)
+    return loops_in(code, fork)
 
 
 def outcome(engine: str, code: bytes, gas: int, data: bytes = b"", fork: Fork = LATEST) -> tuple[Any, ...]:
@@ -101,14 +100,9 @@ def outcome(engine: str, code: bytes, gas: int, data: bytes = b"", fork: Fork = 
     if engine == "reference":
         found: Outcome = execute_reference(message, state, context)
     else:
-        native = _engine(engine == "fused")
+        native = _engine(engine)
         found = native.execute(message, state, context)
-        if found.failure is not None and native.halts.unsure:
-            native.halts.unsure = False
-            again = _engine(False).execute(message, state, context)
-            assert again.failure is not None, f"it failed in a fused loop alone, gas {gas}, {code.hex()}"
-            RERUNS[code] += 1
-            found = again
+        assert native.reruns == 0, f"another engine had to run it again: gas {gas}, {code.hex()}"
     state.settle()
     storage = dict(state.account(HERE).storage)
     logs = [(log.address, tuple(log.topics), log.data) for log in state.logs]
@@ -119,7 +113,7 @@ def agreed(code: bytes | str, gas: int = 1_000_000, data: bytes = b"") -> tuple[
     """What all three say."""
     code = assemble(code) if isinstance(code, str) else code
     expected = outcome("reference", code, gas, data)
-    for engine in ("plain", "fused"):
+    for engine in ("schedule", "regions"):
         found = outcome(engine, code, gas, data)
         assert found == expected, f"{engine}, gas {gas}, {code.hex()}: {found} instead of {expected}"
     return expected

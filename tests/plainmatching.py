@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree, is_constant, tree
+from fusevm.evm.words import INTEGERS
+from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree, evaluate, is_constant, tree
 
 T = TypeVar("T")
 
@@ -42,6 +43,10 @@ class View(Generic[T]):
         call = self.call(term)
         return call is not None and call[0] in COMPARISONS
 
+    def fact(self, name: str, terms: list[T]) -> int:
+        """What is known of the terms: see `Fact`."""
+        raise NotImplementedError
+
     def admits(self, term: T) -> bool:
         """Whether a metavariable may stand for the term."""
         return True
@@ -67,9 +72,10 @@ class Match(Generic[T]):
 def match(rule: Rule, term: T, view: View[T]) -> Match[T] | None:
     """What the metavariables stand for, where the rule's pattern fits and its condition holds."""
     found: Match[T] = Match(rule)
-    if _fits(rule.pattern, term, view, found) and rule.holds(found.constants):
-        return found
-    return None
+    if not _fits(rule.pattern, term, view, found) or not rule.holds(found.constants):
+        return None
+    facts = {fact.text: view.fact(fact.name, [found.values[meta.name] for meta in fact.of]) for fact in rule.facts}
+    return found if all(evaluate(part, INTEGERS, {**found.constants, **facts}) for part in rule.given) else None
 
 
 def _fits(pattern: Tree, term: T, view: View[T], found: Match[T]) -> bool:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from anvil import npm_folder
 from fusevm.evm.keccak import keccak256
 
-PACKAGES = ("solc@0.8", "@openzeppelin/contracts", "solady")
+PACKAGES = ("solc@0.8", "@openzeppelin/contracts", "solady", "@uniswap/v3-core@1")
 SOURCES = {
     "Coin.sol": """// SPDX-License-Identifier: MIT
 pragma solidity ^0.8.26;
@@ -100,10 +100,20 @@ contract Tools is Multicall, ReentrancyGuardTransient {
     receive() external payable {}
 }""",
 }
+_WANTED = ["abi", "evm.bytecode.object", "evm.deployedBytecode.object", "evm.methodIdentifiers"]
 _SCRIPT = """const fs = require('fs'), path = require('path'), solc = require('solc');
 const find = name => { const at = path.join(process.cwd(), 'node_modules', name);
   return fs.existsSync(at) ? {contents: fs.readFileSync(at, 'utf8')} : {error: 'no ' + name}; };
 console.log(solc.compile(fs.readFileSync(0, 'utf8'), {import: find}));"""
+
+
+class Built(NamedTuple):
+    """What solc made of a contract."""
+
+    creation: bytes
+    runtime: bytes
+    abi: list[dict[str, Any]]
+    selectors: dict[str, str]  # by signature
 
 
 class Compiled(NamedTuple):
@@ -132,26 +142,39 @@ def contracts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled]:
 
 
 def compile_contracts(folder: Path) -> dict[str, Compiled]:
+    return {name: Compiled(built.creation, built.selectors) for name, built in compile_sources(folder).items()}
+
+
+def compile_sources(folder: Path) -> dict[str, Built]:
+    answer = compiled(folder, SOURCES, *_WANTED)
+    return {
+        name.removesuffix(".sol"): _built(found[name.removesuffix(".sol")])
+        for name, found in answer["contracts"].items()
+        if name in SOURCES
+    }
+
+
+def _built(form: dict[str, Any]) -> Built:
+    evm = form["evm"]
+    codes = (bytes.fromhex(evm[kind]["object"]) for kind in ("bytecode", "deployedBytecode"))
+    return Built(*codes, form["abi"], evm["methodIdentifiers"])
+
+
+def compiled(folder: Path, sources: dict[str, str], *wanted: str) -> dict[str, Any]:
+    """solc's output for sources that import the packages of that folder."""
     request = {
         "language": "Solidity",
-        "sources": {name: {"content": content} for name, content in SOURCES.items()},
+        "sources": {name: {"content": content} for name, content in sources.items()},
         "settings": {
             "optimizer": {"enabled": True, "runs": 200},
             "evmVersion": "cancun",
-            "outputSelection": {name: {"*": ["evm.bytecode.object", "evm.methodIdentifiers"]} for name in SOURCES},
+            "outputSelection": {"*": {"*": wanted}},
         },
     }
     command = ["node", "-e", _SCRIPT]
     text = json.dumps(request)
     done = subprocess.run(command, cwd=folder, input=text, capture_output=True, text=True, check=True, timeout=300)
-    answer = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(done.stdout)
     wrong = [each["formattedMessage"] for each in answer.get("errors", ()) if each["severity"] == "error"]
     assert not wrong, wrong[0]
-    return {
-        name.removesuffix(".sol"): Compiled(
-            bytes.fromhex(found[name.removesuffix(".sol")]["evm"]["bytecode"]["object"]),
-            found[name.removesuffix(".sol")]["evm"]["methodIdentifiers"],
-        )
-        for name, found in answer["contracts"].items()
-        if name in SOURCES
-    }
+    return answer

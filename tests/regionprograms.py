@@ -11,7 +11,6 @@ from fusevm.chain.processing import warm_up
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import fork_named
-from fusevm.native.emit.build import library
 from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.region.build import Choose
@@ -48,8 +47,7 @@ class Program:
         self.code = assemble(code, self.fork) if isinstance(code, str) else code
         self.data = data.to_bytes(32, "big") if isinstance(data, int) else data
         self.static, self.storage, self.others = static, storage or {}, others or {}
-        native = library()
-        self.engine = NativeEngine(native, native.handlers, regions=Regions(choose, speed))
+        self.engine = NativeEngine(regions=Regions(choose, speed))
 
     @property
     def schedule(self) -> Schedule:
@@ -83,7 +81,7 @@ class Program:
 
     def agreed(self, gas: int = 1_000_000) -> tuple[Any, ...]:
         expected = self.seen(execute_reference, gas)
-        found = self.seen(self.engine.execute_surely, gas)
+        found = self.seen(self.engine.execute, gas)
         assert found == expected, f"gas {gas}, {self.code.hex()}: {found}, not {expected}"
         assert self.engine.reruns == 0
         return expected

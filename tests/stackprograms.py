@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
 
-from fusevm.codegen.blocks import LABEL, PUSH, Code, StackBlock, StackProgram, Way
+from fusevm.codegen.blocks import LABEL, PUSH, Code, StackBlock, StackProgram, Terminator
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
 
@@ -59,11 +59,11 @@ def run_program(program: StackProgram) -> Ran:
     for _ in range(_STEPS):
         block = program.blocks[label]
         run_stack_code(block.code, stack, ran)
-        if block.way is Way.HALT or len(ran.events) > _EVENTS:
+        if block.end is Terminator.HALT or len(ran.events) > _EVENTS:
             break
-        if block.way is Way.BRANCH:
+        if block.end is Terminator.BRANCH:
             label = block.targets[0 if stack.pop() else 1]
-        elif block.way is Way.RETURN:
+        elif block.end is Terminator.RETURN:
             label = stack.pop()
         else:
             label = block.targets[0]
@@ -84,11 +84,11 @@ def random_stack_program(seed: int) -> StackProgram:
         _end(random, block, main, functions)
     for block in random.sample(main[1:], random.randrange(len(main))):
         twin = random.choice(main[1:])
-        block.way, block.targets, block.code = twin.way, twin.targets, list(twin.code)
+        block.end, block.targets, block.code = twin.end, twin.targets, list(twin.code)
     for block in functions:
         for _ in range(random.randrange(3)):
             block.code += [Code("SWAP1"), Code("DUP2"), Code("POP"), Code(PUSH, 7), Code("ADD"), Code("SWAP1")]
-        block.way = Way.RETURN
+        block.end = Terminator.RETURN
     program.drop_unreached()
     return program
 
@@ -115,19 +115,19 @@ def _phrase(random: Random) -> list[Code]:
 def _end(random: Random, block: StackBlock, main: list[StackBlock], functions: list[StackBlock]) -> None:
     kind = random.randrange(10)
     if kind < 2:
-        block.way = Way.HALT
+        block.end = Terminator.HALT
         block.code += random.choice((
             [Code("STOP")], [Code("INVALID")], [Code(PUSH), Code(PUSH), Code("REVERT")],
             [Code("DUP1"), Code(PUSH), Code("SSTORE"), Code("STOP")],
         ))  # fmt: skip
     elif kind < 5:
-        block.way, block.targets = Way.JUMP, (random.choice(main[1:]).label,)
+        block.end, block.targets = Terminator.JUMP, (random.choice(main[1:]).label,)
     elif kind < 9 or not functions:
         block.code += random.choice(_CONDITIONS)(random)
-        block.way, block.targets = Way.BRANCH, tuple([random.choice(main[1:]).label for _ in range(2)])
+        block.end, block.targets = Terminator.BRANCH, tuple([random.choice(main[1:]).label for _ in range(2)])
     else:
         block.code.append(Code(LABEL, random.choice(main[1:]).label))
-        block.way, block.targets = Way.CALL, (random.choice(functions).label,)
+        block.end, block.targets = Terminator.CALL, (random.choice(functions).label,)
 
 
 _CONDITIONS: tuple[Callable[[Random], list[Code]], ...] = (

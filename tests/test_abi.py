@@ -331,7 +331,7 @@ def test_reverts_are_explained() -> None:
     assert abi.explain_revert(broke) == f"ERC20InsufficientBalance(sender={Address(ALICE)}, balance=0, needed=1)"
     assert abi.explain_revert(CustomError.parse("error Error(string)").encode('no "way"')) == r'Error("no \"way\"")'
     panic = CustomError.parse("error Panic(uint256)").encode(0x11)
-    assert abi.explain_revert(panic) == "Panic(0x11: arithmetic overflow or underflow)"
+    assert abi.explain_revert(panic) == "Panic(0x11: arithmetic underflow or overflow)"
     assert abi.explain_revert(b"\x01\x02\x03\x04") == "0x01020304"
     assert abi.explain_revert(broke[:-1]) == "0x" + broke[:-1].hex()
     assert abi.explain_revert(b"") is None

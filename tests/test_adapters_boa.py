@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from environments import FOREIGN, ROOT, environment, pytest_inside, run_inside
+from environments import FOREIGN, ROOT, checkout, environment, failed_inside, pytest_inside, run_inside, sources
+
+OF_BOAS_TESTS = ("IPython", "jupyter_server", "nest_asyncio", "pytest-cov", "requests-cache")
 
 pytestmark = pytest.mark.long  # real tools, installed for it
 
@@ -16,6 +18,23 @@ def test_contracts_traces_dumps_and_anchors_are_as_with_py_evm() -> None:
     counts = pytest_inside(environment("boa"), "check_boa.py", "check_boa_traces.py", cwd=FOREIGN)
     assert set(counts) == {"passed"}
     assert counts["passed"] >= 56
+
+
+def test_once_enabled_every_new_environment_is_fusevms() -> None:
+    counts = pytest_inside(environment("boa"), "check_boa_enabling.py", cwd=FOREIGN)
+    assert counts == {"passed": 14}
+
+
+def test_boas_own_unit_tests_pass_on_fusevm_and_on_nothing_else() -> None:
+    """Some want a network or compilers of old versions, and fail on py-evm in the same way."""
+    if checkout("titanoboa") is None:
+        pytest.skip("titanoboa's source distribution has no tests: python .ci/upstream.py boa=FOLDER, a checkout")
+    python = environment("boa", *OF_BOAS_TESTS)
+    folder = sources(python, "titanoboa")
+    ours, passed = failed_inside(python, "-p", "boa_on_fusevm", "tests/unitary", cwd=folder, paths=(FOREIGN,))
+    theirs, _ = failed_inside(python, "tests/unitary", cwd=folder)
+    assert ours <= theirs
+    assert passed >= 300
 
 
 def test_the_bench_measures_both_engines() -> None:
@@ -33,4 +52,4 @@ def test_forks_answer_as_with_py_evm(anvil: Any, monkeypatch: pytest.MonkeyPatch
     anvil.ask("anvil_mine", "0x3")
     monkeypatch.setenv("FUSEVM_NODE", anvil.url)
     counts = pytest_inside(environment("boa"), "check_boa_fork.py", cwd=FOREIGN)
-    assert counts == {"passed": 5}
+    assert counts == {"passed": 7}

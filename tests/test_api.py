@@ -283,7 +283,7 @@ def test_a_failed_deployment_has_no_address_and_a_taken_one_collides() -> None:
 def test_a_deployment_that_is_refused_counts_no_nonce() -> None:
     evm = EVM()
     with pytest.raises(ValueError, match="has 0 wei, not 5"):
-        evm.deploy("0x00", value=5)
+        evm.deploy("0x00", value=5, caller=CALLER)
     assert evm.state_root == EMPTY_ROOT
 
 

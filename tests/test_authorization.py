@@ -10,8 +10,8 @@ import pytest
 from fusevm.chain.authorization import MAGIC
 from fusevm.chain.environment import ZERO_ADDRESS, Block
 from fusevm.chain.outcome import Status
-from fusevm.chain.processing import Receipt
 from fusevm.chain.reasons import Rejected
+from fusevm.chain.result import Result
 from fusevm.chain.rlp import encode, natural
 from fusevm.chain.state import DELEGATION_PREFIX, Account, State
 from fusevm.chain.transaction import Authorization
@@ -29,7 +29,7 @@ def authorization(to: bytes = TARGET, nonce: int = 0, chain_id: int = 1, key: by
     return Authorization(chain_id, to, nonce, *sign(digest, key))
 
 
-def delegate(state: State, *listed: Authorization, **fields: Any) -> Receipt:
+def delegate(state: State, *listed: Authorization, **fields: Any) -> Result:
     return send(state, "prague", **{**FEES, "gas_limit": 200_000, "authorizations": listed, **fields})
 
 
@@ -77,7 +77,7 @@ def test_an_invalid_authorization_is_passed_over_and_still_paid_for(why: str) ->
     state = world()
     state.accounts[SIGNER] = Account(nonce=5)
     receipt = delegate(state, PASSED_OVER[why])
-    assert receipt.outcome.status is Status.SUCCESS
+    assert receipt.status is Status.SUCCESS
     assert receipt.gas_used == 46_000
     assert (state.account(SIGNER).nonce, state.account(SIGNER).code) == (5, b"")
 
@@ -122,7 +122,7 @@ def test_a_delegation_is_replaced_by_another_and_cleared_by_the_zero_address() -
 
 def test_a_delegation_stays_though_the_call_reverts() -> None:
     state = world("PUSH1 0 PUSH1 0 REVERT")
-    assert delegate(state, authorization()).outcome.status is Status.REVERT
+    assert delegate(state, authorization()).status is Status.REVERT
     assert state.delegate_of(SIGNER) == TARGET
 
 

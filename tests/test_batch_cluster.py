@@ -153,7 +153,7 @@ def test_a_worker_killed_while_others_wait_leaves_results_that_were_written(clie
 
 def test_a_call_that_fails_is_named_and_the_rest_is_done(client: Any) -> None:
     calls: list[Any] = [word(n) for n in range(1_000)]
-    calls[777] = Call(data=word(1), value=5)
+    calls[777] = Call(data=word(1), value=5, caller=b"\xaa" * 20)  # who has nothing
     with Cluster(machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}"), client) as pool:
         found = pool.simulate_many(calls, to=HERE, errors="keep")
     assert list(found.errors) == [777]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ET
-from itertools import islice
 from pathlib import Path
 
 from fusevm.evm.keccak import keccak256
@@ -23,11 +22,12 @@ def bought(size: int, fee: int) -> int:
 
 def test_the_pool_answers_by_the_formula() -> None:
     evm, address = example.pool()
-    made = list(islice(example.calls(address), 5, 100_000, 997))
+    words = example.sweep(evm, address).words()
     places = range(5, 100_000, 997)
     expected = [bought(example.SIZES[place % 1_000], example.FEES[place // 1_000]) for place in places]
-    assert evm.simulate_many(made).words() == expected
-    assert evm.get_storage(address, 2) == 0
+    assert [words[place] for place in places] == expected
+    assert len(words) == 100_000
+    assert evm.get_storage(address, example.FEE_SLOT) == 0
 
 
 def test_there_are_a_hundred_thousand_combinations() -> None:

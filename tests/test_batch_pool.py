@@ -99,7 +99,7 @@ def test_results_come_in_the_order_of_calls_and_progress_is_told(way: str) -> No
 @pytest.mark.parametrize("way", WAYS)
 def test_a_call_that_fails_is_named_and_the_rest_is_done(way: str) -> None:
     calls: list[Any] = [word(n) for n in range(1_000)]
-    calls[777] = Call(data=word(1), value=5)
+    calls[777] = Call(data=word(1), value=5, caller=bytes(20))
     with WAYS[way](machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}")) as pool:
         with pytest.raises(CallFailed, match="call 777: value: caller 0x0000000000000000000000000000000000000000 has"):
             pool.simulate_many(calls, to=HERE)

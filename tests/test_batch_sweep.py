@@ -114,7 +114,7 @@ def test_the_target_can_be_a_parameter(tmp_path: Path) -> None:
 
 
 def test_a_call_that_fails_is_a_row_with_its_error(tmp_path: Path) -> None:
-    run(tmp_path, {**SPEC, "value": "$x", "grid": {"x": [0, 1], "y": [1]}})
+    run(tmp_path, {**SPEC, "value": "$x", "caller": "0x" + "b0" * 20, "grid": {"x": [0, 1], "y": [1]}})
     rows = rows_of(tmp_path / "out.csv")
     assert [row["status"] for row in rows] == ["success", "failed"]
     assert rows[1]["error"].startswith("value: caller 0x")

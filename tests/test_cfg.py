@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
+import time
 from xml.etree import ElementTree
 
-from fusevm.analysis.cfg import Cfg, control_flow
-from fusevm.analysis.cfg_svg import as_svg
-from fusevm.analysis.cfg_view import as_data, as_dot, as_text
+from fusevm.control_flow.graph import Cfg, control_flow
+from fusevm.control_flow.view import as_data, as_dot, as_svg, as_text
 from fusevm.evm.assembly import assemble
 
 
@@ -117,6 +117,56 @@ def test_thousands_of_jumps_into_each_other_stay_inside_the_budget_and_sound() -
     last = cfg.nodes[max(cfg.nodes)]
     assert last.unknown
     assert all(node.unknown or node.taken for node in cfg.nodes.values() if node.block.last.name == "JUMPI")
+
+
+def test_a_long_block_in_many_states_stays_inside_the_budget_and_sound() -> None:
+    """Addresses on the stack change places in a loop, in as many ways as there are permutations."""
+    addresses = " ".join(f"PUSH2 @a{n}" for n in range(12))
+    long = "CALLER POP " * 10_000
+    dests = " ".join(f"a{n}: JUMPDEST" for n in range(12))
+    code = assemble(
+        f"{addresses} loop: JUMPDEST {long} CALLER PUSH2 @other JUMPI SWAP1 CALLER PUSH2 @loop JUMPI JUMP "
+        f"other: JUMPDEST SWAP2 SWAP5 SWAP11 CALLER PUSH2 @loop JUMPI JUMP {dests}"
+    )
+    began = time.process_time()
+    cfg = control_flow(code)
+    assert time.process_time() - began < 5
+    assert cfg.budget_spent
+    assert all(node.reached for node in cfg.nodes.values())
+    assert {node.block.last.name for node in cfg.nodes.values() if node.unknown} == {"JUMP"}
+    assert cfg.nodes[len(code) - 12].falls == len(code) - 11
+
+
+def test_a_function_that_returns_to_either_of_two_addresses_returns_to_both() -> None:
+    cfg = graph_of(
+        "PUSH @one PUSH @two PUSH @f JUMP one: JUMPDEST STOP two: JUMPDEST STOP "
+        "f: JUMPDEST CALLER PUSH @swapped JUMPI JUMP swapped: JUMPDEST SWAP1 JUMP"
+    )
+    assert not cfg.has_unknown_jumps
+    assert (cfg.nodes[16].taken, cfg.nodes[17].taken) == ((9,), (7,))
+
+
+def test_functions_that_call_each_other_return_to_all_their_callers() -> None:
+    cfg = graph_of(
+        "PUSH @end PUSH @even JUMP end: JUMPDEST STOP "
+        "even: JUMPDEST CALLER PUSH @leave JUMPI PUSH @a PUSH @odd JUMP a: JUMPDEST JUMP "
+        "odd: JUMPDEST CALLER PUSH @leave JUMPI PUSH @b PUSH @even JUMP b: JUMPDEST JUMP leave: JUMPDEST JUMP"
+    )
+    end, a, b, leave = 5, 17, 29, 31
+    assert not cfg.has_unknown_jumps
+    assert not cfg.loops.by_header
+    assert [cfg.nodes[block].taken for block in (a, b, leave)] == [(end, b), (a,), (end, a, b)]
+
+
+def test_an_address_that_is_masked_in_the_function_it_is_given_to_is_followed() -> None:
+    cfg = graph_of("PUSH @r PUSH @f JUMP r: JUMPDEST STOP f: JUMPDEST PUSH 0xffff AND JUMP")
+    assert not cfg.has_unknown_jumps
+    assert cfg.nodes[7].taken == (5,)
+
+
+def test_an_address_that_is_computed_is_followed_to_where_it_waits_for() -> None:
+    cfg = graph_of("PUSH 5 PUSH 4 ADD PUSH @f JUMP STOP r: JUMPDEST STOP f: JUMPDEST JUMP")
+    assert cfg.nodes[11].taken == (9,)
 
 
 def test_stacks_that_grow_in_a_loop_do_not_run_away() -> None:

@@ -334,8 +334,8 @@ def test_geths_genesis_json_is_read(tmp_path: Any) -> None:
         ({}, "genesis: no 'config' section"),
         ({"config": {}}, "genesis: no 'alloc' section"),
         ({"config": {}, "alloc": {"0x12": {}}}, "alloc: address '0x12': expected 20 bytes, got 1"),
-        ({"config": {}, "alloc": {"12" * 20: {"balance": "x"}}}, f"alloc[{'12' * 20}].balance: 'x' is not a number"),
-        ({"config": {}, "alloc": {"12" * 20: {"blance": 1}}}, f"alloc[{'12' * 20}]: 'blance' is not a field"),
+        ({"config": {}, "alloc": {"12" * 20: {"balance": "x"}}}, f"alloc[0x{'12' * 20}].balance: 'x' is not a number"),
+        ({"config": {}, "alloc": {"12" * 20: {"blance": 1}}}, f"alloc[0x{'12' * 20}]: 'blance' is not a field"),
         ({"config": {}, "alloc": {}, "gasLimit": "x"}, "genesis gasLimit: 'x' is not a number"),
     ],
 )

@@ -264,7 +264,7 @@ WRONG = [
     (["disasm", "600"], "code has an odd number of hex digits: 3"),
     (["cfg", "0x6"], "code has an odd number of hex digits: 1"),
     (["run", "0x60zz"], "code is not hex: 'z' at position 4"),
-    (["disasm", "hello"], "code is not hex: 'h' at position 0"),
+    (["disasm", "hello"], "code is not hex: 'h' at position 0, and there is no file of this name"),
     (["run", "nowhere.hex"], "no such file: nowhere.hex"),
     (["run", "no/where"], "no such file: no/where"),
     (["run", "nowhere.json"], "no such file: nowhere.json"),
@@ -304,7 +304,8 @@ WRONG = [
     (["run", "0x00", "--sig", "f(bool)", "--args", "2"], "argument 1 (bool): '2' is not a value of this type"),
     (["run", "0x00", "--sig", "f(bool,address)", "--args", "1", "0x12"],
      "f: argument 2 (address): expected 20 bytes, got 1"),
-    (["run", "0x00", "--sig", "f(uint8[])", "--args", "[1"], "argument 1 (uint8[]): '[1' is not a JSON list"),
+    (["run", "0x00", "--sig", "f(uint8[])", "--args", "[1"],
+     "argument 1 (uint8[]): line 1, column 3: not JSON: Expecting ',' delimiter"),
     (["run", "0x00", "--sig", "f(uint8[][])", "--args", "[1]"], "argument 1 (uint8[][]): 1 is not a list"),
     (["run", "0x00", "--sig", "f((bool,bool))", "--args", "[true]"],
      "argument 1 ((bool,bool)): expected 2 members, got 1"),
@@ -343,7 +344,7 @@ def test_values_that_do_not_fit_their_type_get_one_line_naming_the_signature(
 NEITHER = "neither a state file, which has 'pre', nor an artifact, which has 'abi' and 'bytecode'"
 STATES = [
     ("{", "line 1, column 2: not JSON: Expecting property name enclosed in double quotes"),
-    ("", "line 1, column 1: not JSON: Expecting value"),
+    ("", "empty; JSON is needed"),
     ("[" * 100_000, "nested too deeply"),
     ("[]", NEITHER),
     ("{}", NEITHER),

@@ -32,7 +32,7 @@ def test_a_planted_error_is_found_and_shown_in_a_few_lines() -> None:
 
 
 def test_code_that_costs_more_than_plain_code_is_a_finding() -> None:
-    def exchanged(obj: Object, dialect: Dialect, runs: int | None) -> CompiledObject:
+    def exchanged(obj: Object, dialect: Dialect, runs: int | None, **_: object) -> CompiledObject:
         return compile_object(obj, dialect, runs=200 if runs is None else None)
 
     loop = "{ for { let i := 0 } lt(i, 20) { i := add(i, 1) } { sstore(i, f(f(i))) } function f(a) -> b { b := a } }"

@@ -13,10 +13,9 @@ import pytest
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.code_cache import CodeCache
-from fusevm.evm.forks import Fork
 from fusevm.native.host import codes, plain
 from fusevm.native.host.engine import NativeEngine
-from fusevm.native.host.heat import LONGEST, WORTH, Heat
+from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import LIGHT, Caps
 from fusevm.native.host.tiers import engine
 from fusevm.reference.frame import CACHED, jump_map
@@ -28,10 +27,7 @@ from programs import HERE, NOBODY, OTHER, call, push
 @pytest.fixture(autouse=True)
 def not_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     """What ran before on this thread's engine may have been hot: while that is counted, all code is."""
-    heat = engine(tiered=True).codes.heat
-    if heat is not None:
-        monkeypatch.setattr(heat, "counting", None)
-        monkeypatch.setattr(heat, "begin", lambda: None)
+    monkeypatch.setattr(engine(tiered=True).codes, "policy", None)
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -157,8 +153,7 @@ def test_a_block_is_written_once_however_jumps_land(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_arena_full_of_plain_schedules_is_emptied_before_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    native = engine(tiered=True)
-    small = NativeEngine(native.native, native.handlers, caps=Caps(plain=1 << 13), tiered=True)
+    small = NativeEngine(Setting(tiered=True), caps=Caps(plain=1 << 13))
     evm, fallen = EVM(tier="reference"), []
 
     def reference(*given: Any) -> Any:
@@ -180,14 +175,13 @@ def test_an_arena_full_of_plain_schedules_is_emptied_before_the_next_call(monkey
 @pytest.mark.parametrize("ending", ["INVALID", "POP", "PUSH2 9 JUMP", "PUSH3 0xffffff MLOAD"])
 def test_a_first_halt_in_new_code_looks_at_one_section_of_it(ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[Any] = []
-    sections = plain.plain_sections
+    section = plain.plain_section
 
     def counted(*arguments: Any, **named: Any) -> Any:
-        for section in sections(*arguments, **named):
-            walked.append(section)
-            yield section
+        walked.append(arguments)
+        return section(*arguments, **named)
 
-    monkeypatch.setattr(plain, "plain_sections", counted)
+    monkeypatch.setattr(plain, "plain_section", counted)
     monkeypatch.setattr(codes, "build_schedule", lambda *_, **__: pytest.fail("fused"))
     code = assemble("PUSH2 0x5000 JUMP") + b"\x5b\x50\x5a" * 6823 + bytes(100)
     code = code[:0x5000] + assemble(f"JUMPDEST {ending}") + os.urandom(30)
@@ -322,23 +316,3 @@ def test_a_frame_looks_at_its_code_only_for_a_jump_to_a_jumpdest() -> None:
     kept = jump_map.size
     assert "invalid jump" in str(evm.call(HERE).error)
     assert jump_map.size == kept
-
-
-def test_code_that_was_counted_more_often_than_it_was_asked_for_is_left_alone() -> None:
-    """Whatever runs beside hot code is counted with it."""
-    key = b"\x00", Fork.OSAKA
-    heat = Heat(engine(tiered=True).handlers, lambda: None)
-    for rounds in range(len(WORTH) + 3):
-        heat._rounds[key] = rounds
-        assert heat.note(key, LONGEST) == (rounds < len(WORTH))
-
-
-def test_code_that_was_not_counted_has_to_run_for_long_again() -> None:
-    """It ran on the reference tier meanwhile, say; to begin again at once would change schedules again and again."""
-    key = b"\x00", Fork.OSAKA
-    heat = Heat(engine(tiered=True).handlers, lambda: None)
-    assert heat.note(key, WORTH[0])
-    heat.begin()
-    heat.end()
-    assert not heat.note(key, WORTH[0] / 2)
-    assert heat.note(key, WORTH[0] / 2)

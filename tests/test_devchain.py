@@ -102,6 +102,20 @@ def test_a_snapshot_brings_back_the_head_and_what_was_pending() -> None:
     assert [tx.hash for tx in block.transactions] == [first]
 
 
+def test_a_snapshot_brings_back_the_head_as_it_was_edited_and_what_was_set_of_the_next_block() -> None:
+    dev = dev_with()
+    with dev.chain.edited() as state:
+        state.set_balance(ANYONE, 5)
+    dev.next_timestamp = dev.head.header.timestamp + 100
+    kept, wanted = dev.snapshot(), dev.pending_timestamp
+    with dev.chain.edited() as state:
+        state.set_balance(ANYONE, 6)
+    dev.mine()
+    dev.revert(kept)
+    assert (dev.chain.state.account(ANYONE).balance, dev.pending_timestamp) == (5, wanted)
+    assert dev.mine().header.timestamp == wanted
+
+
 def test_a_call_sees_its_block_and_leaves_nothing() -> None:
     dev = dev_with()
     for _ in range(2):
@@ -197,7 +211,7 @@ def test_the_next_nonce_is_the_same_as_counted_anew(seed: int) -> None:
     rng, dev = random.Random(seed), DevChain()
     sender = dev.accounts[0]
     for _ in range(60):
-        kind, pending = rng.randrange(6), dev.chain.pending
+        kind, pending = rng.randrange(7), dev.chain.pending
         if kind < 3:
             nonce = dev.next_nonce(sender) + rng.choice((0, 0, 1, 2))
             dev.chain.submit(dev.sign(Transaction(sender, ANYONE, nonce=nonce, gas_limit=21_000, gas_price=PRICE)))
@@ -206,6 +220,8 @@ def test_the_next_nonce_is_the_same_as_counted_anew(seed: int) -> None:
         elif kind == 4:
             with dev.chain.edited() as state:
                 state.set_nonce(sender, rng.randrange(6))
+        elif kind == 5:
+            del pending[rng.randrange(len(pending) + 1) :]
         elif pending:
             dev.mine()
         nonce, waiting = dev.chain.state.account(sender).nonce, {each.nonce for each in dev.chain.pending}

@@ -111,7 +111,7 @@ def test_what_a_page_names_exists(page: Path) -> None:
         ("see `fold/rules/`", "no path fold/rules/"),
         ("see `rules/families/*.txt`", "no path rules/families/*.txt"),
         ("see `nowhere.py`", "no path nowhere.py"),
-        ("`MOST_GOLD` in `native/runtime/loop_counts.py`", "MOST_GOLD is not in native/runtime/loop_counts.py"),
+        ("`MOST_GOLD` in `native/runtime/memory.py`", "MOST_GOLD is not in native/runtime/memory.py"),
         ("`schedule/sections.py` (`_shortened`)", "_shortened is not in schedule/sections.py"),
         ("`test_what_is_not_tested` shows it", "no test test_what_is_not_tested"),
         ("call `fusevm.evm.gas.gold_cost`", "no module or name fusevm.evm.gas.gold_cost"),
@@ -125,7 +125,7 @@ def test_what_a_page_names_exists(page: Path) -> None:
         ("`fusevm bench --peer`", "fusevm bench has no option --peer"),
         ("with `--no-such-option` it", "no command has the option --no-such-option"),
         ("`make everything`", "no make target everything"),
-        ("`fusevm.adapters.boa.disable`", "no module or name fusevm.adapters.boa.disable"),
+        ("`fusevm.adapters.boa.absent`", "no module or name fusevm.adapters.boa.absent"),
     ],
 )
 def test_a_name_that_does_not_exist_is_found(text: str, fault: str) -> None:

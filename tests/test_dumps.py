@@ -150,7 +150,7 @@ def test_run_on_a_node_s_state(fusevm: Command, fake: FakeNode) -> None:
         (["--load-state", "nosuch.json"], "no such file: nosuch.json"),
         (["--fork-url", "http://127.0.0.1:9", "--load-state", "x"], "not both"),
         (["--fork-url", "nothing"], "url: expected http"),
-        (["--dump-state", "/nowhere/at/all"], "cannot write /nowhere/at/all"),
+        (["--dump-state", "/nowhere/at/all"], "--dump-state /nowhere/at/all: cannot write"),
     ],
 )
 def test_wrong_options_are_one_line(fusevm: Command, options: list[str], message: str) -> None:

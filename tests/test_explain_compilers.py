@@ -88,7 +88,7 @@ def test_what_solc_says_of_a_wrong_text_is_one_line(solc: str) -> None:
 
 def test_a_compiler_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(BadSource, match="solc is not on PATH: install it, or say where it is with compiler="):
+    with pytest.raises(BadSource, match="solc is not on PATH: install it, or give a build tool's artifact"):
         explain(COUNTER)
     with pytest.raises(BadSource, match="vyper is not there: '/nowhere/vyper'"):
         explain("# @version ^0.4.0\n", compiler="/nowhere/vyper")

@@ -7,11 +7,13 @@ import pytest
 from conftest import first
 from fusevm import Explanation, explain, optimize
 from fusevm.codegen.bytecode import optimize as optimize_bytecode
-from fusevm.codegen.yul import compile_object
+from fusevm.codegen.yul import Order, compile_object
+from fusevm.evm.bytecode import basic_blocks
 from fusevm.explanation.document import Line
 from fusevm.explanation.irlines import Watching
-from fusevm.ir.fold.program import fold_program
-from fusevm.ir.text import program_text
+from fusevm.ir.fold.block import fold_block
+from fusevm.ir.lift import lift_block
+from fusevm.ir.text import block_text
 from fusevm.lab.yul.generate_contracts import random_contract
 from fusevm.rules.families import RULES
 from fusevm.yul.syntax.checks import check
@@ -30,7 +32,7 @@ def chain(explanation: Explanation, word: str) -> list[dict[str, object]]:
 
 def test_a_value_has_the_rules_that_made_it_each_with_its_equation() -> None:
     explanation = explain("{ sstore(0, mul(add(calldataload(0), 0), 4)) }", steps=NO_STEPS)
-    first, second = chain(explanation, "CALLDATALOAD")[0], chain(explanation, "SHL")[-1]
+    first, second = chain(explanation, "CallDataLoad")[0], chain(explanation, "Shl")[-1]
     assert (first["before"], first["after"]) == ("add(calldataload(0), 0)", "calldataload(0)")
     assert (second["before"], second["after"]) == ("mul(calldataload(0), 4)", "shl(2, calldataload(0))")
     by_name = {rule.name: rule.equation for rule in RULES}
@@ -42,18 +44,18 @@ def test_a_value_has_the_rules_that_made_it_each_with_its_equation() -> None:
 
 def test_a_literal_that_was_computed_is_explained_where_it_is_used() -> None:
     explanation = explain("{ sstore(0, add(1, mul(2, 3))) }", steps=NO_STEPS)
-    changes = [(each["before"], each["after"]) for each in chain(explanation, "SSTORE")]
+    changes = [(each["before"], each["after"]) for each in chain(explanation, "SStore")]
     assert changes == [("mul(2, 3)", "6"), ("add(1, 6)", "7")]
 
 
 def test_an_equal_instruction_is_said_to_be_shared() -> None:
     text = "{ let a := calldataload(4) sstore(a, add(calldataload(4), a)) }"
-    assert "shared" in {each["rule"] for each in chain(explain(text, steps=NO_STEPS), "CALLDATALOAD")}
+    assert "shared" in {each["rule"] for each in chain(explain(text, steps=NO_STEPS), "CallDataLoad")}
 
 
 def test_what_a_branch_decided_is_said_to_be_known() -> None:
     text = "{ let a := calldataload(0) if lt(a, 5) { sstore(0, lt(a, 9)) } }"
-    found = [each for each in chain(explain(text, steps=NO_STEPS), "SSTORE") if each["kind"] == "known"]
+    found = [each for each in chain(explain(text, steps=NO_STEPS), "SStore") if each["kind"] == "known"]
     assert [(each["before"], each["after"]) for each in found] == [("lt(calldataload(0), 9)", "1")]
 
 
@@ -80,8 +82,8 @@ def test_what_is_gone_stands_where_it_stood() -> None:
     explanation = explain("{ sstore(0, 1) sstore(5, 7) sstore(2, sload(5)) sstore(3, 4) }", steps=NO_STEPS)
     texts = [line.text.strip() for line in explanation.pane("ir").lines]
     at = texts.index("sload(5)")
-    assert texts[at - 1].endswith("SSTORE 5, 7")
-    assert texts[at + 1].endswith("SSTORE 2, 7")
+    assert texts[at - 1].endswith("SStore #5 #7")
+    assert texts[at + 1].endswith("SStore #2 #7")
 
 
 def test_what_is_removed_has_no_opcodes_and_its_source_line() -> None:
@@ -105,10 +107,11 @@ def test_a_recorder_changes_nothing_in_dependency_blocks(seed: int) -> None:
         code = compile_object(obj, runs=0).code
     except YulError:
         pytest.skip("does not compile")
-    expected, stats = fold_program(code)
-    found, recorded = fold_program(code, recorder=Watching())
-    assert program_text(found) == program_text(expected)
-    assert recorded == stats
+    for source in basic_blocks(code):
+        expected, stats = fold_block(lift_block(source))
+        found, recorded = fold_block(lift_block(source), recorder=Watching())
+        assert block_text(found) == block_text(expected)
+        assert recorded == stats
 
 
 @pytest.mark.parametrize("seed", first(15, range(60)))
@@ -116,7 +119,7 @@ def test_a_recorder_changes_nothing_in_yul(seed: int) -> None:
     obj, _ = check(random_contract(seed).source)
     assert obj is not None
     try:
-        expected = compile_object(obj)
+        expected = compile_object(obj, order=Order.AS_WRITTEN)
     except YulError:
         pytest.skip("does not compile")
     watching = Watching()

@@ -25,6 +25,20 @@ def test_functions_are_named_by_the_signatures_in_the_text(vault: Explanation) -
     assert len(names) == 5
 
 
+def test_selectors_that_nobody_named_are_those_that_the_code_jumps_by() -> None:
+    listed = explain("0x5f3560e01c8063deadbeef14601657806311223344146017575f5ffd5b005b00").functions
+    assert [(each["name"], each["signature"]) for each in listed] == [("0xdeadbeef", None), ("0x11223344", None)]
+    assert explain("0x5f35630f4240105f55").functions == [], "a constant that is compared, and no jump"
+
+
+def test_with_the_whole_interface_at_hand_no_constant_is_taken_for_a_function() -> None:
+    code = "0x5f3560e01c8063deadbeef146016578063000f424014601757" + "5f5ffd5b005b00"
+    abi = [{"type": "function", "name": "f", "inputs": [], "outputs": []}]
+    artifact = {"abi": abi, "bytecode": code, "deployedBytecode": code}
+    assert [each["name"] for each in explain(artifact).functions] == ["f"]
+    assert [each["name"] for each in explain(code).functions] == ["0xdeadbeef", "0x000f4240"]
+
+
 def test_a_call_by_name_gives_what_the_contract_gives(vault: Explanation) -> None:
     vault.reset()
     run = vault.run("compound(uint256,uint256)(uint256)", [1000, 3])

@@ -13,9 +13,9 @@ from xml.dom import minidom
 import pytest
 
 from fusevm import BadSource, Explanation, explain
+from fusevm.control_flow.layout import laid_out
 from fusevm.explanation import compare
-from fusevm.explanation.layout import laid_out
-from fusevm.explanation.steps import MOST_COMPARED, MOST_DIFF, changes
+from fusevm.explanation.steps import MAX_COMPARED, MAX_DIFF, changes
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NASTY = "<script>alert(1)</script>"
@@ -38,7 +38,7 @@ def test_every_step_has_size_and_gas_after_it_and_a_diff_where_it_changed_someth
         assert step.gas > 0
 
 
-@pytest.mark.parametrize("size", [0, 1, 5, 30, MOST_COMPARED + 50])
+@pytest.mark.parametrize("size", [0, 1, 5, 30, MAX_COMPARED + 50])
 def test_a_diff_takes_out_and_puts_in_what_makes_the_one_text_the_other(size: int) -> None:
     random = Random(size)
     for _ in range(20):
@@ -78,7 +78,7 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
     body = "".join(f"let v{n} := calldataload({n}) sstore(v{n}, {n}) " for n in range(700))
     explanation = explain(f"{{ {body} }}")
     longest = max(explanation.steps, key=lambda step: len(step.diff))
-    assert len(longest.diff) == MOST_DIFF + 1
+    assert len(longest.diff) == MAX_DIFF + 1
     assert longest.diff[-1].sign == "…"
 
 

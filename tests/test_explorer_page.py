@@ -15,7 +15,19 @@ import pytest
 
 from browser import Browser, chromium
 from environments import environment
-from explorerpages import HOSTILE, answer_time, block_code, choose, jumpdests, lit, open_page, press, select_line
+from explorerpages import (
+    HOSTILE,
+    answer_time,
+    block_code,
+    choose,
+    jumpdests,
+    lit,
+    next_frames,
+    open_code,
+    open_page,
+    press,
+    select_line,
+)
 from explorers import Explorer, exported
 
 pytestmark = pytest.mark.long  # a server needs an environment with aiohttp, and a browser
@@ -77,8 +89,8 @@ def test_a_click_on_a_source_line_lights_up_what_became_of_it_in_every_pane(page
     select_line(page, "source", DEPOSIT_LINE)
     for pane in ("source", "yul", "ir", "bytecode", "schedule"):
         assert page.until(lit(pane)), pane
-    assert any("SSTORE" in text for text in page.js(lit("bytecode")))
-    assert any("sstore" in text for text in page.js(lit("yul")))
+    assert page.until(f"({lit('bytecode')}).some((text) => text.includes('SSTORE'))")  # panes scroll one after another
+    assert page.until(f"({lit('yul')}).some((text) => text.includes('sstore'))")
     assert "line 62" in page.js("document.querySelector('.inspect').textContent")
 
 
@@ -98,6 +110,60 @@ def test_inlined_code_leads_to_its_own_line_and_more_faintly_to_its_call(page: B
     select_line(page, "bytecode", stores[-1])
     assert "sload(total_slot())" in "".join(page.until(lit("source")))
     assert page.js("[...window.fusevm.paneAt('source').around]") == [16], "deposit(…), where the function was called"
+
+
+def test_a_link_moves_no_pane_sideways(page: Browser) -> None:
+    select_line(page, "source", DEPOSIT_LINE)
+    assert page.until(lit("ir"))
+    assert page.js("[...document.querySelectorAll('.rows, textarea')].every(each => each.scrollLeft === 0)")
+
+
+def test_a_semicolon_begins_a_comment_in_assembly_alone(page: Browser) -> None:
+    def comments() -> list[str]:
+        return page.js("[...document.querySelectorAll('[data-pane=source] .t-comment')].map(each => each.textContent)")
+
+    open_code(page, "start: JUMPDEST ; a comment\nPUSH @start JUMP", "loop.asm")
+    assert comments() == ["; a comment"]
+    open_code(page, "{ let a := 1 }", "a.yul")
+    page.js(
+        "(field => { field.value = 'uint a = 1; a = 2; // two'; field.dispatchEvent(new Event('input')); })"
+        "(document.querySelector('[data-pane=source] .editor'))"
+    )
+    page.until("document.querySelector('[data-pane=source] .t-comment')")
+    next_frames(page)
+    assert comments() == ["// two"]
+
+
+def test_large_bytecode_is_shown_at_once_and_optimised_meanwhile(page: Browser) -> None:
+    code = "5f35" + "600101" * 1_600 + "5f5500"
+    open_code(page, code)
+    page.until("window.fusevm.state.doc.deferred === false", 40)
+    assert page.js("(({ before, after }) => after < before)(window.fusevm.state.doc.totals.bytes)")
+    assert page.js("window.fusevm.state.doc.panes.some(each => each.id === 'ir')")
+    view(page, 3)
+    press(page, ".call", "Run")
+    page.until("window.fusevm.state.runs.length === 1")
+
+
+def test_optimising_in_the_background_gives_way_to_another_source(page: Browser) -> None:
+    open_code(page, jumpdests())  # which takes the optimiser longer than any test waits
+    page.until("window.fusevm.state.busy")
+    started = time.monotonic()
+    open_code(page, "{ sstore(0, 1) }", "a.yul")
+    assert time.monotonic() - started < 30, "a new worker was started, and had nothing else to do"
+    assert page.js("window.fusevm.state.doc.name") == "a.yul"
+
+
+def test_a_function_without_a_name_is_called_by_its_selector(page: Browser) -> None:
+    open_code(page, "0x5f3560e01c8063deadbeef14601c5780631122334414601e575f5ffd5b005b60075f5500")
+    view(page, 3)
+    options = page.js("[...document.querySelector('.call select').options].map(each => each.value)")
+    assert options[:2] == ["0xdeadbeef", "0x11223344"]
+    choose(page, ".call select", "0x11223344")
+    assert page.js("document.querySelector('.arguments input').value") == "0x11223344"
+    press(page, ".call", "Run")
+    page.until("window.fusevm.state.runs.length === 1")
+    assert page.js("window.fusevm.state.runs[0].status") == "success"
 
 
 def test_hovering_shows_the_links_before_the_click(page: Browser) -> None:

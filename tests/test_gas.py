@@ -256,12 +256,11 @@ def test_an_immediate_that_would_hide_a_jumpdest_is_refused() -> None:
 
 PRICES = {2_100, 2_300, 2_600, 2_900, 4_800, 9_000, 15_000, 20_000, 21_000, 24_000, 25_000, 32_000}
 TABLES = {"evm/forks.py", "evm/opcodes.py", "evm/gas.py"}
-# Jumps that are replayed; a code of JSON-RPC.
+# Limits of work; a code of JSON-RPC.
 NOT_PRICES = {
     ("explanation/folds.py", 20_000),
     ("explanation/interface.py", 20_000),
     ("explanation/machine.py", 20_000),
-    ("native/host/diagnosis.py", 20_000),
     ("rpc/errors.py", 32_000),
 }
 

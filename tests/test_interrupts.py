@@ -21,16 +21,19 @@ from conftest import WHOLE, first
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST, Fork, fork_named
-from fusevm.native.host import choice, codes, heat, kept, recorder
+from fusevm.native.host import choice, codes, kept, recorder, tier_policy
 from fusevm.native.host import engine as host
 from fusevm.native.host.codes import _FIRST_FRAME
+from fusevm.native.host.compiler import Asked
 from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.tier_policy import Answer
 from fusevm.native.host.tiers import engine, engines
 from fusevm.native.host.views import view_at
 from fusevm.native.layout import Account
 from fusevm.native.region.build import compile_regions
 from fusevm.native.region.choice import every_block
 from fusevm.native.region.compiled import Compiled
+from fusevm.schedule.build import Schedule
 from programs import HERE, NOBODY, OTHER, call, deployer, push
 
 SOURCE = str(Path(fusevm.__file__).parent)
@@ -103,8 +106,8 @@ def after_a_copy(evm: EVM) -> None:
 
 def handed_over(evm: EVM) -> Result:
     """A call that the reference tier begins and native code ends, if that is the tier's way."""
+    tiered = engine(tiered=True)  # may be interrupted as well
     steps, choice.NEW_STEPS = choice.NEW_STEPS, 60
-    tiered = engine(tiered=True)
     try:
         tiered.choice.trials.clear()
         tiered.codes._spent.clear()  # so that it is not prepared for better,
@@ -199,12 +202,13 @@ def test_an_interrupt_at_any_line_leaves_the_state_as_before_or_as_after(what: s
     for _ in range(2):
         answers.append(answer(deed(evm)))
         stages.append(fingerprint(evm))
-    line = FIRST_LINE
+    line, steps = FIRST_LINE, choice.NEW_STEPS
     while interrupted(deed, evm := machine(tier, fork), line):
+        assert steps == choice.NEW_STEPS, f"line {line}: the deed changed what other tests see"
         found = fingerprint(evm)
         evm.hooks = None
         again = answer(deed(evm))
-        assert not [each for each in vars(engines).values() if each.busy], f"line {line}: calls go to a spare engine"
+        assert not [each for each in engines() if each.busy], f"line {line}: calls go to a spare engine"
         if what not in PARTS:
             assert found in stages[:2], f"line {line}"
             assert again == answers[stages.index(found)], f"line {line}"
@@ -297,7 +301,7 @@ def test_an_interrupt_while_an_account_gets_its_number_leaves_none_without_an_ad
 
 INNER = assemble("PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH1 20 GT PUSH1 @loop JUMPI PUSH0 SSTORE STOP")
 OUTER = assemble(f"PUSH0 loop: JUMPDEST PUSH1 1 ADD {call(OTHER)} POP DUP1 PUSH1 3 GT PUSH1 @loop JUMPI STOP")
-CHANGING = tuple(str(each.__file__) for each in (codes, heat, kept))
+CHANGING = tuple(str(each.__file__) for each in (codes, kept, tier_policy))
 CHANGING_LINES = max(LINES // 14, 1)
 
 
@@ -307,16 +311,17 @@ class AtOnce:
     def __init__(self) -> None:
         self.made = {code: compile_regions(code, LATEST, every_block, 0) for code in (INNER, OUTER)}
 
-    def ask(self, code: bytes, _fork: Fork, _counts: dict[int, int], done: Callable[[Compiled | None], None]) -> bool:
-        done(self.made[code])
-        return True
+    def ask(
+        self, asked: Asked, _counts: dict[int, int], _heat: float, done: Callable[[Compiled | Answer], None]
+    ) -> None:
+        done(self.made[asked.code] or Answer.NEVER)
 
 
 def gone(native: NativeEngine) -> list[str]:
     """What leads native code to schedules that are not held any more."""
     known, tables, shared = native.codes, native.kept, native.tables.shared
-    counting = known.heat.counting if known.heat is not None else None
-    held = [*known.schedules.values(), *known._retired, *known._init_codes.values(), *(counting or {}).values()]
+    held = [*known.schedules.values(), *known.hot.values(), *known._init_codes.values()]
+    held += [*known.counting.values(), *(each for each in known._pinned if isinstance(each, Schedule))]
     bases = {each.base for each in held}
     found = [f"first frame of {code.hex()}" for code, rest in known.first_frames.items() if _base(rest) not in bases]
     if tables.state is None or known.untidy:  # both mean that the next call looks at all of it first
@@ -338,19 +343,20 @@ def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_
 ) -> None:
     """Plain, fused, counting and with regions, between calls or, in short slices, within them."""
     at_once = AtOnce()
-    monkeypatch.setattr(heat, "compiler", lambda: at_once)
-    monkeypatch.setattr(heat, "WORTH", (1e-4,) * 3)
-    monkeypatch.setattr(heat, "ENOUGH", 1)
+    monkeypatch.setattr(codes, "compiler", lambda: at_once)
+    for name in ("FIRST_WINDOW", "WINDOW", "MIN_GAP", "MAX_GAP", "MIN_HEAT", "RENT", "ARM", "FAR_BETTER"):
+        monkeypatch.setattr(tier_policy, name, 0.0)
     monkeypatch.setattr(host, "SLICE", slice_)
     monkeypatch.setattr(host, "SHORT_SLICE", min(slice_, host.SHORT_SLICE))
     monkeypatch.setattr(codes, "PREPARING", preparing)
     monkeypatch.setattr(codes.Codes, "_may_be_on_disk", lambda *_: False)
     native = engine(tiered=True)
-    monkeypatch.setattr(native.codes, "heat", None)  # put back in the end
+    monkeypatch.setattr(native.codes, "policy", None)  # put back in the end
     installed, line = 0, FIRST_LINE
     while True:
         native.codes.forget()
-        made = native.codes.heat = heat.Heat(native.handlers, native.codes.tidy_up)
+        before = native.codes.installed
+        native.codes.policy = native.codes._new_policy()
         evm, interrupt = EVM(tier="native-tiered"), Interrupt(line, CHANGING)
         evm.set_code(HERE, OUTER)
         evm.set_code(OTHER, INNER)
@@ -358,13 +364,13 @@ def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_
             sys.settrace(interrupt)
             try:
                 evm.call(HERE)
-                native.codes.ran_for(OUTER, 1.0)
+                native.codes.worked((OUTER, b""), 1.0, 1)
             except KeyboardInterrupt:
                 interrupt.left = -1  # no more
             finally:
                 sys.settrace(None)
             assert not gone(native), f"line {line}"
-        installed += made.installed
+        installed += native.codes.installed - before
         if interrupt.left > 0:
             break
         line += CHANGING_LINES

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.forks import LATEST
-from fusevm.ir.block import Mode
 from fusevm.ir.fold.compiled import ANY_LEFT, ANY_RIGHT, Table, key_of, keys_of, table_of
 from fusevm.ir.fold.engine import Folder
-from fusevm.ir.fold.stages import EVERYTHING, Stage
+from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.values import NUMBER_OF, Value
 from fusevm.rules.families import engine_rules
 from irtools import fold_steps, folded
@@ -39,7 +38,7 @@ def test_the_key_is_seven_bits_opcode_seven_bits_left_ten_bits_right() -> None:
 
 def test_operands_are_masked_from_the_most_to_the_least_specific() -> None:
     made = engine()
-    left, right = value(made, "NOT", made.block.entry[0]), made.const(7)
+    left, right = value(made, "NOT", made.block.params[0]), made.const(7)
     not_, const = NUMBER_OF["NOT"], NUMBER_OF["CONST"]
     assert keys_of("ADD", (left, right)) == (
         key_of("ADD", not_, const),
@@ -69,13 +68,13 @@ def test_a_constant_result_is_a_literal() -> None:
 
 def test_a_left_result_is_the_operand_itself() -> None:
     made = engine()
-    x = made.block.entry[0]
+    x = made.block.params[0]
     assert value(made, "ADD", x, made.const(0)) is x
 
 
 def test_a_retried_instruction_folds_again() -> None:
     made = engine()
-    x = made.block.entry[0]
+    x = made.block.params[0]
     twice = value(made, "ADD", value(made, "ADD", x, made.const(5)), made.const(1 << 255))
     back = value(made, "SUB", value(made, "SUB", twice, made.const(1 << 255)), made.const(5))
     assert back is x
@@ -83,7 +82,7 @@ def test_a_retried_instruction_folds_again() -> None:
 
 def test_no_rule_means_the_instruction_is_emitted() -> None:
     made = engine()
-    x, y, _ = made.block.entry
+    x, y, _ = made.block.params
     product = value(made, "MUL", x, y)
     assert product.op == "MUL"
     assert made.block.instructions == [product]
@@ -91,7 +90,7 @@ def test_no_rule_means_the_instruction_is_emitted() -> None:
 
 def test_constants_go_to_the_right_and_younger_operands_to_the_left() -> None:
     made = engine()
-    x, y, _ = made.block.entry
+    x, y, _ = made.block.params
     assert value(made, "AND", made.const(255), x).args == (x, made.const(255))
     assert value(made, "MUL", x, y).args == (y, x)
 
@@ -115,7 +114,7 @@ def test_a_phi_is_a_leaf_no_rule_looks_through() -> None:
 
 def test_instructions_of_one_opcode_form_a_chain() -> None:
     made = engine()
-    x, y, z = made.block.entry
+    x, y, z = made.block.params
     first, other, second = value(made, "MUL", x, y), value(made, "AND", x, y), value(made, "MUL", y, z)
     assert made.chains["MUL"] is second
     assert second.prev is first
@@ -124,7 +123,7 @@ def test_instructions_of_one_opcode_form_a_chain() -> None:
 
 def test_an_equal_instruction_is_shared_whatever_the_order_of_its_operands() -> None:
     made = engine()
-    x, y, _ = made.block.entry
+    x, y, _ = made.block.params
     assert value(made, "MUL", x, y) is value(made, "MUL", y, x)
     assert made.stats.shared == 1
 
@@ -219,7 +218,7 @@ def test_with_its_fuel_spent_the_engine_emits_what_it_is_given() -> None:
 
 def test_a_result_of_several_instructions_waits_until_the_old_ones_have_no_other_use() -> None:
     made = engine()
-    x, y, _ = made.block.entry
+    x, y, _ = made.block.params
     shared = value(made, "MUL", x, y)
     value(made, "NOT", shared)
     result = value(made, "ADD", value(made, "ADD", shared, made.const(3)), x)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from fusevm.evm.assembly import assemble
+from fusevm.evm.forks import LATEST
 from fusevm.evm.keccak import keccak256
-from fusevm.ir.block import Mode
 from fusevm.ir.fold.alias import MAY, MUST, NO, Alias, Range, covers, relation, same_slot, split
 from fusevm.ir.fold.engine import Folder
+from fusevm.ir.fold.stages import Mode
 from fusevm.ir.values import Value
-from irtools import fold_steps, folded, folded_program
+from fusevm.lab.ir.functions import functions_of
+from irtools import fold_steps, folded, folded_functions
 
 OPTIMISE = Mode.OPTIMISATION
 X, Y = Value("UNSPILL", (), -1, 0), Value("UNSPILL", (), -2, 1)
@@ -51,7 +54,7 @@ def test_a_range_covers_what_lies_inside_it() -> None:
 def test_addresses_are_split_into_base_and_offset() -> None:
     made = Folder()
     made.enter(1)
-    (x,) = made.block.entry
+    (x,) = made.block.params
     plus = made.raw("ADD", (x, made.const(64)))
     minus = made.raw("SUB", (plus, made.const(96)))
     assert split(minus) == (x, (1 << 256) - 32)
@@ -61,7 +64,7 @@ def test_addresses_are_split_into_base_and_offset() -> None:
 def test_storage_keys_of_one_base_and_other_offsets_are_never_the_same() -> None:
     made = Folder()
     made.enter(2)
-    x, y = made.block.entry
+    x, y = made.block.params
     above = made.raw("ADD", (x, made.const(1)))
     assert same_slot(x, above) is NO
     assert same_slot(x, x) is MUST
@@ -125,20 +128,20 @@ def test_a_load_across_stores_of_constants_is_pieced_together() -> None:
     memory = bytearray((0x1111).to_bytes(32, "big") + (0x2222).to_bytes(32, "big"))
     memory[40] = 0xFF
     expected = int.from_bytes(memory[30:62], "big")
-    assert f"Spill #{expected} 0" in fold_steps(text)
+    assert f"Spill #{expected:#x} 0" in fold_steps(text)
 
 
 def test_memory_never_written_is_zero_as_a_program_begins() -> None:
-    made, stats = folded_program("PUSH 5 MLOAD PUSH 0 SSTORE STOP")
+    made, stats = folded_functions("PUSH 5 MLOAD PUSH 0 SSTORE STOP")
     assert stats.forwarded == 1
-    assert [value.op for value in made.blocks[0].instructions] == ["REACH", "SSTORE"]
+    assert [value.op for value in made.functions[""].instructions()][-1:] == ["SSTORE"]
 
 
 def test_memory_written_long_ago_is_not_taken_for_zero() -> None:
     stores = " ".join(f"CALLER PUSH {64 + 32 * n} MSTORE" for n in range(130))
-    made, stats = folded_program(f"CALLER PUSH 0 MSTORE {stores} PUSH 0 MLOAD PUSH 0 SSTORE STOP")
+    made, stats = folded_functions(f"CALLER PUSH 0 MSTORE {stores} PUSH 0 MLOAD PUSH 0 SSTORE STOP")
     assert stats.forwarded == 0
-    assert made.blocks[0].instructions[-1].args[1].op == "MLOAD"
+    assert [value.op for value in made.functions[""].instructions()][-2:] == ["MLOAD", "SSTORE"]
 
 
 # -- hashes ---------------------------------------------------------------------------------------------------------
@@ -147,13 +150,13 @@ def test_memory_written_long_ago_is_not_taken_for_zero() -> None:
 def test_a_hash_of_known_bytes_is_a_constant_and_its_price_joins_the_section() -> None:
     block, _ = folded("PUSH 1 PUSH 0 MSTORE PUSH 2 PUSH 32 MSTORE PUSH 64 PUSH 0 KECCAK256")
     expected = int.from_bytes(keccak256((1).to_bytes(32, "big") + (2).to_bytes(32, "big")), "big")
-    assert block.stack[-1].number == expected
+    assert block.end.words[-1].number == expected
     assert block.gas == 3 + 2 + 3 + 3 + 3 + 3 + 3 + 2 + 30 + 2 * 6
 
 
 def test_a_hash_of_nothing_is_a_constant() -> None:
     block, _ = folded("PUSH 0 CALLER KECCAK256")
-    assert block.stack[-1].number == int.from_bytes(keccak256(b""), "big")
+    assert block.end.words[-1].number == int.from_bytes(keccak256(b""), "big")
 
 
 def test_the_same_bytes_are_hashed_once() -> None:
@@ -248,15 +251,15 @@ def test_a_load_that_is_forwarded_still_pays_for_memory() -> None:
 
 def test_memory_no_gas_can_pay_for_ends_the_block() -> None:
     block, _ = folded(f"PUSH 1 PUSH {1 << 80:#x} MSTORE CALLER")
-    assert block.terminator.op == "INVALID"
+    assert block.end.op == "INVALID"
 
 
 def test_where_gas_may_fall_running_out_of_it_is_not_kept() -> None:
     """Decided: a store to memory nobody reads goes, whatever its memory would have cost; see docs/ir.md."""
     text = "PUSH 1 PUSH32 0x" + "f0" * 32 + " MSTORE STOP"
     assert fold_steps(text, OPTIMISE) == []
-    assert folded(text, OPTIMISE)[0].terminator.op == "STOP"
-    assert folded(text)[0].terminator.op == "INVALID"
+    assert folded(text, OPTIMISE)[0].end.op == "STOP"
+    assert folded(text)[0].end.op == "INVALID"
 
 
 def test_where_gas_may_fall_no_checks_are_split_off() -> None:
@@ -264,9 +267,9 @@ def test_where_gas_may_fall_no_checks_are_split_off() -> None:
 
 
 def test_checks_are_known_along_dominators_and_across_joins() -> None:
-    made, _ = folded_program(
+    code = assemble(
         "CALLER PUSH 64 MSTORE CALLVALUE PUSH @a JUMPI CALLER PUSH 0 MSTORE "
         "a: JUMPDEST PUSH 32 MLOAD PUSH 0 SSTORE STOP"
     )
-    guards = [value for block in made.blocks.values() for value in block.instructions if value.op == "REACH"]
+    guards = [value for value in functions_of(code, LATEST).unit.functions["f_0"].instructions() if value.op == "REACH"]
     assert len(guards) == 1

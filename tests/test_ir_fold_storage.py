@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fusevm.ir.block import Mode
+from fusevm.ir.fold.stages import Mode
 from irtools import fold_steps, folded
 
 CALL = "PUSH 0 PUSH 0 PUSH 0 PUSH 0 PUSH 0 PUSH 9 PUSH 0 CALL POP"

@@ -7,17 +7,17 @@ from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import ACCESS, MSIZE, NONE
 from fusevm.ir.lift import lift_block
-from fusevm.ir.ordering import schedule
+from fusevm.ir.ordering import schedule, spills_of
 from irtools import lifted, steps
 
 
 def test_a_block_knows_its_lowest_and_highest_point_and_its_delta() -> None:
     block = lifted("POP PUSH 1 PUSH 2 PUSH 3 ADD DUP3")
-    assert (block.low, block.high, block.delta) == (-2, 2, 2)
+    assert (len(block.params), block.high, block.delta) == (2, 2, 2)
 
 
 def test_swap_needs_the_words_it_reaches() -> None:
-    assert lifted("SWAP3").low == -4
+    assert len(lifted("SWAP3").params) == 4
 
 
 def test_static_gas_is_one_section_where_nobody_looks_at_the_counter() -> None:
@@ -83,9 +83,14 @@ def test_a_read_stays_before_a_write_it_would_see() -> None:
 
 def test_an_unknown_opcode_ends_the_frame() -> None:
     (source,) = basic_blocks(bytes.fromhex("600c0c"))
-    assert lift_block(source).terminator.op == "INVALID"
-    assert lift_block(source).spills == []
+    assert lift_block(source).end.op == "INVALID"
+    assert spills_of(lift_block(source)) == []
 
 
 def test_running_off_the_code_falls_to_behind_it() -> None:
-    assert lifted("PUSH 1").terminator.falls == 2
+    assert lifted("PUSH 1").end.cases == (2,)
+
+
+def test_a_block_that_no_stack_has_room_for_halts() -> None:
+    block = lifted("PUSH 1 " * 1_025 + "STOP")
+    assert (block.end.op, block.high, block.gas) == ("INVALID", 1_025, 3 * 1_025)

@@ -8,7 +8,7 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import BasicBlock, basic_blocks
 from fusevm.ir.builder import Builder
 from fusevm.ir.lift import lift_block
-from fusevm.ir.ordering import schedule
+from fusevm.ir.ordering import schedule, spills_of
 from fusevm.ir.parse import parse
 from fusevm.ir.text import block_text, listing, step_text
 
@@ -39,7 +39,7 @@ def test_the_first_example_as_corrected() -> None:
 def test_the_virtual_stack_begins_with_the_words_the_block_will_need() -> None:
     builder = Builder()
     builder.enter(2)
-    builder.block.stack = tuple(reversed(builder.block.entry))
+    builder.block.end.words = tuple(reversed(builder.block.params))
     assert listing(builder.block) == "instrs:\n  0: Unspill -1\n  1: Unspill -2\n\nvstack: [$1, $0]\n"
 
 
@@ -49,7 +49,6 @@ def test_the_virtual_stack_begins_with_the_words_the_block_will_need() -> None:
 )
 def test_an_opcode_updates_instructions_and_virtual_stack(opcode: str, instruction: str, vstack: str) -> None:
     block = lift_block(source(opcode))
-    block.spills.clear()
     assert listing(block) == f"instrs:\n  0: Unspill -1\n  1: Unspill -2\n{instruction}\n\nvstack: {vstack}\n"
 
 
@@ -81,7 +80,7 @@ def test_opcodes_that_only_arrange_the_stack_leave_no_instruction(before: str, o
 def test_terminators_that_end_the_frame_spill_nothing(opcode: str, terminator: str) -> None:
     block = lift_block(source(f"PUSH 9 POP {opcode}"))
     assert block_text(block).splitlines()[-1].strip() == terminator
-    assert block.spills == []
+    assert spills_of(block) == []
 
 
 def test_a_jump_leaves_what_already_lies_in_its_slot() -> None:

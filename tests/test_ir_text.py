@@ -13,9 +13,8 @@ from typer.testing import CliRunner, Result
 from fusevm.cli.ir import ir
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import basic_blocks
-from fusevm.ir.block import Mode
-from fusevm.ir.fold.again import NotAlone, fold_again
-from fusevm.ir.fold.engine import fold_block
+from fusevm.ir.fold.block import fold_block
+from fusevm.ir.fold.stages import Mode
 from fusevm.ir.lift import lift_block
 from fusevm.ir.ordering import schedule
 from fusevm.ir.parse import parse
@@ -89,10 +88,10 @@ def test_the_notes_terminators(opcode: str, terminator: str) -> None:
     assert block_of(f"PUSH 9 POP {opcode}").splitlines()[-1].strip() == terminator
 
 
-def test_one_block_with_fold_is_as_its_program_knows_it() -> None:
-    code = assemble("PUSH 5 loop: JUMPDEST PUSH 1 SWAP1 SUB DUP1 PUSH @loop JUMPI STOP").hex()
-    assert "Unspill -1" in fusevm_ir(code, "--block", "2").output
-    assert "$0 = Phi -1" in fusevm_ir(code, "--block", "2", "--fold").output
+def test_one_block_can_be_folded() -> None:
+    code = assemble("PUSH 5 loop: JUMPDEST PUSH 1 SWAP1 SUB PUSH 0 ADD DUP1 PUSH @loop JUMPI STOP").hex()
+    assert "= Add " in fusevm_ir(code, "--block", "2").output
+    assert "= Add " not in fusevm_ir(code, "--block", "2", "--fold").output
 
 
 def test_one_block_is_given_as_data() -> None:
@@ -128,7 +127,7 @@ def test_one_block_of_a_text_can_be_chosen() -> None:
     [
         ((), "give CODE, or --text FILE"),
         (("0x00", "--text", "-"), "give CODE, or --text FILE"),
-        (("--text", "nowhere.ir"), "cannot read IR text from nowhere.ir"),
+        (("--text", "nowhere.ir"), "cannot read IR text: no such file: nowhere.ir"),
         (("0x00", "--block", "7"), "no block at 7; blocks begin at 0x0"),
         (("--text", "-"), "-: ir: line 1: 'Frob' stands before the first 'dependency block N:'"),
     ],
@@ -140,13 +139,18 @@ def test_wrong_input_ends_in_one_line(arguments: tuple[str, ...], message: str) 
     assert len(result.output.splitlines()) == 1
 
 
-def test_a_block_that_needs_others_is_not_folded_alone() -> None:
-    text = fusevm_ir("60055b6001900380600257").output
+def test_a_block_knows_nothing_of_the_values_of_others() -> None:
+    text = "dependency block 0:\n    $1 = Caller\n    Fall #2\n\ndependency block 2:\n    $2 = SStore #0 $1\n    Stop\n"
     result = fusevm_ir("--text", "-", text=text)
     assert result.exit_code == 2
-    assert "cannot be folded alone" in result.output
-    with pytest.raises(NotAlone):
-        fold_again(parse(text)[1])
+    assert "ir: line 6: '$1' is never computed" in result.output
+
+
+def test_all_blocks_of_a_code_are_folded_from_its_text() -> None:
+    """Each numbers its values from zero."""
+    text = fusevm_ir(assemble("PUSH 1 ADD SSTORE PUSH 7 JUMP JUMPDEST DUP1 PUSH 2 MUL SSTORE STOP").hex()).output
+    alone = [fusevm_ir("--text", "-", "--block", block, text=text).output for block in ("0", "7")]
+    assert fusevm_ir("--text", "-", text=text).output == "\n".join(alone)
 
 
 NAMES = (
@@ -162,8 +166,8 @@ def test_text_folds_to_what_its_bytecode_folds_to(seed: int, mode: Mode) -> None
     ending = rng.choice(["PUSH2 0x1234 JUMP", "STOP", "RETURN", "JUMP", ""])
     (source,) = basic_blocks(assemble(" ".join(rng.choices(NAMES, k=24)) + " " + ending))
     (read,) = parse(block_text(lift_block(source), facts=True))
-    again, _ = fold_again(read, mode=mode)
-    expected, _ = fold_block(source, mode=mode)
+    again, _ = fold_block(read, mode=mode)
+    expected, _ = fold_block(lift_block(source), mode=mode)
     assert _shape(again) == _shape(expected)
 
 

@@ -10,8 +10,9 @@ from fusevm import EVM
 from fusevm.chain.outcome import Disagreement
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.native.host.lockstep import lockstep
-from fusevm.native.host.tiers import engine
+from fusevm.native.host.lockstep import Lockstep
+from fusevm.native.host.settings import Setting
+from fusevm.native.host.tiers import of_threads
 from fusevm.schedule.build import Schedule, build_schedule
 from loopprograms import LEAVING, Shape, loops_of, random_shape
 from nativeprograms import Case, agreed
@@ -40,6 +41,10 @@ SAMPLES = {
     "nothing": "",
 }
 CALLEE = "CALLER PUSH1 3 SSTORE PUSH1 7 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
+
+
+def lockstep() -> Lockstep:
+    return of_threads(Setting(compared=True)).lockstep()
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -155,7 +160,7 @@ def test_a_callee_whose_block_is_bound_to_fail_is_left_by_both() -> None:
     assert evm.call(HERE).ok
 
 
-# -- fused loops ------------------------------------------------------------------------------------------------------
+# -- loops ------------------------------------------------------------------------------------------------------------
 
 LOOPS = {
     "while": Shape(bound=40),
@@ -163,61 +168,31 @@ LOOPS = {
     "memory": Shape(bound=40, body="DUP1 PUSH 5 SHL DUP2 SWAP1 MSTORE"),
     "a branch": Shape(bound=40, body="DUP1 PUSH 1 AND PUSH2 @odd JUMPI DUP2 PUSH 7 MUL SWAP2 POP odd: JUMPDEST"),
     "a break": Shape(bound=40, body="DUP1 PUSH 17 EQ PUSH2 @out JUMPI DUP1 DUP3 ADD SWAP2 POP", after=LEAVING),
-    "unrolled": Shape(bound=5),
+    "few iterations": Shape(bound=5),
     "a nest": Shape(
         bound=20, body="PUSH 0 in: JUMPDEST PUSH 1 ADD PUSH 30 DUP2 LT PUSH2 @in JUMPI POP DUP1 DUP3 ADD SWAP2 POP"
     ),
     "out of gas inside": Shape(bound=90, body="DUP1 PUSH 16 SHL MLOAD POP"),
 }
+BOTH = ["lockstep", "lockstep-regions"]
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_fused_loops_run_in_lockstep_and_are_compared_where_they_are_left(loop: str) -> None:
+def test_loops_run_in_lockstep_on_schedules_and_in_regions(loop: str) -> None:
     code = assemble(LOOPS[loop].text())
     assert any(each.fused for each in loops_of(code))
-    before = lockstep().loops
-    seen = agreed(code, 200_000, ["lockstep"])
-    assert lockstep().loops > before or seen.status == "HALT"
+    before = lockstep().compared
+    seen = agreed(code, 200_000, BOTH)
+    assert lockstep().compared > before + 10
     for gas in (seen.gas_used, seen.gas_used - 1, seen.gas_used // 2, seen.gas_used // 3, 40):
-        agreed(code, gas, ["lockstep"])
+        agreed(code, gas, BOTH)
 
 
-def test_random_loops_run_in_lockstep() -> None:
-    before = lockstep().loops
+def test_random_loops_run_in_lockstep_on_schedules_and_in_regions() -> None:
     for seed in range(60):
         code = assemble(random_shape(seed).text())
         for gas in (30_000, 700):
-            agreed(code, gas, ["lockstep"])
-    assert lockstep().loops > before
-
-
-def _control(code: bytes, field: int, name: str = "BACKWARD_LOOP_ENTRY") -> int:
-    """Where in lockstep's schedule an operand of a loop's handler stands."""
-    handlers = lockstep().engine.handlers
-    units = build_schedule(code, LATEST, handlers, keep_units=True, probes=True).units
-    return next(unit.at for unit in units if unit.sequence[0] == name) + 1 + field
-
-
-CHECK, PLACES, EACH, ONCE, STEP, ADDEND, LIMIT = range(7)
-
-
-@pytest.mark.parametrize(
-    ("field", "change"), [(EACH, 1), (EACH, -1), (ONCE, 1), (ONCE, -1), (LIMIT, 1), (LIMIT, -1), (ADDEND, 1), (STEP, 1)]
-)
-def test_a_loops_entry_that_is_wrong_is_found_where_the_loop_is_left(field: int, change: int) -> None:
-    """Too much gas per iteration, or too little; one iteration more or less; another step."""
-    program = Shape(bound=40).text()
-    evm = EVM(tier="lockstep")
-    schedule = _scheduled(program, evm)
-    place = _control(assemble(program), field)
-    right = schedule.words[place]
-    schedule.words[place] = right + change & (1 << 64) - 1
-    try:
-        with pytest.raises(Disagreement):
-            evm.call(HERE)
-    finally:
-        schedule.words[place] = right
-    assert evm.call(HERE).ok
+            agreed(code, gas, BOTH)
 
 
 @pytest.mark.parametrize(
@@ -226,48 +201,17 @@ def test_a_loops_entry_that_is_wrong_is_found_where_the_loop_is_left(field: int,
         ("PUSH 0x55 DUP3 ADD SWAP2 POP", "stack differs"),
         ("PUSH 0x55 PUSH 0x80 MSTORE", "memory differs"),
         ("PUSH 0x55 PUSH 3 TSTORE", "slot 0x3"),
-        ("PUSH 0x55 PUSH 0x80 ADD MLOAD POP", "the reference is at"),  # memory grows further: gas
+        ("PUSH 0x55 DUP2 SUB PUSH2 @loop JUMPI", "the reference is at"),
     ],
 )
-def test_a_wrong_constant_in_a_fused_loops_copy_is_found_where_the_loop_is_left(body: str, what: str) -> None:
-    program = Shape(bound=40, body=body).text()
+def test_a_wrong_constant_in_a_loop_is_found(body: str, what: str) -> None:
+    program = Shape(bound=40, body=body, first=True).text()
     evm = EVM(tier="lockstep")
     schedule = _scheduled(program, evm)
-    handlers = lockstep().engine.handlers
-    built = build_schedule(assemble(program), LATEST, handlers, keep_units=True, probes=True)
-    assert built.copies
-    places = []
-    for unit in (each for each in built.units if each.at >= built.copies):
-        place = unit.at + 1
-        for token in unit.tokens:
-            if token.name == "PUSH" and token.operand in (0x55, 0xD5):
-                places.append(place)
-            place += token.name in ("PUSH", "JUMP@", "JUMPI@") and 1
-    (place,) = places
-    schedule.words[place] += 0x40
+    schedule.words[place := _place_of(program, "PUSH", 0x55)] -= 0x40
     try:
         with pytest.raises(Disagreement, match=what):
             evm.call(HERE)
     finally:
-        schedule.words[place] -= 0x40
-
-
-def test_without_lockstep_a_wrong_entry_that_fails_is_counted_as_a_rerun() -> None:
-    """Too much gas per iteration: the call fails in the loop, and the rerun without fused loops succeeds."""
-    code = assemble(Shape(bound=40, body="DUP1 PUSH 5 SHL MLOAD POP").text())
-    native = engine()
-    evm = EVM(tier="native")
-    evm.set_code(HERE, code)
-    gas = evm.simulate(HERE).gas_used
-    before = native.reruns
-    assert evm.simulate(HERE, gas=gas).ok
-    assert native.reruns == before
-    schedule = native.codes.schedules[code, LATEST]
-    units = build_schedule(code, LATEST, native.handlers, keep_units=True).units
-    place = next(unit.at for unit in units if unit.sequence[0] == "BACKWARD_LOOP_ENTRY") + 1 + EACH
-    schedule.words[place] += 1
-    try:
-        assert evm.simulate(HERE, gas=gas).ok
-        assert native.reruns == before + 1
-    finally:
-        schedule.words[place] -= 1
+        schedule.words[place] += 0x40
+    assert evm.call(HERE).ok

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fusevm import EVM, Batch, Call, CallFailed, Hooks, Status
+from fusevm import DEFAULT_CALLER, EVM, Batch, Call, CallFailed, Hooks, Status
 from fusevm.batch import Threads
 from fusevm.evm.forks import Fork
 from fusevm.machine import batch as batches
@@ -41,7 +41,8 @@ def same_as_single(evm: EVM, calls: list[bytes], **given: Any) -> Batch:
 def test_calls_are_written_as_data_pairs_dicts_or_call_objects(tier: str) -> None:
     evm = machine(tier, here=DOUBLE, other=f"CALLER {RETURN_WORD}")
     calls = [word(2), "0x" + word(3).hex(), (OTHER, b""), {"to": OTHER, "caller": CALLER}, Call(data=word(4))]
-    assert evm.simulate_many(calls, to=HERE).words() == [4, 6, 0, int.from_bytes(CALLER, "big"), 8]
+    nobody, named = int.from_bytes(DEFAULT_CALLER, "big"), int.from_bytes(CALLER, "big")
+    assert evm.simulate_many(calls, to=HERE).words() == [4, 6, nobody, named, 8]
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -169,7 +170,7 @@ def test_a_batch_is_a_sequence_of_results_that_can_be_joined_and_pickled() -> No
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_call_that_ends_in_an_exception_is_named(tier: str) -> None:
     evm = machine(tier, here=DOUBLE)
-    calls = [word(1), Call(data=word(2), value=1), word(3)]
+    calls = [word(1), Call(data=word(2), value=1, caller=bytes(20)), word(3)]
     with pytest.raises(CallFailed) as caught:
         evm.simulate_many(calls, to=HERE)
     assert caught.value.number == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -10,11 +11,13 @@ import pytest
 from fusevm.evm.forks import LATEST
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.ir.fold.compiled import keys_of, table_of
+from fusevm.ir.fold.compiled import keys_of, range_table, table_of
 from fusevm.ir.fold.engine import Folder
-from fusevm.ir.fold.stages import Stage
+from fusevm.ir.fold.facts import RangeFolder
+from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
+from fusevm.ir.ranges import Range
 from fusevm.ir.values import CONST, Value
-from fusevm.rules.families import by_root, engine_rules, yul_rules
+from fusevm.rules.families import by_root, engine_rules, range_rules, yul_rules
 from fusevm.rules.matching import NUMBER, form_of
 from fusevm.rules.pattern import ADD, Kind, Meta, Node, Rule, Tree, V, X, metas
 from fusevm.yul.analysis.equality import leaf_key
@@ -61,13 +64,46 @@ def agrees(made: Folder, op: str, args: tuple[Value, ...]) -> int:
 def test_engine_matchers_agree_with_the_definition_on_random_instructions() -> None:
     dice, made = random.Random(5), Folder(stages=Stage(0))
     made.enter(3)
-    values = [*made.block.entry, *(made.const(n) for n in (0, 1, 2, 31, 255, (1 << 256) - 1))]
+    values = [*made.block.params, *(made.const(n) for n in (0, 1, 2, 31, 255, (1 << 256) - 1))]
     ops = list(INTEGER_MEANINGS)
     for _ in range(400):
         op = dice.choice(ops)
         args = tuple(dice.choice(values) for _ in range(BY_NAME[op].pops))
         agrees(made, op, args)
         values.append(made.raw(op, args))
+
+
+class KnownValues(Values):
+    def __init__(self, folder: RangeFolder) -> None:
+        self.folder = folder
+
+    def fact(self, name: str, terms: list[Value]) -> int:
+        if name in ("low", "high"):
+            return int(getattr(self.folder.range(terms[0]), name))
+        if name == "bits":
+            return self.folder.bits(terms[0])
+        return self.folder.is_less(terms[0], terms[1]) in ((True,) if name == "less" else (True, False))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_matchers_with_conditions_on_facts_agree_with_the_definition(seed: int) -> None:
+    dice, matched = random.Random(seed), Counter[str]()
+    for rule in range_rules() * 40:
+        made = RangeFolder(LATEST, Mode.OPTIMISATION, EVERYTHING, keeps_growth=True)
+        made.enter(4)
+        for value in made.block.params:
+            made.range_at[value.id] = Range(*sorted((dice.choice(EDGES), dice.choice(EDGES))))
+            made.bits_at[value.id] = dice.choice(EDGES)
+            made.facts.less[value.id, dice.choice(made.block.params).id] = dice.random() < 0.5
+        bound: dict[str, Value] = {}
+        args = tuple(value_like(arg, made, bound, dice) for arg in rule.pattern.args)
+        (matcher,) = [each for each in range_table()[rule.pattern.op] if each.rule is rule]
+        plain, found = match(rule, made.raw(rule.pattern.op, args), KnownValues(made)), matcher.match(made, *args)
+        assert (plain is None) == (found is None), rule.name
+        if plain is not None and found is not None:
+            assert (plain.values, plain.constants) == (found.values, found.constants), rule.name
+            matched[rule.name] += 1
+    assert len(matched) > 20
 
 
 def value_like(pattern: Tree, made: Folder, bound: dict[str, Value], dice: random.Random) -> Value:
@@ -81,8 +117,8 @@ def value_like(pattern: Tree, made: Folder, bound: dict[str, Value], dice: rando
     if pattern.kind is Kind.CONSTANT:
         return bound.setdefault(pattern.name, made.const(dice.choice(EDGES)))
     if pattern.kind is Kind.BOOLEAN:
-        return bound.setdefault(pattern.name, made.raw(dice.choice(("LT", "EQ", "ADD")), tuple(made.block.entry[:2])))
-    return bound.setdefault(pattern.name, dice.choice((*made.block.entry, made.const(dice.choice(EDGES)))))
+        return bound.setdefault(pattern.name, made.raw(dice.choice(("LT", "EQ", "ADD")), tuple(made.block.params[:2])))
+    return bound.setdefault(pattern.name, dice.choice((*made.block.params, made.const(dice.choice(EDGES)))))
 
 
 @pytest.mark.parametrize("seed", range(4))

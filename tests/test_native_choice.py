@@ -13,7 +13,7 @@ from fusevm.chain.outcome import EngineLimit, Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.native.host import choice, failures
+from fusevm.native.host import choice, codes, halting
 from fusevm.native.host.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, TRIED, Choice, Trial
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.host.tiers import engine
@@ -280,7 +280,8 @@ def test_new_code_that_is_brief_runs_on_the_reference_tier(chosen: Choice) -> No
     assert (evm.get_code(HERE), LATEST) not in known.schedules
 
 
-def test_new_code_that_is_long_costs_one_run_in_vain(chosen: Choice) -> None:
+def test_new_code_that_is_long_costs_one_run_in_vain(chosen: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codes, "region_names", set)  # as if it had never run: regions on disk begin from the start
     before = chosen.on_reference, in_vain(chosen)
     evm = machine(LOOP.format(times=70_000))
     for _ in range(5):
@@ -295,12 +296,27 @@ def test_runs_that_need_no_look_are_part_of_the_pause() -> None:
     trial.stay_native()
     pause = trial.pause
     assert choice.begins_natively(trial)
+    assert trial.ended_natively(1e-6, each=False) == 1
     assert trial.pause + trial.free == pause - 1 == trial.free
     assert trial.is_natives_turn
     for _ in range(pause - 1):
         assert trial.is_paused
         trial.skip()
     assert not trial.is_paused
+
+
+def test_a_timed_run_stands_for_the_free_ones_before_it() -> None:
+    choice, trial = Choice(), Trial(is_new=False)
+    trial.native = 1e-6
+    trial.stay_native()
+    choice.begins_natively(trial)
+    trial.ended_natively(1e-6, each=False)
+    trial.free -= 5
+    trial.time_each()
+    choice.begins_natively(trial)
+    assert trial.ended_natively(1e-6, each=True) == 6
+    choice.begins_natively(trial)
+    assert trial.ended_natively(1e-6, each=True) == 1
 
 
 def test_code_trained_by_one_input_and_heavy_by_another_runs_natively(chosen: Choice) -> None:
@@ -364,12 +380,14 @@ def test_an_error_of_a_provider_of_block_hashes_reaches_the_caller_and_leaves_th
 @pytest.mark.parametrize(
     "program", ["INVALID", "NUMBER JUMP", "CALLER NUMBER JUMPI", "NUMBER DUP1 JUMPI", "DUP1 NUMBER"]
 )
-def test_a_halt_that_the_instruction_itself_explains_is_not_replayed(
+def test_a_halt_is_explained_by_the_one_instruction_that_halts(
     program: str, tier: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replayed: list[int] = []
-    diagnose = failures.diagnose
-    monkeypatch.setattr(failures, "diagnose", lambda *given: (replayed.append(1), diagnose(*given))[1])
+    places: list[int] = []
+    done_again = halting.done_again
+    monkeypatch.setattr(
+        halting, "done_again", lambda frame, view, *given: (places.append(view.pc), done_again(frame, view, *given))[1]
+    )
     code = assemble(f"PUSH1 7 PUSH1 1 SSTORE PUSH1 1 PUSH1 99 MSTORE {program}")
     seen = []
     for each in ("reference", tier):
@@ -377,24 +395,4 @@ def test_a_halt_that_the_instruction_itself_explains_is_not_replayed(
         evm.set_code(HERE, code)
         seen.append([evm.call(HERE, caller=CALLER, gas=gas) for gas in (100_000, 22_120, 50)])
     assert seen[0] == seen[1]
-    assert len(replayed) <= 2 + (program == "DUP1 NUMBER")  # for lack of gas, or of words
-
-
-def test_a_failure_after_one_whose_place_was_not_sure_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first call fails where a fused loop took gas in bulk, and is interrupted before that is looked into."""
-    from fusevm.native.host import engine as module
-
-    evm = EVM(tier="native")
-    evm.set_code(HERE, assemble(LOOP.format(times=100_000)))
-    evm.set_code(OTHER, assemble("PUSH1 1 INVALID"))
-    ended = module.NativeEngine._write_back
-
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module.NativeEngine, "_write_back", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        evm.call(HERE, gas=50_000)
-    monkeypatch.setattr(module.NativeEngine, "_write_back", ended)
-    assert not engine().halts.unsure
-    assert "invalid opcode at pc 2" in str(evm.call(OTHER).error)
+    assert places == [each.failure.pc for each in seen[0]]

@@ -220,6 +220,15 @@ LIMIT = 0.3
 MARGIN = 0.5  # generous: the machine may do other work; alone it takes some milliseconds
 
 
+@pytest.mark.parametrize("caller", [bytes(20), b"\xca" * 20])
+def test_a_time_limit_is_kept_whoever_calls(caller: bytes) -> None:
+    """On the straight path, after the first slice."""
+    evm = EVM(tier="native", timeout=0.2)
+    evm.set_code(C, assemble("JUMPDEST PUSH0 JUMP"))
+    with pytest.raises(TimeLimit):
+        evm.call(C, caller=caller, gas=1 << 45)
+
+
 @pytest.mark.parametrize("tier", ["native", "auto"])
 @pytest.mark.parametrize(("address", "size"), [(1, 128), (2, 0), (2, MOST_SHA256), (3, 0), (3, MOST_RIPEMD160)])
 def test_a_time_limit_is_kept_in_a_loop_that_never_asks_python(tier: str, address: int, size: int) -> None:

@@ -21,7 +21,6 @@ from fusevm.evm.forks import Fork
 from fusevm.native.host import codes
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.tiers import engine as this_threads_engine
-from fusevm.native.host.tiers import execute_quickest
 from fusevm.tiers import TIERS, UnknownTier, executor_for
 from nativeprograms import NATIVE, Case, agreed
 from programs import CALLER, HERE, NOBODY, OTHER, call, push
@@ -134,7 +133,7 @@ def test_a_snapshot_that_ends_later_in_another_thread_does_not_disturb_a_running
         stale = list(evm.state.journal)
         other = machine(tier)
         other.call(HERE)
-        shared = this_threads_engine(fuse=tier == "native").tables.shared
+        shared = this_threads_engine(fused=tier == "native").tables.shared
         counts = (shared.log_size, shared.refund, shared.journal_count)
     assert evm.get_storage(HERE, 1) == 0
     assert (shared.log_size, shared.refund, shared.journal_count) == counts
@@ -179,7 +178,7 @@ def test_a_block_that_makes_no_sense_is_an_error_and_no_more(tier: str) -> None:
         other.call(HERE, gas_price=-1)
     context = Context(Fork.ISTANBUL, Block(), gas_price=-1)  # past all checks
     with pytest.raises(OverflowError):
-        this_threads_engine(fuse=tier == "native").bind(context)
+        this_threads_engine(fused=tier == "native").bind(context)
     assert evm.call(HERE).ok
 
 
@@ -189,7 +188,7 @@ def test_looking_at_an_account_does_not_schedule_its_code(tier: str) -> None:
     code = assemble("PUSH1 77 POP " * 50)
     evm.set_code(OTHER, code)
     assert evm.call(HERE).ok
-    schedules = this_threads_engine(fuse=tier == "native").codes.schedules
+    schedules = this_threads_engine(fused=tier == "native").codes.schedules
     assert not any(known == code for known, _ in schedules)
     evm.set_code(HERE, assemble(call(OTHER)))
     assert evm.call(HERE).ok
@@ -205,6 +204,35 @@ def test_a_second_machine_on_the_same_state_cannot_run_inside_a_call(tier: str) 
         evm.call(HERE)
     evm.block = Block(number=5)
     assert evm.call(HERE).ok
+
+
+@pytest.mark.parametrize("tier", NATIVE)
+@pytest.mark.parametrize("what", ["call", "transaction", "transact", "simulate_many", "set_balance"])
+def test_what_a_second_machine_fails_to_do_inside_a_call_does_not_end_the_call(tier: str, what: str) -> None:
+    evm = machine(tier, "PUSH1 7 PUSH1 1 SSTORE NUMBER PUSH1 1 SWAP1 SUB BLOCKHASH PUSH1 2 SSTORE")
+    other, refused = EVM(tier=tier, state=evm.state), []
+    attempts: dict[str, Callable[[], object]] = {
+        "call": lambda: other.call(OTHER, value=0, gas_price=1),
+        "transaction": lambda: other.transaction().__enter__(),
+        "transact": lambda: other.transact(NOBODY, OTHER, gas=21_000, gas_price=0),
+        "simulate_many": lambda: other.simulate_many([b""], OTHER, value=1),
+        "set_balance": lambda: other.set_balance(OTHER, -1),
+    }
+
+    def asked(number: int) -> int:
+        try:
+            attempts[what]()
+        except (RuntimeError, ValueError) as error:
+            refused.append(error)
+        return 5
+
+    evm.block = Block(number=5, hashes=asked)
+    assert evm.call(HERE).ok
+    assert len(refused) == 1
+    assert (evm.get_storage(HERE, 1), evm.get_storage(HERE, 2)) == (7, 5)
+    evm.block = Block(number=5)
+    assert evm.call(HERE).ok
+    assert other.call(OTHER).ok
 
 
 def test_storage_that_is_written_late_is_written_wholly_or_not_at_all() -> None:
@@ -389,7 +417,7 @@ def test_every_tier_answers_alike() -> None:
 
 
 def test_the_default_tier_is_the_native_one_where_it_runs() -> None:
-    assert executor_for("auto") is execute_quickest
+    assert executor_for("auto") is not executor_for("reference")
 
 
 def test_an_unknown_tier_is_named() -> None:

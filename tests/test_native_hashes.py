@@ -94,5 +94,5 @@ def test_a_hit_among_many_misses_does_not_have_the_next_looked_up_for_long(evm: 
 
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSEVM_WITHOUT", "keccak")
-    plain = NativeEngine(engine().native, engine().handlers)
+    plain = NativeEngine()
     assert plain.tables.shared.hashes == 0

@@ -1,4 +1,4 @@
-"""What native code and Python share is declared once: prototypes, layouts, rules of the fork, operands of loops."""
+"""What native code and Python share is declared once: prototypes, layouts, rules of the fork."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from fusevm.native.host.views import packed, packed_whole, view_at
 from fusevm.native.lang import Native, Struct, exported, native, ptr, u8, u32, u64, u256
 from fusevm.native.lang.foreign import prototype_of
 from fusevm.native.layout import QUESTIONS, Engine, NativeFrame
-from fusevm.native.runtime import calls, keccak, loop_counts, many, noted, outside, packing, plain, relocation, storage
-from fusevm.schedule.loops.operands import LoopOperands, check_of, pair_of
+from fusevm.native.runtime import calls, keccak, many, noted, outside, packing, plain, relocation, storage
 
 
 class Pair(Struct):
@@ -173,17 +172,3 @@ def test_the_engine_has_each_rule_and_each_word_once() -> None:
 def test_every_question_native_code_has_is_answered() -> None:
     asked = {name for name, method in inspect.getmembers(Questions, callable) if f"_{name.strip('_')}" == name}
     assert {f"_{name}" for name in QUESTIONS} <= asked
-
-
-# -- operands of loops
-
-
-def test_a_loop_s_operands_are_the_words_native_code_reads() -> None:
-    operands = LoopOperands(check_of(5, 6, 7), pair_of(8, 9), pair_of(10, 11), pair_of(12, 13), -1, -2, 1 << 200)
-    words = operands.words()
-    raw = b"".join(word.to_bytes(8, "little") for word in words)
-    room = ctypes.create_string_buffer(raw, len(raw))
-    view = view_at(loop_counts.Operands, ctypes.addressof(room))
-    assert len(raw) == loop_counts.Operands.byte_size() == loop_counts.TARGET
-    assert (view.step, view.addend, view.limit) == (2**64 - 1, 2**64 - 2, 1 << 200)
-    assert (view.check, view.places, view.each, view.once) == operands[:4]

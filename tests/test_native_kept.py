@@ -364,7 +364,7 @@ def test_tables_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSEVM_WITHOUT", "kept,direct")
     evm = counter()
     assert evm._direct is None
-    plain = machinery.NativeEngine(engine().native, engine().handlers)
+    plain = machinery.NativeEngine()
     message = Message(CALLER, HERE, assemble(COUNTS), gas=100_000, code_address=HERE)
     for _ in range(2):
         evm.state.begin_transaction()

@@ -13,7 +13,6 @@ import pytest
 from fusevm import EVM
 from fusevm.chain.outcome import EngineLimit, TimeLimit
 from fusevm.evm.assembly import assemble
-from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.tables import Caps
 from nativeprograms import NATIVE
@@ -105,7 +104,7 @@ COUNTED = (
 @pytest.mark.parametrize("reverts", [False, True])
 def test_what_the_native_tables_cannot_hold_is_run_on_the_reference_tier(what: str, reverts: bool) -> None:
     caps = Caps(slots=64, journal=200, logs=4096, accounts=32, memory=1 << 14)
-    engine = NativeEngine(library(), library().handlers, caps=caps)
+    engine = NativeEngine(caps=caps)
     program = COUNTED.format(deed=DEEDS[what])
     seen = []
     for native in (False, True):
@@ -165,6 +164,15 @@ def test_no_endless_loop_outlasts_the_time_given(what: str, within: str, tier: s
     assert time.monotonic() - started < 5  # a second, on a machine that has nothing else to do
     assert evm.get_storage(HERE, 0) == before
     evm.timeout = None
+    still_works(evm)
+
+
+@pytest.mark.parametrize("tier", NATIVE)
+def test_a_long_block_that_is_bound_to_fail_heeds_the_time_limit(tier: str) -> None:
+    evm = EVM(tier=tier, timeout=0.02)
+    evm.set_code(HERE, bytes.fromhex("5f50" * 24_000 + "50"))  # its last POP finds nothing
+    with pytest.raises(TimeLimit):
+        evm.call(HERE, gas=PLENTY)
     still_works(evm)
 
 

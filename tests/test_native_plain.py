@@ -47,15 +47,16 @@ def code_of(rng: random.Random) -> bytes:
     return bytes(rng.choice(common) if rng.random() < 0.8 else rng.randrange(256) for _ in range(rng.randrange(60)))
 
 
+@pytest.mark.parametrize("counts", [False, True])
 @pytest.mark.parametrize("fork", [Fork.FRONTIER, Fork.BYZANTIUM, Fork.LONDON, LATEST])
-def test_what_native_code_writes_is_what_python_says_stands_there(fork: Fork) -> None:
+def test_what_native_code_writes_is_what_python_says_stands_there(fork: Fork, counts: bool) -> None:
     """Block by block, as jumps land; the last section of what is written at a time may be cut short."""
     rng, handlers = random.Random(str(fork)), library().handlers
     for code in [*ODD, *(code_of(rng) for _ in range(400)), *(code_of(rng) * 30 for _ in range(20))]:
         tables = engine(tiered=True).tables
         scheduler = PlainScheduler(library(), handlers, tables)
         scheduler.forget()
-        schedule = scheduler.schedule(code, fork)
+        schedule = scheduler.schedule(code, fork, counts=counts)
         targets = sorted(jumpdests(code), key=lambda _: rng.random())
         for pc in targets:
             if not landing(schedule, pc):
@@ -66,7 +67,8 @@ def test_what_native_code_writes_is_what_python_says_stands_there(fork: Fork) ->
         for number in range(shared.origin_count):
             at, pc, opens = origin = scheduler.origin(first_word(tables, number))
             starts.append(at)
-            units = scheduler.section(code, fork, at)
+            units = scheduler.section(schedule, fork, at)
+            assert not counts or words[at] == handlers.addresses["COUNT",]
             stop = first_word(tables, number + 1) if number + 1 < shared.origin_count else shared.plain_count
             for unit in units:
                 if unit.at < stop and words[unit.at] not in (handlers.addresses["MORE",], handlers.addresses["JUMP@",]):
@@ -218,7 +220,7 @@ def test_a_plain_run_at_every_amount_of_gas(program: str) -> None:
 
 
 def test_code_is_run_plainly_until_that_took_as_long_as_preparing_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = engine(tiered=True).codes
+    known = without_policy(monkeypatch)
     code = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(600) + b"once"
     evm = EVM(tier="native-tiered")
     evm.set_code(HERE, code)
@@ -233,7 +235,7 @@ def test_code_is_run_plainly_until_that_took_as_long_as_preparing_it(monkeypatch
 
 
 def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = engine(tiered=True).codes
+    known = without_policy(monkeypatch)
     inner = assemble("PUSH1 9 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(600) + b"inner"
     evm = EVM(tier="native-tiered")
     evm.set_code(HERE, assemble(f"{call(OTHER, out=32)} POP PUSH1 32 PUSH0 RETURN"))
@@ -249,7 +251,7 @@ def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPat
 
 def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its plain schedule is begun, and nothing is counted for it; a factory's contracts are not prepared."""
-    known = without_heat(monkeypatch)
+    known = without_policy(monkeypatch)
     known.forget()
     monkeypatch.setattr(codes, "PREPARING", 1e9)
     runtime = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(NEW_SIZE) + b"expected"
@@ -281,10 +283,10 @@ def test_a_tier_asked_for_by_name_is_prepared_at_once() -> None:
     assert not engine().codes.schedules[code, LATEST].plain
 
 
-def without_heat(monkeypatch: pytest.MonkeyPatch) -> codes.Codes:
+def without_policy(monkeypatch: pytest.MonkeyPatch) -> codes.Codes:
     """What is known of codes, where nothing is counted or compiled: then slices are shorter, and schedules others."""
     known = engine(tiered=True).codes
-    monkeypatch.setattr(known, "heat", None)
+    monkeypatch.setattr(known, "policy", None)
     return known
 
 
@@ -302,7 +304,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     monkeypatch.setattr(machinery, "SLICE", SLICE)
     monkeypatch.setattr(codes.Codes, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
     monkeypatch.setattr(codes.Codes, "prepared", noting)
-    without_heat(monkeypatch).forget()
+    without_policy(monkeypatch).forget()
     return made
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fusevm.chain.signed import SignedTransaction, decode_transaction
 from fusevm.chain.transaction import Transaction
 from fusevm.node.lanes import Lanes, Later
 from fusevm.node.plain import PlainHttp
@@ -98,6 +99,28 @@ def test_a_request_for_the_other_thread_sees_the_block_too() -> None:
     asked = {"id": 1, "method": "anvil_metadata", "params": []}
     answer = asyncio.run(client.lanes.later(asked, Later()))
     assert json.loads(answer or b"")["result"]["latestBlockNumber"] == 1
+    client.lanes.close()
+
+
+def test_a_transaction_that_may_take_long_is_for_the_other_thread_and_not_decoded_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, decoded = Client(), list[bytes]()
+
+    def decode(data: bytes) -> SignedTransaction:
+        decoded.append(data)
+        return decode_transaction(data)
+
+    monkeypatch.setattr("fusevm.rpc.transactions.decode_transaction", decode)
+    tx = Transaction(client.session.dev.accounts[0], b"\x02" * 20, gas_limit=2_000_000, nonce=0, gas_price=PRICE)
+    signed = client.session.dev.sign(tx)
+    asked = {"id": 1, "method": "eth_sendRawTransaction", "params": ["0x" + signed.encoded.hex()]}
+    later = client.lanes.now(asked)
+    assert isinstance(later, Later)
+    assert client.session.dev.head.number == 0
+    answer = asyncio.run(client.lanes.later(asked, later))
+    assert json.loads(answer or b"")["result"] == "0x" + signed.hash.hex()
+    assert (client.session.dev.head.number, decoded) == (1, [signed.encoded])
     client.lanes.close()
 
 

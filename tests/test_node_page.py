@@ -81,3 +81,18 @@ def test_the_page_shows_blocks_as_they_come_and_no_markup_of_contracts(
     assert "Block 2 " in later, "the block that came after the page was opened"
     assert "&lt;img src=x" in later
     assert "<img" not in later
+
+
+def test_the_page_begins_anew_with_the_chain(python: Path, browser: str, tmp_path: Path) -> None:
+    with Node(python) as node:
+        node.ask("anvil_mine", 12)
+        with Browser(browser, node.url, tmp_path) as opened:
+            assert "Block 12 " in opened.shown(python, "Block 12 ")
+            node.ask("anvil_reset")
+            reset = opened.shown(python, "block 0<")
+            assert "Block 0 " in reset
+            assert "Block 12 " not in reset
+            node.ask("eth_sendTransaction", {"from": ALICE, "to": BOB})
+            assert "Block 1 · 1 transaction" in opened.shown(python, "Block 1 ")
+            node.ask("anvil_rollback", 1)
+            assert "Block 1 " not in opened.shown(python, "block 0<")

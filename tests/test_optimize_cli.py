@@ -106,9 +106,9 @@ def test_an_artifact_without_code_to_optimise_is_refused_in_one_line(
     [
         (["0x60zz"], "code is not hex: 'z' at position 4"),
         (["0x"], "there is no code to optimise"),
-        (["nosuch.json"], "cannot read nosuch.json: No such file or directory"),
+        (["nosuch.json"], "no such file: nosuch.json"),
         ([ADDS, "--fork", "paris2"], "paris2"),
-        ([ADDS, "-o", "/nowhere/at/all"], "cannot write /nowhere/at/all"),
+        ([ADDS, "-o", "/nowhere/at/all"], "--output /nowhere/at/all: cannot write"),
     ],
 )
 def test_wrong_input_ends_in_one_line(fusevm: Command, arguments: list[str], message: str) -> None:

@@ -1,4 +1,4 @@
-"""The line that shows how far the building of handlers is: on terminals alone."""
+"""The line that shows how far the building of handlers is: a bar on terminals, one line in a log."""
 
 from __future__ import annotations
 
@@ -16,12 +16,21 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_nothing_is_shown_where_nobody_looks() -> None:
+def test_what_is_built_within_a_moment_is_not_mentioned_in_a_log() -> None:
     stream = io.StringIO()
     with Bar("5 things", stream) as bar:
         bar.reach(0.5)
         time.sleep(0.25)
     assert stream.getvalue() == ""
+
+
+def test_a_log_gets_one_line_for_what_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "MOMENT", 0.05)
+    stream = io.StringIO()
+    with Bar("5 things", stream) as bar:
+        bar.reach(0.5)
+        time.sleep(0.4)
+    assert stream.getvalue() == "fusevm: building 5 things, once; this takes some seconds\n"
 
 
 def test_a_terminal_sees_a_bar_that_grows_and_one_line_in_the_end() -> None:

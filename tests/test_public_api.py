@@ -16,7 +16,7 @@ from fusevm import abi, ir, rules, yul
 from fusevm.abi.contract import Contract, Method
 
 ROOMS = {"fusevm": fusevm, "fusevm.abi": abi, "fusevm.ir": ir, "fusevm.rules": rules, "fusevm.yul": yul}
-NOT_CALLED = {"__version__", "FAMILIES", "RULES", "ArtifactLike"}  # numbers, tables and types
+NOT_CALLED = {"__version__", "DEFAULT_CALLER", "FAMILIES", "RULES", "ArtifactLike"}  # numbers, tables and types
 
 
 def public_names() -> list[tuple[str, Any]]:
@@ -151,6 +151,12 @@ def test_code_that_is_not_hex_and_forks_that_are_not_known_are_refused(function:
 
 
 def test_the_ir_is_written_and_read_back() -> None:
-    program, stats = ir.folded("0x600160020160005500", optimise=True)
-    assert stats.folded == 1
-    assert [block.start for block in ir.read(ir.written(program))] == [0]
+    assert [block.start for block in ir.read(ir.written(ir.lifted("0x600160020160005500")))] == [0]
+
+
+def test_the_functions_of_the_ir_are_folded_in_both_modes() -> None:
+    code = "0x5f35600301600201600055600054600155"
+    exact, cheaper = ir.folded(code), ir.folded(code, optimise=True)
+    assert [stats.rules["add-constant-to-sum"] + stats.folded > 0 for _, stats in (exact, cheaper)] == [True, True]
+    assert "gas" in ir.written(exact[0])
+    assert "gas" not in ir.written(cheaper[0])

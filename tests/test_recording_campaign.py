@@ -33,7 +33,7 @@ def logs_too_late(self: recorder.Recorder) -> None:
 
 PLANTED = {
     "what a section did not run stays counted": (counting.Counting, "stopped", no_subtraction),
-    "gas of an instruction that halts is not counted": (halting.Halting, "_take_rest", no_subtraction),
+    "gas of an instruction that halts is not counted": (counting.Counting, "took", no_subtraction),
     "frames halt where native code finds out": (halting.Halting, "goes_on", never_led),
     "a meter runs on": (counting.Counting, "subtract", no_subtraction),
     "logs of a frame that Python ends are lost": (recorder.Recorder, "ending", logs_too_late),

@@ -11,7 +11,7 @@ import pytest
 from fusevm import EVM, BadValue, EngineLimit, Hooks, TimeLimit
 from fusevm.evm.limits import CALL_DEPTH_LIMIT
 from fusevm.native.host.exact import PART
-from fusevm.native.host.recorded import recording_engine
+from fusevm.native.host.tiers import engine
 from fusevm.tracing.recording import Frame, Keccak, LogEvent, StorageRead, StorageWrite
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, machine
 from recordedcalls import BRANCHING, IDENTITY, TIERS, only, recorded
@@ -188,7 +188,7 @@ def test_notes_that_nobody_wants_are_not_kept() -> None:
     evm.tier = "native"
     with evm.record(calls=False, coverage=True) as recording:
         evm.call(HERE).check()
-        recorder = recording_engine("fused").recorder
+        recorder = engine(recorded=True).recorder
         assert recorder is not None
         batch = recorder.buffer.taken()
     assert batch is not None
@@ -200,12 +200,12 @@ def test_notes_that_nobody_wants_are_not_kept() -> None:
 def test_a_frame_that_fails_at_once_has_little_prepared_for_it() -> None:
     evm = machine({HERE: call(OTHER, gas="PUSH1 50"), OTHER: "PUSH0 POP " * 10_000 + "POP"})
     evm.tier = "native"
-    recorder = recording_engine("fused").recorder
+    recorder = engine(recorded=True).recorder
     assert recorder is not None
     before = recorder.written
     with evm.record() as recording:
         evm.call(HERE)
-    assert 0 < recorder.written <= before + PART
+    assert 0 < recorder.written <= before + 2 * PART
     assert only(recording).calls[0].failed_at == 25
 
 
@@ -244,3 +244,21 @@ def test_a_recording_is_not_held_by_whoever_recorded(tier: str) -> None:
     gone = weakref.ref(recording)
     del recording
     assert gone() is None
+
+
+def test_a_frame_that_fails_in_a_region_is_recorded_without_a_second_run() -> None:
+    program = "JUMPDEST PUSH1 1 PUSH1 7 SSTORE PUSH1 9 PUSH2 0x4000 MSTORE JUMPDEST PUSH1 5 PUSH1 6 SSTORE"
+    native = engine(regions=True, recorded=True)
+    before, written = native.reruns, native.halting.exact.written
+    seen = []
+    for tier in ("reference", "regions"):
+        evm = machine({HERE: program, OTHER: call(HERE, gas="PUSH2 25000")})
+        evm.tier = tier
+        with evm.record(storage=False) as recording:
+            evm.call(OTHER)
+            evm.call(HERE, gas=25_000)
+        seen.append([recording.frames, recording.frames[0].calls])
+    assert seen[0] == seen[1]
+    assert recording.frames[1].failed_at == recording.frames[0].calls[0].failed_at
+    assert native.reruns == before
+    assert native.halting.exact.written > written

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.assembly import assemble
-from fusevm.ir.function_text import unit_text
 from fusevm.ir.recovery.unit import Recovered, recover
-from fusevm.ir.recovery.words import NotUnderstood
+from fusevm.ir.recovery.words import RecoveryFailed
+from fusevm.ir.text import unit_text
 
 
 def recovered(text: str) -> Recovered:
@@ -15,7 +15,7 @@ def recovered(text: str) -> Recovered:
 
 
 def refusal(text: str) -> str:
-    with pytest.raises(NotUnderstood) as raised:
+    with pytest.raises(RecoveryFailed) as raised:
         recovered(text)
     return str(raised.value)
 
@@ -29,21 +29,21 @@ def test_a_jump_with_an_address_waiting_is_a_call() -> None:
     assert unit_text(found.unit) == (
         "function main()\n"
         "  block 0():\n"
-        "    JUMP 1()\n"
+        "    Jump 1()\n"
         "  block 1():\n"
-        "    $3 = call f_e 5\n"
+        "    $3 = call f_e #5\n"
         "    $5 = result 0 of $3\n"
-        "    JUMP 2()\n"
+        "    Jump 2()\n"
         "  block 2():\n"
-        "    $6 = MSTORE 0, $5\n"
-        "    RETURN 0, 0x20\n"
+        "    $6 = MStore #0 $5\n"
+        "    Return #0 #32\n"
         "\n"
         "function f_e($0) -> 1\n"
         "  block 0($0):\n"
-        "    JUMP 1()\n"
+        "    Jump 1()\n"
         "  block 1():\n"
-        "    $2 = ADD 1, $0\n"
-        "    LEAVE $2\n"
+        "    $2 = Add #1 $0\n"
+        "    Leave $2\n"
     )
 
 
@@ -63,7 +63,7 @@ def test_a_call_in_place_of_a_return_is_a_call_and_a_return() -> None:
     )
     texts = unit_text(found.unit)
     assert texts.count("call f_") == 3  # two of the main code, one of g
-    assert texts.count("LEAVE") == 2
+    assert texts.count("Leave") == 2
 
 
 def test_a_word_that_differs_by_the_way_taken_becomes_a_parameter() -> None:
@@ -98,17 +98,17 @@ def test_an_address_that_was_masked_or_shifted_to_and_fro_is_still_an_address() 
 
 
 def test_a_jump_to_where_no_jumpdest_is_halts() -> None:
-    assert "INVALID" in unit_text(recovered("PUSH 3 JUMP STOP").unit)
+    assert "InvalidInstruction" in unit_text(recovered("PUSH 3 JUMP STOP").unit)
 
 
 def test_taking_from_an_empty_stack_halts() -> None:
-    assert "INVALID" in unit_text(recovered("PUSH 1 ADD STOP").unit)
+    assert "InvalidInstruction" in unit_text(recovered("PUSH 1 ADD STOP").unit)
 
 
 def test_a_number_that_looks_like_an_address_is_a_number() -> None:
     """0x05 is a jump target here, and an ordinary operand of the ADD."""
     found = recovered("PUSH1 7 PUSH1 5 ADD JUMPDEST PUSH 0 MSTORE STOP")
-    assert "MSTORE 0, 0xc" in unit_text(found.unit)
+    assert "MStore #0 #12" in unit_text(found.unit)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_recovery_of_code_that_doubles_its_ways_ends_within_its_budget() -> None
 
 def test_a_word_that_is_still_to_be_filled_in_decides_no_branch() -> None:
     found = recovered(f"PUSH32 0 PUSH @there JUMPI STOP there: JUMPDEST PUSH 1 {STORE}")
-    assert "BRANCH" in unit_text(found.unit)
+    assert "Branch" in unit_text(found.unit)
 
 
 def test_a_copy_of_a_condition_is_as_certain_when_code_is_made_as_when_ways_were_looked_for() -> None:

@@ -18,8 +18,9 @@ from fusevm.lab.regions.engines import engine_for, reached_blocks
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.tables import NativeLimit
 from fusevm.native.region.build import placed_schedule
-from fusevm.native.region.choice import every_block
+from fusevm.native.region.choice import every_block, hot_parts, layout_of
 from fusevm.native.region.emit import FunctionEmitter
+from programs import NOBODY, call
 from regionprograms import SUM
 
 QUICK = Options(1, limits=2, way="every", shrink=60)
@@ -47,6 +48,23 @@ def test_regions_begin_where_a_run_came_to() -> None:
     chosen = reached_blocks(schedule, LATEST, places=frozenset((0, 1, 3, 4, 6, 9, 10, 12, 13)), most=5)
     assert chosen.entries == [0, 9]
     assert len(every_block(schedule, LATEST).entries) == 3
+
+
+AFTER_A_CALL = f"""PUSH1 32 CALLDATALOAD PUSH1 @leaf JUMPI {call(NOBODY)} POP
+    leaf: JUMPDEST PUSH0 CALLDATALOAD again: JUMPDEST DUP1 ISZERO PUSH1 @end JUMPI PUSH1 1 SWAP1 SUB PUSH1 @again JUMP
+    end: JUMPDEST STOP"""
+
+
+@pytest.mark.parametrize("calls", [1, 1_000])
+def test_a_loop_is_entered_where_the_schedule_comes_to_it_after_a_side_exit(calls: int) -> None:
+    """Its header is in the region that begins the code; a frame that left that for a call comes back to the loop."""
+    code = assemble(AFTER_A_CALL)
+    loop = code.index(b"\x5b\x80\x15")  # JUMPDEST DUP1 ISZERO
+    schedule = placed_schedule(code, LATEST)
+    counts = {pc: 100_000 if pc >= loop else 1_000 for pc in layout_of(schedule).places}
+    before = [pc for pc in counts if 0 < pc < loop - 3]
+    assert loop in hot_parts(schedule, LATEST, counts | dict.fromkeys(before, calls)).entries
+    assert hot_parts(schedule, LATEST, counts | dict.fromkeys(before, 0)).entries == [0]
 
 
 def test_small_programs_are_small_and_have_loops_calls_and_exits(fixtures_dir: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_region_is_shown_in_each_of_its_forms(form: str, part: str, fusevm: Co
 
 def test_the_ir_tells_where_a_region_is_left(fusevm: Command) -> None:
     exits = report(fusevm, LOOP, "--data", THOUSAND)["entries"][0]["exits"]
-    assert f"EXIT {exits[0]:#x} " in fusevm("regions", LOOP, "--data", THOUSAND, "--ir").out
+    assert f"Exit {exits[0]:#x}\n" in fusevm("regions", LOOP, "--data", THOUSAND, "--ir").out
 
 
 def test_a_state_file_is_called_as_run_calls_it(fusevm: Command, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,10 +11,13 @@ from conftest import chosen
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.ir.regions.find import MOST_STATES
-from fusevm.native.host import heat as heat_module
-from fusevm.native.host.heat import WORTH, Heat
-from fusevm.native.host.tiers import engines
+from fusevm.ir.regions.find import MAX_STATES
+from fusevm.native.host import engine as machinery
+from fusevm.native.host import tier_policy
+from fusevm.native.host.codes import Codes
+from fusevm.native.host.settings import Setting
+from fusevm.native.host.tier_policy import FIRST_WINDOW
+from fusevm.native.host.tiers import engine, of_threads
 from fusevm.native.region.build import placed_schedule, regions_of
 from fusevm.native.region.choice import MOST, functions_and_loops, hot_parts
 from regionprograms import ANSWER, Program
@@ -75,7 +77,7 @@ def test_no_more_of_it_is_compiled_than_a_region_may_have(name: str) -> None:
         region = regions_of(schedule, LATEST, partial(hot_parts, counts=counts))
         blocks = [block for function in region.unit.functions.values() for block in function.blocks()]
         assert sum(len(block.instructions) for block in blocks) <= MOST
-        assert len(blocks) <= 4 * MOST_STATES
+        assert len(blocks) <= 4 * MAX_STATES
 
 
 COUNTED, UNSEEN = 0xC0DE, 0xCC << 152
@@ -85,43 +87,43 @@ CALLS_UNSEEN = (  # those from the number in the calldata on
 )
 
 
-def heated() -> tuple[EVM, Heat]:
-    """A machine whose engine is new, counting because of one contract that has run for long."""
-    for name in [name for name in vars(engines) if name.startswith("tiered")]:
-        delattr(engines, name)
+def counting() -> tuple[EVM, Codes]:
+    """A machine whose engine is new, and counts what runs."""
+    of_threads(Setting(tiered=True)).engine = None
     evm = EVM(tier="native-tiered")
     evm.set_code(COUNTED, assemble(CALLS_UNSEEN))
     evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
-    engine = engines.tiered
-    engine.codes.ran_for(assemble(CALLS_UNSEEN), WORTH[0])
-    heat = engine.codes.heat
-    assert heat.counting == {}
-    return evm, heat
+    codes: Codes = engine(tiered=True).codes
+    for _ in range(100):  # more than once where that call took so long that a window began with it
+        if codes.is_counting:
+            return evm, codes
+        codes.worked(None, FIRST_WINDOW)
+    raise AssertionError("nothing is counted")
 
 
 def test_code_that_is_new_is_not_counted() -> None:
-    evm, heat = heated()
+    evm, codes = counting()
     for number in range(20):
         evm.set_code(UNSEEN + number, number.to_bytes(8, "big") + bytes(LARGEST - 8))
     evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
-    assert heat.counting is not None
-    assert {code for code, _ in heat.counting} <= {assemble(CALLS_UNSEEN)}
+    assert {code for code, _ in codes.counting} <= {assemble(CALLS_UNSEEN)}
 
 
-def test_schedules_that_count_take_no_longer_than_what_was_hot() -> None:
-    _, heat = heated()
-    counted = [heat.count((b"\x5b" * 4_000 + bytes([number]), LATEST)) is not None for number in range(10)]
-    assert counted == [True] * 3 + [False] * 7
-
-
-def test_code_that_was_counted_whenever_others_were_is_run_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was counted more often than its own time would have asked for; then each call of it failed."""
-    monkeypatch.setattr(heat_module, "compiler", lambda: SimpleNamespace(ask=lambda *_: False))
-    evm, heat = heated()
-    key = assemble(CALLS_UNSEEN), LATEST
-    for _ in range(len(WORTH) + 1):
-        heat.begin()
-        assert heat.count(key) is not None
-        heat.end()
-    assert heat.note(key, 2 * WORTH[-1]) is False
-    evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
+def test_a_frame_that_runs_long_goes_on_with_a_schedule_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It began before its code was worth counting."""
+    _, codes = counting()
+    monkeypatch.setattr(tier_policy, "LONG_WINDOW", 1e9)  # or a busy machine ends the window before
+    monkeypatch.setattr(machinery, "SLICE", 20_000)
+    monkeypatch.setattr(machinery, "SHORT_SLICE", 20_000)
+    monkeypatch.setattr(Codes, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
+    code = assemble(
+        "PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH2 9000 GT PUSH1 @loop JUMPI PUSH0 MSTORE MSIZE PUSH0 RETURN"
+    )
+    results = []
+    for tier in ("reference", "native-tiered"):
+        evm = EVM(tier=tier)
+        evm.set_code(COUNTED, code)
+        results.append(evm.call(COUNTED, gas=1_000_000).check())
+    assert results[0] == results[1]
+    counted = codes.counted((code, LATEST))
+    assert 0 < counted[1][0] < 9_000

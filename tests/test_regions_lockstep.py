@@ -15,7 +15,11 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.ir.values import FrameState, Value
 from fusevm.native.host import engine as host
-from fusevm.native.host.region_lockstep import RegionLockstep, region_lockstep
+from fusevm.native.host.all_regions import Regions
+from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.lockstep import Lockstep
+from fusevm.native.host.settings import Setting
+from fusevm.native.host.tiers import of_threads
 from fusevm.native.region import ops
 from fusevm.native.region.choice import every_block
 from fusevm.native.region.emit import FunctionEmitter
@@ -27,9 +31,11 @@ CALLS = f"PUSH1 @back PUSH1 5 PUSH1 @triple JUMP back: JUMPDEST PUSH0 MSTORE JUM
 FAILS = "PUSH1 1 PUSH1 7 SSTORE PUSH1 9 PUSH2 0x4000 MSTORE PUSH1 5 PUSH1 6 SSTORE STOP"
 
 
-def execute(
-    pair: RegionLockstep, program: str, gas: int = 100_000, data: bytes = b"", *, callee: str = "STOP"
-) -> Outcome:
+def lockstep() -> Lockstep:
+    return Lockstep(NativeEngine(Setting(compared=True), regions=Regions(every_block, 0)))
+
+
+def execute(pair: Lockstep, program: str, gas: int = 100_000, data: bytes = b"", *, callee: str = "STOP") -> Outcome:
     state = State()
     code = assemble(program)
     state.set_code(HERE, code)
@@ -40,14 +46,14 @@ def execute(
 
 
 def test_a_loop_is_compared_where_it_is_left() -> None:
-    pair = RegionLockstep(every_block, 0)
+    pair = lockstep()
     assert execute(pair, SUM, data=(40).to_bytes(32, "big")).status is Status.SUCCESS
     assert pair.compared < 5  # not at each of its rounds
     assert pair.engine.reruns == 0
 
 
 def test_a_region_that_fails_is_compared_where_its_failure_is_replayed_from() -> None:
-    pair = RegionLockstep(every_block, 0)
+    pair = lockstep()
     outcome = execute(pair, "JUMPDEST " + FAILS, 25_000)
     assert "out of gas" in str(outcome.failure)
     assert pair.failures == 1
@@ -57,7 +63,7 @@ def test_memory_that_grew_before_its_block_was_begun_again_is_known(monkeypatch:
     program = "JUMPDEST PUSH1 1 PUSH2 0x400 MSTORE JUMPDEST NUMBER POP NUMBER POP NUMBER POP JUMPDEST STOP"
     for gas in range(20, 160, 5):
         monkeypatch.setattr(host, "SLICE", gas)
-        assert execute(RegionLockstep(every_block, 0), program).status is Status.SUCCESS
+        assert execute(lockstep(), program).status is Status.SUCCESS
 
 
 def test_a_word_that_is_looked_at_in_part_is_whole_where_a_failure_is_replayed_from() -> None:
@@ -65,14 +71,14 @@ def test_a_word_that_is_looked_at_in_part_is_whole_where_a_failure_is_replayed_f
         "PUSH1 @on JUMP on: JUMPDEST PUSH0 CALLDATALOAD DUP1 MUL PUSH2 0x4000 PUSH1 9 LOG0 "
         "PUSH1 255 AND PUSH1 @end JUMP end: JUMPDEST PUSH0 SSTORE STOP"
     )
-    pair = RegionLockstep(every_block, 0)
+    pair = lockstep()
     assert execute(pair, program, 5_000, data=bytes(range(1, 33))).status is Status.HALT
     assert pair.failures == 1
 
 
 def test_a_callee_may_fail_in_a_region_before_its_caller_was_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "SLICE", 400)
-    pair = RegionLockstep(every_block, 0)
+    pair = lockstep()
     calls = f"PUSH0 PUSH0 PUSH0 PUSH0 PUSH1 1 PUSH20 0x{OTHER.hex()} PUSH0 CALL PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
     outcome = execute(pair, calls, callee="PUSH0 BALANCE JUMPDEST STOP")  # the stipend does not pay for BALANCE
     assert (outcome.status, outcome.output[-1]) == (Status.SUCCESS, 0)
@@ -82,14 +88,15 @@ def test_a_callee_may_fail_in_a_region_before_its_caller_was_compared(monkeypatc
 def test_it_is_a_tier() -> None:
     evm = EVM(tier="lockstep-regions")
     evm.set_code(HERE, assemble(SUM))
-    before = region_lockstep().compared
+    pair = of_threads(Setting(regions=True, compared=True)).lockstep()
+    before = pair.compared
     assert evm.call(HERE, (10).to_bytes(32, "big")).output[-1] == 45
-    assert region_lockstep().compared > before
+    assert pair.compared > before
 
 
-def planted(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, change: Callable[..., object]) -> RegionLockstep:
+def planted(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, change: Callable[..., object]) -> Lockstep:
     monkeypatch.setattr(owner, name, change)
-    return RegionLockstep(every_block, 0)
+    return lockstep()
 
 
 def test_a_wrong_charge_of_gas_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,14 +130,14 @@ def test_wrong_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_leaving_to_another_place_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = FunctionState.leave_to
+    whole = FunctionState.continue_at
     first: list[int] = []
 
     def elsewhere(self: FunctionState, pc: int, words: tuple[Value, ...]) -> None:
         first.append(pc)
-        whole(self, min(self.places), words)
+        whole(self, min(self.unpatched), words)
 
-    pair = planted(monkeypatch, FunctionState, "leave_to", elsewhere)
+    pair = planted(monkeypatch, FunctionState, "continue_at", elsewhere)
     with pytest.raises(Disagreement):
         execute(pair, CALLS)
     assert first

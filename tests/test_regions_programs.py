@@ -6,7 +6,6 @@ import pytest
 
 from conftest import chosen
 from fusevm.native.host import engine as host
-from fusevm.native.host.regions import counted, counting_schedule
 from fusevm.native.region.build import Choose
 from fusevm.native.region.choice import every_block, functions_and_loops, hot_parts
 from programs import OTHER
@@ -109,11 +108,8 @@ def test_only_what_ran_often_becomes_regions_where_runs_were_counted() -> None:
         "PUSH1 9 PUSH1 @seldom JUMPI INVALID seldom: JUMPDEST " + loop(500, "NUMBER POP") + "STOP never: JUMPDEST STOP"
     )
     plain = Program(code)
-    counting = counting_schedule(plain.code, plain.fork, plain.engine.handlers)
     landings = [at for at, byte in enumerate(plain.code) if byte == 0x5B]
-    for at, number in counting.counters:
-        counting.words[number] = 500 if at == landings[1] else 1
-    counts = counted(counting)
+    counts = dict.fromkeys([0, *landings], 1) | {landings[1]: 500}
     program = Program(code, choose=hot)
     program.agreed()
     assert program.patched == [landings[1]]

@@ -19,8 +19,9 @@ from fusevm.evm.forks import LATEST
 from fusevm.native.emit.build import library
 from fusevm.native.host import codes
 from fusevm.native.host import compiler as compiling
-from fusevm.native.host.compiler import Compiler, keep, kept
+from fusevm.native.host.compiler import Asked, Compiler, keep, kept
 from fusevm.native.host.regions import patched
+from fusevm.native.host.tier_policy import Answer
 from fusevm.native.host.tiers import engine
 from fusevm.native.region import build as building
 from fusevm.native.region.build import compile_regions
@@ -32,6 +33,7 @@ from programs import HERE
 
 CODE = assemble("PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH2 500 GT PUSH1 @loop JUMPI STOP")
 COUNTS = {0: 1, 1: 500}
+ASKED = Asked(CODE, LATEST)
 
 
 class Asking:
@@ -43,16 +45,17 @@ class Asking:
         self.told_of_none = 0  # answers that there are no regions
         self.answered = threading.Event()
 
-    def done(self, compiled: Compiled | None) -> None:
-        if compiled is None:
+    def done(self, answer: Compiled | Answer) -> None:
+        if isinstance(answer, Answer):
             self.told_of_none += 1
         else:
-            self.answers.append(compiled)
+            self.answers.append(answer)
             self.answered.set()
 
-    def ask(self) -> bool:
+    def ask(self, code: bytes = CODE, counts: dict[int, int] = COUNTS, heat: float = 1.0) -> bool:
+        """Whether it will be answered."""
         self.answered.clear()
-        return self.compiler.ask(CODE, LATEST, COUNTS, self.done)
+        return self.compiler.ask(Asked(code, LATEST), counts, heat, self.done) is None
 
     def wait_for_none(self, count: int) -> None:
         ends = time.monotonic() + 30
@@ -96,8 +99,8 @@ def test_regions_come_back_from_the_process_and_are_kept(asking: Asking, cache: 
     assert asking.answered.wait(60)
     (made,) = asking.answers
     assert [pc for pc, _ in made.entries] == [1]
-    assert kept(CODE, LATEST) == made
-    assert patched(build_schedule(CODE, LATEST, library().handlers, loops=False), made) is not None
+    assert kept(ASKED) == made
+    assert patched(build_schedule(CODE, LATEST, library().handlers), made) is not None
 
 
 def test_nothing_is_asked_where_there_is_no_executable(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,11 +187,11 @@ def test_nonsense_is_neither_used_nor_kept_and_the_next_request_is_served(
     assert asking.ask()
     assert asking.answered.wait(60)
     assert len(asking.answers) == 1
-    assert kept(CODE, LATEST) == asking.answers[0]
+    assert kept(ASKED) == asking.answers[0]
 
 
 def test_object_code_that_is_none_is_not_loaded() -> None:
-    schedule = build_schedule(CODE, LATEST, library().handlers, loops=False)
+    schedule = build_schedule(CODE, LATEST, library().handlers)
     made = compile_regions(CODE, LATEST, every_block, 0)
     assert made is not None
     assert patched(schedule, made) is not None
@@ -209,13 +212,13 @@ def test_packed_regions_that_were_cut_or_lengthened_are_refused() -> None:
 def test_a_damaged_file_counts_as_none(cache: Path) -> None:
     made = compile_regions(CODE, LATEST, every_block, 0)
     assert made is not None
-    keep(CODE, LATEST, made.packed())
-    assert kept(CODE, LATEST) == made
+    keep(ASKED, made.packed())
+    assert kept(ASKED) == made
     (path,) = (cache / "regions").iterdir()
     content = path.read_bytes()
     for wrong in (b"", content[:-1], content[:50] + bytes([content[50] ^ 1]) + content[51:], b"x" * 4_000):
         path.write_bytes(wrong)
-        assert kept(CODE, LATEST) is None
+        assert kept(ASKED) is None
 
 
 @pytest.mark.usefixtures("cache")
@@ -223,21 +226,20 @@ def test_regions_on_disk_are_put_in_place_once_code_has_run_for_long(monkeypatch
     """Linking them takes longer than a short run."""
     made = compile_regions(CODE, LATEST, every_block, 0)
     assert made is not None
-    keep(CODE, LATEST, made.packed())
+    keep(ASKED, made.packed())
     known = engine(tiered=True).codes
     known.forget()
-    assert known.heat is not None
-    monkeypatch.setattr(known.heat, "counting", None)  # nothing is, nor will be, counted
-    monkeypatch.setattr(known.heat, "note", lambda *_: False)
-    before, evm = known.heat.installed, EVM(tier="native-tiered")
+    monkeypatch.setattr(known, "policy", known._new_policy())
+    monkeypatch.setattr(known, "worked", lambda *_: None)  # nothing is counted
+    before, evm = known.installed, EVM(tier="native-tiered")
     evm.set_code(HERE, CODE)
     monkeypatch.setattr(codes, "PREPARING", 1e9)
     first = evm.call(HERE)
-    assert known.heat.installed == before
+    assert known.installed == before
     monkeypatch.setattr(codes, "PREPARING", 0.0)
     assert evm.call(HERE) == evm.call(HERE) == first
-    assert known.heat.installed == before + 1
-    assert known.schedules[CODE, LATEST].held is not None
+    assert known.installed == before + 1
+    assert known.hot[CODE, LATEST].held is not None
     known.forget()
 
 
@@ -248,12 +250,12 @@ def test_no_disk_is_no_harm(asking: Asking, cache: Path, monkeypatch: pytest.Mon
         compiling.region_names()
     assert asking.ask()
     assert asking.answered.wait(60)
-    assert kept(CODE, LATEST) is None
+    assert kept(ASKED) is None
 
 
 def test_the_worker_answers_why_there_are_none() -> None:
-    assert answer(request(CODE, LATEST.name, {})) == REFUSED + NOTHING
-    assert answer(request(b"\x00", LATEST.name, {0: 5})) == REFUSED + NOTHING
+    assert answer(request(CODE, LATEST.name, (), {})) == REFUSED + NOTHING
+    assert answer(request(b"\x00", LATEST.name, (), {0: 5})) == REFUSED + NOTHING
     assert answer(b"[]").startswith(REFUSED + b"the compiler failed: ValueError: ")
 
 
@@ -263,16 +265,18 @@ def test_an_error_in_the_compiler_is_an_answer_and_the_process_goes_on(monkeypat
 
     with monkeypatch.context() as broken:
         broken.setattr(building, "compile_hot", fails)
-        assert answer(request(CODE, LATEST.name, COUNTS)).startswith(REFUSED + b"the compiler failed: KeyError: 'f_17'")
-    assert answer(request(CODE, LATEST.name, COUNTS)).startswith(MADE)
+        assert answer(request(CODE, LATEST.name, (), COUNTS)).startswith(
+            REFUSED + b"the compiler failed: KeyError: 'f_17'"
+        )
+    assert answer(request(CODE, LATEST.name, (), COUNTS)).startswith(MADE)
 
 
 def test_what_was_refused_is_not_asked_for_again(asking: Asking) -> None:
     """A STOP cannot be in a region."""
-    assert asking.compiler.ask(b"\x00", LATEST, {0: 5}, asking.done)
+    assert asking.ask(b"\x00", {0: 5})
     asking.wait_for_none(1)
     assert list(asking.compiler.refused.values()) == [NOTHING.decode()]
-    assert not asking.compiler.ask(b"\x00", LATEST, {0: 5}, asking.done)
+    assert not asking.ask(b"\x00", {0: 5})
     assert asking.ask()  # the same process
     assert asking.answered.wait(60)
     assert asking.compiler.failed == 0
@@ -287,10 +291,10 @@ def test_what_processes_die_of_is_tried_twice_and_they_are_replaced_so_often_and
         assert asking.ask()
         asking.wait_for_none(number)
     assert not asking.ask()
-    assert asking.compiler.ask(CODE + b"\x00", LATEST, COUNTS, asking.done)
+    assert asking.ask(CODE + b"\x00")
     asking.wait_for_none(3)
     assert asking.compiler.failed == 3
-    assert not asking.compiler.ask(CODE + b"\x01", LATEST, COUNTS, asking.done)
+    assert not asking.ask(CODE + b"\x01")
 
 
 def test_whoever_asked_is_told_where_the_answer_cannot_be_waited_for(
@@ -313,3 +317,14 @@ def test_a_message_that_ends_early_is_none() -> None:
     assert receive(BytesIO(SIZE.pack(3) + b"abc")) == b"abc"
     assert receive(BytesIO(SIZE.pack(3) + b"ab")) is None
     assert receive(BytesIO(b"")) is None
+
+
+def test_a_schedule_with_regions_is_told_from_the_one_it_was_made_of() -> None:
+    """By the table of jumps: a frame that runs long would be sent to the same schedule with every slice of gas."""
+    fused = build_schedule(CODE, LATEST, library().handlers)
+    compiled = compile_regions(CODE, LATEST, every_block)
+    assert compiled is not None
+    made = patched(fused, compiled)
+    assert made is not None
+    assert made.jumps == fused.jumps
+    assert made.jumps_base != fused.jumps_base

@@ -28,9 +28,9 @@ def test_error_strings_are_read(text: str) -> None:
     ("code", "reason"),
     [
         (0x01, "Panic(0x01: assertion failed)"),
-        (0x11, "Panic(0x11: arithmetic overflow or underflow)"),
-        (0x12, "Panic(0x12: division by zero)"),
-        (0x32, "Panic(0x32: array index out of bounds)"),
+        (0x11, "Panic(0x11: arithmetic underflow or overflow)"),
+        (0x12, "Panic(0x12: division or modulo by zero)"),
+        (0x32, "Panic(0x32: array out-of-bounds access)"),
         (0x99, "Panic(0x99: unknown)"),
     ],
 )

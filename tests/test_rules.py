@@ -18,8 +18,8 @@ from fusevm.cli import rules as command
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGERS, MEANINGS, Integers
-from fusevm.rules.families import FAMILIES, RULES, by_root, engine_rules, yul_rules
-from fusevm.rules.families.notation import mirrored, orders, power_of_two, rule
+from fusevm.rules.families import FAMILIES, RULES, by_root, engine_rules, range_rules, yul_rules
+from fusevm.rules.families.notation import high, less, low, mirrored, not_greater, orders, power_of_two, ranged, rule
 from fusevm.rules.pattern import (
     ADD,
     ADDRESS,
@@ -49,6 +49,7 @@ from fusevm.rules.pattern import (
     X,
     Y,
     evaluate,
+    facts,
     metas,
     nodes,
     tree,
@@ -88,6 +89,8 @@ def named(name: str) -> Rule:
         ("and-or-covered", "AND(OR(X, A), B) → B  if B ⊆ A"),
         ("lt-sum-wraps", "LT(ADD(X, A), X) → LT(~A, X)"),
         ("balance-of-self", "BALANCE(ADDRESS()) → SELFBALANCE()"),
+        ("lt-not-greater", "LT(X, Y) → 0  if Y ≤ X"),
+        ("signextend-fits", "SIGNEXTEND(A, X) → X  if A < bytes and high(X) < low_sign(A)"),
     ],
 )
 def test_the_equation_is_written_from_the_rule_itself(name: str, equation: str) -> None:
@@ -114,8 +117,10 @@ def test_an_opcode_is_built_with_as_many_operands_as_it_takes() -> None:
 def test_every_metavariable_of_a_result_or_condition_stands_in_the_pattern() -> None:
     for each in RULES:
         known = set(metas(each.pattern))
-        assert {meta for part in (each.result, *each.when) for meta in metas(part)} <= known, each.name
-        assert all(meta.kind is Kind.CONSTANT for part in each.when for meta in metas(part)), each.name
+        assert {meta for fact in each.facts for meta in fact.of} <= known, each.name
+        assert not set(facts(each.result)), each.name
+        assert {meta for part in (each.result, *each.when, *each.given) for meta in metas(part)} <= known, each.name
+        assert all(meta.kind is Kind.CONSTANT for part in (*each.when, *each.given) for meta in metas(part)), each.name
 
 
 def test_conditions_and_computed_constants_compile_to_what_the_trees_mean() -> None:
@@ -185,6 +190,7 @@ def test_a_fork_gets_no_rule_whose_result_it_cannot_run() -> None:
 def test_rules_that_are_dearer_as_bytecode_are_for_execution_only() -> None:
     for each in engine_rules(native=False):
         assert gas(each.result) <= gas(each.pattern), each.name
+    assert all(gas(each.result) <= gas(each.pattern) for each in range_rules())
     assert {each.name for each in engine_rules()} - {each.name for each in engine_rules(native=False)} == {
         each.name for each in RULES if each.use == NATIVE
     }
@@ -274,6 +280,10 @@ def test_each_way_of_proving_reaches_256_bits(name: str) -> None:
         rule("too-far", SHL(A, SHL(B, X)), SHL(A + B, X)),  # the sum wraps
         rule("last-byte", BYTE(A, X), 0, A > 1),
         rule("zero-too", MUL(X, A), SHL(BITS, X), power_of_two(A)),
+        ranged("may-be-equal", LT(X, Y), 1, high(X) <= low(Y)),
+        ranged("may-wrap", LT(ADD(X, A), B), LT(X, B - A), low(X) >= A),
+        ranged("at-the-most", LT(X, Y), 1, not_greater(X, Y)),
+        ranged("the-other-way", LT(X, Y), 0, less(X, Y)),
     ],
     ids=lambda each: each.name,
 )
@@ -283,7 +293,7 @@ def test_a_wrong_rule_is_refuted_by_values_that_show_it(wrong: Rule) -> None:
     assert proof.verdict == "refuted"
     words, values = Integers(proof.widths[0]), dict(proof.counterexample or {})
     assert evaluate(wrong.pattern, words, values) != evaluate(wrong.result, words, values)
-    assert all(evaluate(part, words, values) for part in wrong.when)
+    assert all(evaluate(part, words, values) for part in wrong.assumed)
 
 
 def test_the_laws_of_division_that_proofs_rest_on_hold_of_division() -> None:
@@ -303,7 +313,7 @@ def test_the_laws_of_division_that_proofs_rest_on_hold_of_division() -> None:
 
 
 def test_every_engine_rule_lowers_the_engines_order() -> None:
-    lowered = Counter(check(each, ENGINE_ORDER) for each in engine_rules())
+    lowered = Counter(check(each, ENGINE_ORDER) for each in engine_rules() + range_rules())
     assert set(lowered) == {"cost", "negatives", "order"}
 
 

@@ -17,7 +17,6 @@ from fusevm.evm.opcodes import BY_NAME
 from fusevm.native.emit.build import library
 from fusevm.native.host import engine as native_engine
 from fusevm.native.host.engine import NativeEngine
-from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.schedule.build import Unit, build_schedule
 from fusevm.schedule.fusions import SEED, FusionType, fused_sequences, fusions
@@ -101,14 +100,14 @@ HOP = 0x120  # two blocks that only jump on, the second by a JUMPI
 
 @cache
 def _engine() -> NativeEngine:
-    return NativeEngine(library(), library().handlers)
+    return NativeEngine()
 
 
 def _only(sequence: tuple[str, ...]) -> NativeEngine:
     engine = _engine()
     wanted = {sequence, (*sequence[:-1], "JUMPI@")} if sequence[-1] == "JUMPI@HOP" else {sequence}
     handlers = library().handlers.only(frozenset(wanted))
-    engine.codes.use(ScheduleStore(library(), handlers), handlers)
+    engine.codes.record(handlers, None, frozenset())
     return engine
 
 

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from commands import Command, fusevm_command  # noqa: F401
+from fusevm.analysis.loops.metadata import loops_of
 from fusevm.evm.assembly import assemble
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import LATEST
 from fusevm.native.emit.build import library
 from fusevm.schedule.build import PLACE, STACK_LIMIT, Schedule, build_schedule
-from fusevm.schedule.loops.plan import found_loops
 from fusevm.schedule.sections import ROW_START, Section, sections_of
 from fusevm.schedule.threading import threaded
 from nativeprograms import Case, agreed, agreed_at_every_gas
@@ -122,8 +122,8 @@ def test_the_schedule_command_counts_every_instruction_once(fusevm: Command) -> 
 
 def test_a_loop_around_a_long_row_is_found() -> None:
     code = assemble(f"PUSH2 256 top: JUMPDEST {'JUMPDEST ' * 5_000} PUSH1 1 SWAP1 SUB DUP1 PUSH1 @top JUMPI")
-    (loop,) = found_loops(code, LATEST)
-    assert (loop.header, loop.fused, loop.gas_per_iteration) == (3, True, 5_001 + 5 * 3 + 10)
+    (loop,) = loops_of(code, LATEST)
+    assert (loop.header, loop.trips, loop.gas_per_iteration) == (3, 255, 5_001 + 5 * 3 + 10)
 
 
 # -- on all tiers, with gas enough and without

@@ -8,7 +8,7 @@ import pytest
 
 from fusevm.lab import soak
 from fusevm.lab.soak import Soak, sooner
-from fusevm.native.host import heat
+from fusevm.native.host import tier_policy
 
 
 def test_answers_stay_those_of_the_reference_tier(fixtures_dir: Path) -> None:
@@ -19,14 +19,16 @@ def test_answers_stay_those_of_the_reference_tier(fixtures_dir: Path) -> None:
 
 
 def test_what_fails_after_a_while_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(heat.Heat, "count", lambda *_: 1 / 0)  # a planted error, in what only hot code comes to
+    monkeypatch.setattr(
+        tier_policy.TierPolicy, "counts", lambda *_: 1 / 0
+    )  # a planted error, in what only hot code comes to
     assert (
         soak.main(["--seconds", "60", "--stop", "1", "--sooner", "100000", "--fixtures", str(tmp_path / "none")]) == 1
     )
 
 
 def test_time_passes_as_before_afterwards() -> None:
-    before = heat.WORTH
+    before = tier_policy.WINDOW, tier_policy.WORSE
     with sooner(10):
-        assert heat.WORTH[0] == before[0] / 10
-    assert before == heat.WORTH
+        assert before[0] / 10 == tier_policy.WINDOW
+    assert before == (tier_policy.WINDOW, tier_policy.WORSE)

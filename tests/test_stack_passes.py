@@ -9,15 +9,22 @@ import pytest
 
 from fusevm import EVM
 from fusevm.codegen.assembling import assembly_of
-from fusevm.codegen.backend import improve
-from fusevm.codegen.blocks import LABEL, PUSH, Code, StackBlock, StackProgram, Way
+from fusevm.codegen.blocks import LABEL, PUSH, Code, StackBlock, StackProgram, Terminator
 from fusevm.codegen.constants import constant, cost, gas_of
 from fusevm.codegen.passes import join_blocks, merge_equal_blocks, merge_tails, negated, peephole, size_of, thread_jumps
+from fusevm.codegen.pipeline import IMPROVE, Work, run_passes
 from fusevm.codegen.placement import place
 from fusevm.evm.assembler import assemble, push
 from fusevm.evm.forks import Fork
 from fusevm.ir.functions import Unit
 from stackprograms import Ran, copied, random_stack_program, run_program, run_stack_code
+
+
+def improve(program: StackProgram, runs: int) -> None:
+    work = Work(Unit(), runs)
+    work.program = program
+    run_passes(work, IMPROVE)
+
 
 PASSES: dict[str, Callable[[StackProgram], object]] = {
     "thread_jumps": thread_jumps,
@@ -173,15 +180,17 @@ def test_a_mask_of_an_address_takes_five_bytes() -> None:
 # -- merging ----------------------------------------------------------------------------------------------------------
 
 
-def block(program: StackProgram, code: list[Code], way: Way = Way.HALT, targets: tuple[int, ...] = ()) -> StackBlock:
+def block(
+    program: StackProgram, code: list[Code], end: Terminator = Terminator.HALT, targets: tuple[int, ...] = ()
+) -> StackBlock:
     made = program.new()
-    made.code, made.way, made.targets = code, way, targets
+    made.code, made.end, made.targets = code, end, targets
     return made
 
 
 def test_equal_blocks_become_one_and_all_ways_lead_to_it() -> None:
     program = StackProgram()
-    block(program, [Code("CALLER")], Way.BRANCH, (1, 2))
+    block(program, [Code("CALLER")], Terminator.BRANCH, (1, 2))
     block(program, [Code("STOP")])
     block(program, [Code("STOP")])
     assert merge_equal_blocks(program)
@@ -192,13 +201,13 @@ def test_equal_blocks_become_one_and_all_ways_lead_to_it() -> None:
 def test_a_long_end_is_shared_and_a_short_one_is_not() -> None:
     fails = [Code(PUSH, 2**250 + 1), Code(PUSH), Code("MSTORE"), Code(PUSH, 32), Code(PUSH), Code("REVERT")]
     program = StackProgram()
-    block(program, [Code("CALLER")], Way.BRANCH, (1, 2))
+    block(program, [Code("CALLER")], Terminator.BRANCH, (1, 2))
     block(program, [Code(PUSH, 1), Code("POP"), *fails])
     block(program, [Code(PUSH, 2), Code("POP"), *fails])
     merge_tails(program, 216, 10_000)
     assert sum(size_of(code) for each in program.blocks.values() for code in each.code) < 2 * sum(map(size_of, fails))
     short = StackProgram()
-    block(short, [Code("CALLER")], Way.BRANCH, (1, 2))
+    block(short, [Code("CALLER")], Terminator.BRANCH, (1, 2))
     block(short, [Code("NUMBER"), Code("POP"), Code("STOP")])
     block(short, [Code("CALLER"), Code("POP"), Code("STOP")])
     merge_tails(short, 216, 10_000)
@@ -207,17 +216,17 @@ def test_a_long_end_is_shared_and_a_short_one_is_not() -> None:
 
 def test_ways_through_empty_blocks_are_shortened_and_a_circle_is_left() -> None:
     program = StackProgram()
-    block(program, [Code(LABEL, 1), Code("POP")], Way.JUMP, (1,))
-    block(program, [], Way.JUMP, (2,))
-    block(program, [], Way.JUMP, (3,))
+    block(program, [Code(LABEL, 1), Code("POP")], Terminator.JUMP, (1,))
+    block(program, [], Terminator.JUMP, (2,))
+    block(program, [], Terminator.JUMP, (3,))
     block(program, [Code("STOP")])
     thread_jumps(program)
     assert program.blocks.keys() == {0, 3}
     assert program.blocks[0].code[0] == Code(LABEL, 3)
     circle = StackProgram()
-    block(circle, [Code("CALLER"), Code("POP")], Way.JUMP, (1,))
-    block(circle, [], Way.JUMP, (2,))
-    block(circle, [], Way.JUMP, (1,))
+    block(circle, [Code("CALLER"), Code("POP")], Terminator.JUMP, (1,))
+    block(circle, [], Terminator.JUMP, (2,))
+    block(circle, [], Terminator.JUMP, (1,))
     thread_jumps(circle)
     assert not run_program(circle).end
 
@@ -228,7 +237,7 @@ def test_ways_through_empty_blocks_are_shortened_and_a_circle_is_left() -> None:
 def test_a_branch_is_not_turned_by_an_iszero_where_the_frame_fails_next() -> None:
     """JUMPI costs the same both ways: falling into the failure saves the ISZERO of every run that does not fail."""
     program = StackProgram()
-    block(program, [Code("CALLDATASIZE")], Way.BRANCH, (1, 2))
+    block(program, [Code("CALLDATASIZE")], Terminator.BRANCH, (1, 2))
     block(program, [Code(PUSH, 1), Code(PUSH), Code("SSTORE"), Code("STOP")])
     block(program, [Code(PUSH), Code(PUSH), Code("REVERT")])
     place(program)
@@ -238,7 +247,7 @@ def test_a_branch_is_not_turned_by_an_iszero_where_the_frame_fails_next() -> Non
 
 def test_a_branch_that_turns_for_nothing_falls_into_what_runs_most() -> None:
     program = StackProgram()
-    block(program, [Code("CALLER"), Code("ORIGIN"), Code("EQ")], Way.BRANCH, (1, 2))
+    block(program, [Code("CALLER"), Code("ORIGIN"), Code("EQ")], Terminator.BRANCH, (1, 2))
     block(program, [Code(PUSH, 1), Code(PUSH), Code("SSTORE"), Code("STOP")])
     block(program, [Code(PUSH), Code(PUSH), Code("REVERT")])
     place(program)

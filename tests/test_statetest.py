@@ -339,7 +339,10 @@ def test_what_is_no_archive_gets_one_line(fusevm: Command, tmp_path: Path) -> No
     path.write_text("nothing of the kind")
     ran = fusevm("statetest", str(path))
     assert ran.code == 2
-    assert ran.err == f"fusevm: {path}: not a whole archive: file could not be opened successfully\n"
+    assert ran.err == (
+        f"fusevm: {path}: not a whole archive: file could not be opened successfully; "
+        "give a folder, a .json file or a .tar.xz archive of tests\n"
+    )
 
 
 def test_a_folder_without_tests_gets_one_line(fusevm: Command, tmp_path: Path) -> None:

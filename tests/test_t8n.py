@@ -268,7 +268,7 @@ def changed(name: str, content: Any) -> tuple[str, Any]:
     ("options", "content", "code", "message"),
     [
         (["--state.fork=Moon"], None, 3, "unknown fork 'Moon'; known: "),
-        (["--input.alloc=nowhere.json"], None, 11, "cannot read nowhere.json: No such file or directory"),
+        (["--input.alloc=nowhere.json"], None, 11, "no such file: nowhere.json"),
         ([], changed("env", "{"), 10, "line 1, column 2: not JSON"),
         ([], changed("env", "[]"), 10, "no object of 'env'"),
         ([], changed("txs", "{}"), 10, "expected a list of transactions"),

@@ -149,7 +149,7 @@ def test_a_call_may_come_from_a_contract() -> None:
         ({"config": {"limit": -1}}, "limit"),
         ({"config": [1]}, "config: expected a mapping of options, got list"),
         ({"gas": 20_000}, "gas: 20000 is under the intrinsic gas, 21000"),
-        ({"value": 10**40}, "value: caller 0x"),
+        ({"value": 10**40, "caller": "0x" + "b0" * 20}, "value: caller 0x"),
     ],
 )
 def test_what_cannot_be_traced_is_told_in_one_line(given: Json, message: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import handmade
 from commands import Command, fusevm_command  # noqa: F401
+from fusevm import DEFAULT_CALLER
 from fusevm.evm.assembly import assemble
 from fusevm.evm.source_map import Mapped, compressed
 
@@ -47,7 +48,7 @@ def test_a_transaction_has_intrinsic_gas_and_moves_the_nonce(fusevm: Command) ->
     asked = ["trace", code("STOP"), "--tx", "--tracer"]
     assert json.loads(fusevm(*asked, "callTracer").out)["gasUsed"] == hex(21_000)
     diff = json.loads(fusevm(*asked, "prestateTracer", "--config", '{"diffMode": true}').out)
-    assert diff["post"] == {"0x" + "00" * 20: {"nonce": 1}}
+    assert diff["post"] == {"0x" + DEFAULT_CALLER.hex(): {"nonce": 1}}
 
 
 def test_a_transaction_can_be_traced_step_by_step(fusevm: Command) -> None:

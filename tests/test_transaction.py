@@ -9,8 +9,9 @@ import pytest
 from fusevm.chain.addresses import create_address
 from fusevm.chain.environment import Block
 from fusevm.chain.outcome import Status
-from fusevm.chain.processing import Receipt, process
+from fusevm.chain.processing import process
 from fusevm.chain.reasons import Rejected, RejectReason
+from fusevm.chain.result import Result
 from fusevm.chain.state import Account, State
 from fusevm.chain.transaction import (
     Authorization,
@@ -45,7 +46,7 @@ def transaction(**fields: Any) -> Transaction:
     return Transaction(**{"sender": SENDER, "to": TARGET, "gas_limit": 100_000, "gas_price": 10, **fields})
 
 
-def send(state: State, fork: str = "osaka", block: Block | None = None, **fields: Any) -> Receipt:
+def send(state: State, fork: str = "osaka", block: Block | None = None, **fields: Any) -> Result:
     block = block or Block(coinbase=COINBASE)
     return process(transaction(**fields), state, block, fork_named(fork), execute)
 
@@ -226,7 +227,7 @@ def test_a_rejected_transaction_says_why_and_changes_nothing(
     ids=lambda each: str(each)[:40],
 )
 def test_at_the_limit_it_is_accepted(fork: str, fields: dict[str, Any], block: dict[str, Any]) -> None:
-    assert send(world(), fork, Block(coinbase=COINBASE, **block), **fields).outcome.status is Status.SUCCESS
+    assert send(world(), fork, Block(coinbase=COINBASE, **block), **fields).status is Status.SUCCESS
 
 
 # -- fees and refunds -------------------------------------------------------------------------------------------------
@@ -290,7 +291,7 @@ def test_a_refund_does_not_reach_below_the_floor() -> None:
 def test_a_revert_costs_what_it_used_and_the_value_goes_back() -> None:
     state = world("PUSH1 1 PUSH1 0 SSTORE PUSH1 0 PUSH1 0 REVERT")
     receipt = send(state, value=5)
-    assert receipt.outcome.status is Status.REVERT
+    assert receipt.status is Status.REVERT
     assert receipt.gas_used == 21_000 + 6 + 22_100 + 6
     assert balances(state) == (10 * receipt.gas_used, 0, 10 * receipt.gas_used)
     assert state.storage(TARGET, 0) == 0
@@ -300,7 +301,7 @@ def test_a_revert_costs_what_it_used_and_the_value_goes_back() -> None:
 def test_an_exceptional_halt_costs_everything_and_logs_nothing() -> None:
     state = world("PUSH1 0 PUSH1 0 LOG0 INVALID")
     receipt = send(state, value=5)
-    assert receipt.outcome.status is Status.HALT
+    assert receipt.status is Status.HALT
     assert (receipt.gas_used, receipt.gas_refunded, list(receipt.logs)) == (100_000, 0, [])
     assert balances(state) == (1_000_000, 0, 1_000_000)
 
@@ -314,7 +315,7 @@ def test_a_creation_leaves_code_at_the_address_of_sender_and_nonce() -> None:
     state, runtime = world(), assemble("PUSH1 1 STOP")
     receipt = send(state, to=None, data=deployer(runtime), value=3)
     created = create_address(SENDER, 0)
-    assert receipt.outcome.created == created
+    assert receipt.address == created
     account = state.account(created)
     assert (account.nonce, account.balance, account.code) == (1, 3, runtime)
 
@@ -323,7 +324,7 @@ def test_a_creation_leaves_code_at_the_address_of_sender_and_nonce() -> None:
 def test_since_eip_161_contracts_begin_at_nonce_one(fork: str, nonce: int) -> None:
     state = world()
     receipt = send(state, fork, to=None, data=deployer(b"\0"))
-    assert state.account(receipt.outcome.created or b"").nonce == nonce
+    assert state.account(receipt.address or b"").nonce == nonce
 
 
 @pytest.mark.parametrize("there", [Account(nonce=1), Account(code=b"\0"), Account(storage={1: 1})])
@@ -331,7 +332,7 @@ def test_a_creation_on_a_taken_address_burns_all_gas_and_keeps_the_value(there: 
     state = world()
     state.accounts[create_address(SENDER, 0)] = there
     receipt = send(state, to=None, data=deployer(b"\0"), value=3)
-    failure = receipt.outcome.failure
+    failure = receipt.failure
     assert failure is not None
     assert failure.reason is HaltReason.ADDRESS_COLLISION
     assert receipt.gas_used == 100_000

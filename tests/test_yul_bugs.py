@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.words import INTEGER_MEANINGS
+from fusevm.lab.yul.seeded_world import SeededWorld, Trace
 from fusevm.yul.context import StepContext
 from fusevm.yul.execution.host import Limits
 from fusevm.yul.execution.interpreter import interpret
-from fusevm.yul.execution.worlds import SeededWorld, Trace
 from fusevm.yul.optimise import optimize
 from fusevm.yul.steps import BY_LETTER, BY_NAME
 from fusevm.yul.steps.disambiguator import disambiguated

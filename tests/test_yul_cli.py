@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from conftest import chosen
 from fusevm.cli.yul import app
 from fusevm.evm.keccak import keccak256
 from yulfixtures import YulFixture, parametrize
@@ -86,13 +87,19 @@ def test_check_gives_data_if_asked() -> None:
     ]
 
 
-@pytest.mark.parametrize("source", [b"\xff\xfe\0", b"{" * 10_000, b"", b"object", b"{ let x := \xc3\xa9 }"])
+@pytest.mark.parametrize("source", [b"\xff\xfe\0", b"{" * 10_000, b"object", b"{ let x := \xc3\xa9 }"])
 @pytest.mark.parametrize("command", ["check", "format", "run", "compile"])
 def test_no_input_gives_a_traceback(command: str, source: bytes) -> None:
     result = yul(command, "-", source=source)
     clean(result)
     assert result.exit_code == 1
     assert result.stderr.startswith("standard input:")
+
+
+@pytest.mark.parametrize("command", ["check", "format", "run", "compile", "optimize"])
+def test_an_empty_text_is_one_line(command: str) -> None:
+    result = yul(command, "-", source=b" \n")
+    assert (result.exit_code, result.stderr) == (2, "fusevm: standard input: empty; Yul is needed\n")
 
 
 def test_a_missing_file_is_one_line() -> None:
@@ -156,15 +163,17 @@ def test_compile_gives_creation_and_runtime_code() -> None:
 
 
 def test_compile_names_what_it_cannot_reach() -> None:
-    lets = " ".join(f"let v{i} := sload({i})" for i in range(18))
-    uses = " ".join(f"sstore({i + 1}, add(v{i}, mul(v{17 - i}, v{i * 7 % 18})))" for i in range(18))
+    lets = " ".join(f"let v{i} := sload({i})" for i in range(22))
+    uses = " ".join(f"sstore({i + 1}, add(v{i}, mul(v{21 - i}, v{i * 7 % 22})))" for i in range(22))
     result = yul("compile", "-", source=f"{{ {lets} {uses} }}")
     assert result.exit_code == 1
-    assert result.stderr == "standard input: stack too deep in the main code: cannot reach v0, v1, v2\n"
+    names = "v0, v1, v2, v3, v4, v5, v6"
+    assert result.stderr == f"standard input: stack too deep in the main code: cannot reach {names}\n"
 
 
 # -- libraries --------------------------------------------------------------------------------------------------------
 
+WITH_DEAD_LIBRARIES = ("Amm", "Nft", "Text", "Timelock", "Vault")
 LIBRARIES = """object "A" {
     code { sstore(0, linkersymbol("m.sol:M")) datacopy(0, dataoffset("R"), datasize("R")) return(0, datasize("R")) }
     object "R" { code { sstore(0, linkersymbol("l.sol:L")) sstore(1, linkersymbol("m.sol:M")) } }
@@ -179,6 +188,19 @@ def test_compile_refuses_libraries_without_an_address() -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("fusevm: no address of l.sol:L, m.sol:M: give --library")
     assert "no address of l.sol:L:" in yul("compile", "-", M, source=LIBRARIES).stderr
+
+
+def test_a_library_that_only_dead_code_uses_needs_no_address() -> None:
+    source = '{ sstore(0, 1) function unused() -> a { a := linkersymbol("l.sol:L") } }'
+    for options in ([], ["--exact"]):
+        result = yul("compile", "-", "--bin", *options, source=source)
+        assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", chosen(["corpus/Amm"], [f"corpus/{name}" for name in WITH_DEAD_LIBRARIES]))
+def test_what_solc_has_not_optimised_needs_no_addresses(name: str, fixtures_dir: Path) -> None:
+    result = yul("compile", str(fixtures_dir / f"{name}.yul"), "--bin")
+    assert (result.exit_code, result.stderr) == (0, "")
 
 
 def test_compile_refuses_libraries_that_nobody_uses() -> None:

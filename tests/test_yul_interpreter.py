@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.forks import LATEST
+from fusevm.lab.yul.seeded_world import SeededWorld, Trace
 from fusevm.yul.execution.host import End, Limits
-from fusevm.yul.execution.imagined import run_fake
+from fusevm.yul.execution.imagined import LIMITS, FakeWorld
 from fusevm.yul.execution.interpreter import interpret
-from fusevm.yul.execution.worlds import SeededWorld, Trace
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
 from yulfixtures import YulFixture, parametrize
@@ -21,7 +21,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def test_trace_and_dumps_are_those_of_the_fixture(fixture: YulFixture) -> None:
     fork = fixture.fork or LATEST
     program = parse_object(fixture.source, dialect_for(fork))
-    world, _ = run_fake(program, fork, fixture.settings.get("simulateExternalCall") == "true")
+    world = FakeWorld(fork, program.code if fixture.settings.get("simulateExternalCall") == "true" else None)
+    outcome = interpret(program.code, world, dialect_for(fork), LIMITS)
+    if outcome.end is End.LIMIT:
+        world.lines.append(outcome.reason)
     assert world.dump() == fixture.expectation
 
 

@@ -13,14 +13,15 @@ from typer.testing import CliRunner
 
 from fusevm.api import EVM
 from fusevm.cli.yul import app
-from fusevm.codegen import backend, proofs, trials
+from fusevm.codegen import backend, pipeline, proofs, trials
+from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.snapshots import copied, shape
 from fusevm.codegen.validation import Validation
-from fusevm.codegen.yul import CompiledObject, compile_object
+from fusevm.codegen.yul import CompiledObject, Order, compile_object
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import Assembly
 from fusevm.evm.forks import LATEST
-from fusevm.ir import sharing, sinking, threading
+from fusevm.ir import jump_threading, share_constants
 from fusevm.ir.fold import forward, stores
 from fusevm.ir.fold.functions import FunctionFolder
 from fusevm.ir.functions import Function
@@ -40,7 +41,7 @@ def parsed(source: str) -> Object:
 
 def validated(source: str) -> tuple[CompiledObject, Validation]:
     validation = Validation()
-    return compile_object(parsed(source), validation=validation), validation
+    return compile_object(parsed(source), order=Order.AS_WRITTEN, validation=validation), validation
 
 
 def behaviour(code: bytes, inputs: list[bytes]) -> list[tuple[object, ...]]:
@@ -85,22 +86,17 @@ DISPATCH = """{
 
 def wrong_fold(monkeypatch: pytest.MonkeyPatch) -> None:
     """x - y becomes x + y."""
-    right = FunctionFolder.by_knowledge
+    right = FunctionFolder.fold_by_ranges
 
     def wrong(self: FunctionFolder, op: str, args: tuple[Value, ...]) -> Any:
         return ("ADD", args) if op == "SUB" else right(self, op, args)
 
-    monkeypatch.setattr(FunctionFolder, "by_knowledge", wrong)
+    monkeypatch.setattr(FunctionFolder, "fold_by_ranges", wrong)
 
 
 def wrong_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     """x < y is always true."""
-    right = FunctionFolder.by_order
-
-    def wrong(self: FunctionFolder, op: str, args: tuple[Value, ...]) -> bool | None:
-        return True if op == "LT" else right(self, op, args)
-
-    monkeypatch.setattr(FunctionFolder, "by_order", wrong)
+    monkeypatch.setattr(FunctionFolder, "is_less", lambda *_: True)
 
 
 def wrong_forwarding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +111,7 @@ def wrong_dead_stores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wrong_inlining(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of inlined functions change places."""
-    right = backend.inline_what_pays
+    right = pipeline.inline_what_pays
 
     def wrong(unit: Any, *rest: Any) -> bool:
         for function in unit.functions.values():
@@ -124,7 +120,7 @@ def wrong_inlining(monkeypatch: pytest.MonkeyPatch) -> None:
                     value.args = value.args[::-1]
         return right(unit, *rest)
 
-    monkeypatch.setattr(backend, "inline_what_pays", wrong)
+    monkeypatch.setattr(pipeline, "inline_what_pays", wrong)
 
 
 def wrong_sinking(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,13 +131,12 @@ def wrong_sinking(monkeypatch: pytest.MonkeyPatch) -> None:
             if block.end.op == "BRANCH":
                 block.end.arcs.reverse()
 
-    monkeypatch.setattr(backend, "sink", wrong)
-    assert backend.sink is not sinking.sink
+    monkeypatch.setattr(pipeline, "sink_values", wrong)
 
 
 def wrong_hoisting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a payment was refused, everything is."""
-    right = threading.hoist_value_check
+    right = jump_threading.hoist_value_check
 
     def wrong(function: Function) -> None:
         right(function)
@@ -149,32 +144,32 @@ def wrong_hoisting(monkeypatch: pytest.MonkeyPatch) -> None:
             if block.end.op == "BRANCH" and block.end.args[0].op == "CALLVALUE":
                 block.end.args = (Value(CONST, (), 1),)
 
-    monkeypatch.setattr(backend, "hoist_value_check", wrong)
+    monkeypatch.setattr(pipeline, "hoist_value_check", wrong)
 
 
 def wrong_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shared constant is another one."""
-    right = sharing.share_constants
+    right = share_constants.share_constants
 
-    def wrong(function: Function, reach_of: Callable[..., sharing.Reach | None]) -> None:
+    def wrong(function: Function, reach_of: Callable[..., share_constants.Reach | None]) -> None:
         right(function, reach_of)
         for value in function.instructions():
             if value.op == "LITERAL":
                 value.number ^= 1
 
-    monkeypatch.setattr(backend, "share_constants", wrong)
+    monkeypatch.setattr(pipeline, "share_constants", wrong)
 
 
 def wrong_peephole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stack code that stores where it should not: only the last check, of all the code, can see it."""
-    right = backend.improve
+    right = pipeline.peephole
 
-    def wrong(program: Any, runs: int) -> None:
-        right(program, runs)
+    def wrong(program: StackProgram) -> None:
+        right(program)
         for block in program.blocks.values():
             block.code = [code._replace(op="SUB") if code.op == "ADD" else code for code in block.code]
 
-    monkeypatch.setattr(backend, "improve", wrong)
+    monkeypatch.setattr(pipeline, "peephole", wrong)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +181,8 @@ def wrong_peephole(monkeypatch: pytest.MonkeyPatch) -> None:
         (wrong_dead_stores, MEMORY, "fold"),
         (wrong_inlining, ARITHMETIC, "inline"),
         (wrong_sinking, ARITHMETIC, "sink"),
-        (wrong_hoisting, DISPATCH, "hoist"),
-        (wrong_sharing, DISPATCH, "share"),
+        (wrong_hoisting, DISPATCH, "hoist value check"),
+        (wrong_sharing, DISPATCH, "share constants"),
         (wrong_peephole, DISPATCH, "layout"),
     ],
 )
@@ -198,7 +193,7 @@ def test_a_planted_error_is_caught_and_the_code_behaves_as_the_source(
     expected = behaviour(compile_object(parsed(source), runs=None).code, inputs)
     with monkeypatch.context() as patched:
         plant(patched)
-        planted = compile_object(parsed(source))
+        planted = compile_object(parsed(source), order=Order.AS_WRITTEN)
         code, validation = validated(source)
     assert behaviour(planted.code, inputs) != expected, "the error does no harm: it shows nothing"
     assert behaviour(code.code, inputs) == expected
@@ -210,7 +205,7 @@ def test_right_passes_are_kept(source: str) -> None:
     code, validation = validated(source)
     assert validation.dropped == []
     assert validation.tried > 0
-    assert code.code == compile_object(parsed(source)).code
+    assert code.code == compile_object(parsed(source), order=Order.AS_WRITTEN).code
 
 
 def test_names_of_data_immutables_gas_and_calls_do_not_look_like_errors() -> None:
@@ -296,7 +291,7 @@ def test_without_z3_functions_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_two_questions_about_the_surroundings_have_the_same_answer() -> None:
     names = "caller origin address coinbase timestamp number gasprice basefee gaslimit prevrandao chainid callvalue"
     programs = [parsed(f"{{ sstore(0, {name}()) }}").code for name in names.split()]
-    codes = [backend.generate(program, dialect_for()) for program in programs]
+    codes = [backend.generate(program, dialect_for()).assembly for program in programs]
     for one in codes:
         for two in codes:
             found = trials.difference(one, two, [], trials.trials_for([], [], 8, None))

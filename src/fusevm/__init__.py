@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fusevm.blockchain import Chain
     from fusevm.chain.addresses import Address
     from fusevm.chain.checks import Checks
-    from fusevm.chain.environment import Block
+    from fusevm.chain.environment import DEFAULT_CALLER, Block
     from fusevm.chain.outcome import EngineLimit, Failure, Status, TimeLimit
     from fusevm.chain.outcomes import CallFailed
     from fusevm.chain.packed import BadCall, Call
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fusevm.values import BadValue
 
 __all__ = [
+    "DEFAULT_CALLER",
     "EVM",
     "Address",
     "Authorization",
@@ -101,7 +102,7 @@ _NAMES = {
     "blockchain": ("Chain",),
     "chain.addresses": ("Address",),
     "chain.checks": ("Checks",),
-    "chain.environment": ("Block",),
+    "chain.environment": ("DEFAULT_CALLER", "Block"),
     "chain.outcome": ("EngineLimit", "Failure", "Status", "TimeLimit"),
     "chain.outcomes": ("CallFailed",),
     "chain.packed": ("BadCall", "Call"),

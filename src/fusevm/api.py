@@ -9,22 +9,25 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 from fusevm.chain.addresses import Address
-from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.checks import checks_of
+from fusevm.chain.environment import DEFAULT_CALLER
+from fusevm.chain.processing import top_message
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import Authorization
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.machine.batches import Batches
 from fusevm.machine.estimate import least_gas
-from fusevm.machine.messages import DEFAULT_GAS, NO_MORE, ZERO, created_at, read_more
+from fusevm.machine.messages import DEFAULT_GAS, NO_EXTRAS, ZERO, created_at, read_extras
 from fusevm.machine.overrides import Overrides
-from fusevm.machine.settings import WrongThread
 from fusevm.machine.transactions import NONCE_BITS
+from fusevm.machine.turns import WrongThread, alone, idle
 from fusevm.tracing.recording import Recording, Wanted
 from fusevm.tracing.session import recording_on
 from fusevm.values import (
     AccessListLike,
     AddressLike,
+    BadValue,
     BytesLike,
     Number,
     Word,
@@ -101,6 +104,7 @@ class EVM(Batches):
             fork = LATEST if step is None else step.fork
         return cls(fork, tier, block=source.block(), state=State(source=source), timeout=timeout)
 
+    @alone
     def prefetch(self, access_list: AccessListLike) -> None:
         """Loads accounts and slots of a forked state in one go; on a state without a source there is nothing to load.
 
@@ -112,13 +116,13 @@ class EVM(Batches):
         self._state.prefetch([address for address, _ in listed], places)
 
     def prefetch_call(
-        self, to: AddressLike, data: BytesLike = b"", *, value: Number = 0, caller: AddressLike = ZERO_ADDRESS
+        self, to: AddressLike, data: BytesLike = b"", *, value: Number = 0, caller: AddressLike = DEFAULT_CALLER
     ) -> None:
         """Loads what a call will touch, as the node itself foretells it (eth_createAccessList): two round trips in all.
 
         >>> EVM().prefetch_call("0x" + "c0" * 20)  # nothing to load
         """
-        target, sender, source = to_address(to, "to"), to_address(caller, "caller"), self._state.source
+        target, sender, source = to_address(to, "to"), to_address(caller, "caller"), self.state.source
         foretell = getattr(source, "access_list", None)
         if foretell is None:
             return
@@ -141,7 +145,7 @@ class EVM(Batches):
         data: BytesLike = b"",
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
         static: bool = False,
@@ -168,22 +172,23 @@ class EVM(Batches):
         payload = data if type(data) is bytes else to_bytes(data)
         if static is not False:
             static = to_flag(static, "static")
-        more = NO_MORE
+        extras = NO_EXTRAS
         if access_list is not None or blob_hashes is not None or code is not None:
             charged_by = self._rules if to_flag(charge_access_list, "charge_access_list") else None
-            more = read_more(access_list, blob_hashes, code, charged_by)
+            extras = read_extras(access_list, blob_hashes, code, charged_by)
         elif value is ZERO and gas_price is ZERO and origin is None:
             result = self._call_directly(sender, target, payload, gas, static, True)
             if result is not None:
                 return result
-        return self._message(sender, target, payload, value, gas, gas_price, static, origin, creates=False, more=more)
+        message = top_message(sender, target, payload, static=static)
+        return self._message(message, value, gas, gas_price, origin, extras)
 
     def deploy(
         self,
         initcode: BytesLike,
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
         salt: Word | None = None,
@@ -204,10 +209,10 @@ class EVM(Batches):
         """
         sender, payload = to_address(caller, "caller"), to_bytes(initcode, "initcode")
         target = created_at(self._state, sender, payload, salt, address)
-        more = NO_MORE
+        extras = NO_EXTRAS
         if access_list is not None or blob_hashes is not None:
-            more = read_more(access_list, blob_hashes)
-        return self._message(sender, target, payload, value, gas, gas_price, False, origin, creates=True, more=more)
+            extras = read_extras(access_list, blob_hashes)
+        return self._message(top_message(sender, target, payload, creates=True), value, gas, gas_price, origin, extras)
 
     def simulate(
         self,
@@ -215,9 +220,15 @@ class EVM(Batches):
         data: BytesLike = b"",
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
+        static: bool = False,
+        origin: AddressLike | None = None,
+        access_list: AccessListLike | None = None,
+        blob_hashes: Iterable[Word] | None = None,
+        code: BytesLike | None = None,
+        charge_access_list: bool = False,
         overrides: Overrides | None = None,
         block_overrides: Mapping[str, Any] | None = None,
     ) -> Result:
@@ -233,15 +244,24 @@ class EVM(Batches):
         b''
         """
         changed = overrides is not None or block_overrides is not None
-        if to is not None and value is ZERO and gas_price is ZERO and type(data) is bytes and not changed:
+        plain = static is False and origin is None and access_list is None and blob_hashes is None and code is None
+        if to is not None and plain and value is ZERO and gas_price is ZERO and type(data) is bytes and not changed:
             sender, target = to_address(caller, "caller"), to_address(to, "to")
             result = self._call_directly(sender, target, data, gas, False, False)
             if result is not None:
                 return result
         with self.overridden(overrides, block_overrides) if changed else self.snapshot():
-            if to is None:
-                return self.deploy(data, value=value, caller=caller, gas=gas, gas_price=gas_price)
-            return self.call(to, data, value=value, caller=caller, gas=gas, gas_price=gas_price)
+            if to is not None:
+                return self.call(
+                    to, data, value=value, caller=caller, gas=gas, gas_price=gas_price, static=static, origin=origin,
+                    access_list=access_list, blob_hashes=blob_hashes, code=code, charge_access_list=charge_access_list,
+                )  # fmt: skip
+            if static is not False or code is not None or charge_access_list is not False:
+                raise BadValue("to: a deployment (to=None) has no static, code or charge_access_list")
+            return self.deploy(
+                data, value=value, caller=caller, gas=gas, gas_price=gas_price, origin=origin,
+                access_list=access_list, blob_hashes=blob_hashes,
+            )  # fmt: skip
 
     # -- contracts by their ABI
 
@@ -273,7 +293,7 @@ class EVM(Batches):
         Raises ExecutionFailed, the error decoded, where the constructor fails.
 
         >>> EVM().deploy_contract({"abi": [], "bytecode": "0x60fe60005360016000f3"}).address
-        0xBd770416a3345F91E4B34576cb804a576fa48EB1
+        0x5b73C5498c1E3b4dbA84de0F1833c4a029d90519
         """
         from fusevm.abi.contract import deploy
 
@@ -309,7 +329,7 @@ class EVM(Batches):
         data: BytesLike = b"",
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number | None = None,
         gas_price: Number | None = None,
         max_fee: Number | None = None,
@@ -338,7 +358,7 @@ class EVM(Batches):
                 max_blob_fee=self._block.blob_base_fee(self._rules) if blob_hashes is not None else 0,
                 authorizations=authorizations,
             )  # fmt: skip
-            checks = replace(self._checks, nonce=False, base_fee=False, eoa=False)
+            checks = replace(checks_of(tx.sender, self._checks), nonce=False, base_fee=False, eoa=False)
             most = tx.gas_limit
             if tx.fee_cap() and checks.balance:
                 most = min(most, max(self._state.account(tx.sender).balance - tx.value, 0) // tx.fee_cap())
@@ -357,8 +377,9 @@ class EVM(Batches):
         >>> EVM().get_code(0xC0)
         b''
         """
-        return self._state.account(to_address(address)).code
+        return self.state.account(to_address(address)).code
 
+    @alone
     def set_code(self, address: AddressLike, code: BytesLike) -> None:
         """Gives an account code.
 
@@ -373,8 +394,9 @@ class EVM(Batches):
         >>> EVM().get_balance(0xA1)
         0
         """
-        return self._state.account(to_address(address)).balance
+        return self.state.account(to_address(address)).balance
 
+    @alone
     def set_balance(self, address: AddressLike, balance: Number) -> None:
         """In wei.
 
@@ -389,8 +411,9 @@ class EVM(Batches):
         >>> EVM().get_nonce(0xA1)
         0
         """
-        return self._state.account(to_address(address)).nonce
+        return self.state.account(to_address(address)).nonce
 
+    @alone
     def set_nonce(self, address: AddressLike, nonce: Number) -> None:
         """At most 2^64 - 1.
 
@@ -405,8 +428,9 @@ class EVM(Batches):
         >>> EVM().get_storage(0xC0, 1)
         0
         """
-        return self._state.storage(to_address(address), to_word(key, "key"))
+        return self.state.storage(to_address(address), to_word(key, "key"))
 
+    @alone
     def set_storage(self, address: AddressLike, key: Word, value: Word) -> None:
         """Writes a slot, as outside of any transaction.
 
@@ -417,6 +441,7 @@ class EVM(Batches):
         """
         self._state.set_storage(to_address(address), to_word(key, "key"), to_word(value, "value"))
 
+    @alone
     def dump_state(self, form: str = "alloc") -> dict[str, Any]:
         """All accounts as a JSON document: geth's `alloc`, or anvil's dump (`form="anvil"`).
 
@@ -431,6 +456,7 @@ class EVM(Batches):
 
         return write_state(self._state, self._block, form)
 
+    @idle
     def load_state(self, dump: Mapping[str, Any] | bytes | str | PathLike[str]) -> None:
         """Replaces the state by one that was dumped: geth's alloc, genesis.json or dump, or anvil's dump.
 
@@ -443,10 +469,10 @@ class EVM(Batches):
         """
         from fusevm.chain.dumps import read_state
 
-        self._require_idle()
         self.state = read_state(dump)
 
     @property
+    @alone
     def state_root(self) -> bytes:
         """What a block header would commit to. It is kept up to date: after a change it costs what the change does.
 
@@ -457,6 +483,7 @@ class EVM(Batches):
         """
         return self._state.root()
 
+    @alone
     def proof(self, address: AddressLike, slots: Iterable[Word] = ()) -> dict[str, Any]:
         """That an account and its slots are what they are, or are not there: the fields of eth_getProof (EIP-1186).
 

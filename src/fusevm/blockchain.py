@@ -17,6 +17,7 @@ from fusevm.chain.genesis import Genesis, genesis_from_json
 from fusevm.chain.header import BLANK, NO_OMMERS, ZERO_HASH, Header
 from fusevm.chain.history import Node
 from fusevm.chain.outcome import Outcome
+from fusevm.chain.pool import Pool
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.rewards import check_ommers, reward_of
@@ -84,7 +85,7 @@ class Chain:
         self.tier = tier
         self.deadline: float | None = None  # on time.monotonic's clock, of whatever runs; then TimeLimit is raised
         self.schedule: Schedule = genesis.schedule
-        self.pending: list[SignedTransaction] = []
+        self.pool = Pool()
         self.known_contracts: Mapping[bytes, bytes] | None = None  # see `Assembly`
         self._tree = BlockTree(genesis)
         self._executor = executor_for(tier)
@@ -105,6 +106,15 @@ class Chain:
     def head(self) -> SealedBlock:
         """The last block of the canonical chain."""
         return self._tree.head.block
+
+    @property
+    def pending(self) -> list[SignedTransaction]:
+        """The transactions that wait for the next block that is built; assigned where some are dropped."""
+        return self.pool.listed
+
+    @pending.setter
+    def pending(self, listed: Iterable[SignedTransaction]) -> None:
+        self.pool = Pool(listed)
 
     @property
     def state(self) -> State:
@@ -257,10 +267,7 @@ class Chain:
     def plan(self, *fields: Any, **named: Any) -> Plan:
         """As `upcoming`, and the block as calls in it will see it."""
         header, step = self.upcoming(*fields, **named)
-        environment = self.environment_after(header)
-        if step.blobs is not None:
-            environment.blob_max, environment.blob_base_fee_fraction = step.blobs.most, step.blobs.fraction
-        return Plan(header, step, environment)
+        return Plan(header, step, step.with_blobs(self.environment_after(header)))
 
     def expect(self, plan: Plan) -> None:
         """Does what can be done now for a block that may come; see `expect_block`."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fusevm.blockchain import Bookmark, Chain, Plan
-from fusevm.chain.checks import ALL_CHECKS, Checks
+from fusevm.chain.checks import ALL_CHECKS, Checks, rules_with
 from fusevm.chain.environment import Block
+from fusevm.chain.forms import Mined
 from fusevm.chain.genesis import Genesis, genesis_on
 from fusevm.chain.header import Header
 from fusevm.chain.predeploys import SYSTEM_CONTRACTS, add_system_contracts
@@ -24,10 +25,10 @@ from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
 from fusevm.chain.transaction import Transaction, validate
 from fusevm.chain.tree import Which
-from fusevm.chain.waiting import Waiting
 from fusevm.evm.forks import Fork, rules_of
 from fusevm.evm.secp256k1 import address_of_key
 from fusevm.machine.estimate import least_gas
+from fusevm.tracing.requests import undone
 from fusevm.values import AddressLike, BadValue, to_address
 
 # As in eth_call: of these only what cannot be paid for matters.
@@ -40,32 +41,13 @@ DEV_ACCOUNTS = 10
 Clock = Callable[[int], int]  # from the head's timestamp to the next block's
 
 
-@dataclass(frozen=True)
-class Mined:
-    """A transaction where it stands: in a block of the chain, or pending (`block` is then the one it would be in)."""
-
-    signed: SignedTransaction
-    block: SealedBlock
-    index: int
-    receipts: tuple[BlockReceipt, ...]
-    pending: bool = False
-
-    @property
-    def receipt(self) -> BlockReceipt:
-        return self.receipts[self.index]
-
-    @property
-    def first_log(self) -> int:
-        """How many logs the block has before this transaction's."""
-        return sum(len(each.logs) for each in self.receipts[: self.index])
-
-
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What `DevChain.revert` goes back to."""
 
-    head: bytes
+    bookmark: Bookmark
     pending: tuple[SignedTransaction, ...]
+    next_timestamp: int | None
+    next_base_fee: int | None
 
 
 def dev_keys(count: int = DEV_ACCOUNTS) -> list[bytes]:
@@ -161,7 +143,6 @@ class DevChain:
         self._places: dict[bytes, bytes | tuple[bytes, ...]] = {}
         self.next_randao = secrets.token_bytes(32)
         self._any_nonce = replace(checks, nonce=False)
-        self.waiting = Waiting()  # of what is pending
         self._next: tuple[tuple[Any, ...], Plan] | None = None  # the block that is next, and what it follows from
         self.surroundings: Surroundings | None = None  # of calls on the head
 
@@ -186,7 +167,9 @@ class DevChain:
 
     @property
     def pending_timestamp(self) -> int:
-        return self.clock(self.head.header.timestamp) if self.next_timestamp is None else self.next_timestamp
+        return (
+            self.clock(self.chain.bookmark().header.timestamp) if self.next_timestamp is None else self.next_timestamp
+        )
 
     def upcoming(self) -> tuple[Header, Step]:
         """The header of the next block before any transaction, and its upgrade."""
@@ -209,7 +192,7 @@ class DevChain:
 
     def next_nonce(self, sender: bytes) -> int:
         """The sender's nonce after the head and what is pending."""
-        return self.waiting.next_nonce(self.chain.pending, sender, self.chain.state.account(sender).nonce)
+        return self.chain.pool.next_nonce(sender, self.chain.state.account(sender).nonce)
 
     # -- transactions
 
@@ -228,7 +211,7 @@ class DevChain:
         With `gaps`, it may also be one for later, or replace one that is pending: any nonce that is not used will do.
         """
         plan = self._planned()
-        rules, state = rules_of(plan.step.fork), self.chain.state
+        rules, state = rules_with(rules_of(plan.step.fork), self.chain.checks), self.chain.state
         signed.check_signature(self.chain_id if self.chain.checks.chain_id else None, rules)
         tx = signed.transaction()
         expected = state.account(tx.sender).nonce if gaps else self.next_nonce(tx.sender)
@@ -256,10 +239,14 @@ class DevChain:
         """Computed in idle time: the next transaction is checked against it."""
         self.chain.expect(self._planned())
 
-    def send(self, signed: SignedTransaction) -> bytes:
-        """Keeps a transaction for the next block; its hash. Raises Rejected where it cannot be in it."""
-        self.check(signed)
-        return self.chain.submit(signed)
+    def send(self, signed: SignedTransaction, *, gaps: bool = False) -> bytes:
+        """Keeps a transaction for the next block, or with `gaps` for one after it; its hash.
+
+        Raises Rejected where it cannot be in it, NotPooled where it cannot replace the one that is pending.
+        """
+        self.check(signed, gaps=gaps)
+        self.chain.pool.add(signed)
+        return signed.hash
 
     def mine(self, *, coinbase: AddressLike | None = None, withdrawals: tuple[Withdrawal, ...] = ()) -> SealedBlock:
         """A block of what is pending."""
@@ -316,12 +303,12 @@ class DevChain:
     def _at_another(self, which: Which) -> Iterator[tuple[State, Block, Step]]:
         if which == PENDING:
             with self.pending_block() as (block, _):
-                environment = self.chain.environment_after(block.header)
-                yield self.chain.state, _with_blobs(environment, step := self.chain.step_after(block.header)), step
+                step = self.chain.step_after(block.header)
+                yield self.chain.state, step.with_blobs(self.chain.environment_after(block.header)), step
         else:
             with self.chain.at(which) as state:
                 step = self.chain.step_of(which)
-                yield state, _with_blobs(self.chain.environment(which), step), step
+                yield state, step.with_blobs(self.chain.environment(which)), step
 
     def take_surroundings(self) -> Surroundings:
         """The head as calls see it, made once. A caller gives it back unchanged; a call within a call gets one
@@ -330,7 +317,7 @@ class DevChain:
         found, self.surroundings = self.surroundings, None
         if found is None or found.head is not head or found.chain_id != chain_id:
             step = self.chain.step_of(self.head.hash)
-            block = _with_blobs(self.chain.environment(self.head.hash), step)
+            block = step.with_blobs(self.chain.environment(self.head.hash))
             found = Surroundings(head, chain_id, block, step)
         return found
 
@@ -349,7 +336,7 @@ class DevChain:
             most = min(tx.gas_limit, block.gas_limit, rules.tx_gas_cap)
 
             def attempt(limit: int) -> Result:
-                with _undone(state):
+                with undone(state):
                     return self._run(replace(tx, gas_limit=limit), state, block, step, CALL_CHECKS)
 
             return least_gas(attempt, rules, most, error_ratio)
@@ -360,41 +347,15 @@ class DevChain:
         elif tx.fee_cap() < block.base_fee:
             detail = f"{tx.fee_cap()} is under {block.base_fee}"
             raise Rejected(RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS, detail)
-        done = process(tx, state, block, step.fork, self.chain.execute, checks=checks)
-        outcome = done.outcome
-        return Result(
-            outcome.status,
-            outcome.output,
-            done.gas_used,
-            done.gas_refunded,
-            done.logs,
-            outcome.created,
-            outcome.failure,
-        )
+        return process(tx, state, block, step.fork, self.chain.execute, checks=checks)
 
     # -- going back
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.head.hash, tuple(self.chain.pending))
+        return Snapshot(self.chain.bookmark(), tuple(self.chain.pending), self.next_timestamp, self.next_base_fee)
 
     def revert(self, snapshot: Snapshot) -> None:
-        """Goes back to a snapshot; the blocks since then are no longer of the canonical chain."""
-        self.chain.set_head(snapshot.head)
+        """Goes back to a snapshot, and to the state as it was edited then; the blocks since then are forgotten."""
+        self.chain.return_to(snapshot.bookmark)
         self.chain.pending = list(snapshot.pending)
-        self.next_randao = secrets.token_bytes(32)
-
-
-@contextmanager
-def _undone(state: State) -> Iterator[None]:
-    opened, mark = state.open_marks, state.mark()
-    state.open_mark(mark)
-    try:
-        yield
-    finally:
-        state.close_mark(mark, keep=opened)
-
-
-def _with_blobs(block: Block, step: Step) -> Block:
-    if step.blobs is not None:
-        block.blob_max, block.blob_base_fee_fraction = step.blobs.most, step.blobs.fraction
-    return block
+        self.next_timestamp, self.next_base_fee = snapshot.next_timestamp, snapshot.next_base_fee

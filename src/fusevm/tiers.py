@@ -1,4 +1,4 @@
-"""The execution tiers by name. All answer alike; they differ in speed alone."""
+"""The execution tiers by name: a table of settings. All answer alike; they differ in speed alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
-from importlib import import_module
+from typing import NamedTuple
 
 from fusevm.chain import patricia
 from fusevm.chain.environment import Context, Message
@@ -15,7 +15,10 @@ from fusevm.chain.outcomes import Outcomes
 from fusevm.chain.packed import Packed
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
+from fusevm.native import switches
+from fusevm.native.host.settings import Setting
 from fusevm.reference.hooks import Hooks
+from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.tracing.session import Session
 from fusevm.values import BadValue, shown
 
@@ -28,43 +31,33 @@ DirectCall = Callable[[State, Context, bytes, bytes, bytes, int, bool, bool], Re
 # or none is left (None).
 ManyCalls = Callable[[State, Context, Packed, Outcomes, bool], Callable[[], Executor | None]]
 
+
+class Tier(NamedTuple):
+    setting: Setting | None  # of its engine; None: the reference tier
+    chooses: bool = False  # whether the reference tier runs the calls that it was found to be quicker for
+
+
 TIERS = {
-    "auto": "native where that is quicker, prepared for speed where that is worth it; else reference",
-    "native": "fused handlers made by LLVM",
-    "regions": "native, all that regions can be made of compiled before it runs",
-    "native-unfused": "native, one handler per opcode",
-    "native-tiered": "native, fused where that is worth it: `auto` without its runs on the reference tier",
-    "lockstep": "native, compared with the reference at every section",
-    "lockstep-regions": "regions, compared with the reference wherever one is left or fails",
-    "reference": "plain Python, to be read; the judge of all others",
-}
-_PLACES = {
-    "quickest": ("fusevm.native.host.tiers", "execute_quickest"),  # what "auto" means where LLVM can run
-    "native": ("fusevm.native.host.tiers", "execute"),
-    "regions": ("fusevm.native.host.tiers", "execute_regions"),
-    "native-unfused": ("fusevm.native.host.tiers", "execute_unfused"),
-    "native-tiered": ("fusevm.native.host.tiers", "execute_tiered"),
-    "lockstep": ("fusevm.native.host.lockstep", "execute"),
-    "lockstep-regions": ("fusevm.native.host.region_lockstep", "execute"),
-    "reference": ("fusevm.reference.interpreter", "execute"),
+    "auto": Tier(Setting(tiered=True), chooses=True),
+    "native": Tier(Setting()),
+    "regions": Tier(Setting(regions=True)),
+    "native-unfused": Tier(Setting(fused=False)),
+    "native-tiered": Tier(Setting(tiered=True)),
+    "lockstep": Tier(Setting(compared=True)),
+    "lockstep-regions": Tier(Setting(regions=True, compared=True)),
+    "reference": Tier(None),
 }
 
 
 def _load_native_tries() -> None:
     """Roots of large states by native code even before it has run a call; in Python where LLVM cannot run."""
     with suppress(ImportError, OSError, RuntimeError):
-        import_module("fusevm.native.emit.merkle").load()
+        from fusevm.native.emit import merkle
+
+        merkle.load()
 
 
 patricia.load_for_many(_load_native_tries)
-
-# The engine of each, and whether the reference tier may run a call instead.
-_DIRECT = {
-    "auto": ("tiered", True),
-    "native": ("fused", False),
-    "native-unfused": ("unfused", False),
-    "native-tiered": ("tiered", False),
-}
 
 
 class UnknownTier(BadValue):
@@ -88,48 +81,66 @@ class UnknownTier(BadValue):
 def executor_for(tier: str) -> TierExecutor:
     if not isinstance(tier, str) or tier not in TIERS:
         raise UnknownTier(tier)
-    if tier == "auto":
-        return _best()
-    module, name = _PLACES[tier]
-    executor: TierExecutor = getattr(import_module(module), name)
-    return executor
+    return _automatic() if tier == "auto" else _executor(tier)
 
 
 @cache
-def _best() -> TierExecutor:
+def _executor(tier: str) -> TierExecutor:
+    setting, chooses = TIERS[tier]
+    if setting is None:
+        return execute_reference
+    from fusevm.native.host.tiers import execute, of_threads
+
+    return partial(execute, of_threads(setting), chooses)
+
+
+@cache
+def _automatic() -> TierExecutor:
     """The native tier, fused where that pays; or the reference tier, and one warning, where LLVM cannot run."""
     try:
-        module, name = _PLACES["quickest"]
-        native: TierExecutor = getattr(import_module(module), name)
-        import_module("fusevm.native.emit.build").library()  # what LLVM cannot build or load here must show now
+        native = _executor("auto")
+        from fusevm.native.emit.build import library
+
+        library()  # what LLVM cannot build or load here must show now
     except (ImportError, OSError, RuntimeError) as error:
         warnings.warn(f"fusevm: the native tier cannot run here ({error}); using the reference tier", stacklevel=4)
-        return executor_for("reference")
+        return execute_reference
     return native
 
 
 def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
     """The direct path of native calls, for a tier that has one and runs here."""
-    if tier not in _DIRECT or executor is executor_for("reference"):
+    setting, chooses = TIERS[tier]
+    if setting is None or executor is execute_reference or not (setting.is_direct and switches.is_on("direct")):
         return None
-    switches = import_module("fusevm.native.switches")
-    if not switches.is_on("direct"):
-        return None
-    return partial(import_module("fusevm.native.host.direct").call_directly, *_DIRECT[tier])
+    from fusevm.native.host.direct import call_directly
+    from fusevm.native.host.tiers import of_threads
+
+    return partial(call_directly, of_threads(setting), chooses)
 
 
 def recorded_call_for(tier: str, session: Session) -> DirectCall:
     """The same for calls that are recorded."""
-    return partial(_recorded_call(), f"{_DIRECT[tier][0]}-recorded", session)
+    return partial(_recorded_call(tier), session)
 
 
 @cache
-def _recorded_call() -> Callable[..., Result | Executor | None]:
-    found: Callable[..., Result | Executor | None] = import_module("fusevm.native.host.direct").record_directly
-    return found
+def _recorded_call(tier: str) -> Callable[..., Result | Executor | None]:
+    from fusevm.native.host.direct import record_directly
+    from fusevm.native.host.tiers import recording
+
+    return partial(record_directly, recording(_native(tier)))
 
 
-@cache
 def many_calls_for(tier: str) -> ManyCalls:
     """The native loop over many calls, for a tier that has a direct path."""
-    return partial(import_module("fusevm.native.host.many").many_calls, _DIRECT[tier][0])
+    from fusevm.native.host.many import many_calls
+    from fusevm.native.host.tiers import of_threads
+
+    return partial(many_calls, of_threads(_native(tier)))
+
+
+def _native(tier: str) -> Setting:
+    setting = TIERS[tier].setting
+    assert setting is not None
+    return setting

@@ -9,6 +9,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, SupportsIndex, TypeAlias
 
 Number: TypeAlias = SupportsIndex | str
@@ -63,6 +64,8 @@ def to_address(value: AddressLike, what: str = "address") -> bytes:
     """20 bytes, hex text of them, or a number below 2^160."""
     if isinstance(value, bytes) and len(value) == ADDRESS_SIZE:
         return value if type(value) is bytes else bytes(value)  # an `Address`, as deployments answer
+    if type(value) is str:
+        return _address_of(value, what)
     if isinstance(value, bytes | bytearray | memoryview | str):
         return _sized(value, ADDRESS_SIZE, what)
     number = _index(value)
@@ -71,6 +74,12 @@ def to_address(value: AddressLike, what: str = "address") -> bytes:
     if number < 0 or number >> 8 * ADDRESS_SIZE:
         raise BadValue(f"{what}: {shown(number)} is not a 20-byte number")
     return number.to_bytes(ADDRESS_SIZE, "big")
+
+
+@lru_cache(maxsize=4096)
+def _address_of(text: str, what: str) -> bytes:
+    """The same few addresses are written out again and again."""
+    return _sized(text, ADDRESS_SIZE, what)
 
 
 def to_number(value: Number, what: str, bits: int = WORD_BITS) -> int:
@@ -230,3 +239,8 @@ def shown(value: object) -> str:
         return f"a {_kind(value)}"
     text = " ".join(repr(value).split())
     return text if len(text) <= _SHOWN + 20 else text[:_SHOWN] + "…"
+
+
+def shown_path(path: str) -> str:
+    """The name of a file in a message: as it is, where that is one line of text and not a long one."""
+    return path if path.isprintable() and len(path) <= 2 * _SHOWN else shown(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import boa
@@ -124,6 +125,21 @@ def failure(run: Callable[[], Any]) -> str:
     with pytest.raises(boa.BoaError) as raised:
         run()
     return plain(raised.value)
+
+
+def measure_coverage(patch: pytest.MonkeyPatch, lines: list[int]) -> None:
+    """As boa's plugin of coverage.py switches it on, before and after boa 0.2.8; the lines that ran are added."""
+
+    def on_computation(computation: Any, contract: Any) -> None:
+        nodes = map(contract.source_map["pc_raw_ast_map"].get, computation.code._trace)
+        lines.extend(node.lineno for node in nodes if node is not None)
+
+    if hasattr(Env, "_coverage"):
+        tracer = SimpleNamespace(on_computation=on_computation)
+        patch.setattr(Env, "_coverage", SimpleNamespace(tracer=tracer, branch_enabled=False))
+    else:
+        patch.setattr(Env, "_coverage_enabled", True)
+        patch.setattr(Env, "_trace_cov", lambda self, name, node: lines.append(node.lineno))
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,8 @@ from typing import Any
 
 import boa
 import pytest
-from boa.environment import Env
 from boa.vm.gas_meters import ProfilingGasMeter
-from boa_sessions import CALLER, TOKEN, failure, fusevm, plain, same
+from boa_sessions import CALLER, TOKEN, failure, fusevm, measure_coverage, plain, same
 from eth_utils import ValidationError
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -212,10 +211,9 @@ def test_coverage_sees_the_lines_that_ran(monkeypatch: pytest.MonkeyPatch) -> No
     def session() -> Any:
         lines.clear()
         token = boa.loads(TOKEN, 1000)
-        monkeypatch.setattr(Env, "_coverage_enabled", True)
-        monkeypatch.setattr(Env, "_trace_cov", lambda self, name, node: lines.append(node.lineno))
-        token.transfer(boa.env.generate_address(), 1)
-        monkeypatch.setattr(Env, "_coverage_enabled", False)
+        with monkeypatch.context() as patch:
+            measure_coverage(patch, lines)
+            token.transfer(boa.env.generate_address(), 1)
         return sorted(set(lines))
 
     assert len(same(session)) > 3

@@ -9,7 +9,7 @@ import boa
 import pytest
 from boa.environment import Env
 
-from fusevm.adapters.boa import FusevmEnv, fork
+from fusevm.adapters.boa import FusevmEnv, enable, fork
 from fusevm.adapters.boa.computation import NativeComputation
 
 NODE = os.environ["FUSEVM_NODE"]
@@ -74,6 +74,23 @@ def test_calls_on_a_fork_run_natively_and_can_be_traced() -> None:
         assert contract._computation.traced.get_gas_used() == contract._computation.get_gas_used()
         assert "=> " in str(contract.call_trace())
     assert boa.env is before
+
+
+def test_boas_own_fork_is_fusevms_once_it_is_enabled() -> None:
+    with enable():
+        boa.fork(NODE, block_identifier="latest")
+        assert type(boa.env) is FusevmEnv
+        assert boa.env.evm.is_forked
+        assert boa.env.get_balance(WHERE) == 5
+    assert type(boa.env) is Env
+
+
+def test_a_fork_of_a_node_that_does_not_answer_leaves_everything_as_it_was() -> None:
+    before = boa.env
+    with pytest.raises(Exception, match=r"127\.0\.0\.1"):
+        fork("http://127.0.0.1:1")
+    assert boa.env is before
+    assert type(Env()) is Env
 
 
 @pytest.mark.parametrize("one", [boa.fork, fork])

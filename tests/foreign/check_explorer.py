@@ -96,6 +96,33 @@ def fetched(path: str, headers: dict[str, str] | None = None) -> tuple[int, str,
     return asyncio.run(run())
 
 
+# -- what is shown
+
+
+def test_a_source_that_cannot_be_explained_leaves_the_page_with_what_it_shows() -> None:
+    async def talk(page: Page) -> None:
+        assert "result" in await page.explain(DEPOSITS)
+        call = {"signature": "", "data": "0x" + "00" * 36, "value": "", "caller": "", "arguments": []}
+        assert "result" in await page.ask(do="run", call=call)
+        assert "not declared" in (await page.explain("{ sstore(0, nothing) }"))["error"]["message"]
+        again = await page.ask(do="run", call=call)
+        assert again["result"]["status"] == "success", "a run of the source that is shown"
+
+    spoken(talk)
+
+
+def test_large_bytecode_is_explained_at_once_and_optimised_when_the_page_asks_for_it() -> None:
+    async def talk(page: Page) -> None:
+        code = "60015f5501" * 1_000 + "00"
+        first = (await page.explain(code))["result"]
+        assert first["deferred"]
+        assert first["totals"]["bytes"]["before"] == first["totals"]["bytes"]["after"]
+        then = (await page.explain(code, optimised=True))["result"]
+        assert not then["deferred"]
+
+    spoken(talk)
+
+
 # -- who is answered
 
 

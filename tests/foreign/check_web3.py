@@ -134,7 +134,7 @@ def test_what_is_not_there_is_told(w3: Web3) -> None:
 def test_blocks_have_fees_and_the_fee_history_tells_them(w3: Web3) -> None:
     w3.eth.send_transaction({"to": w3.eth.accounts[1], "value": 1, "gas": 21_000})
     block = w3.eth.get_block("latest")
-    assert block["baseFeePerGas"] == 875_000_000
+    assert 0 < block["baseFeePerGas"] <= w3.eth.get_block(0)["baseFeePerGas"]
     assert w3.eth.gas_price > 0
     assert w3.eth.max_priority_fee == 10**9
     assert w3.eth.fee_history(1, "latest", [])["gasUsedRatio"]

@@ -19,9 +19,10 @@ async def shown(port: str, text: str) -> str:
         async with session.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=0) as socket:
             until = time.monotonic() + SECONDS
             while text not in found and time.monotonic() < until:
-                expression = {"expression": "document.body.outerHTML"}
+                expression = {"expression": "document.body ? document.body.outerHTML : ''"}
                 await socket.send_json({"id": 1, "method": "Runtime.evaluate", "params": expression})
-                found = (await socket.receive_json())["result"]["result"]["value"]
+                answer = (await socket.receive_json()).get("result", {})  # an error while one page follows another
+                found = answer.get("result", {}).get("value", "")
                 await asyncio.sleep(0.2)
     return found
 

@@ -17,12 +17,29 @@ from typing import Any, TypeAlias
 from fusevm.abi.entries import Entry
 from fusevm.abi.interface import Abi
 from fusevm.abi.types import BadAbi
-from fusevm.values import AddressLike, BadValue, to_address, to_bytes
+from fusevm.values import AddressLike, BadValue, shown, shown_path, to_address, to_bytes
 
 _PLACEHOLDER = re.compile(r"__.{36}__")
 _CREATION = ("bytecode", "deploymentBytecode", "bin")
 _RUNTIME = ("deployedBytecode", "runtimeBytecode", "bytecode_runtime", "bin-runtime")
+_MOST_LISTED = 20
 _HINT = "an artifact of Foundry, Hardhat or Ape, or the JSON output of solc or Vyper"
+
+
+class SeveralContracts(BadAbi):
+    """An output with several contracts, where one of them must be named.
+
+    >>> try:
+    ...     Artifact.read({"contracts": {"a.sol": {"A": {"bin": "00"}, "B": {"bin": "00"}, "I": {"abi": []}}}})
+    ... except SeveralContracts as error:
+    ...     print(error)
+    the artifact: 2 contracts with code; name the one that is meant: a.sol:A, a.sol:B
+    """
+
+    def __init__(self, where: str, names: Iterable[str]) -> None:
+        self.names = sorted(names)
+        listed = ", ".join(self.names[:_MOST_LISTED]) + (", …" if len(self.names) > _MOST_LISTED else "")
+        super().__init__(f"{where}: {len(self.names)} contracts with code; name the one that is meant: {listed}")
 
 
 @dataclass(slots=True)
@@ -62,7 +79,9 @@ class Artifact:
         """The creation code, linked, with the constructor's arguments encoded after it."""
         if not self.creation:
             raise BadAbi(f"{self.name or 'this ABI'} has no creation code: an interface, or an abstract contract?")
-        code = to_bytes(self._linked(libraries or {}), f"the creation code of {self.name or 'the artifact'}")
+        code = to_bytes(
+            self._linked({} if libraries is None else libraries), f"the creation code of {self.name or 'the artifact'}"
+        )
         return code + self.abi.constructor.encode(*arguments)
 
     def runtime_code(self) -> bytes:
@@ -70,14 +89,16 @@ class Artifact:
         return to_bytes(_without_places(self.runtime, self.name), f"the runtime code of {self.name or 'the artifact'}")
 
     def _linked(self, libraries: Mapping[str, AddressLike]) -> str:
+        if not isinstance(libraries, Mapping):
+            raise BadValue(f"libraries: expected addresses by name, got {shown(libraries)}")
         digits = self.creation
         places = dict(self.links)
         for given, address in libraries.items():
             names = [name for name in places if given in (name, name.rpartition(":")[2])]
             if not names:
                 known = ", ".join(places) or "none"
-                raise BadValue(f"libraries: {self.name or 'the artifact'} needs no {given!r}; it needs {known}")
-            hexed = to_address(address, f"libraries[{given!r}]").hex()
+                raise BadValue(f"libraries: {self.name or 'the artifact'} needs no {shown(given)}; it needs {known}")
+            hexed = to_address(address, f"libraries[{shown(given)}]").hex()
             for name in names:
                 for place in places.pop(name):
                     digits = digits[: 2 * place] + hexed + digits[2 * place + 40 :]
@@ -103,8 +124,8 @@ def _parsed(source: str | os.PathLike[str]) -> tuple[Any, str]:
         try:
             text = Path(source).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise BadAbi(f"cannot read {text[:200]}: {getattr(error, 'strerror', None) or error}") from None
-    if _depth(text) > DEEPEST:
+            raise BadAbi(f"cannot read {shown_path(text)}: {getattr(error, 'strerror', None) or error}") from None
+    if is_deep(text):
         raise BadAbi(f"{where}: nested too deeply")
     try:
         return json.loads(text), where
@@ -112,18 +133,20 @@ def _parsed(source: str | os.PathLike[str]) -> tuple[Any, str]:
         raise BadAbi(f"{where}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
     except RecursionError:
         raise BadAbi(f"{where}: nested too deeply") from None
+    except ValueError:
+        raise BadAbi(f"{where}: an integer has more digits than Python reads") from None
 
 
-def _depth(text: str) -> int:
-    """How deep JSON nests, or 0 where it cannot be deep. Where a library has raised Python's limit of recursion, deep
-    text would take `json` past the end of the machine's stack."""
+def is_deep(text: str) -> bool:
+    """Whether JSON nests too deeply to be read. Where a library has raised Python's limit of recursion, deep text would
+    take `json` past the end of the machine's stack."""
     if text.count("[") + text.count("{") < DEEPEST:
-        return 0
+        return False
     depth = deepest = 0
     for token in _NESTING.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
         deepest = max(deepest, depth)
-    return deepest
+    return deepest > DEEPEST
 
 
 def _chosen(form: Mapping[str, Any], contract: str | None, where: str) -> Artifact:
@@ -133,11 +156,11 @@ def _chosen(form: Mapping[str, Any], contract: str | None, where: str) -> Artifa
     if contract is not None:
         wanted = [name for name in found if contract in (name, name.rpartition(":")[2])]
         if not wanted:
-            raise BadAbi(f"{where}: no contract {contract!r}; it has {_listed(found)}")
+            raise BadAbi(f"{where}: no contract {shown(contract)}; it has {_listed(found) or 'one without a name'}")
     else:
         wanted = [name for name in found if len(found) == 1 or _code(found[name], _CREATION)]
     if len(wanted) != 1:
-        raise BadAbi(f"{where}: {len(wanted)} contracts: say which with contract=…: {_listed(found)}")
+        raise SeveralContracts(where, wanted or list(found))
     return _artifact(found[wanted[0]], wanted[0], where)
 
 
@@ -157,8 +180,13 @@ def _artifact(form: Mapping[str, Any], name: str, where: str) -> Artifact:
     entries = form.get("abi", [])
     if isinstance(entries, str):  # solc before 0.8 in combined JSON
         entries, _ = _parsed(entries)
+    if not isinstance(entries, list | tuple):
+        raise BadAbi(f"{where}: 'abi' is not a list")
     creation = _digits(_code(form, _CREATION), f"{where}: bytecode")
-    links = _links(form, creation)
+    try:
+        links = _links(form, creation)
+    except (AttributeError, TypeError, KeyError):
+        raise BadAbi(f"{where}: 'linkReferences' are not as build tools write them") from None
     return Artifact(name, Abi(entries), creation, _digits(_code(form, _RUNTIME), f"{where}: runtime code"), links)
 
 
@@ -206,4 +234,4 @@ def _without_places(digits: str, name: str) -> str:
 
 
 def _listed(found: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(found)[:20])
+    return ", ".join(sorted(found)[:_MOST_LISTED])

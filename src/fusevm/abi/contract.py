@@ -13,7 +13,7 @@ from fusevm.abi.interface import Abi, Entries
 from fusevm.abi.records import DecodedLog, Values, shown
 from fusevm.chain.addresses import Address
 from fusevm.chain.display import html_table
-from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.environment import DEFAULT_CALLER
 from fusevm.chain.outcome import Status
 from fusevm.chain.result import ExecutionFailed, Result
 from fusevm.values import AddressLike, BadValue
@@ -127,7 +127,7 @@ class Method:
         function, data = self._chosen(arguments)
         return self._made(self._contract.evm.simulate(self._contract.address, data, **options), function)
 
-    def transact(self, *arguments: Any, caller: AddressLike = ZERO_ADDRESS, **options: Any) -> ContractResult:
+    def transact(self, *arguments: Any, caller: AddressLike = DEFAULT_CALLER, **options: Any) -> ContractResult:
         """A whole transaction of the caller's."""
         function, data = self._chosen(arguments)
         return self._made(self._contract.evm.transact(caller, self._contract.address, data, **options), function)

@@ -65,6 +65,10 @@ class Function(_Entry):
     def decode(self, output: bytes) -> Any:
         """What it returned: nothing, a value, or several as `Values`. Raises CannotDecode where it is not that."""
         outputs = self.outputs or ()
+        if outputs and not output:
+            raise CannotDecode(
+                f"what {self.name} returned: nothing: no code at this address, or code that has no such function"
+            )
         found = decode([each.type.name for each in outputs], output, f"what {self.name} returned")
         if len(outputs) == 1:
             return outputs[0].type.made(found[0])

@@ -89,7 +89,7 @@ class Abi:
 
     def __init__(self, entries: Iterable[str | Mapping[str, Any] | Entry] = ()) -> None:
         """From the entries of a JSON ABI, from signatures as people write them, or from entries of another Abi."""
-        if isinstance(entries, str | bytes | Mapping):
+        if isinstance(entries, str | bytes | Mapping) or not isinstance(entries, Iterable):
             raise BadAbi(f"an ABI is a list of entries or signatures, not {type(entries).__name__}")
         found = [each for at, entry in enumerate(entries) if (each := _entry(entry, f"ABI entry {at}")) is not None]
         self.functions = Entries([each for each in found if isinstance(each, Function)], "function")
@@ -172,6 +172,8 @@ def _from_json(entry: Mapping[str, Any], what: str) -> Entry | None:
         return None
     if not isinstance(name, str) or not (name or kind == "constructor"):
         raise BadAbi(f"{what}: no name")
+    if not name.isprintable():
+        raise BadAbi(f"{what}: {quoted(name)} is not a name")
     what = f"{what} ({name or kind})"
     inputs = _parameters(entry.get("inputs", ()), what)
     if kind == "function":
@@ -204,9 +206,9 @@ def _type(parameter: Mapping[str, Any], what: str, depth: int) -> Type:
     text = parameter.get("type")
     if not isinstance(text, str):
         raise BadAbi(f"{what}: a parameter without a type")
-    if depth > _DEEPEST:
-        raise BadAbi(f"{what}: tuples nested too deeply")
     base, *sizes = text.replace("]", "").split("[")
+    if depth + len(sizes) > _DEEPEST:
+        raise BadAbi(f"{what}: tuples or arrays nested too deeply")
     try:
         if base == "tuple":
             found: Type = Tuple(_parameters(parameter.get("components", ()), what, depth + 1))

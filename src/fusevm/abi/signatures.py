@@ -6,13 +6,14 @@ import re
 
 from fusevm.abi.entries import Constructor, CustomError, Entry, Event, Function
 from fusevm.abi.types import Array, BadAbi, Parameter, Tuple, Type, UnknownType, scalar
+from fusevm.values import shown as quoted
 
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_$][\w$]*)|(\d+)|([()\[\],;]))")
 _KINDS = ("function", "event", "error", "constructor")
 _PLACES = ("memory", "calldata", "storage", "payable")  # after a type, and without a meaning for the ABI
 _MUTABILITY = ("pure", "view", "payable", "nonpayable")
 _IGNORED = ("external", "public", "internal", "private", "virtual", "override")
-_DEEPEST = 32  # tuples within tuples
+_DEEPEST = 32  # tuples within tuples, and arrays within arrays
 
 
 def parse_entry(text: str) -> Entry:
@@ -59,7 +60,7 @@ class _Parser:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
 
     def found(self) -> str:
-        return repr(self.peek()) if self.peek() else "the end"
+        return quoted(self.peek()) if self.peek() else "the end"
 
     def take(self, *wanted: str) -> str:
         """The next token, if it is one of these; else the empty text."""
@@ -83,7 +84,7 @@ class _Parser:
     def expect_end(self) -> None:
         self.take(";")
         if self.peek():
-            raise self.wrong(f"unexpected {self.peek()!r}")
+            raise self.wrong(f"unexpected {quoted(self.peek())}")
 
     def entry(self) -> Entry:
         kind = self._kind()
@@ -98,7 +99,7 @@ class _Parser:
             elif found := self.take(*_MUTABILITY):
                 mutability = found
             elif not self.take(*_IGNORED):
-                raise self.wrong(f"unexpected {self.peek()!r}")
+                raise self.wrong(f"unexpected {quoted(self.peek())}")
         self.expect_end()
         if kind == "event":
             return Event(name, inputs, anonymous)
@@ -134,7 +135,7 @@ class _Parser:
                 indexed = True
             elif not self.take(*_PLACES):
                 if name:
-                    raise self.wrong(f"unexpected {self.peek()!r}")
+                    raise self.wrong(f"unexpected {quoted(self.peek())}")
                 name = self.word()
         return Parameter(name, type_, indexed)
 
@@ -148,7 +149,11 @@ class _Parser:
             self.depth -= 1
         else:
             found = self._scalar()
+        arrays = 0
         while self.take("["):
+            arrays += 1
+            if arrays > _DEEPEST:
+                raise self.wrong("arrays nested too deeply")
             size = None if self.peek() == "]" else self._size()
             self.need("]")
             found = Array(found, size)
@@ -163,6 +168,6 @@ class _Parser:
     def _size(self) -> int:
         token = self.peek()
         if not token.isdigit() or len(token) > 9:
-            raise self.wrong(f"{token!r} is not the size of an array")
+            raise self.wrong(f"{quoted(token)} is not the size of an array")
         self.at += 1
         return int(token)

@@ -15,9 +15,9 @@ from fusevm.values import shown as quoted
 
 ALIASES = {"uint": "uint256", "int": "int256", "byte": "bytes1", "function": "bytes24"}
 ALIASES |= {"fixed": "fixed128x18", "ufixed": "ufixed128x18"}
-_INTEGER = re.compile(r"(u?)int([1-9]\d*)")
-_FIXED = re.compile(r"u?fixed([1-9]\d*)x(\d+)")
-_BYTES = re.compile(r"bytes([1-9]\d*)")
+_INTEGER = re.compile(r"(u?)int([1-9]\d{0,2})")
+_FIXED = re.compile(r"u?fixed([1-9]\d{0,2})x(\d{1,2})")
+_BYTES = re.compile(r"bytes([1-9]\d?)")
 
 
 class BadAbi(BadValue):

@@ -1,15 +1,16 @@
-"""Graph algorithms without recursion: depth-first order, strongly connected components, dominators, natural loops.
+"""Graph algorithms without recursion: depth-first order, data flow, components, dominators, natural loops.
 
 A graph maps each node to its successors. Components take nodes of any hashable kind, everything else takes integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 N = TypeVar("N", bound=Hashable)
+S = TypeVar("S")
 Graph = Mapping[int, Iterable[int]]  # node to successors
 
 
@@ -76,9 +77,39 @@ def preorder(graph: Graph, root: int) -> Preorder:
     return walk
 
 
+def postorder(root: N, successors: Callable[[N], Iterable[N]]) -> list[N]:
+    """The nodes reached from the root; each comes after its successors, edges back to an ancestor aside."""
+    order: list[N] = []
+    seen = {root}
+    work = [(root, iter(successors(root)))]
+    while work:
+        node, further = work[-1]
+        for successor in further:
+            if successor not in seen:
+                seen.add(successor)
+                work.append((successor, iter(successors(successor))))
+                break
+        else:
+            order.append(node)
+            work.pop()
+    return order
+
+
 def reverse_postorder(graph: Graph, root: int) -> list[int]:
     """The nodes reached from the root; each comes before its successors, edges back to an ancestor aside."""
-    return preorder(graph, root).postorder[::-1]
+    return postorder(root, lambda node: graph.get(node, ()))[::-1]
+
+
+def settled(nodes: Collection[N], state: dict[N, S], flow: Callable[[N], S]) -> dict[N, S]:
+    """Data flow: the state of each node anew from those of others, in the order of the nodes, until none changes."""
+    changed = True
+    while changed:
+        changed = False
+        for node in nodes:
+            now = flow(node)
+            if now != state[node]:
+                state[node], changed = now, True
+    return state
 
 
 def strong_components(graph: Mapping[N, Collection[N]]) -> list[list[N]]:
@@ -196,14 +227,17 @@ class DominatorTree:
     def __contains__(self, node: int) -> bool:
         return node in self.first
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DominatorTree) and self.above == other.above
+
     def dominates(self, one: int, other: int) -> bool:
         return self.first[one] <= self.first[other] < self.last[one]
 
 
-def natural_loops(graph: Graph, root: int, budget: int = 200_000) -> Loops:
+def natural_loops(graph: Graph, root: int, budget: int = 200_000, tree: DominatorTree | None = None) -> Loops:
     """Loops by header, nested; `budget` bounds the sum of all body sizes."""
     walk = preorder(graph, root)
-    tree = DominatorTree(graph, root, walk)
+    tree = tree or DominatorTree(graph, root, walk)
     loops = Loops()
     latches: dict[int, list[int]] = {}
     for latch, header in walk.back:

@@ -15,6 +15,7 @@ from fusevm.api import EVM
 from fusevm.batch.pool import TRIES, Done, Piece, Pool, timed_piece
 from fusevm.batch.shared import WRITTEN, Errand, Order, Segments, can_open, carry_out
 from fusevm.chain.packed import Packed
+from fusevm.child import renewed_in_child
 
 RECOUNT = 1.0  # seconds: workers come and go
 LOOK, MOST_ALONE = 5.0, 60.0  # seconds: while nothing ends, whether there are workers; how long there may be none
@@ -205,4 +206,4 @@ def _run(evm: EVM, token: str, calls: Packed | Order) -> object:
     return carry_out(calls, run) if isinstance(calls, Order) else run(calls)
 
 
-_copying = threading.Lock()
+_copying = renewed_in_child(threading.Lock())

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from fusevm.api import DEFAULT_GAS, EVM
-from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.environment import DEFAULT_CALLER
 from fusevm.chain.packed import CallLike, Common, Packed, Pieces, ReadsLike
 from fusevm.machine.batch import Batch
 from fusevm.machine.batches import ERRORS, simulate_packed
@@ -119,7 +119,7 @@ class Pool(ABC):
         to: AddressLike | None = None,
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         errors: str = "raise",
         reads: ReadsLike = (),
@@ -135,7 +135,7 @@ class Pool(ABC):
         to: AddressLike | None = None,
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         errors: str = "raise",
         reads: ReadsLike = (),

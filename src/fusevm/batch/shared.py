@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from fusevm.child import renewed_in_child
+
 if sys.platform == "linux":
     import fcntl
 
@@ -321,7 +323,7 @@ class Windows:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, int], tuple[Window, float]] = {}  # by process and file; and when they were used
-        self._lock = threading.Lock()
+        self._lock = renewed_in_child(threading.Lock())
         self._is_watched = False
 
     def get(self, address: Address) -> Window:

@@ -8,11 +8,15 @@ import threading
 
 from fusevm.api import EVM
 from fusevm.batch.pool import Done, Piece, Pool, timed_piece
+from fusevm.child import renewed_in_child
 from fusevm.values import BadValue
 
 
 class Threads(Pool):
-    """Some threads, by default one per core, with copies of a machine that share its state until they change it."""
+    """Some threads, by default one per core, with copies of a machine that share its state until they change it.
+
+    A child of `os.fork` has none of them, and can only close it.
+    """
 
     def __init__(self, evm: EVM, threads: int | None = None) -> None:
         super().__init__()
@@ -25,12 +29,18 @@ class Threads(Pool):
         for thread in self._threads:
             thread.start()
         self._under_way = 0
+        renewed_in_child(self)
+
+    def _at_fork_reinit(self) -> None:
+        self._threads, self._under_way = [], 0
 
     @property
     def workers(self) -> int:
         return len(self._threads)
 
     def submit(self, piece: Piece) -> None:
+        if not self._threads:
+            raise RuntimeError("this pool has no threads: it was closed, or made before os.fork; make another")
         self._under_way += 1
         self._tasks.put(piece)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fusevm.chain.state import Account, State
-from fusevm.values import BadValue, to_address, to_bytes, to_number
+from fusevm.values import BadValue, shown, to_address, to_bytes, to_number
 
 _KEYS = ("balance", "nonce", "code", "storage")
 _IGNORED = ("secretKey", "comment")
@@ -16,10 +16,10 @@ def state_from_alloc(alloc: Mapping[str, Any]) -> State:
     """Accounts by address; numbers are 0x hex or decimal text."""
     state = State()
     for where, fields in alloc.items():
-        address = to_address(where, f"alloc: address {where!r}")
+        address = to_address(where, f"alloc: address {shown(where)}")
         if address in state.accounts:
-            raise BadValue(f"alloc: account {where} stands there twice")
-        state.accounts[address] = _account(fields, f"alloc[{where}]")
+            raise BadValue(f"alloc: account {shown(where)} stands there twice")
+        state.accounts[address] = _account(fields, f"alloc[0x{address.hex()}]")
     return state
 
 
@@ -28,12 +28,12 @@ def _account(fields: Any, what: str) -> Account:
         raise BadValue(f"{what}: expected an object of {', '.join(_KEYS)}")
     for key in fields:
         if key not in _KEYS and key not in _IGNORED:
-            raise BadValue(f"{what}: {key!r} is not a field; expected {', '.join(_KEYS)}")
+            raise BadValue(f"{what}: {shown(key)} is not a field; expected {', '.join(_KEYS)}")
     storage = fields.get("storage") or {}
     if not isinstance(storage, Mapping):
         raise BadValue(f"{what}.storage: expected an object")
     slots = {
-        quantity(key, f"{what}.storage: key {key!r}"): quantity(value, f"{what}.storage[{key}]")
+        quantity(key, f"{what}.storage: key {shown(key)}"): quantity(value, f"{what}.storage[{shown(key)}]")
         for key, value in storage.items()
     }
     return Account(

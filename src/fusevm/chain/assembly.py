@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.dao import apply_dao_fork
 from fusevm.chain.environment import Block
-from fusevm.chain.outcome import Executor, Status
+from fusevm.chain.outcome import Executor
 from fusevm.chain.processing import process
 from fusevm.chain.receipts import BlockReceipt, union_of
 from fusevm.chain.rewards import pay, pay_rewards
@@ -42,7 +42,7 @@ class Assembly:
         self.state = state
         self._known = known
         self.checks = checks
-        self.block = block
+        self.block = step.with_blobs(block)
         self.step = step
         self.rules = rules_of(step.fork)
         self.transactions: list[SignedTransaction] = []
@@ -52,8 +52,6 @@ class Assembly:
         self.requests: list[bytes] | None = None
         self._schedule = schedule
         self._execute = execute
-        if step.blobs is not None and (block.blob_max, block.blob_base_fee_fraction) != step.blobs[1:]:
-            block.blob_max, block.blob_base_fee_fraction = step.blobs.most, step.blobs.fraction
 
     def begin(self, parent_hash: bytes, beacon_root: bytes | None) -> None:
         """What comes before the first transaction."""
@@ -78,14 +76,14 @@ class Assembly:
         self.blobs += len(tx.blob_hashes or ())
         receipt = BlockReceipt(
             type=tx.type,
-            succeeded=done.outcome.status is Status.SUCCESS,
+            succeeded=done.ok,
             cumulative_gas=self.gas_used,
             logs=done.logs,
             post_state=self.state.root() if self.step.fork < Fork.BYZANTIUM else None,
             gas_used=done.gas_used,
             gas_price=tx.effective_gas_price(self.block.base_fee),
-            created=done.outcome.created,
-            output=done.outcome.output,
+            created=done.address,
+            output=done.output,
         )
         self.transactions.append(signed)
         self.receipts.append(receipt)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from fusevm.chain.alloc import alloc_of, state_from_alloc
 from fusevm.chain.environment import Block
 from fusevm.chain.state import State
-from fusevm.values import BadValue, shown, to_bytes, to_word
+from fusevm.values import BadValue, shown, shown_path, to_bytes, to_word
 
 Dump: TypeAlias = Mapping[str, Any] | bytes | str | PathLike[str]
 
@@ -113,16 +113,17 @@ def document_of(dump: Dump) -> Any:
         return _parsed(text.encode(), "state")
     if text.startswith("0x1f8b"):
         return _parsed(to_bytes(text, "state"), "state")
-    return _parsed(_read(Path(dump)), dump)
+    return _parsed(_read(Path(dump)), shown_path(dump))
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise BadValue(f"state: no such file: {path}") from None
+        raise BadValue(f"state: no such file: {shown_path(str(path))}") from None
     except (OSError, ValueError) as error:
-        raise BadValue(f"state: cannot read {shown(str(path))}: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise BadValue(f"state: cannot read {shown_path(str(path))}: {why}") from None
 
 
 def _parsed(raw: bytes, source: str) -> Any:
@@ -138,6 +139,8 @@ def _parsed(raw: bytes, source: str) -> Any:
         raise BadValue(f"{source}: not a state: {error}") from None
     except RecursionError:
         raise BadValue(f"{source}: nested too deeply") from None
+    except ValueError:
+        raise BadValue(f"{source}: an integer has more digits than Python reads") from None
 
 
 def _decompressed(raw: bytes, source: str) -> bytes:

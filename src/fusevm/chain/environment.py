@@ -13,6 +13,8 @@ from fusevm.evm.precompiles import Precompile, precompiles_of
 from fusevm.values import AddressLike, BadValue, Number, Word, to_address, to_hash, to_number, to_word
 
 ZERO_ADDRESS = bytes(20)
+# Who calls where nobody is named: Foundry's default sender. It always has what it sends (`EVM` lends it what it lacks).
+DEFAULT_CALLER = bytes.fromhex("1804c8ab1f12e6bbf3894d4083f33e07309d1f38")
 WORD_MASK = (1 << 256) - 1
 
 

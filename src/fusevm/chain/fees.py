@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from fusevm.chain.environment import Block
 from fusevm.chain.header import Header
 from fusevm.chain.schedule import Step
-from fusevm.evm.forks import Fork, rules_of
+from fusevm.evm.forks import Fork
 from fusevm.evm.gas import BLOB_GAS
 
 FIRST_BASE_FEE = 1_000_000_000
@@ -38,11 +37,9 @@ def next_excess_blob_gas(excess: int, used: int, base_fee: int, step: Step) -> i
     """The same from the parent's excess, blob gas used and base fee (EIP-7918 since Osaka)."""
     if step.blobs is None:
         return 0
-    target, most, fraction = step.blobs
+    target, most, _ = step.blobs
     if excess + used < target * BLOB_GAS:
         return 0
-    if step.fork >= Fork.OSAKA:
-        priced = Block(excess_blob_gas=excess, blob_base_fee_fraction=fraction)
-        if BLOB_BASE_COST * base_fee > BLOB_GAS * priced.blob_base_fee(rules_of(step.fork)):
-            return excess + used * (most - target) // most
+    if step.fork >= Fork.OSAKA and BLOB_BASE_COST * base_fee > BLOB_GAS * step.blob_price(excess):
+        return excess + used * (most - target) // most
     return excess + used - target * BLOB_GAS

@@ -13,7 +13,7 @@ from fusevm.chain.header import Header
 from fusevm.chain.logs import Log
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.sealed import SealedBlock
-from fusevm.chain.signed import SignedTransaction, decode_transaction
+from fusevm.chain.signed import SignedTransaction, decode_transaction, sent_by
 
 WHOLE = 128  # of the latest blocks are kept as they are
 SHORT = 2048  # bytes of a block that are not compressed: to begin takes longer than building a small block should
@@ -110,9 +110,7 @@ def _unpacked(packed: bytes) -> Contents:
 
 
 def _transaction(encoded: bytes, sender: bytes) -> SignedTransaction:
-    signed = decode_transaction(encoded)
-    signed.__dict__["sender"] = sender
-    return signed
+    return sent_by(decode_transaction(encoded), sender)
 
 
 def _receipt(first: tuple[Any, ...], logs: list[Any], rest: tuple[Any, ...]) -> BlockReceipt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fusevm.chain.addresses import checksummed
 from fusevm.chain.display import html_table, shown_bytes, shown_word
@@ -29,6 +29,14 @@ class Log(NamedTuple):
     def _repr_html_(self) -> str:
         rows = [("address", checksummed(self.address)), ("topics", [*map(shown_word, self.topics)])]
         return html_table("Log", [*rows, ("data", shown_bytes(self.data))])
+
+
+def log_json(log: Log) -> dict[str, Any]:
+    return {
+        "address": "0x" + log.address.hex(),
+        "topics": [f"0x{topic:064x}" for topic in log.topics],
+        "data": "0x" + log.data.hex(),
+    }
 
 
 def logs_hash(logs: Sequence[Log]) -> bytes:

@@ -280,9 +280,9 @@ def _packed_one_by_one(calls: tuple[Any, ...], common: Common, first: int) -> Pa
 
 def _read(call: Any, common: Common) -> tuple[Kind, bytes, Special]:
     if isinstance(call, Mapping):
-        unknown = sorted(str(name) for name in call if name not in _NAMES)
+        unknown = sorted(shown(name) for name in call if name not in _NAMES)
         if unknown:
-            raise BadValue(f"{shown(unknown[0])} is not a field of a call; known: {', '.join(sorted(_NAMES))}")
+            raise BadValue(f"{unknown[0]} is not a field of a call; known: {', '.join(sorted(_NAMES))}")
         call = Call(**call)
     if isinstance(call, Call):
         return _read_call(call, common)
@@ -326,6 +326,8 @@ def _slots(storage: Mapping[AddressLike, Mapping[Word, Word]]) -> Slots:
 def _block_fields(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     if not given:
         return ()
+    if not isinstance(given, Mapping):
+        raise BadValue(f"block: expected fields by name, got {shown(given)}")
     for name in given:
         if name not in _BLOCK_FIELDS:
             raise BadValue(f"block: {shown(name)} is not a field; known: {', '.join(_BLOCK_FIELDS)}")

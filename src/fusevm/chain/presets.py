@@ -22,7 +22,7 @@ def preset(name: str, fields: dict[str, Any]) -> tuple[Fork, Block]:
     """
     if name == DEV:
         return LATEST, Block(**{"chain_id": DEV_CHAIN_ID, **fields})
-    if name not in NETWORKS:
+    if not isinstance(name, str) or name not in NETWORKS:
         raise BadValue(f"preset: {shown(name)} is not one of {', '.join([*NETWORKS, DEV])}")
     schedule = NETWORKS[name]
     merge = max(each.block or 0 for each in schedule.activations)

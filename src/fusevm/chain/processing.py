@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from fusevm.chain.addresses import Address, create_address
 from fusevm.chain.authorization import apply_authorizations
 from fusevm.chain.checks import ALL_CHECKS, Checks, rules_with
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status, check_room
 from fusevm.chain.result import Result
-from fusevm.chain.state import Log, State, delegate_in
+from fusevm.chain.state import State, delegate_in
 from fusevm.chain.transaction import Room, Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.halts import HaltReason
 from fusevm.values import AccessList
-
-
-@dataclass(slots=True)
-class Receipt:
-    outcome: Outcome
-    gas_used: int
-    gas_refunded: int
-    logs: Sequence[Log]
-
-    @property
-    def result(self) -> Result:
-        outcome, used, refunded = self.outcome, self.gas_used, self.gas_refunded
-        return Result(
-            outcome.status, outcome.output, used, refunded, self.logs, outcome.created, outcome.failure
-        )  # fmt: skip
 
 
 def process(
@@ -41,38 +23,22 @@ def process(
     execute: Executor,
     room: Room | None = None,
     checks: Checks = ALL_CHECKS,
-) -> Receipt:
+) -> Result:
     """Runs a transaction to its end. Raises Rejected, with the state as it was, if it may not run.
 
     `room` is what earlier transactions have left of the block; without it, all of it.
     """
-    context = _context(tx, block, fork, checks)
-    return process_in(context, tx, state, execute, room, checks)
-
-
-def _context(tx: Transaction, block: Block, fork: Fork, checks: Checks) -> Context:
-    price = tx.effective_gas_price(block.base_fee)
     rules = rules_of(fork) if checks is ALL_CHECKS else rules_with(rules_of(fork), checks)
-    return Context(fork, block, tx.sender, price, tx.blob_hashes or (), rules=rules)
-
-
-def process_in(
-    context: Context,
-    tx: Transaction,
-    state: State,
-    execute: Executor,
-    room: Room | None = None,
-    checks: Checks = ALL_CHECKS,
-) -> Receipt:
-    """As `process`, in a given context."""
-    validate(tx, state, context.block, context.rules, room, checks)
+    validate(tx, state, block, rules, room, checks)
+    price = tx.effective_gas_price(block.base_fee)
+    context = Context(fork, block, tx.sender, price, tx.blob_hashes or (), rules=rules)
     return process_valid(context, tx, state, execute, checks)
 
 
 def process_valid(
     context: Context, tx: Transaction, state: State, execute: Executor, checks: Checks = ALL_CHECKS
-) -> Receipt:
-    """As `process_in`, for a transaction that is known to be valid, or is to run anyway."""
+) -> Result:
+    """As `process`, in a given context, for a transaction that is known to be valid, or is to run anyway."""
     state.begin_transaction()
     try:
         return _process(context, tx, state, execute, checks)
@@ -81,14 +47,16 @@ def process_valid(
         raise
 
 
-def _process(context: Context, tx: Transaction, state: State, execute: Executor, checks: Checks) -> Receipt:
+def _process(context: Context, tx: Transaction, state: State, execute: Executor, checks: Checks) -> Result:
     rules, block, price = context.rules, context.block, context.gas_price
 
     if not checks.balance:
         lend(state, tx.sender, tx.most_spent(context.blob_base_fee))
     sender = state.account(tx.sender)
     nonce = sender.nonce
-    upfront = tx.gas_limit * price + tx.blob_gas * context.blob_base_fee
+    upfront = tx.gas_limit * price
+    if tx.blob_hashes:
+        upfront += tx.blob_gas * context.blob_base_fee
     state.set_balance(tx.sender, sender.balance - upfront)
     state.set_nonce(tx.sender, nonce + 1)
     address = create_address(tx.sender, nonce) if tx.to is None else tx.to
@@ -100,8 +68,9 @@ def _process(context: Context, tx: Transaction, state: State, execute: Executor,
 
     if tx.value and address != tx.sender:
         check_room(state, address, tx.value)
-    message = top_message(tx.sender, address, tx.data, tx.value, tx.creates, state, rules)
-    message.gas = tx.gas_limit - intrinsic_gas_of(tx, rules)
+    gas = tx.gas_limit - intrinsic_gas_of(tx, rules)
+    message = top_message(tx.sender, address, tx.data, tx.value, gas, creates=tx.creates)
+    load_code(message, state, rules)
     outcome = run_top(message, state, context, execute)
 
     used = tx.gas_limit - outcome.gas_left
@@ -115,7 +84,7 @@ def _process(context: Context, tx: Transaction, state: State, execute: Executor,
         state.add_balance(block.coinbase, charged * tip)
     logs = state.logs_so_far()
     clear_away(state, rules)
-    return Receipt(outcome, charged, refunded, logs)
+    return Result(outcome.status, outcome.output, charged, refunded, logs, outcome.created, outcome.failure)
 
 
 def lend(state: State, address: bytes, needed: int) -> None:
@@ -125,17 +94,31 @@ def lend(state: State, address: bytes, needed: int) -> None:
 
 
 def top_message(
-    caller: bytes, address: bytes, data: bytes, value: int, creates: bool, state: State, rules: Rules
+    caller: bytes,
+    address: bytes,
+    data: bytes,
+    value: int = 0,
+    gas: int = 0,
+    *,
+    creates: bool = False,
+    static: bool = False,
 ) -> Message:
-    """The first message of a transaction; following a delegation warms its target (EIP-7702)."""
+    """The first message of a transaction, without the code that it calls: `load_code`."""
     if creates:
-        return Message(caller, address, data, value=value, creates=True, code_address=address)
-    code = state.account(address).code
+        return Message(caller, address, data, b"", value, gas, creates=True, code_address=address)
+    return Message(caller, address, b"", data, value, gas, static=static, code_address=address)
+
+
+def load_code(message: Message, state: State, rules: Rules) -> None:
+    """Gives a top message the code that it calls; following a delegation warms its target (EIP-7702)."""
+    if message.creates:
+        return
+    code = state.account(message.address).code
     delegate = delegate_in(code) if rules.delegation else None
     if delegate is not None:
         state.warm_address(delegate)
         code = state.account(delegate).code
-    return Message(caller, address, code, data, value, 0, 0, False, False, True, address, delegate is None)
+    message.code, message.runs_precompile = code, delegate is None
 
 
 def run_top(message: Message, state: State, context: Context, execute: Executor) -> Outcome:

@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fusevm.chain.addresses import Address
-from fusevm.chain.display import html_table, shown_bytes, shown_word
+from fusevm.chain.display import html_table, shown_bytes
+from fusevm.chain.logs import Log, log_json
 from fusevm.chain.outcome import Failure, Status
-from fusevm.chain.state import Log
 
 ERROR_SELECTOR = bytes.fromhex("08c379a0")  # Error(string)
 PANIC_SELECTOR = bytes.fromhex("4e487b71")  # Panic(uint256)
 PANICS = {
-    0x00: "generic panic",
+    0x00: "generic/unspecified error",
     0x01: "assertion failed",
-    0x11: "arithmetic overflow or underflow",
-    0x12: "division by zero",
-    0x21: "conversion to an enum out of range",
-    0x22: "storage byte array wrongly encoded",
-    0x31: "pop of an empty array",
-    0x32: "array index out of bounds",
-    0x41: "out of memory",
-    0x51: "call of an uninitialised function",
+    0x11: "arithmetic underflow or overflow",
+    0x12: "division or modulo by zero",
+    0x21: "failed to convert value into enum type",
+    0x22: "storage byte array incorrectly encoded",
+    0x31: "called `.pop()` on an empty array",
+    0x32: "array out-of-bounds access",
+    0x41: "memory allocation error",
+    0x51: "called an invalid internal function",
 }
 
 
@@ -125,14 +125,7 @@ class Result:
             "output": "0x" + self.output.hex(),
             "gas_used": self.gas_used,
             "gas_refunded": self.gas_refunded,
-            "logs": [
-                {
-                    "address": "0x" + log.address.hex(),
-                    "topics": [shown_word(topic) for topic in log.topics],
-                    "data": "0x" + log.data.hex(),
-                }
-                for log in self.logs
-            ],
+            "logs": [log_json(log) for log in self.logs],
             "address": None if self.address is None else "0x" + self.address.hex(),
             "error": self.error,
             "pc": None if self.failure is None else self.failure.pc,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from fusevm.chain.environment import Block, blob_base_fee_of
 from fusevm.evm.forks import Fork
 from fusevm.values import BadValue, to_address, to_number
 
@@ -27,6 +28,16 @@ class Step(NamedTuple):
     fork: Fork
     bomb_delay: int = 0  # blocks (EIP-649, 1234, 2384, 3554, 4345, 5133)
     blobs: Blobs | None = None
+
+    def with_blobs(self, block: Block) -> Block:
+        """The block, in which as many blobs may be as this upgrade allows, at its price."""
+        if self.blobs is not None and (block.blob_max, block.blob_base_fee_fraction) != self.blobs[1:]:
+            block.blob_max, block.blob_base_fee_fraction = self.blobs.most, self.blobs.fraction
+        return block
+
+    def blob_price(self, excess: int | None) -> int:
+        """What a unit of blob gas costs in a block with so much excess; 0 before there were blobs."""
+        return 0 if self.blobs is None else blob_base_fee_of(excess or 0, self.blobs.fraction)
 
 
 _LATEST_BLOBS = Blobs(14, 21, 11_684_671)

@@ -78,11 +78,11 @@ class TransactionScope(Journal):
             self.touched = set()
         self.leftovers = bool(self.journal)
 
-    def abandon(self) -> None:
-        """The running transaction never was."""
+    def abandon(self, mark: int | None = None) -> None:
+        """The running transaction, or its part since a mark, never was."""
         if self.ledger is not None:
             self.ledger.end(self)
-        self.revert(self.began)
+        self.revert(self.began if mark is None else mark)
 
     def transient_storage(self, address: bytes, key: int) -> int:
         return self.transient.get((address, key), 0)

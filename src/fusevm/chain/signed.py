@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 from fusevm.chain.fields import (
     ACCESS_LIST,
@@ -119,6 +119,11 @@ class SignedTransaction:
     def v(self) -> int:
         """A legacy signature's third value: the parity, and the chain where one is meant."""
         return self.y_parity + (27 if self.chain_id is None else 35 + 2 * self.chain_id)
+
+    @property
+    def fee_cap(self) -> int:
+        """The most it would pay for a unit of gas."""
+        return (self.max_fee if self.max_fee is not None else self.gas_price) or 0
 
     @cached_property
     def item(self) -> Item:
@@ -261,13 +266,33 @@ def _made(kind: int, fields: dict[str, Any], **others: Any) -> SignedTransaction
     return signed
 
 
+def sent_by(signed: SignedTransaction, sender: bytes) -> SignedTransaction:
+    """The same transaction of a sender that is known, or that its signature does not tell."""
+    made = object.__new__(SignedTransaction)
+    made.__dict__.update(signed.__dict__, sender=sender)
+    return made
+
+
 def _typed(kind: int, data: bytes) -> SignedTransaction:
     item = _decoded(data[1:])
-    if kind == 3 and not isinstance(item, bytes) and len(item) in (4, 5) and not isinstance(item[0], bytes):
+    if kind == 3 and _is_wrapped(item):
         raise Rejected(R.TYPE_3_TX_WITH_FULL_BLOBS)
-    signed = _made(kind, _read(_WHOLE[kind], item))
-    signed.__dict__["encoded"] = data  # strict decoding: encoding it again gives the same bytes
-    return signed
+    return _made(kind, _read(_WHOLE[kind], item), encoded=data)  # strict: encoding it again gives the same bytes
+
+
+def network_parts(data: bytes) -> list[Item] | None:
+    """A blob transaction's own fields, and what the network sends with them (EIP-4844, EIP-7594); None of any other."""
+    if data[:1] != b"\x03":
+        return None
+    try:
+        parts = decode(data[1:])
+    except MalformedRLP:  # decoding the transaction reports it
+        return None
+    return parts if _is_wrapped(parts) else None
+
+
+def _is_wrapped(item: Item) -> TypeGuard[list[Item]]:
+    return not isinstance(item, bytes) and len(item) in (4, 5) and not isinstance(item[0], bytes)
 
 
 def _decoded(data: bytes) -> Item:

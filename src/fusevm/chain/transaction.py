@@ -64,7 +64,7 @@ _AUTHORIZATION: dict[str, Callable[[Any, str], Any]] = {
     "r": to_word,
     "s": to_word,
 }
-_AUTHORIZATION_KEYS = ("chainId", "address", "nonce", "yParity", "r", "s")
+AUTHORIZATION = dict(zip(("chainId", "address", "nonce", "yParity", "r", "s"), _AUTHORIZATION, strict=True))  # in JSON
 
 
 def to_authorizations(
@@ -76,9 +76,7 @@ def to_authorizations(
 
 def _authorization(entry: Any, what: str) -> Authorization:
     if isinstance(entry, Mapping):
-        given = zip(
-            _AUTHORIZATION_KEYS, fields_of(entry, _AUTHORIZATION_KEYS, what), _AUTHORIZATION.values(), strict=True
-        )
+        given = zip(AUTHORIZATION, fields_of(entry, tuple(AUTHORIZATION), what), _AUTHORIZATION.values(), strict=True)
         return Authorization(*(read(value, f"{what}.{key}") for key, value, read in given))
     checked: Authorization = to_instance(entry, Authorization, what)
     return checked

@@ -7,11 +7,11 @@ from typing import Any
 
 from fusevm.chain.addresses import create_address
 from fusevm.chain.alloc import quantity
+from fusevm.chain.forms import data, log_form, receipt_core
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.sealed import Withdrawal
 from fusevm.chain.signed import LAYOUTS, SignedTransaction, sign
-from fusevm.chain.state import Log
-from fusevm.chain.transaction import Transaction, to_authorizations
+from fusevm.chain.transaction import AUTHORIZATION, Transaction, to_authorizations
 from fusevm.values import BadValue, fields_of, to_access_list, to_address, to_bytes, to_hash, to_hashes
 
 ZERO_HASH = "0x" + "00" * 32
@@ -32,7 +32,6 @@ _NUMBERS = {
     "s": (("s",), 256),
 }
 _NOT_SIGNED = ("nonce", "gas_limit", "value", "gas_price", "max_priority_fee", "max_fee", "max_blob_fee")
-_AUTHORIZATION = ("chainId", "address", "nonce", "yParity", "r", "s")
 
 
 def transaction_from_json(entry: Any, what: str, chain_id: int) -> SignedTransaction:
@@ -91,7 +90,7 @@ def _authorization(entry: Any, what: str) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     named = {"yParity": entry.get("v"), **entry}
-    known = {key: named[key] for key in _AUTHORIZATION if named.get(key) is not None}
+    known = {key: named[key] for key in AUTHORIZATION if named.get(key) is not None}
     return {key: value if key == "address" else quantity(value, f"{what}.{key}") for key, value in known.items()}
 
 
@@ -150,27 +149,13 @@ def withdrawal_from_json(entry: Any, what: str) -> Withdrawal:
 def receipt_json(receipt: BlockReceipt, signed: SignedTransaction, index: int, first_log: int, number: int) -> Any:
     """A receipt in geth's form; `first_log` is how many logs the block had before it."""
     created = create_address(signed.sender, signed.nonce) if signed.to is None else bytes(20)
-    transaction = {"transactionHash": "0x" + signed.hash.hex(), "transactionIndex": hex(index)}
-    logs = [
-        {**_log_json(log), "blockNumber": hex(number), **transaction, "blockHash": ZERO_HASH, "logIndex": hex(at)}
-        for at, log in enumerate(receipt.logs, first_log)
-    ]
+    core = receipt_core(receipt, signed, index)
+    place = {"blockNumber": hex(number), "blockHash": ZERO_HASH}
+    place |= {name: core[name] for name in ("transactionHash", "transactionIndex")}
     return {
-        "type": hex(receipt.type),
-        "root": "0x" + (receipt.post_state or b"").hex(),
-        "status": hex(receipt.succeeded),
-        "cumulativeGasUsed": hex(receipt.cumulative_gas),
-        "logsBloom": "0x" + receipt.bloom.hex(),
-        "logs": logs or None,
-        "transactionHash": transaction["transactionHash"],
-        "contractAddress": "0x" + created.hex(),
-        "gasUsed": hex(receipt.gas_used),
-        "effectiveGasPrice": hex(receipt.gas_price),
+        **core,
+        "root": data(receipt.post_state or b""),
+        "logs": [log_form(log, place, at) for at, log in enumerate(receipt.logs, first_log)] or None,
+        "contractAddress": data(created),
         "blockHash": ZERO_HASH,
-        "transactionIndex": transaction["transactionIndex"],
     }
-
-
-def _log_json(log: Log) -> dict[str, Any]:
-    topics = [f"0x{topic:064x}" for topic in log.topics]
-    return {"address": "0x" + log.address.hex(), "topics": topics, "data": "0x" + log.data.hex(), "removed": False}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fusevm.cli.inputs import BadInput, parse_hex, parse_json
+from fusevm.cli.inputs import BadInput, parse_hex, parse_json, read_file
 from fusevm.codegen.bytecode import Optimized
 
 _UNLINKED = re.compile(r"__.{36}__")
@@ -40,11 +40,7 @@ class Artifact:
 
 def read_artifact(path: Path) -> Artifact:
     """Raises BadInput, in one line, where the file is not an artifact of a linked contract."""
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {error.strerror}") from None
-    form = parse_json(text, str(path))
+    form = parse_json(read_file(path, "an artifact"), str(path))
     if not isinstance(form, dict) or "bytecode" not in form:
         raise BadInput(f"{path} is not an artifact of Foundry or Hardhat: it has no 'bytecode'")
     creation = _code(form, "bytecode", path)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fusevm.cli import options
-from fusevm.cli.inputs import fork_or_exit, quit_with, text_or_exit
+from fusevm.cli.inputs import ASSEMBLY, explained, fork_or_exit, quit_with, text_or_exit
 from fusevm.evm.assembly import AssemblyError, assemble
 
 
@@ -18,8 +18,11 @@ def asm(
     as_json: Annotated[bool, typer.Option("--json", help="code and size as data")] = False,
 ) -> None:
     """Assemble mnemonics, labels and data to bytecode."""
+    text = text_or_exit(source)
+    if not text.strip():
+        quit_with(f"{source or 'the text'}: empty; assembly is needed")
     try:
-        code = assemble(text_or_exit(source), fork_or_exit(fork))
+        code = assemble(text, fork_or_exit(fork))
     except AssemblyError as error:
-        quit_with(str(error))
+        quit_with(str(explained(str(error), text.encode(), source, ASSEMBLY)))
     typer.echo(json.dumps({"code": "0x" + code.hex(), "size": len(code)}) if as_json else "0x" + code.hex())

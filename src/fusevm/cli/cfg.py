@@ -8,11 +8,10 @@ from typing import Annotated
 
 import typer
 
-from fusevm.analysis.cfg import control_flow
-from fusevm.analysis.cfg_svg import as_svg
-from fusevm.analysis.cfg_view import as_data, as_dot, as_text
 from fusevm.cli import options
 from fusevm.cli.inputs import code_to_analyse, fork_or_exit
+from fusevm.control_flow.graph import control_flow
+from fusevm.control_flow.view import as_data, as_dot, as_svg, as_text
 
 
 class Form(StrEnum):

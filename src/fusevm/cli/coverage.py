@@ -10,14 +10,8 @@ from typing import Annotated
 import typer
 
 from fusevm.cli import options
-from fusevm.cli.scenario import (
-    CALLER,
-    Artifacts,
-    CallerOption,
-    Calls,
-    Root,
-    scenario,
-)
+from fusevm.cli.inputs import write_file
+from fusevm.cli.scenario import Scenario, takes_scenario
 from fusevm.tracing.profile.coverage import FileCoverage, file_coverage, lcov
 from fusevm.tracing.recording import Recording
 from fusevm.tracing.sources.contracts import Sources
@@ -25,25 +19,18 @@ from fusevm.tracing.sources.contracts import Sources
 Lcov = Annotated[Path | None, typer.Option("--lcov", help="write it in lcov's form, for genhtml and editors")]
 
 
+@takes_scenario
 def coverage(
-    artifacts: Artifacts,
-    contract: options.ContractName = None,
-    constructor: options.ConstructorArgs = None,
-    calls: Calls = None,
-    root: Root = None,
-    caller: CallerOption = CALLER,
-    fork: options.ForkName = None,
-    tier: options.Tier = "auto",
+    asked: Scenario,
     lcov_to: Lcov = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Deploy a contract, call it, and say how much of its sources has run; the constructor counts."""
-    asked = scenario(artifacts, contract, constructor, calls, root, caller, fork, tier)
     with asked.evm.record(logs=False, coverage=True) as recording:
         asked.run(asked.deploy())
     found = reached(recording, asked.sources)
     if lcov_to is not None:
-        lcov_to.write_text(lcov(found), encoding="utf-8")
+        write_file(lcov_to, lcov(found), "--lcov")
     if as_json:
         typer.echo(json.dumps({file.file.path: _counts(file) for file in found}))
         return
@@ -60,7 +47,7 @@ def reached(recording: Recording, sources: Sources) -> list[FileCoverage]:
 
 
 def write_lcov(recording: Recording, sources: Sources, path: Path) -> None:
-    path.write_text(lcov(reached(recording, sources)), encoding="utf-8")
+    write_file(path, lcov(reached(recording, sources)), "--lcov")
 
 
 def _counts(file: FileCoverage) -> dict[str, tuple[int, int]]:

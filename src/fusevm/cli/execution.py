@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-import shlex
-from collections.abc import Callable
+import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from fusevm import EVM, Block, Hooks, Result
-from fusevm.abi import Abi, Artifact, ContractResult, Function
-from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.abi import Abi, ContractResult, Function
+from fusevm.chain.environment import DEFAULT_CALLER
 from fusevm.cli import options
-from fusevm.cli.abi import arguments_from
-from fusevm.cli.inputs import BadInput, parse_json, read_code
+from fusevm.cli.abi import arguments_from, words_of
+from fusevm.cli.inputs import BadInput, address_from, artifact_from, parse_json, read_code, read_file
 from fusevm.cli.starting_state import EMPTY, Start
 from fusevm.evm.forks import fork_named
 from fusevm.lab.official.statetest import block_from, problem, quantity, state_from
@@ -23,6 +21,7 @@ from fusevm.values import to_address, to_bytes
 CODE_ADDRESS = bytes.fromhex("c0de" * 10)
 PLENTY = 1 << 128  # wei for a caller who sends value
 GAS = 30_000_000
+_ADDRESS = re.compile("0x[0-9a-fA-F]{40}")
 _HEX_FIELDS = ("coinbase", "prev_randao")
 _BLOCK_FIELDS = [each.name for each in fields(Block) if each.init and each.name != "hashes"]
 
@@ -54,8 +53,8 @@ class Request:
 
 
 # The parameters of a command that takes a request, in the order of its help.
-_SHARED: dict[str, tuple[Any, object]] = {
-    "target": (options.Target, inspect.Parameter.empty),
+_SHARED: options.Shared = {
+    "target": (options.Target, options.REQUIRED),
     "more": (options.MoreArgs, None),
     "data": (options.Data, None),
     "sig": (options.Sig, None),
@@ -75,29 +74,12 @@ _SHARED: dict[str, tuple[Any, object]] = {
 }
 
 
-def takes_request(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options above. It gets them as a Request, before its own."""
-    kinds = get_type_hints(command, include_extras=True)
-    own = list(inspect.signature(command).parameters.values())[1:]
+def _request(more: list[str] | None, args: list[str] | None, **typed: Any) -> Request:
+    start = Start(*(typed.pop(each.name) for each in fields(Start)))
+    return Request(args=[*(args or ()), *(more or ())], start=start, **typed)
 
-    def run(**given: Any) -> None:
-        typed = {name: given.pop(name) for name in _SHARED}
-        words = [*(typed.pop("args") or ()), *(typed.pop("more") or ())]
-        start = Start(*(typed.pop(each.name) for each in fields(Start)))
-        command(Request(args=words, start=start, **typed), **given)
 
-    shared = {name: kind for name, (kind, _) in _SHARED.items()}
-    defaults = {name: default for name, (_, default) in _SHARED.items()} | {each.name: each.default for each in own}
-    annotations = shared | {each.name: kinds[each.name] for each in own}
-    run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
-    run.__annotations__ = annotations
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
-            for name, kind in annotations.items()
-        ]
-    )
-    return run
+takes_request = options.takes(_SHARED, _request)
 
 
 @dataclass(slots=True)
@@ -137,6 +119,7 @@ def prepare(request: Request) -> Prepared:
         prepared = _with_state(request, document)
     else:
         prepared = _with_artifact(request, document)
+    _check_code(request, prepared)
     if request.sig is not None:
         if request.data is not None:
             raise BadInput("give --data or --sig, not both")
@@ -157,6 +140,11 @@ def prepare(request: Request) -> Prepared:
 def _with_code(request: Request, code: bytes) -> Prepared:
     if not code:
         raise BadInput("code is empty: give hex digits, a file, or - for standard input")
+    if request.sig is not None and _ADDRESS.fullmatch(request.target):
+        raise BadInput(
+            f"{request.target} is an address: say where it is with --fork-url or --load-state "
+            "(20 bytes of code are given without 0x)"
+        )
     if request.contract is not None or request.constructor is not None:
         raise BadInput(
             "--contract and --constructor need an artifact; constructor arguments follow init code as they are"
@@ -170,14 +158,13 @@ def _with_code(request: Request, code: bytes) -> Prepared:
 
 
 def _with_artifact(request: Request, document: dict[str, Any]) -> Prepared:
-    output = document.get("output")  # of a build info: what the compiler wrote
-    artifact = Artifact.read(output if isinstance(output, dict) else document, request.contract)
+    artifact = artifact_from(document, request.target, request.contract)
     prepared = _prepared(request, _machine(request), CODE_ADDRESS)
     prepared.abi, prepared.artifact = artifact.abi, Path(request.target)
     if request.to is not None and not request.start.is_empty:  # it exists already
         return prepared
     name = artifact.name.rpartition(":")[2] or Path(request.target).stem
-    words = shlex.split(request.constructor or "")
+    words = words_of(request.constructor or "", "--constructor")
     given = arguments_from(words, artifact.abi.constructor.inputs, f"the constructor of {name}")
     request.create = request.traces_creation = True
     return _deploying(request, prepared, artifact.creation_code(*given), f"the constructor of {name}")
@@ -216,9 +203,13 @@ def _with_state(request: Request, document: dict[str, Any]) -> Prepared:
         raise BadInput(f"{request.target}: malformed state: {problem(error)}") from None
     _set_block(block, request.block)
     evm = EVM(fork, request.tier, block=block, state=state)
-    to = to_address(request.to or call.get("to") or _only_contract(evm, request.target), "--to")
+    to = _address(request.to, "--to") or to_address(
+        call.get("to") or _only_contract(evm, request.target), f"{request.target}: call.to"
+    )
     given = to_bytes(call.get("data", "0x"), f"{request.target}: call.data")
-    caller = to_address(request.caller or call.get("caller") or ZERO_ADDRESS, "--caller")
+    caller = _address(request.caller, "--caller") or to_address(
+        call.get("caller") or DEFAULT_CALLER, f"{request.target}: call.caller"
+    )
     wei = value if request.value is None else request.value
     return Prepared(evm, caller, to, given, wei, gas if request.gas is None else request.gas)
 
@@ -230,9 +221,23 @@ def _machine(request: Request) -> EVM:
 
 
 def _prepared(request: Request, evm: EVM, to: bytes) -> Prepared:
-    caller = to_address(request.caller or ZERO_ADDRESS, "--caller")
-    target = to if request.to is None else to_address(request.to, "--to")
+    caller = _address(request.caller, "--caller") or DEFAULT_CALLER
+    target = _address(request.to, "--to") or to
     return Prepared(evm, caller, target, b"", request.value or 0, GAS if request.gas is None else request.gas)
+
+
+def _address(text: str | None, option: str) -> bytes | None:
+    return None if text is None else address_from(text, option)
+
+
+def _check_code(request: Request, prepared: Prepared) -> None:
+    """A call that is encoded is for a contract: an address without code is a mistake, though the EVM takes it."""
+    to, start = prepared.to, request.start
+    if to is None or not request.makes_a_call or prepared.evm.get_code(to) or not any(to[:-2]):
+        return
+    where = start.fork_url or start.load_state or request.target
+    block = f" at block {start.fork_block or 'latest'}" if start.fork_url else ""
+    raise BadInput(f"0x{to.hex()} has no code in {where}{block}: check the address, and the network or the file")
 
 
 def _function(text: str, abi: Abi | None, count: int) -> Function:
@@ -259,13 +264,7 @@ def _set_block(block: Block, given: list[str] | None) -> None:
 
 
 def _read_document(name: str) -> dict[str, Any]:
-    try:
-        text = Path(name).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise BadInput(f"no such file: {name}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot read {name}: {error}") from None
-    document = parse_json(text, name)
+    document = parse_json(read_file(name), name)
     if not isinstance(document, dict) or not document:
         raise BadInput(
             f"{name}: neither a state file, which has 'pre', nor an artifact, which has 'abi' and 'bytecode'"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fusevm.cli.inputs import BadInput, fork_or_exit
+from fusevm.cli import options
+from fusevm.cli.inputs import HEX_DIGITS, BadInput, fork_or_exit, read_file, write_file
 from fusevm.explorer.settings import Settings, settings_from
 from fusevm.explorer.starter import STARTER, STARTER_NAME
 
@@ -26,12 +27,14 @@ def explore(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="print the address, open nothing")] = False,
     fork: Annotated[str, typer.Option("--fork", "-f", help="the fork whose opcodes exist")] = "osaka",
     runs: Annotated[int, typer.Option(min=0, help="how often the code is expected to run")] = 200,
+    contract: options.ContractName = None,
     steps: Annotated[str | None, typer.Option(help="the sequence of optimiser steps, as yul optimize takes it")] = None,
 ) -> None:
     """Opens a page that shows what every step, rule and fusion did to a contract, and what it saved."""
     fork_or_exit(fork)
     source, name = (STARTER, STARTER_NAME) if file is None else _read(file)
-    settings = settings_from(Settings(source=source, name=name, fork=fork, runs=runs, steps=steps).to_json())
+    given = Settings(source=source, name=name, fork=fork, runs=runs, steps=steps, contract=contract)
+    settings = settings_from(given.to_json())
     if export is not None:
         _export(settings, export)
         return
@@ -46,29 +49,26 @@ def _export(settings: Settings, path: Path) -> None:
     from fusevm.explorer.bundle import exported
     from fusevm.explorer.jobs import Jobs, failure
 
-    job: dict[str, Any] = {"do": "export", "settings": settings.to_json(), "pinned": None, "calls": [], "parts": []}
+    asked = replace(settings, optimised=True).to_json()  # however long it takes: nobody waits at a page
+    job: dict[str, Any] = {"do": "export", "settings": asked, "pinned": None, "calls": [], "parts": []}
     try:
         content = Jobs().do(job, lambda text: None)
     except Exception as error:
-        raise BadInput(f"{settings.name}: {failure(error)['message']}") from None
-    try:
-        path.write_text(exported(content), "utf-8")
-    except OSError as error:
-        raise BadInput(f"--export {path}: cannot write: {error.strerror or error}") from None
+        remedy = "; say which with --contract" if "name the one that is meant" in str(error) else ""
+        raise BadInput(f"{settings.name}: {failure(error)['message']}{remedy}") from None
+    write_file(path, exported(content), "--export")
     print(f"{path}: {path.stat().st_size:,} bytes; open it in a browser")
 
 
 def _read(file: str) -> tuple[str, str]:
     """The text and its name; raw bytes become hex."""
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except FileNotFoundError:
-        if file.removeprefix("0x") and not set(file.removeprefix("0x")) - set("0123456789abcdefABCDEF"):
-            return file, "code.hex"
-        raise BadInput(f"no such file: {file}") from None
-    except (OSError, ValueError) as error:
-        raise BadInput(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
+    digits = file.removeprefix("0x")
+    if digits and not set(digits) - HEX_DIGITS and not Path(file[:255]).exists():
+        return file, "code.hex"
+    data = read_file(file, "a file of source or code")
     name = "standard input" if file == "-" else Path(file).name
+    if not data.strip():
+        raise BadInput(f"{name}: empty; Yul, Solidity, Vyper, assembly, hex or an artifact is needed")
     try:
         return data.decode("utf-8"), name
     except UnicodeDecodeError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fusevm.cli import options
-from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit, parse_json, read_code
+from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit, parse_json, read_code, read_file
 from fusevm.evm.forks import LATEST
 from fusevm.schedule import FusionType, fusions_in
 from fusevm.schedule.build import build_schedule
@@ -96,12 +95,15 @@ def _codes(source: str) -> list[bytes]:
     if not source.endswith(".json"):
         return [read_code(source)]
     try:
-        document = parse_json(Path(source).read_bytes(), source)
+        document = parse_json(read_file(source), source)
         found = [account.get("code", "") for account in document.get("pre", {}).values()]
         found += [build["creation"] for build in document.get("solc", {}).values()]
-        return [bytes.fromhex(each.removeprefix("0x")) for each in found if len(each) > 2]
-    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        codes = [bytes.fromhex(each.removeprefix("0x")) for each in found if len(each) > 2]
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise BadInput(f"cannot read code from {source}: {error}") from None
+    if not codes:
+        raise BadInput(f"{source}: no code in it; a bench file has 'pre', a file of the corpus 'solc'")
+    return codes
 
 
 def _counted(codes: list[bytes]) -> list[dict[str, Any]]:

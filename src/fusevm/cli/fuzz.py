@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from fusevm.cli.inputs import fork_or_exit, quit_with
+from fusevm.cli.inputs import BadInput, fork_or_exit, quit_with
 from fusevm.evm.forks import Fork
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def fuzz(
     """Run random programs on several engines and compare status, gas, refund, output, logs and state."""
     from fusevm.lab.fuzz.campaign import Plan, run_campaign
 
+    if save is not None and save.exists() and not save.is_dir():
+        raise BadInput(f"--save {save}: a file, not a folder")
     engines = (*(tier or ["reference"]), *(peer or []))
     if len(engines) < 2:
         engines = (*engines, "native" if engines[0] != "native" else "reference")

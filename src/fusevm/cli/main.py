@@ -13,7 +13,7 @@ import fusevm
 from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.reasons import Rejected
 from fusevm.chain.sources.source import SourceError
-from fusevm.cli.inputs import BadInput
+from fusevm.cli.inputs import BadInput, say_error
 from fusevm.evm.forks import UnknownFork
 from fusevm.lab.official.statetest import MalformedTest
 from fusevm.tiers import UnknownTier
@@ -44,6 +44,7 @@ COMMANDS = {
     "explore": Command("explore", "explore", "Look"),
     "yul": Command("yul", "app", "Compile"),
     "optimize": Command("optimize", "optimize_command", "Compile"),
+    "passes": Command("passes", "passes", "Compile"),
     "rules": Command("rules", "rules", "Compile"),
     "disasm": Command("disasm", "disasm", "Look"),
     "asm": Command("asm", "asm", "Look"),
@@ -99,7 +100,7 @@ def _misused(error: Any) -> int:
         error.show()
     else:
         command = error.ctx.command_path if error.ctx is not None else "fusevm"
-        typer.echo(f"fusevm: {' '.join(error.format_message().split())} (see {command} --help)", err=True)
+        say_error(f"{error.format_message()} (see {command} --help)")
     return 2
 
 
@@ -121,7 +122,7 @@ def main() -> None:
     except UsageError as error:
         sys.exit(_misused(error))
     except EXPECTED as error:
-        typer.echo(f"fusevm: {error}", err=True)
+        say_error(str(error))
         sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fusevm.cli import options
 from fusevm.cli.artifacts import Artifact, read_artifact
-from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit
+from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit, write_file
 from fusevm.codegen.bytecode import Optimized, optimize
 from fusevm.codegen.optimize_report import Cost, Report
 
@@ -44,7 +44,7 @@ def optimize_command(
         made.report.left_alone.append(warning)
     text = json.dumps(artifact.with_code(made), indent=2) if artifact is not None else "0x" + made.code.hex()
     if out is not None:
-        _write(out, text)
+        write_file(out, text + "\n", "--output")
     if as_json:
         typer.echo(json.dumps(_as_data(made, artifact)))
         return
@@ -52,13 +52,6 @@ def optimize_command(
     _show(console, made.report)
     if out is None:
         typer.echo("\n0x" + made.code.hex())
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}") from None
 
 
 def _as_data(made: Optimized, artifact: Artifact | None) -> dict[str, Any]:

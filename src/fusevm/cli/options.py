@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -66,3 +68,30 @@ LoadState = Annotated[
 DumpState = Annotated[
     str | None, typer.Option("--dump-state", help="file to write the state to afterwards, as geth's alloc")
 ]
+
+Shared = dict[str, tuple[Any, object]]  # parameters of several commands: their types, and defaults
+REQUIRED = inspect.Parameter.empty
+
+
+def takes(shared: Shared, read: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command these options. It gets what `read` makes of them, before its own."""
+
+    def taking(command: Callable[..., None]) -> Callable[..., None]:
+        kinds = get_type_hints(command, include_extras=True)
+        own = list(inspect.signature(command).parameters.values())[1:]
+
+        def run(**given: Any) -> None:
+            command(read(**{name: given.pop(name) for name in shared}), **given)
+
+        parameters = shared | {each.name: (kinds[each.name], each.default) for each in own}
+        run.__name__, run.__doc__, run.__module__ = command.__name__, command.__doc__, command.__module__
+        run.__annotations__ = {name: kind for name, (kind, _) in parameters.items()}
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+                for name, (kind, default) in parameters.items()
+            ]
+        )
+        return run
+
+    return taking

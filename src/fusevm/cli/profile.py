@@ -11,15 +11,8 @@ import typer
 from fusevm import Result
 from fusevm.cli import options
 from fusevm.cli.coverage import write_lcov
-from fusevm.cli.scenario import (
-    CALLER,
-    Artifacts,
-    CallerOption,
-    Calls,
-    Root,
-    Scenario,
-    scenario,
-)
+from fusevm.cli.inputs import write_file
+from fusevm.cli.scenario import Scenario, takes_scenario
 from fusevm.tracing.profile.flame_graph import flame_graph
 from fusevm.tracing.profile.lines import GasTable, gas_table
 from fusevm.tracing.profile.samples import Samples, folded, speedscope, tree_of
@@ -34,15 +27,9 @@ Lcov = Annotated[Path | None, typer.Option(help="write line and branch coverage"
 WithConstructor = Annotated[bool, typer.Option("--with-constructor", help="count the deployment, too")]
 
 
+@takes_scenario
 def profile(
-    artifacts: Artifacts,
-    contract: options.ContractName = None,
-    constructor: options.ConstructorArgs = None,
-    calls: Calls = None,
-    root: Root = None,
-    caller: CallerOption = CALLER,
-    fork: options.ForkName = None,
-    tier: options.Tier = "auto",
+    asked: Scenario,
     with_constructor: WithConstructor = False,
     rows: Rows = 15,
     folded_to: Folded = None,
@@ -52,7 +39,6 @@ def profile(
     as_json: options.AsJson = False,
 ) -> None:
     """Deploy a contract, call it, and say where the gas went. Exits 1 if a call did not succeed."""
-    asked = scenario(artifacts, contract, constructor, calls, root, caller, fork, tier)
     address = None if with_constructor else asked.deploy()
     with asked.evm.snapshot(), asked.evm.record(logs=False, gas=True, coverage=lcov is not None) as recording:
         results = asked.run(asked.deploy() if address is None else address)
@@ -73,12 +59,12 @@ def profile(
 
 def _write(samples: Samples, name: str, folded_to: Path | None, speedscope_to: Path | None, svg: Path | None) -> None:
     if folded_to is not None:
-        folded_to.write_text(folded(samples), encoding="utf-8")
+        write_file(folded_to, folded(samples), "--folded")
     if speedscope_to is not None:
-        speedscope_to.write_text(json.dumps(speedscope(samples, name)), encoding="utf-8")
+        write_file(speedscope_to, json.dumps(speedscope(samples, name)), "--speedscope")
     if svg is not None:
         title = f"{name}: {samples.total:,} gas"
-        svg.write_text(flame_graph(tree_of(samples, "all calls"), title), encoding="utf-8")
+        write_file(svg, flame_graph(tree_of(samples, "all calls"), title), "--svg")
 
 
 def _json(table: GasTable, asked: Scenario, results: list[Result]) -> dict[str, object]:

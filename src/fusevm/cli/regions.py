@@ -75,7 +75,7 @@ def _found(prepared: Prepared, everything: bool) -> list[CodeRegions]:
         return [regions_in(code, evm.fork, None)]
     context = Context(evm.fork, evm.block, prepared.caller)
     _, counting = counted_call(evm.state, context, prepared.caller, to, prepared.data, prepared.value, prepared.gas)
-    return [regions_in(each, fork, counting.counts(each, fork)) for each, fork in counting.schedules]
+    return [regions_in(each, fork, counting.counts(each, fork)) for each, fork in counting.codes()]
 
 
 def _show(found: CodeRegions, at: int | None) -> None:

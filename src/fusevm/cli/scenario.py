@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fusevm import EVM, Result
-from fusevm.abi import Abi, Artifact, Constructor, Function
-from fusevm.cli.abi import arguments_from
-from fusevm.cli.inputs import BadInput
-from fusevm.tracing.sources.artifacts import read_sources
+from fusevm import DEFAULT_CALLER, EVM, Result
+from fusevm.abi import Abi, Constructor, Function
+from fusevm.cli import options
+from fusevm.cli.abi import arguments_from, words_of
+from fusevm.cli.inputs import BadInput, address_from, artifact_from, parse_json, read_file
+from fusevm.tracing.sources.artifacts import BadArtifact, read_sources
 from fusevm.tracing.sources.contracts import Sources
-from fusevm.values import to_address, to_bytes
+from fusevm.values import to_bytes
 
-CALLER = "0x" + "ca11" * 10
 PLENTY = 10**30  # wei
 
 Artifacts = Annotated[
@@ -55,7 +53,7 @@ class Scenario:
         return [self.evm.call(address, data, caller=self.caller) for _, data in self.calls]
 
 
-def scenario(
+def _scenario(
     artifacts: Iterable[Path],
     contract: str | None,
     constructor: str | None,
@@ -66,27 +64,48 @@ def scenario(
     tier: str,
 ) -> Scenario:
     paths = list(artifacts)
-    sources = read_sources(paths, root)
-    artifact = Artifact.read(_form(paths[0]), contract)
+    sources = sources_from(paths, root)
+    artifact = artifact_from(parse_json(read_file(paths[0]), str(paths[0])), str(paths[0]), contract)
     evm = EVM(fork or "osaka", tier)
-    sender = to_address(caller, "--caller")
+    sender = address_from(caller, "--caller")
     evm.set_balance(sender, PLENTY)
     made: Constructor = artifact.abi.constructor
-    given = arguments_from(shlex.split(constructor or ""), made.inputs, f"the constructor of {artifact.name}")
+    given = arguments_from(
+        words_of(constructor or "", "--constructor"), made.inputs, f"the constructor of {artifact.name}"
+    )
     creation = artifact.creation_code(*given)
     asked = [(text, _data(artifact.abi, text)) for text in calls or ()]
     return Scenario(evm, sources, artifact.name.rpartition(":")[2] or paths[0].stem, creation, asked, sender)
 
 
-def _form(path: Path) -> dict[str, Any]:
-    """The file's JSON, which was read once already; of a build info, the compiler's output."""
-    form: dict[str, Any] = json.loads(path.read_bytes())
-    output = form.get("output")
-    return output if isinstance(output, dict) else form
+takes_scenario = options.takes(
+    {
+        "artifacts": (Artifacts, options.REQUIRED),
+        "contract": (options.ContractName, None),
+        "constructor": (options.ConstructorArgs, None),
+        "calls": (Calls, None),
+        "root": (Root, None),
+        "caller": (CallerOption, "0x" + DEFAULT_CALLER.hex()),
+        "fork": (options.ForkName, None),
+        "tier": (options.Tier, "auto"),
+    },
+    _scenario,
+)
+
+
+def sources_from(paths: Iterable[Path], root: Path | None = None) -> Sources:
+    """As `read_sources`; a file that is not JSON at all is told by what it is."""
+    listed = list(paths)
+    try:
+        return read_sources(listed, root)
+    except BadArtifact:
+        for path in listed:
+            parse_json(read_file(path, "an artifact"), str(path))
+        raise
 
 
 def _data(abi: Abi, text: str) -> bytes:
-    name, *arguments = shlex.split(text) or [""]
+    name, *arguments = words_of(text, "--call") or [""]
     if name.startswith("0x"):
         return to_bytes(name, "--call")
     function: Function = abi.functions[name]

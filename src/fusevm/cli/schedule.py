@@ -33,7 +33,7 @@ def schedule(
     if regions and (no_fuse or only):
         raise BadInput("--regions goes with all fusions: leave out --no-fuse and --only")
     handlers = _handlers(no_fuse, only or [])
-    units = build_schedule(data, rules, handlers, keep_units=True, loops=not regions).units
+    units = build_schedule(data, rules, handlers, keep_units=True).units
     patched = _patched(data, rules) if regions else {}
     sections = sections_of(data, rules, handlers.native)  # those that can be reached
     steps = sum(1 if section.row else section.steps for section in sections)

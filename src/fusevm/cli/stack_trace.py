@@ -19,10 +19,11 @@ def show_stack_trace(prepared: Prepared, result: Result, artifacts: Sequence[Pat
     """
     if result.ok or not (artifacts or prepared.artifact):
         return
+    from fusevm.cli.scenario import sources_from
     from fusevm.tracing.sources.artifacts import BadArtifact, read_sources
     from fusevm.tracing.stack_trace import stack_trace
 
-    sources = read_sources(artifacts or ())
+    sources = sources_from(artifacts or ())
     if prepared.artifact is not None:
         with suppress(BadArtifact):
             sources.add(read_sources([prepared.artifact]))

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fusevm import EVM
-from fusevm.cli.inputs import BadInput
+from fusevm.cli.inputs import BadInput, parse_json, read_file, write_file
+from fusevm.values import BadValue
+
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,17 @@ class Start:
         if self.fork_url is not None:
             if self.load_state is not None:
                 raise BadInput("give --fork-url or --load-state, not both")
-            return EVM.fork_from(self.fork_url, self._block(), fork=fork, tier=tier)
+            try:
+                return EVM.fork_from(self.fork_url, self._block(), fork=fork, tier=tier)
+            except BadValue as error:  # of the parameter that the option becomes
+                raise BadInput(f"--fork-{error}" if str(error).startswith(("url", "block")) else str(error)) from None
         if self.fork_block is not None:
             raise BadInput("--fork-block needs --fork-url")
         evm = EVM(fork or "osaka", tier)
         if self.load_state is not None:
-            evm.load_state(Path(self.load_state))
+            data = read_file(self.load_state, "a state")
+            packed = data.startswith((_GZIP, b"0x"))  # as anvil has them
+            evm.load_state(data if packed else parse_json(data, self.load_state))
         return evm
 
     def _block(self) -> str | int:
@@ -53,7 +61,4 @@ EMPTY = Start()
 
 
 def write_dump(evm: EVM, name: str) -> None:
-    try:
-        Path(name).write_text(json.dumps(evm.dump_state(), indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot write {name}: {error.strerror}") from None
+    write_file(Path(name), json.dumps(evm.dump_state(), indent=1) + "\n", "--dump-state")

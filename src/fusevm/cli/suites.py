@@ -18,13 +18,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fusevm.chain.outcome import Disagreement, EngineLimit
-from fusevm.cli.inputs import BadInput, parse_json
+from fusevm.cli.inputs import JSON, BadInput, explained, parse_json, read_file
 from fusevm.lab.official.statetest import MalformedTest, Verdict
 from fusevm.lab.processes import in_processes
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.tracer import tracing_hooks
 
 SHOWN_FAILURES = 50
+_ARCHIVES = (".xz", ".gz", ".bz2", ".tar", ".tgz")
 PROCESSES = os.cpu_count() or 1
 
 Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="folders, .json files or .tar.xz archives")]
@@ -75,7 +76,10 @@ def _in_archive(path: str) -> Iterator[tuple[str, bytes]]:
                         yield f"{path}:{member.name}", content.read()
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
         problem = (str(error) or type(error).__name__).splitlines()[0].rstrip(":")
-        raise BadInput(f"{path}: not a whole archive: {problem}") from None
+        text = f"{path}: not a whole archive: {problem}; give a folder, a .json file or a .tar.xz archive of tests"
+        if Path(path).suffix in _ARCHIVES:
+            raise BadInput(text) from None
+        raise explained(text, read_file(path), path, JSON) from None
 
 
 def run_suite(

@@ -20,6 +20,7 @@ from fusevm.batch.tables import open_table
 from fusevm.chain.outcome import Status
 from fusevm.cli import options
 from fusevm.cli.abi import shown_values
+from fusevm.cli.inputs import BadInput
 from fusevm.cli.sweep_spec import Row, Sweep, read_sweep
 
 STATUSES = (*(status.value for status in Status), "failed")
@@ -67,9 +68,14 @@ def _pool(work: Sweep, jobs: int, dask: str | None) -> AbstractContextManager[Po
     from fusevm.batch import Cluster, Processes, Threads
 
     if dask is not None:
-        from distributed import Client
-
-        return Cluster(work.evm, Client(dask))
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise BadInput(f"--dask: {error.name} is not installed; pip install 'fusevm[batch]'") from None
+        try:
+            return Cluster(work.evm, Client(dask))
+        except (OSError, ValueError) as error:
+            raise BadInput(f"--dask {dask}: no scheduler answers there: {error}") from None
     return Processes(work.evm, jobs) if jobs > 1 else Threads(work.evm, 1)
 
 

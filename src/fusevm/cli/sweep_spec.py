@@ -19,7 +19,7 @@ from fusevm.abi import Function
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.cli.abi import arguments_from
 from fusevm.cli.execution import Request, prepare
-from fusevm.cli.inputs import BadInput, parse_json
+from fusevm.cli.inputs import BadInput, parse_json, read_file
 
 FIELDS = (
     "code",
@@ -71,9 +71,9 @@ class Sweep:
         if sig is not None and document.get("data") is not None:
             raise BadInput(f"{source}: give 'data' or 'sig', not both")
         self.function = None if sig is None else Function.parse(sig)
-        prepared = prepare(
+        prepared = prepare(  # with calldata, so that an artifact is deployed
             Request(
-                self._code(str(document["code"])), to=to, fork=document.get("fork"),
+                self._code(str(document["code"])), data="0x", to=to, fork=document.get("fork"),
                 tier=tier or document.get("tier", "auto"),
             )
         )  # fmt: skip
@@ -171,16 +171,13 @@ def read_sweep(name: str, code: str | None = None, tier: str | None = None, fork
         if fork is not None:
             document["fork"] = fork
         return Sweep(document, name, path.parent, tier)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise BadInput(f"no such file: {name}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot read {name}: {error}") from None
-    document = parse_json(text, name)
+    document = parse_json(read_file(name), name)
     if not isinstance(document, dict):
         raise BadInput(f"{name}: expected an object with 'code' and 'grid' or 'rows'")
     given = {field: value for field, value in (("code", code), ("fork", fork)) if value is not None}
+    for field, kind in (("storage", dict), ("block", dict), ("grid", dict), ("args", list)):
+        if not isinstance(document.get(field, kind()), kind):
+            raise BadInput(f"{name}: {field!r} is not {'an object' if kind is dict else 'a list'}")
     return Sweep({**document, **given}, name, path.parent, tier)
 
 

@@ -14,10 +14,11 @@ from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.schedule import Blobs, blobs_from_config, schedule_named
 from fusevm.chain.signed import SignedTransaction
 from fusevm.cli import options
-from fusevm.cli.inputs import BadInput, parse_json
+from fusevm.cli.inputs import BadInput, parse_json, read_file, say_error
 from fusevm.reference.hooks import Hooks, Step
 from fusevm.reference.tracer import eip3155_step
 from fusevm.t8n import MissingHash, body_from_text, transition
+from fusevm.tiers import UnknownTier, executor_for
 from fusevm.values import BadValue
 
 BAD_CONFIGURATION, MISSING_HASH, BAD_JSON, BAD_FILE = 3, 4, 10, 11
@@ -57,7 +58,8 @@ def t8n_command(
     blobs = None if input_blobs is None else _blobs(reader.section("blobParams", input_blobs))
     try:
         schedule_named(fork)
-    except BadValue as error:
+        executor_for(tier)
+    except (BadValue, UnknownTier) as error:
         _fail(BAD_CONFIGURATION, error)
     tracer = _Tracer(Path(output_basedir), memory, not no_stack, returndata) if trace else None
     try:
@@ -86,7 +88,7 @@ def t8n_command(
 
 
 def _fail(code: int, error: Exception | str) -> NoReturn:
-    typer.echo(f"fusevm: {error}", err=True)
+    say_error(str(error))
     raise typer.Exit(code)
 
 
@@ -133,9 +135,11 @@ class _Reader:
 
     def _text(self, source: str) -> str:
         try:
-            return Path(source).read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            _fail(BAD_FILE, f"cannot read {source}: {getattr(error, 'strerror', None) or 'not text'}")
+            return read_file(source).decode("utf-8")
+        except UnicodeDecodeError:
+            _fail(BAD_FILE, f"cannot read {source}: not text")
+        except BadInput as error:
+            _fail(BAD_FILE, error)
 
     def _json(self, text: str, source: str) -> Any:
         try:

@@ -13,6 +13,7 @@ from fusevm.cli.yul_inputs import (
     Evm,
     File,
     Json,
+    check_language,
     checked,
     dialect_or_exit,
     hex_or_exit,
@@ -35,7 +36,9 @@ app.command("standard-json")(standard_json)
 def check(file: File, fork: Evm = "latest", as_json: Json = False) -> None:
     """Say what is wrong with a program: one line per error or warning, exit code 1 if one of them is an error."""
     source = read_source(file)
-    _, errors = check_source(source, dialect_or_exit(fork))
+    obj, errors = check_source(source, dialect_or_exit(fork))
+    if obj is None:
+        check_language(source, file)
     report(errors, file, source, as_json)
     if any(not error.is_warning for error in errors):
         raise typer.Exit(1)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Set
 from typing import Annotated, Any
 
 import typer
 
-from fusevm.cli.inputs import quit_with
-from fusevm.cli.yul_inputs import Evm, File, Json, checked, dialect_or_exit, fail, hex_or_exit
+from fusevm.cli.inputs import BadInput, address_from, quit_with
+from fusevm.cli.yul_inputs import Evm, File, Json, checked, dialect_or_exit, fail
 from fusevm.codegen.listing import listing
+from fusevm.codegen.pipeline import NAMES, NEEDED
 from fusevm.codegen.source_map import debug_data
 from fusevm.codegen.validation import Validation
-from fusevm.codegen.yul import CompiledObject, compile_object, library_names
+from fusevm.codegen.yul import NO_COST, CompiledObject, Order, compile_object, library_names
 from fusevm.evm.assembler import ADDRESS_BYTES
 from fusevm.evm.forks import Fork
 from fusevm.evm.source_map import compressed
-from fusevm.yul.optimise import optimize
-from fusevm.yul.syntax.ast import Object
-from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.errors import YulError
 
 
@@ -33,6 +32,9 @@ def compile_(
     exact: Annotated[
         bool, typer.Option("--exact", help="run solc's optimiser steps, and compile their text without changing it")
     ] = False,
+    without: Annotated[
+        list[str] | None, typer.Option(help="a pass to leave out, as fusevm passes lists them; may be repeated")
+    ] = None,
     validate: Annotated[
         bool, typer.Option("--validate", help="check every pass by z3 or by runs, and drop what fails; takes longer")
     ] = False,
@@ -58,17 +60,34 @@ def compile_(
     if exact and not optimized:
         quit_with("--exact needs the optimiser: leave --no-optimize out")
     (obj, source), libraries = checked(file, dialect, as_json), _libraries(library or [])
-    _check_libraries(libraries.keys(), library_names(obj), link_placeholders)
+    _check_given(libraries.keys(), library_names(obj))
     validation = Validation() if validate and optimized else None
     try:
-        compiled = _compiled(obj, dialect, libraries, runs if optimized else None, exact, validation)
+        compiled = compile_object(
+            obj,
+            dialect,
+            libraries,
+            runs=runs if optimized else None,
+            order=Order.STEPS if exact else None,
+            exact=exact,
+            without=_left_out(without or []),
+            validation=validation,
+        )
     except YulError as error:
         fail([error], file, source, as_json)
+    missing = {name for part in _parts(compiled) for name in part.libraries}
+    if missing and not link_placeholders:
+        names = ", ".join(sorted(missing))
+        quit_with(f"no address of {names}: give --library NAME=ADDRESS for each, or --link-placeholders to link later")
     if (runtime or runtime_hex) and compiled.runtime is None:
         quit_with(f"{file} has no runtime object")
     if validation is not None:
         for dropped in validation.dropped:
             typer.echo(f"fusevm: {dropped}", err=True)
+    if not as_json:
+        for part in _parts(compiled):
+            for note in part.notes:
+                typer.echo(f"fusevm: {note}", err=True)
     shown = [compiled.runtime] if runtime and compiled.runtime is not None else [compiled]
     if as_json:
         typer.echo(json.dumps(_described(shown[0], dialect.fork, asm, source_map) | _validated(validation)))
@@ -80,17 +99,15 @@ def compile_(
         typer.echo("\n".join(_hex_lines(compiled)))
 
 
-def _compiled(
-    obj: Object,
-    dialect: Dialect,
-    libraries: dict[str, int],
-    runs: int | None,
-    exact: bool,
-    validation: Validation | None,
-) -> CompiledObject:
-    if exact and runs is not None:
-        obj = optimize(obj, dialect, runs)
-    return compile_object(obj, dialect, libraries, runs=runs, exact=exact, validation=validation)
+def _left_out(names: list[str]) -> Set[str]:
+    for name in names:
+        if name in NEEDED:
+            quit_with(f"--without {name}: code cannot be written without this pass")
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "fusevm passes lists them"
+            quit_with(f"--without {name}: there is no such pass; {hint}")
+    return frozenset(names)
 
 
 def _asked_for(
@@ -136,6 +153,13 @@ def _described(compiled: CompiledObject, fork: Fork, asm: bool, source_map: bool
             name: [{"start": place, "length": ADDRESS_BYTES} for place in places]
             for name, places in compiled.libraries.items()
         },
+        "order": compiled.order.value,
+        "costs": {
+            order.value: {"bytes": cost.bytes, "static_gas": round(cost.gas, 1)}
+            for order, cost in compiled.costs.items()
+            if cost is not NO_COST
+        },
+        "notes": list(compiled.notes),
         "runtime": compiled.runtime.name if compiled.runtime is not None else None,
         "functionDebugData": debug_data(compiled.functions),
         **(_map_of(compiled) if source_map else {}),
@@ -175,18 +199,17 @@ def _libraries(options: list[str]) -> dict[str, int]:
     libraries = {}
     for option in options:
         name, equals, address = option.rpartition("=")
-        value = hex_or_exit(address, f"address of {name}") if equals else b""
-        if len(value) != 20:
+        if not equals:
             quit_with(f"--library {option}: expected NAME=ADDRESS with an address of 20 bytes")
-        libraries[name] = int.from_bytes(value, "big")
+        try:
+            libraries[name] = int.from_bytes(address_from(address, f"--library {name}"), "big")
+        except BadInput as error:
+            quit_with(str(error))
     return libraries
 
 
-def _check_libraries(given: Set[str], wanted: Set[str], may_miss: bool) -> None:
-    unknown, missing = sorted(given - wanted), sorted(wanted - given)
+def _check_given(given: Set[str], known: Set[str]) -> None:
+    unknown = sorted(given - known)
     if unknown:
-        known = f"it uses {', '.join(sorted(wanted))}" if wanted else "it uses none"
-        quit_with(f"--library: the program does not use {', '.join(unknown)}; {known}")
-    if missing and not may_miss:
-        names = ", ".join(missing)
-        quit_with(f"no address of {names}: give --library NAME=ADDRESS for each, or --link-placeholders to link later")
+        uses = f"it uses {', '.join(sorted(known))}" if known else "it uses none"
+        quit_with(f"--library: the program does not use {', '.join(unknown)}; {uses}")

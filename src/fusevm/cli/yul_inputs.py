@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from fusevm.cli.inputs import BadInput, fork_or_exit, parse_hex, quit_with
+from fusevm.cli.inputs import (
+    ASSEMBLY,
+    YUL,
+    BadInput,
+    explained,
+    fork_or_exit,
+    language_in,
+    parse_hex,
+    quit_with,
+    read_file,
+)
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.checks import check as check_source
 from fusevm.yul.syntax.dialect import Dialect, dialect_for
@@ -22,13 +31,15 @@ Evm = Annotated[str, typer.Option("--fork", "--evm", "-f", help="the fork whose 
 Json = Annotated[bool, typer.Option("--json", help="the result as data")]
 
 
-def read_source(file: str) -> bytes:
+def read_source(file: str, wanted: str = YUL) -> bytes:
+    """Or one line on standard error and exit code 2, also where the file is evidently something else."""
     try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except FileNotFoundError:
-        quit_with(f"no such file: {file}")
-    except (OSError, ValueError) as error:
-        quit_with(f"cannot read {file}: {getattr(error, 'strerror', None) or error}")
+        source = read_file(file, f"a file of {wanted}")
+        if not source.strip() or Path(file).suffix.lower() in (".sol", ".vy"):
+            raise explained(f"{file} is not {wanted}", source, "standard input" if file == "-" else file, wanted)
+    except BadInput as error:
+        quit_with(str(error))
+    return source
 
 
 def hex_or_exit(text: str, what: str) -> bytes:
@@ -48,8 +59,15 @@ def checked(file: str, dialect: Dialect, as_json: bool = False) -> tuple[Object,
     obj, errors = check_source(source, dialect)
     wrong = [error for error in errors if not error.is_warning]
     if wrong or obj is None:
+        check_language(source, file)
         fail(wrong or errors, file, source, as_json)
     return obj, source
+
+
+def check_language(source: bytes, file: str) -> None:
+    """Exit code 2 where a text that cannot be parsed is not Yul at all."""
+    if source.isascii() and language_in(source, file) not in (YUL, ASSEMBLY, None):
+        quit_with(str(explained(f"{file} is not {YUL}", source, file, YUL)))
 
 
 def fail(errors: list[YulError], file: str, source: bytes, as_json: bool) -> NoReturn:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fusevm.cli.inputs import JSON
 from fusevm.cli.yul_inputs import read_source
 from fusevm.codegen.standard_json import compile_text
 
@@ -14,4 +15,4 @@ def standard_json(
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="solc's JSON input, or - for standard input")] = "-",
 ) -> None:
     """Compile as solc --standard-json does: JSON in, JSON out; errors are in the JSON, the exit code is 0."""
-    typer.echo(compile_text(read_source(file)))
+    typer.echo(compile_text(read_source(file, JSON)))

@@ -15,15 +15,19 @@ from fusevm.evm.assembler import Source
 
 DEAD = moves.DEAD
 RETURN_LABEL = -3
+COMPACTED_FROM = 9  # depth of a live slot
+RESCUED_FROM = 12  # depth of a slot that changes places with one that is needed later
+FAR = 1 << 30
 FIRST_FREE = 1 << 40  # slots from here on can be pushed anywhere
 
 
 class Unreachable(Exception):
     """A value is out of reach of SWAP and DUP."""
 
-    def __init__(self, function: str, candidates: set[int]) -> None:
+    def __init__(self, function: str, candidates: set[int], wanted: set[int]) -> None:
         self.function = function
         self.candidates = candidates  # values that could be spilled to bring it into reach
+        self.wanted = wanted  # the values that are out of reach
         super().__init__(function)
 
 
@@ -66,6 +70,10 @@ class Arrangements:
         self.name, self.beam = name, beam
         self.made: dict[int, Code] = {}  # the code that pushes a slot, if it can be pushed anywhere
         self.slots: dict[object, int] = {}
+        self.rescues = False  # whether words that are soon out of reach change places with others
+        self.uses: dict[int, list[int]] = {}  # the steps of the block that take a slot
+        self.number = 0  # of the step
+        self.compacts = False  # whether dead slots are removed before they push live ones out of reach
 
     def free(self, key: object, code: Code) -> int:
         if key not in self.slots:
@@ -82,6 +90,10 @@ class Arrangements:
 
     def follow(self, states: list[State], step: Step, needed: set[int], cleans: bool) -> list[State]:
         found: dict[tuple[int, ...], State] = {}
+        if self.compacts:
+            states = [self.compacted(each, step) for each in states]
+        if self.rescues:
+            states = [self.rescued(each, step) for each in states]
         for state in states:
             for after in self.done(state, step, needed, cleans):
                 known = found.get(after.stack)
@@ -94,7 +106,8 @@ class Arrangements:
 
     def unreachable(self, states: list[State], takes: tuple[int, ...]) -> Unreachable:
         stack = {slot for state in states for slot in state.stack if 0 <= slot < FIRST_FREE}
-        return Unreachable(self.name, stack - set(takes) or stack)
+        wanted = {slot for state in states for slot in state.stack[: -moves.REACH] if slot in takes}
+        return Unreachable(self.name, stack - set(takes) or stack, wanted)
 
     @staticmethod
     def rank(state: State, cleans: bool) -> int:
@@ -114,6 +127,9 @@ class Arrangements:
             for way in self.ways(state.stack, takes, step.dies):
                 order = list(dict.fromkeys(takes))
                 found.append(self.after(state, way, order, code, step, needed, cleans))
+        if not found:
+            cleared = self.cleared(state, step, needed)
+            return [] if cleared is None else [cleared]
         return found
 
     def cleared(self, state: State, step: Step, needed: set[int]) -> State | None:
@@ -123,6 +139,33 @@ class Arrangements:
         prices = {slot: self.price(slot) for slot in wanted if slot in self.made}
         way = moves.shuffle(state.stack, wanted, prices)
         return None if way is None else self.after(state, way, wanted, step.code, step, needed, cleans=False)
+
+    def compacted(self, state: State, step: Step) -> State:
+        """The state with no dead slots and no copies, if its deepest live slot is soon out of reach."""
+        live = tuple(dict.fromkeys(slot for slot in state.stack if slot != DEAD))
+        deepest = next((len(state.stack) - at for at, slot in enumerate(state.stack) if slot != DEAD), 0)
+        if deepest <= COMPACTED_FROM or len(live) == len(state.stack):
+            return state
+        way = moves.shuffle(state.stack, live, {})
+        nothing = Step(None, (), (), frozenset(), where=step.where)
+        return state if way is None else self.after(state, way, live, None, nothing, set(live), cleans=False)
+
+    def rescued(self, state: State, step: Step) -> State:
+        """The state in which words that are soon out of reach have changed places with others that are needed later."""
+        stack, cost = list(state.stack), state.cost
+        written: tuple[object, ...] = (At(step.where), state.code)
+        for depth in range(min(len(stack) - 1, moves.REACH), RESCUED_FROM, -1):
+            above = range(depth)
+            later = max(above, key=lambda at: self.next_use(stack[-1 - at]))
+            if self.next_use(stack[-1 - depth]) >= self.next_use(stack[-1 - later]):
+                continue
+            for swap in (depth, later, depth) if later else (depth,):
+                written, cost = (self.move(stack, moves.SWAP + swap, ()), written), cost + 4
+        return State(cost, tuple(stack), written) if cost > state.cost else state
+
+    def next_use(self, slot: int) -> int:
+        """The number of the step that needs the slot next; far away if none in the block does."""
+        return next((at for at in self.uses.get(slot, ()) if at >= self.number), FAR)
 
     def ways(self, stack: tuple[int, ...], takes: tuple[int, ...], dies: frozenset[int]) -> tuple[moves.Found, ...]:
         names: dict[int, int] = {}

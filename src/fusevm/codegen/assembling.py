@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from fusevm.codegen.blocks import LABEL, PUSH, SETIMMUTABLE, SYMBOL, VERBATIM, Code, StackBlock, StackProgram, Way
-from fusevm.codegen.constants import MOST_WEIGHT, pushed
+from fusevm.codegen.blocks import (
+    LABEL,
+    PUSH,
+    SETIMMUTABLE,
+    SYMBOL,
+    VERBATIM,
+    Code,
+    StackBlock,
+    StackProgram,
+    Terminator,
+)
+from fusevm.codegen.constants import MAX_WEIGHT, pushed
 from fusevm.evm.assembler import CALLS, NO_CALL, RETURNS, Assembly, Entry, Item, ItemKind
 from fusevm.ir.functions import SymbolKind, Unit
 
@@ -26,18 +36,18 @@ def assembly_of(program: StackProgram, unit: Unit, runs: int) -> Assembly:
         _begin(assembly, block, unit, labels[label], label in wanted, entries.get(label))
         for code in block.code:
             assembly.at(code.where)
-            _write(assembly, code, unit, labels, runs * min(block.weight, MOST_WEIGHT))
-        after = following.get(label)
-        if block.way is Way.RETURN:
+            _write(assembly, code, unit, labels, runs * min(block.weight, MAX_WEIGHT))
+        if block.end is Terminator.RETURN:
             assembly.at(block.where, RETURNS)
             assembly.named_op("JUMP")
-        elif block.way is Way.BRANCH:
+        elif block.end is Terminator.BRANCH:
             assembly.at(block.where)
             assembly.jump_if(labels[block.targets[0]])
-        if block.way in (Way.JUMP, Way.CALL, Way.BRANCH) and block.targets[-1] != after:
-            calls = block.way is Way.CALL or (block.targets[-1] in entries and block.function != block.targets[-1])
+        if block.needs_jump(following.get(label)):
+            target = block.targets[-1]
+            calls = block.end is Terminator.CALL or (target in entries and block.function != target)
             assembly.at(block.where, CALLS if calls else NO_CALL)
-            assembly.jump(labels[block.targets[-1]])
+            assembly.jump(labels[target])
     return assembly
 
 
@@ -59,9 +69,9 @@ def _wanted(program: StackProgram, following: dict[int, int]) -> set[int]:
     wanted: set[int] = set()
     for label, block in program.blocks.items():
         wanted.update(block.labels())
-        if block.way is Way.BRANCH:
+        if block.end is Terminator.BRANCH:
             wanted.add(block.targets[0])
-        if block.targets and block.targets[-1] != following.get(label):
+        if block.needs_jump(following.get(label)):
             wanted.add(block.targets[-1])
     return wanted
 

@@ -36,7 +36,7 @@ DUPS = [Code(f"DUP{n}") for n in range(1, 17)]
 SWAPS = [Code(f"SWAP{n}") for n in range(1, 17)]
 
 
-class Way(Enum):
+class Terminator(Enum):
     """How a block ends."""
 
     HALT = "its last instruction ends the frame"
@@ -50,7 +50,7 @@ class Way(Enum):
 class StackBlock:
     label: int
     code: list[Code] = field(default_factory=list)
-    way: Way = Way.HALT
+    end: Terminator = Terminator.HALT
     targets: tuple[int, ...] = ()
     weight: float = 1.0  # its estimated frequency relative to the entry
     function: int = 0  # the label of the function it belongs to
@@ -60,10 +60,14 @@ class StackBlock:
         """The labels that it pushes."""
         return (code.number for code in self.code if code.op == LABEL)
 
+    def needs_jump(self, following: int | None) -> bool:
+        """Whether it ends with a jump to its last target, if `following` is laid out after it."""
+        return bool(self.targets) and self.targets[-1] != following
+
     @property
     def is_cold(self) -> bool:
         """Whether it reverts the frame."""
-        return self.way is Way.HALT and bool(self.code) and self.code[-1].op in ("REVERT", "INVALID")
+        return self.end is Terminator.HALT and bool(self.code) and self.code[-1].op in ("REVERT", "INVALID")
 
 
 @dataclass(slots=True)

@@ -11,27 +11,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fusevm.codegen.assembling import assembly_of
-from fusevm.codegen.backend import Spills, clean, drop_uncalled, improve, stack_code
-from fusevm.codegen.gas_trials import dearest_run
-from fusevm.codegen.inlining import inline_what_pays, largest_size
+from fusevm.codegen.gas_trials import max_gas_increase
 from fusevm.codegen.linking import OWN, Parts, link, look_inside, parts_of
 from fusevm.codegen.metadata import metadata_of
 from fusevm.codegen.optimize_report import Cost, Report, cost_of
-from fusevm.codegen.shift_reuse import reuse_shifts
-from fusevm.codegen.spilling import recompute_elsewhere
-from fusevm.codegen.tight_loops import dearer_loop
-from fusevm.codegen.weights import all_weights
+from fusevm.codegen.pipeline import FROM_BYTECODE, IMPROVE, OPTIMISE, SCHEDULE, Work, run_passes
+from fusevm.codegen.tight_loops import loop_gas_increase
 from fusevm.evm.assembler import Layout, Piece, Source, Surroundings, assemble
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.ir.fold.functions import fold_unit
 from fusevm.ir.fold.recorder import Recorder
 from fusevm.ir.fold.stats import Stats
-from fusevm.ir.functions import SymbolKind, Unit
+from fusevm.ir.functions import SymbolKind
 from fusevm.ir.recovery.unit import Recovered, recover
-from fusevm.ir.recovery.words import NotUnderstood
+from fusevm.ir.recovery.words import RecoveryFailed
 from fusevm.yul.generate import StackTooDeep
 
-ROUNDS = 2  # of inlining and folding
 GAS_FIRST = 100  # from this many runs on, constants of the old code keep their PUSH: smaller code may cost more gas
 RESERVED = b"\xef"  # EIP-3541
 
@@ -47,20 +41,20 @@ class Optimized:
 class Setting(NamedTuple):
     """Parameters of one attempt."""
 
-    inlines: bool = True
-    recomputes: bool = False  # what is made of literals is not kept for other blocks
+    without: frozenset[str] = frozenset(("recompute",))  # passes left out
     merging: int = 20  # how much dearer gas is thought to be where shared code costs a jump that was not there before
 
 
 # The first whose result is better is taken. What is shared less runs cheaper everywhere, and takes more bytes; without
 # inlining fewer values have to fit on the stack. What is not kept for later costs nothing on ways that do not need it.
+_NOT_INLINED = frozenset(("inline", "recompute"))
 SETTINGS = (
     Setting(),
-    Setting(recomputes=True),
+    Setting(frozenset()),
     Setting(merging=1),
-    Setting(merging=1, recomputes=True),
-    Setting(inlines=False),
-    Setting(inlines=False, merging=1),
+    Setting(frozenset(), merging=1),
+    Setting(_NOT_INLINED),
+    Setting(_NOT_INLINED, merging=1),
 )
 
 
@@ -71,7 +65,7 @@ class _Part:
     code: bytes
     recovered: Recovered
     parts: Parts
-    stats: Stats
+    work: Work
     cost: Cost
 
 
@@ -110,7 +104,7 @@ class _Optimizer:
             self.setting = setting
             try:
                 made = self.made(code, places)
-            except NotUnderstood as reason:
+            except RecoveryFailed as reason:
                 reasons.append(str(reason))
                 break
             except StackTooDeep:
@@ -127,11 +121,11 @@ class _Optimizer:
         return kept
 
     def made(self, code: bytes, places: frozenset[int]) -> _Made:
-        """Optimises with the current setting; raises NotUnderstood or StackTooDeep if that is not possible."""
+        """Optimises with the current setting; raises RecoveryFailed or StackTooDeep if that is not possible."""
         part = self.understood(code)
         _refuse_unknown_places(places, part)
         report = Report("runtime", part.cost, part.cost)
-        report.rules, report.steps = part.stats.rules, _steps(part.stats)
+        report.rules, report.steps = part.work.stats.rules, _steps(part.work.stats)
         pieces = {name: Piece(code[offset : offset + size]) for name, (offset, size) in part.parts.data.items()}
         runtime: _Made | None = None
         if part.parts.runtime is not None:
@@ -163,7 +157,7 @@ class _Optimizer:
 
     def understood(self, code: bytes) -> _Part:
         if code.startswith(RESERVED):
-            raise NotUnderstood("code that begins with 0xef is a delegation, or of another format", 0)
+            raise RecoveryFailed("code that begins with 0xef is a delegation, or of another format", 0)
         recovered = recover(code, self.fork)
         unit = recovered.unit
         cost = cost_of(code, recovered)
@@ -172,45 +166,28 @@ class _Optimizer:
         if self.recorder is not None:
             self.recorder.start()
         boundary = look_inside(unit)
-        stats = self.fold(unit)
+        work = Work(unit, self.runs, self.setting.without, recorder=self.recorder, low=True)
+        run_passes(work, OPTIMISE)
         parts = parts_of(unit, code, recovered.overlaps, boundary)
         if not self.always:
             _refuse_data(code, recovered, parts)
-        return _Part(code, recovered, parts, stats, cost)
-
-    def fold(self, unit: Unit) -> Stats:
-        stats = fold_unit(unit, self.recorder)
-        clean(unit)
-        drop_uncalled(unit)
-        largest = largest_size(unit, self.runs)
-        for _ in range(ROUNDS):
-            drop_uncalled(unit)
-            if not self.setting.inlines or not inline_what_pays(unit, all_weights(unit), self.runs, largest):
-                break
-            drop_uncalled(unit)
-            stats.add(fold_unit(unit, self.recorder))
-            clean(unit)
-        stats.add(fold_unit(unit, self.recorder))
-        clean(unit)
-        drop_uncalled(unit)
-        return stats
+        return _Part(code, recovered, parts, work, cost)
 
     def laid_out(self, part: _Part, pieces: dict[str, Piece], runtime: Layout | None) -> Layout:
         unit = part.recovered.unit
         link(unit, part.parts, follows=runtime is not None)
-        if sum(map(reuse_shifts, unit.functions.values())):
-            clean(unit)
-        if self.setting.recomputes:
-            for function in unit.functions.values():
-                recompute_elsewhere(function)
+        work = part.work
+        run_passes(work, FROM_BYTECODE)
         if self.recorder is not None:
             self.recorder.finish(unit)
-        program = stack_code(unit, self.runs, Spills(), low=True)
-        runs = self.setting.merging * max(self.runs, 1)
-        improve(program, runs, _followed(part.recovered), copying=runs)
+        run_passes(work, SCHEDULE)
+        work.merging = work.copying = self.setting.merging * max(self.runs, 1)
+        work.followed = _followed(part.recovered)
+        run_passes(work, IMPROVE)
+        program = work.program
         if self.recorder is not None:
             self.recorder.merged(program.merged)
-        self.dearer = dearer_loop(program, unit, part.recovered.reached, self.runs)
+        self.dearer = loop_gas_increase(program, unit, part.recovered.reached, self.runs)
         assembly = assembly_of(program, unit, self.runs)
         sizes = {name: len(piece.content) for name, piece in pieces.items()}
         immutables = runtime.immutables if runtime is not None else {}
@@ -234,7 +211,7 @@ class _Optimizer:
         """The new code if it can be recovered again and is better, else the old."""
         try:
             again = recover(made, self.fork)
-        except NotUnderstood as reason:
+        except RecoveryFailed as reason:
             report.left_alone.append(f"the result cannot be checked: {reason}")
             return _Made(part.code, report)
         if _grows_faster(again, part.recovered):
@@ -252,7 +229,7 @@ class _Optimizer:
             report.left_alone.append(f"no better: {cost.bytes:,} bytes, static gas {cost.gas:,.0f}")
             return _Made(part.code, report)
         if self.runs >= GAS_FIRST and report.kind == "runtime" and not self.always:
-            more = dearest_run(part.code, made, self.fork)
+            more = max_gas_increase(part.code, made, self.fork)
             if more > 0:
                 report.left_alone.append(f"a run would cost {more} gas more")
                 return _Made(part.code, report)
@@ -285,14 +262,16 @@ def _refuse_data(code: bytes, recovered: Recovered, parts: Parts) -> None:
     copied = sum(size for _, size in parts.data.values())
     rest = len(code[: parts.boundary]) - run - copied - len(metadata_of(code))
     if rest > run + copied:
-        raise NotUnderstood("most of the code is never run: it may be data that others read")
+        raise RecoveryFailed("most of the code is never run: it may be data that others read")
 
 
 def _refuse_unknown_places(places: frozenset[int], part: _Part) -> None:
     """Words stored into the code must go to its immutables."""
     known = {int(symbol.name) for symbol in part.recovered.unit.symbols if symbol.kind is SymbolKind.IMMUTABLE}
     if places - known:
-        raise NotUnderstood("a word is stored into the code where nothing is left to be filled in", min(places - known))
+        raise RecoveryFailed(
+            "a word is stored into the code where nothing is left to be filled in", min(places - known)
+        )
 
 
 def _steps(stats: Stats) -> dict[str, int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fusevm.evm.assembler import Source
-from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, End, Function, GraphBlock
-from fusevm.ir.graphs import ways_into
+from fusevm.ir import analyses
+from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, DependencyBlock, End, Function
 from fusevm.ir.inline import Numbers
 from fusevm.ir.values import CONST, Value
 
@@ -15,7 +15,8 @@ def lower_switches(function: Function, linear: int = LINEAR) -> None:
     numbers = Numbers(function)
     for block in function.blocks():
         if block.end.op == SWITCH:
-            _Lowering(numbers, block.end, linear).lower(block)
+            lowering = _Lowering(numbers, block.end, linear)
+            lowering.search(block, lowering.cases)
 
 
 class _Lowering:
@@ -26,28 +27,25 @@ class _Lowering:
         self.default = end.arcs[-1]
         self.place = {case: place for place, case in enumerate(end.cases)}
         self.places: dict[int, Source] = dict(zip(end.cases, end.places, strict=True)) if end.places else {}
-        self.ways = sorted(zip(end.cases, end.arcs, strict=False), key=lambda way: way[0])
+        self.cases = sorted(zip(end.cases, end.arcs, strict=False), key=lambda case: case[0])
 
-    def lower(self, block: GraphBlock) -> None:
-        self.search(block, self.ways)
-
-    def search(self, block: GraphBlock, ways: list[tuple[int, Arc]]) -> None:
-        if len(ways) <= self.linear:
-            self.compare(block, sorted(ways, key=lambda way: self.place[way[0]]))
+    def search(self, block: DependencyBlock, cases: list[tuple[int, Arc]]) -> None:
+        if len(cases) <= self.linear:
+            self.compare(block, sorted(cases, key=lambda case: self.place[case[0]]))
             return
-        middle = len(ways) // 2
+        middle = len(cases) // 2
         low, high = self.numbers.new_block(), self.numbers.new_block()
-        greater = self.numbers.make(block, "GT", (Value(CONST, (), ways[middle][0]), self.value))
+        greater = self.numbers.make(block, "GT", (Value(CONST, (), cases[middle][0]), self.value))
         greater.where = self.where
         block.end = End(BRANCH, (greater,), [Arc(low), Arc(high)], where=self.where)
-        self.search(low, ways[:middle])
-        self.search(high, ways[middle:])
+        self.search(low, cases[:middle])
+        self.search(high, cases[middle:])
 
-    def compare(self, block: GraphBlock, ways: list[tuple[int, Arc]]) -> None:
-        if not ways:
+    def compare(self, block: DependencyBlock, cases: list[tuple[int, Arc]]) -> None:
+        if not cases:
             block.end = End(JUMP, (), [self.default], where=self.where)
-        for number, (case, arc) in enumerate(ways):
-            last = number == len(ways) - 1
+        for number, (case, arc) in enumerate(cases):
+            last = number == len(cases) - 1
             rest = Arc(self.default.target, list(self.default.args)) if last else Arc(self.numbers.new_block())
             where = self.places.get(case, self.where)
             if case:
@@ -59,16 +57,15 @@ class _Lowering:
             block = rest.target
 
 
-def split_ways(function: Function) -> None:
+def split_critical_edges(function: Function) -> None:
     """Splits critical edges, and edges from a branch that pass arguments or lead to the entry."""
     numbers = Numbers(function)
-    blocks = function.blocks()
-    entries = {block: len(ways) for block, ways in ways_into(blocks).items()}
-    for block in blocks:
+    predecessors = analyses.predecessors(function)
+    for block in predecessors:
         if block.end.op != BRANCH:
             continue
         for arc in block.end.arcs:
-            if entries[arc.target] > 1 or arc.args or arc.target is function.entry:
+            if len(predecessors[arc.target]) > 1 or arc.args or arc.target is function.entry:
                 between = numbers.new_block()
                 between.end = End(JUMP, (), [Arc(arc.target, arc.args)], where=block.end.where)
                 arc.target, arc.args = between, []

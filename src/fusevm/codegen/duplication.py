@@ -6,7 +6,7 @@ inverted by an ISZERO, because the halting block it would fall through to is els
 
 from __future__ import annotations
 
-from fusevm.codegen.blocks import ISZERO, LABEL, StackBlock, StackProgram, Way
+from fusevm.codegen.blocks import ISZERO, LABEL, StackBlock, StackProgram, Terminator
 from fusevm.codegen.passes import size_of
 
 JUMP_BYTES, JUMP_GAS = 4, 12
@@ -22,9 +22,9 @@ def duplicate_short_blocks(program: StackProgram, saves: int, runs: float) -> bo
     changed = False
     for label in program.order:
         block = program.blocks[label]
-        if block.way is Way.BRANCH:
+        if block.end is Terminator.BRANCH:
             changed |= _own_end(program, block, following.get(label), references, saves, runs)
-        if block.way is not Way.JUMP or block.targets[0] == following.get(label):
+        if block.end is not Terminator.JUMP or block.targets[0] == following.get(label):
             continue
         target = program.blocks[block.targets[0]]
         if target is block or not _ends(program, target, before):
@@ -35,7 +35,7 @@ def duplicate_short_blocks(program: StackProgram, saves: int, runs: float) -> bo
         grows = size - JUMP_BYTES - (1 if references[target.label] == 1 else 0)
         if size <= LONGEST and grows * saves < JUMP_GAS * block.weight * runs:
             block.code = block.code + target.code
-            block.way, block.targets = target.way, target.targets
+            block.end, block.targets = target.end, target.targets
             changed = True
     if changed:
         program.drop_unreached()
@@ -43,7 +43,7 @@ def duplicate_short_blocks(program: StackProgram, saves: int, runs: float) -> bo
 
 
 def _size(block: StackBlock) -> int:
-    return sum(size_of(code) for code in block.code) + (4 if block.way is Way.BRANCH else 1)
+    return sum(size_of(code) for code in block.code) + (4 if block.end is Terminator.BRANCH else 1)
 
 
 def _own_end(
@@ -57,7 +57,7 @@ def _own_end(
     """Copies the halting block that a branch could fall through to, if sharing it costs gas; returns whether it did."""
     turned = bool(block.code) and block.code[-1] == ISZERO and block.targets[1] == following
     target = program.blocks[block.targets[0 if turned else 1]]
-    if target.way is not Way.HALT or references[target.label] == 1 or not (turned or target.label == following):
+    if target.end is not Terminator.HALT or references[target.label] == 1 or not (turned or target.label == following):
         return False
     size = _size(target) - 1
     gas = (TURN_GAS - LABEL_GAS) * block.weight if turned else LABEL_GAS * target.weight / references[target.label]
@@ -75,9 +75,9 @@ def _own_end(
 
 def _ends(program: StackProgram, target: StackBlock, before: dict[int, int]) -> bool:
     """Whether the copy needs no jump at its end: it halts, returns, or can fall through to one of its targets."""
-    if target.way in (Way.HALT, Way.RETURN):
+    if target.end in (Terminator.HALT, Terminator.RETURN):
         return True
-    return target.way is Way.BRANCH and any(_is_free(program, each, before) for each in target.targets)
+    return target.end is Terminator.BRANCH and any(_is_free(program, each, before) for each in target.targets)
 
 
 def _is_free(program: StackProgram, label: int, before: dict[int, int]) -> bool:

@@ -21,7 +21,7 @@ _PUSH4 = 0x63
 _RICH = 10**18
 
 
-def dearest_run(before: bytes, after: bytes, fork: Fork) -> int:
+def max_gas_increase(before: bytes, after: bytes, fork: Fork) -> int:
     """The largest increase in gas over all runs; 0 if none costs more."""
     pushed = [each for each in instructions(before, fork) if each.push is not None]
     selectors = list(dict.fromkeys(each.push for each in pushed if each.byte == _PUSH4 and each.push is not None))

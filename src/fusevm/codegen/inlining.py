@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from math import inf
 
-from fusevm.analysis.graphs import cyclic_nodes
+from fusevm.analysis.graphs import cyclic_nodes, strong_components
 from fusevm.codegen.constants import DEPOSIT, pushed
 from fusevm.codegen.weights import Weights
-from fusevm.ir.functions import LEAVE, Function, GraphBlock, Unit
+from fusevm.ir import analyses
+from fusevm.ir.functions import LEAVE, DependencyBlock, Function, Unit
 from fusevm.ir.inline import inline_calls
 from fusevm.ir.values import CONST, Value
 
@@ -18,14 +20,14 @@ OPERAND_BYTES, OPERAND_GAS = 1, 3  # of pushing an argument
 CONSTANT_BYTES, CONSTANT_GAS = 3, 4  # estimated saving in the callee per constant argument
 LONG = 20  # bytes of code that push a constant which cannot be made shorter
 DOUBLING = 1_000  # runs at which a unit may double its size, and in proportion
-LEAST_GROWTH, MOST_GROWTH = 0.2, 4.0
+LEAST_GROWTH, MAX_GROWTH = 0.2, 4.0
 LEAST_RUNS = 1e-6  # fewer make no difference
 
 
 @dataclass(slots=True)
 class Site:
     caller: str
-    block: GraphBlock
+    block: DependencyBlock
     call: Value
     weight: float
 
@@ -33,7 +35,7 @@ class Site:
 def size_of(function: Function, unit: Unit) -> int:
     """The approximate size of the function's code in bytes."""
     size = 0
-    for block in function.blocks():
+    for block in analyses.order(function):
         size += 2 + 4 * (len(block.end.arcs) - 1 if block.end.arcs else 0) + len(block.end.args)
         for value in block.instructions:
             size += 1 + sum(_operand(arg, unit) for arg in value.args)
@@ -54,20 +56,14 @@ def _operand(value: Value, unit: Unit) -> int:
 def call_sites(unit: Unit, weights: dict[str, Weights]) -> dict[str, list[Site]]:
     sites: dict[str, list[Site]] = {name: [] for name in unit.functions}
     for name, function in unit.functions.items():
-        for block in function.blocks():
-            for value in block.instructions:
-                if value.op == "CALLFN":
-                    sites[unit.names[value.number]].append(Site(name, block, value, weights[name][block]))
+        for block, call in analyses.calls(function):
+            sites[unit.names[call.number]].append(Site(name, block, call, weights[name][block]))
     return sites
-
-
-def calls_of(function: Function, unit: Unit) -> set[str]:
-    return {unit.names[value.number] for value in function.instructions() if value.op == "CALLFN"}
 
 
 def recursive_functions(unit: Unit) -> set[str]:
     """Functions that call themselves, directly or indirectly."""
-    return cyclic_nodes({name: calls_of(function, unit) for name, function in unit.functions.items()})
+    return cyclic_nodes(analyses.call_graph(unit))
 
 
 def gain(size: int, sites: int, site: Site, runs: float) -> float:
@@ -82,31 +78,34 @@ def gain(size: int, sites: int, site: Site, runs: float) -> float:
 
 def largest_size(unit: Unit, runs: int) -> float:
     """The size that the unit may reach by inlining; without it, the weights of nested loops would justify any."""
-    growth = min(max(runs / DOUBLING, LEAST_GROWTH), MOST_GROWTH)
+    growth = min(max(runs / DOUBLING, LEAST_GROWTH), MAX_GROWTH)
     return (1 + growth) * sum(size_of(function, unit) for function in unit.functions.values())
 
 
-def inline_what_pays(unit: Unit, weights: dict[str, Weights], runs: int, largest: float = inf) -> bool:
+def inline_what_pays(
+    unit: Unit, weights: dict[str, Weights], runs: int, largest: float = inf, apart: Set[str] = frozenset()
+) -> bool:
     """Inlines what pays; where the unit would be larger than `largest`, only what pays most for its bytes.
 
-    Returns whether anything was inlined.
+    Nothing is inlined into the functions `apart`. Returns whether anything was inlined.
     """
     order = callees_first(unit)
     recursive = recursive_functions(unit)
     sites = call_sites(unit, weights)
     sizes = {name: size_of(function, unit) for name, function in unit.functions.items()}
     often: float = runs
-    chosen, size = _chosen(unit, order, recursive, sites, sizes, often)
+    chosen, size = _chosen(unit, order, recursive, sites, sizes, often, apart)
     while size > max(largest, sum(sizes.values())) and often > LEAST_RUNS:
         often /= 2  # as if bytes cost twice as much
-        chosen, size = _chosen(unit, order, recursive, sites, sizes, often)
+        chosen, size = _chosen(unit, order, recursive, sites, sizes, often, apart)
     kept = {"", *recursive}
     for name in reversed(order):  # callers first: a function that is inlined everywhere is skipped
         if name in kept:
             function = unit.functions[name]
             if chosen[name]:
                 inline_calls(unit, function, chosen)
-            kept.update(calls_of(function, unit))
+                analyses.forget(function)
+            kept.update(analyses.callees(function, unit))
     return any(chosen.values())
 
 
@@ -117,6 +116,7 @@ def _chosen(
     sites: dict[str, list[Site]],
     sizes: dict[str, int],
     runs: float,
+    apart: Set[str],
 ) -> tuple[dict[str, set[int]], int]:
     """The calls to inline, by calling function, and the size of the unit after that; callees are decided first."""
     sizes = dict(sizes)
@@ -126,7 +126,8 @@ def _chosen(
         alone = len(sites[name]) == 1
         if not name or name in recursive or not (unit.functions[name].returns or alone):
             continue  # a call that never returns is just a jump
-        taken = [site for site in sites[name] if gain(sizes[name], len(sites[name]), site, runs) > 0]
+        free = [site for site in sites[name] if site.caller not in apart]
+        taken = [site for site in free if gain(sizes[name], len(sites[name]), site, runs) > 0]
         for site in taken:
             chosen[site.caller].add(site.call.id)
             sizes[site.caller] += sizes[name] - CALL_BYTES - OPERAND_BYTES * len(site.call.args)
@@ -136,24 +137,5 @@ def _chosen(
 
 
 def callees_first(unit: Unit) -> list[str]:
-    order: list[str] = []
-    seen: set[str] = set()
-
-    def visit(name: str) -> None:
-        work = [(name, iter(sorted(calls_of(unit.functions[name], unit))))]
-        seen.add(name)
-        while work:
-            at, callees = work[-1]
-            for callee in callees:
-                if callee not in seen:
-                    seen.add(callee)
-                    work.append((callee, iter(sorted(calls_of(unit.functions[callee], unit)))))
-                    break
-            else:
-                order.append(at)
-                work.pop()
-
-    for name in unit.functions:
-        if name not in seen:
-            visit(name)
-    return order
+    calls = {name: sorted(callees) for name, callees in analyses.call_graph(unit).items()}
+    return [name for part in strong_components(calls) for name in part]

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from fusevm.ir.functions import LEAVE, Function, GraphBlock, SymbolKind, Unit
-from fusevm.ir.recovery.words import NotUnderstood
+from fusevm.ir import analyses
+from fusevm.ir.analyses import Keeps, Use
+from fusevm.ir.functions import LEAVE, DependencyBlock, Function, SymbolKind, Unit
+from fusevm.ir.recovery.words import RecoveryFailed
 from fusevm.ir.values import CONST, WORD, Value, traits_of
 
 OWN = "code"  # the name of the code itself
@@ -23,7 +25,7 @@ CLEANS = frozenset({"AND", "OR", "SHL", "SHR"})  # what compilers clean addresse
 class Deployment:
     """CODECOPY of the runtime, stores of words into the copy, RETURN of it."""
 
-    block: GraphBlock
+    block: DependencyBlock
     copy: Value
     stores: list[tuple[int, Value]]  # the offset in the runtime, and the MSTORE
 
@@ -33,7 +35,7 @@ class Parts:
     """The parts of its own bytes that the code copies."""
 
     data: dict[str, tuple[int, int]] = field(default_factory=dict)  # name to offset and size
-    copies: list[tuple[Function, GraphBlock, Value, str]] = field(default_factory=list)
+    copies: list[tuple[Function, DependencyBlock, Value, str]] = field(default_factory=list)
     deployments: list[Deployment] = field(default_factory=list)
     runtime: str | None = None  # the name of the deployed part
     boundary: int | None = None  # the offset at which appended data begins
@@ -49,21 +51,6 @@ class Parts:
         return max((offset + size for offset, size in self.data.values()), default=0)
 
 
-def users(function: Function) -> dict[int, list[tuple[str, int, Value | None]]]:
-    """The uses of each value: the opcode, the operand index, the instruction (None: the end of a block)."""
-    found: dict[int, list[tuple[str, int, Value | None]]] = {}
-    for block in function.blocks():
-        for value in block.instructions:
-            for place, arg in enumerate(value.args):
-                found.setdefault(arg.id, []).append((value.op, place, value))
-        for place, arg in enumerate(block.end.args):
-            found.setdefault(arg.id, []).append((block.end.op, place, None))
-        for arc in block.end.arcs:
-            for arg in arc.args:
-                found.setdefault(arg.id, []).append(("PHI", 0, None))
-    return found
-
-
 def look_inside(unit: Unit) -> int | None:
     """Refuses code that reads its gas or its own bytes; returns where appended data begins, if the code computes that.
 
@@ -72,17 +59,17 @@ def look_inside(unit: Unit) -> int | None:
     boundaries: set[int] = set()
     own = own_addresses(unit) if _asks(unit, "ADDRESS") and any(_asks(unit, op) for op in LOOKS) else set()
     for function in unit.functions.values():
-        uses = users(function)
+        uses = analyses.uses(function)
         for value in function.instructions():
             mine = uses.get(value.id, [])
-            if value.op == "GAS" and any((op not in CALLS or place) for op, place, _ in mine):
-                raise NotUnderstood("GAS is used for more than a call", value.number)
+            if value.op == "GAS" and any(use.op not in CALLS or use.operand for use in mine):
+                raise RecoveryFailed("GAS is used for more than a call", value.number)
             if value.op == "CODESIZE":
-                boundaries |= {_appended(user, place, value) for _, place, user in mine}
+                boundaries |= {_appended(use, value) for use in mine}
             if value.op in LOOKS and id(value.args[0]) in own and not _asks_whether(value, mine):
-                raise NotUnderstood(f"{value.op} looks at the code itself", value.number)
+                raise RecoveryFailed(f"{value.op} looks at the code itself", value.number)
     if len(boundaries) > 1:
-        raise NotUnderstood("CODESIZE is compared with more than one number")
+        raise RecoveryFailed("CODESIZE is compared with more than one number")
     if not boundaries:
         return None
     symbol = Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_SIZE, OWN))
@@ -90,6 +77,7 @@ def look_inside(unit: Unit) -> int | None:
         for value in function.instructions():
             if value.op == "SUB" and value.args[0].op == "CODESIZE":
                 value.args = (value.args[0], symbol)
+        analyses.forget(function, Keeps.GRAPH)
     return boundaries.pop()
 
 
@@ -136,15 +124,15 @@ def own_addresses(unit: Unit) -> set[int]:
     return found
 
 
-def _asks_whether(value: Value, uses: list[tuple[str, int, Value | None]]) -> bool:
+def _asks_whether(value: Value, uses: list[Use]) -> bool:
     """Whether it only tests if there is code."""
-    return value.op == "EXTCODESIZE" and all(op == "ISZERO" for op, _, _ in uses)
+    return value.op == "EXTCODESIZE" and all(use.op == "ISZERO" for use in uses)
 
 
-def _appended(user: Value | None, place: int, size: Value) -> int:
-    if user is None or user.op != "SUB" or place or user.args[1].op != CONST:
-        raise NotUnderstood("CODESIZE is used for more than the size of what is appended", size.number)
-    return user.args[1].number
+def _appended(use: Use, size: Value) -> int:
+    if use.user is None or use.op != "SUB" or use.operand or use.user.args[1].op != CONST:
+        raise RecoveryFailed("CODESIZE is used for more than the size of what is appended", size.number)
+    return use.user.args[1].number
 
 
 def parts_of(unit: Unit, code: bytes, is_code: Callable[[int, int], bool], boundary: int | None) -> Parts:
@@ -160,7 +148,7 @@ def parts_of(unit: Unit, code: bytes, is_code: Callable[[int, int], bool], bound
                         offset, size = map(int, name.split(":"))
                         parts.data[name] = offset, size
     if boundary is not None and (not parts.end <= boundary <= len(code) or is_code(boundary, len(code))):
-        raise NotUnderstood("what is appended does not begin where the code ends", boundary)
+        raise RecoveryFailed("what is appended does not begin where the code ends", boundary)
     _find_deployments(parts)
     return parts
 
@@ -170,13 +158,13 @@ def _copied(copy: Value, code: bytes, is_code: Callable[[int, int], bool], bound
     if size.op == CONST and size.number == 0:
         return ""
     if offset.op != CONST:
-        raise NotUnderstood("CODECOPY from an offset that is not known", copy.number)
+        raise RecoveryFailed("CODECOPY from an offset that is not known", copy.number)
     if boundary is not None and offset.number == boundary:
         return OWN
     if size.op != CONST or offset.number + size.number > len(code):
-        raise NotUnderstood("CODECOPY of a size that is not known", copy.number)
+        raise RecoveryFailed("CODECOPY of a size that is not known", copy.number)
     if is_code(offset.number, offset.number + size.number):
-        raise NotUnderstood("CODECOPY copies code that is run", copy.number)
+        raise RecoveryFailed("CODECOPY copies code that is run", copy.number)
     return f"{offset.number}:{size.number}"
 
 
@@ -191,7 +179,7 @@ def _find_deployments(parts: Parts) -> None:
         parts.unfollowed = "memory is used between the CODECOPY of it and its RETURN"
 
 
-def _deployment(block: GraphBlock, copy: Value) -> Iterator[Deployment]:
+def _deployment(block: DependencyBlock, copy: Value) -> Iterator[Deployment]:
     """The deployment that a CODECOPY begins, if the copy is returned unchanged except for words stored into it."""
     base, _, size = copy.args
     if not returns_copy(block, copy):
@@ -208,7 +196,7 @@ def _deployment(block: GraphBlock, copy: Value) -> Iterator[Deployment]:
     yield Deployment(block, copy, stores)
 
 
-def returns_copy(block: GraphBlock, copy: Value) -> bool:
+def returns_copy(block: DependencyBlock, copy: Value) -> bool:
     base, _, size = copy.args
     if block.end.op != "RETURN" or size.op != CONST:
         return False
@@ -236,7 +224,8 @@ def link(unit: Unit, parts: Parts, follows: bool) -> None:
     """Replaces offsets and sizes by symbols; `follows`: the runtime is new, so the offsets of its immutables change."""
     symbols = {name: Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_OFFSET, name)) for name in parts.data}
     own = Value("SYMBOL", (), unit.symbol(SymbolKind.DATA_SIZE, OWN)) if parts.boundary is not None else None
-    for _, _, copy, name in parts.copies:
+    for function, _, copy, name in parts.copies:
+        analyses.forget(function, Keeps.GRAPH)
         base, _, size = copy.args
         if name == OWN:
             assert own is not None

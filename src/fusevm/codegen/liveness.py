@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from fusevm.analysis.graphs import settled
 from fusevm.codegen.ordering import is_free
-from fusevm.ir.functions import Function, GraphBlock
+from fusevm.ir.functions import DependencyBlock, Function
 
 
 @dataclass(slots=True)
 class Liveness:
-    entry: dict[GraphBlock, set[int]] = field(default_factory=dict)  # live-in
-    exit: dict[GraphBlock, set[int]] = field(default_factory=dict)  # live-out
+    entry: dict[DependencyBlock, set[int]]  # live-in
+    exit: dict[DependencyBlock, set[int]]  # live-out
 
 
 def liveness(function: Function) -> Liveness:
-    found = Liveness()
-    blocks = function.blocks()
-    for block in blocks:
-        found.entry[block], found.exit[block] = set(), set()
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(blocks):
-            after: set[int] = set()
-            for arc in block.end.arcs:
-                after |= found.entry[arc.target] - {param.id for param in arc.target.params}
-                after.update(arg.id for arg in arc.args if not is_free(arg))
-            found.exit[block] = after
-            now = set(after)
-            now.update(arg.id for arg in block.end.args if not is_free(arg))
-            for value in reversed(block.instructions):
-                now.discard(value.id)
-                now.update(arg.id for arg in value.args if not is_free(arg) and arg.op != "CALLFN")
-            now -= {param.id for param in block.params}
-            now |= {param.id for param in block.params} & _used(block, after)
-            if now != found.entry[block]:
-                found.entry[block] = now
-                changed = True
-    return found
+    blocks = function.blocks()[::-1]
+    entry: dict[DependencyBlock, set[int]] = {block: set() for block in blocks}
+
+    def after(block: DependencyBlock) -> set[int]:
+        needed: set[int] = set()
+        for arc in block.end.arcs:
+            needed |= entry[arc.target] - {param.id for param in arc.target.params}
+            needed.update(arg.id for arg in arc.args if not is_free(arg))
+        return needed
+
+    def before(block: DependencyBlock) -> set[int]:
+        needed = after(block)
+        params = {param.id for param in block.params} & _used(block, needed)
+        needed.update(arg.id for arg in block.end.args if not is_free(arg))
+        for value in reversed(block.instructions):
+            needed.discard(value.id)
+            needed.update(arg.id for arg in value.args if not is_free(arg) and arg.op != "CALLFN")
+        return needed - {param.id for param in block.params} | params
+
+    settled(blocks, entry, before)
+    return Liveness(entry, {block: after(block) for block in blocks})
 
 
-def _used(block: GraphBlock, after: set[int]) -> set[int]:
+def _used(block: DependencyBlock, after: set[int]) -> set[int]:
     used = set(after)
     used.update(arg.id for arg in block.end.args)
     for value in block.instructions:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 REACH = 16
 DEAD, OTHER = -1, -2  # a dead slot; one that is needed later
 GARBAGE = 5  # the cost of a dead slot that is left to be popped later
-_MOST_STATES = 60  # in the search for operands: more find no better code, as measured over the corpus
-_MOST_SHUFFLED = 400  # in the search from one stack to another
-_MOST_WAYS, _MORE = 3, 4  # how many results are returned, and how much more than the best they may cost
+_MAX_STATES = 60  # in the search for operands: more find no better code, as measured over the corpus
+_MAX_SHUFFLED = 400  # in the search from one stack to another
+_MAX_WAYS, _MORE = 3, 4  # how many results are returned, and how much more than the best they may cost
 
 # Moves are numbers: DUP + n, SWAP + n, POP, and PUSH + 256 * n, n being an operand of `bring` or a target index.
 DUP, SWAP, POP, PUSH = 0, 32, 64, 96
@@ -41,7 +41,7 @@ def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: 
     best: dict[tuple[int, ...], int] = {pattern: 0}
     queue: list[tuple[int, int, int, tuple[int, ...], tuple[int, ...]]] = [(0, 0, 0, pattern, ())]
     count, states = 0, 0
-    while queue and states < _MOST_STATES:
+    while queue and states < _MAX_STATES:
         _, cost, _, stack, moves = heappop(queue)
         if cost > best[stack]:
             continue
@@ -55,7 +55,7 @@ def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: 
                 if rest not in ends:
                     ends.add(rest)
                     goals.append(Found(cost + garbage * GARBAGE, moves))
-                    if len(goals) == _MOST_WAYS:
+                    if len(goals) == _MAX_WAYS:
                         break
                 continue
         if len(moves) > 2 * size + 3:
@@ -181,7 +181,7 @@ def _searched(
     best: dict[tuple[int, ...], int] = {stack: 0}
     queue: list[tuple[int, int, int, tuple[int, ...], tuple[int, ...]]] = [(0, 0, 0, stack, ())]
     count, states = 0, 0
-    while queue and states < _MOST_SHUFFLED:
+    while queue and states < _MAX_SHUFFLED:
         _, cost, _, now, moves = heappop(queue)
         if cost > best[now]:
             continue
@@ -259,7 +259,7 @@ def _greedy(stack: list[int], target: tuple[int, ...], made: dict[int, int]) -> 
                 return None
             continue
         if size < wanted:
-            slot = _missing(stack, target)
+            slot = _missing(stack, target, made)
             if slot == DEAD and stack:
                 slot = stack[-1]  # anything will do
             if slot in made and slot in target:
@@ -312,8 +312,8 @@ def _place_for(stack: list[int], target: tuple[int, ...], surplus: list[int]) ->
     return None
 
 
-def _missing(stack: list[int], target: tuple[int, ...]) -> int:
-    """The next slot to push: the one that belongs above the top, else one with too few copies, else DEAD."""
+def _missing(stack: list[int], target: tuple[int, ...], made: dict[int, int]) -> int:
+    """The next slot to push: one soon out of reach, the one that belongs above the top, another, or DEAD."""
     have: dict[int, int] = {}
     for slot in stack:
         have[slot] = have.get(slot, 0) + 1
@@ -321,6 +321,10 @@ def _missing(stack: list[int], target: tuple[int, ...]) -> int:
     for slot in target:
         if slot != DEAD:
             need[slot] = need.get(slot, 0) + 1
+    scarce = [slot for slot in need if slot in have and slot not in made and need[slot] > have[slot]]
+    deepest, slot = max(((stack[::-1].index(slot) + 1, slot) for slot in scarce), default=(0, DEAD))
+    if deepest + len(target) - len(stack) > REACH + 1:
+        return slot
     wanted = target[len(stack)]
     if wanted != DEAD and need[wanted] > have.get(wanted, 0):
         return wanted

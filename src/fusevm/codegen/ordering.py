@@ -7,15 +7,16 @@ it; otherwise this happens just before the instruction, when the others are ther
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
+from functools import cached_property
 
 from fusevm.codegen.blocks import LABEL
 from fusevm.evm.assembler import Source
 from fusevm.evm.opcodes import OPCODES_TABLE, Effect
-from fusevm.ir.functions import GraphBlock
+from fusevm.ir.functions import DependencyBlock
 from fusevm.ir.inline import Numbers
-from fusevm.ir.liveness import is_root, reads_before_writes
-from fusevm.ir.values import CONST, Value
+from fusevm.ir.roots import is_root, reads_before_writes
+from fusevm.ir.values import CONST, Value, traits_of
 
 # Instructions without operands that are cheaper than a DUP: never kept on the stack.
 FREE = frozenset(
@@ -32,22 +33,43 @@ def is_free(value: Value) -> bool:
 
 
 def ordered(
-    block: GraphBlock, unseen: Effect, early: Numbers | None = None, returns: Callable[[Value], bool] | None = None
+    block: DependencyBlock,
+    unseen: Effect,
+    early: Numbers | None = None,
+    returns: Callable[[Value], bool] | None = None,
+    spilled: range = range(0),
 ) -> list[Value]:
     """The instructions in order; an instruction with early operands is a copy whose operands are the early ones.
 
-    `returns` says whether a call returns: then its return label is pushed early too, as the last operand.
+    `returns` says whether a call returns: then its return label is pushed early too, as the last operand. `spilled` is
+    memory in which nothing changes: a load from there waits for its use.
     """
-    return _Order(block, unseen, early, returns).run()
+    return _Order(block, unseen, early, returns, spilled).run()
+
+
+def lean_order(block: DependencyBlock, unseen: Effect, spilled: range, live: Set[int]) -> list[Value]:
+    """The instructions in an order that keeps few words on the stack, whatever moves that takes.
+
+    Operands that need more of the stack are computed first, and what takes the last of a word as soon as it can be.
+    `live`: values that are needed after the block.
+    """
+    return _LeanOrder(block, unseen, spilled, live).run()
 
 
 class _Order:
     def __init__(
-        self, block: GraphBlock, unseen: Effect, early: Numbers | None, returns: Callable[[Value], bool] | None
+        self,
+        block: DependencyBlock,
+        unseen: Effect,
+        early: Numbers | None,
+        returns: Callable[[Value], bool] | None,
+        spilled: range,
     ) -> None:
         self.block, self.unseen, self.early, self.returns = block, unseen, early, returns
+        self.spilled = spilled
         self.local = {value.id: value for value in block.instructions}
-        self.before = reads_before_writes(block.instructions, unseen)
+        bound = [each for each in block.instructions if not self.is_reload(each)]
+        self.before = reads_before_writes(bound, unseen)
         self.done: set[int] = set()
         self.order: list[Value] = []
 
@@ -82,14 +104,47 @@ class _Order:
             work.append((top, args))
             made = [self.is_made(arg) for arg in top.args]
             # The worklist is a stack: what is pushed last is done first.
-            for place in range(len(args)):
+            for place in self.last_first(args):
                 if made[place]:
                     work.append((args[place], None))
                 elif self.early is not None and any(made[:place]) and not self.may_swap(top, place):
                     work.append((self.brought(args, place, top.where), None))
             if self.returns is not None and top.op == "CALLFN" and self.returns(top) and any(made):
                 work.append((self.label(args, top), None))
-            work += [(read, None) for read in self.before.get(top.id, ())]
+            work += [(read, None) for read in self.first(top)]
+
+    def first(self, value: Value) -> list[Value]:
+        """The reads that must precede it and are not for it, the one that is needed last on the stack at the bottom."""
+        reads = self.before.get(value.id, ())
+        if len(reads) < 2:
+            return list(reads)
+        for_it, work = {value.id}, [value]
+        while work:
+            for arg in work.pop().args:
+                if arg.id in self.local and arg.id not in for_it and arg.id not in self.done:
+                    for_it.add(arg.id)
+                    work.append(arg)
+        others = [read for read in reads if read.id not in for_it]
+        return sorted(others, key=lambda read: self.wanted.get(read.id, len(self.local)))
+
+    @cached_property
+    def wanted(self) -> dict[int, int]:
+        """The place of the first use of each value, if it is in this block and no read had to precede a write."""
+        free = _Order(self.block, self.unseen, None, None, range(0))
+        free.before = {}
+        order = free.run()
+        found: dict[int, int] = {}
+        for place, value in enumerate(order):
+            for arg in value.args:
+                found.setdefault(arg.id, place)
+        return found
+
+    def is_reload(self, value: Value) -> bool:
+        return value.op == "MLOAD" and value.args[0].op == CONST and value.args[0].number in self.spilled
+
+    def last_first(self, args: Sequence[Value]) -> Sequence[int]:
+        """The operands in the order in which they are computed, the last one first."""
+        return range(len(args))
 
     def is_made(self, value: Value) -> bool:
         known = value.id in self.done or value.id not in self.local
@@ -124,6 +179,63 @@ class _Order:
     def finish(self, value: Value, args: list[Value]) -> None:
         if args != list(value.args):
             copy = Value(value.op, tuple(args), value.number, value.id, value.block)
-            copy.raw, copy.where = value.raw, value.where
+            copy.prechecked, copy.where = value.prechecked, value.where
             value = copy
         self.order.append(value)
+
+
+class _LeanOrder(_Order):
+    def __init__(self, block: DependencyBlock, unseen: Effect, spilled: range, live: Set[int]) -> None:
+        super().__init__(block, unseen, None, None, spilled)
+        self.needs: dict[int, int] = {}
+        self.finished: set[int] = set()
+        self.users: dict[int, list[Value]] = {}  # of what is not computed yet
+        self.kept = live | {arg.id for arg in block.end.args}
+        for value in block.instructions:
+            for arg in dict.fromkeys(value.args):
+                self.users.setdefault(arg.id, []).append(value)
+
+    def last_first(self, args: Sequence[Value]) -> Sequence[int]:
+        return sorted(range(len(args)), key=lambda at: self.need(args[at]))
+
+    def need(self, value: Value) -> int:
+        """How many words the computation of the value has on the stack at once (Sethi and Ullman)."""
+        work = [value]
+        while work:
+            top = work[-1]
+            args = [arg for arg in dict.fromkeys(top.args) if self.is_made(arg)]
+            later = [arg for arg in args if arg.id not in self.needs]
+            if top.id in self.needs:
+                work.pop()
+            elif not later:
+                words = sorted((self.needs[arg.id] for arg in args), reverse=True)
+                self.needs[top.id] = max((held + more for held, more in enumerate(words)), default=1)
+                work.pop()
+            else:
+                work += later
+        return self.needs[value.id]
+
+    def finish(self, value: Value, args: list[Value]) -> None:
+        """Then computes what takes the last of a word that is there."""
+        work = [value]
+        while work:
+            made = work.pop()
+            super().finish(made, list(made.args))
+            self.done.add(made.id)
+            results = [each for each in self.users.get(made.id, ()) if each.op == "RESULT"]
+            self.finished.update(each.id for each in (made, *results))
+            for arg in made.args:
+                if made in self.users.get(arg.id, ()):
+                    self.users[arg.id].remove(made)
+            for word in (made, *results, *made.args):
+                users = self.users.get(word.id, ())
+                if len(users) == 1 and word.id not in self.kept and self.can_come(users[0]) and users[0] not in work:
+                    work.append(users[0])
+
+    def can_come(self, value: Value) -> bool:
+        return (
+            traits_of(value).pure
+            and value.op != "RESULT"
+            and value.id not in self.done
+            and all(is_free(arg) or arg.id not in self.local or arg.id in self.finished for arg in value.args)
+        )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from fusevm.codegen.blocks import ISZERO, LABEL, POP, PUSH, SYMBOL, Code, StackBlock, StackProgram, Way
+from fusevm.codegen.blocks import ISZERO, LABEL, POP, PUSH, SYMBOL, Code, StackBlock, StackProgram, Terminator
 from fusevm.codegen.ordering import COMMUTATIVE, FREE
+from fusevm.codegen.weights import together
 from fusevm.evm.opcodes import BY_NAME
 
 _SWAP1 = Code("SWAP1")
-_MOST_ENDS = 200  # blocks whose tails are compared with each other
+_MAX_ENDS = 200  # blocks whose tails are compared with each other
 _TOP = (1 << 256) - 1
 
 
@@ -17,16 +18,16 @@ def thread_jumps(program: StackProgram) -> None:
     new = {label: end for label, end in ends.items() if end != label}
     program.redirect(new)
     for block in program.blocks.values():
-        if block.way is Way.BRANCH and block.targets[0] == block.targets[1]:
+        if block.end is Terminator.BRANCH and block.targets[0] == block.targets[1]:
             block.code.append(POP.at(block.where))
-            block.way, block.targets = Way.JUMP, block.targets[:1]
+            block.end, block.targets = Terminator.JUMP, block.targets[:1]
     program.drop_unreached()
 
 
 def _where_it_ends(program: StackProgram, label: int) -> int:
     """The final target after blocks that only jump; the label itself if these form a cycle."""
     at, seen = label, {label}
-    while program.blocks[at].way is Way.JUMP and not program.blocks[at].code:
+    while program.blocks[at].end is Terminator.JUMP and not program.blocks[at].code:
         at = program.blocks[at].targets[0]
         if at in seen:
             return label
@@ -39,13 +40,13 @@ def join_blocks(program: StackProgram) -> None:
     references = program.references()
     for label in list(program.blocks):
         block = program.blocks.get(label)
-        while block is not None and block.way is Way.JUMP:
+        while block is not None and block.end is Terminator.JUMP:
             target = block.targets[0]
             if target == block.label or target == 0 or references[target] != 1:
                 break
             after = program.blocks.pop(target)
             block.code += after.code
-            block.way, block.targets, block.where = after.way, after.targets, after.where
+            block.end, block.targets, block.where = after.end, after.targets, after.where
 
 
 def merge_equal_blocks(program: StackProgram) -> bool:
@@ -53,11 +54,12 @@ def merge_equal_blocks(program: StackProgram) -> bool:
     seen: dict[object, int] = {}
     new: dict[int, int] = {}
     for label, block in program.blocks.items():
-        key = (tuple(block.code), block.way, block.targets)
+        key = (tuple(block.code), block.end, block.targets)
         if key in seen and label:
             new[label] = seen[key]
-            program.blocks[seen[key]].weight += block.weight
-            program.merge(program.blocks[seen[key]], block, len(block.code))
+            one = program.blocks[seen[key]]
+            one.weight = together(one.weight, block.weight)
+            program.merge(one, block, len(block.code))
         else:
             seen.setdefault(key, label)
     if new:
@@ -74,11 +76,11 @@ def merge_tails(program: StackProgram, saves: int, runs: int) -> None:
     """
     ends: dict[object, list[StackBlock]] = {}
     for block in program.blocks.values():
-        if block.way in (Way.HALT, Way.JUMP, Way.RETURN, Way.CALL) and len(block.code) > 1:
-            ends.setdefault((block.way, block.targets, tuple(block.code[-2:])), []).append(block)
+        if block.end in (Terminator.HALT, Terminator.JUMP, Terminator.RETURN, Terminator.CALL) and len(block.code) > 1:
+            ends.setdefault((block.end, block.targets, tuple(block.code[-2:])), []).append(block)
     for blocks in ends.values():
-        for start in range(0, len(blocks), _MOST_ENDS):
-            group = blocks[start : start + _MOST_ENDS]
+        for start in range(0, len(blocks), _MAX_ENDS):
+            group = blocks[start : start + _MAX_ENDS]
             while len(group) > 1:
                 best = _best_tail(group, saves, runs)
                 if best is None:
@@ -110,32 +112,32 @@ def _best_tail(group: list[StackBlock], saves: int, runs: int) -> tuple[int, lis
 
 def _cut(program: StackProgram, members: list[StackBlock], length: int) -> StackBlock:
     """Outlines the common tail of these blocks into a new block."""
-    tail = program.new(sum(block.weight for block in members), members[0].function)
+    tail = program.new(together(*(block.weight for block in members)), members[0].function)
     tail.code = members[0].code[-length:]
-    tail.way, tail.targets, tail.where = members[0].way, members[0].targets, members[0].where
+    tail.end, tail.targets, tail.where = members[0].end, members[0].targets, members[0].where
     for block in members:
         if block is not members[0]:
             program.merge(tail, block, length)
         block.where = block.code[-length].where
         block.code = block.code[:-length]
-        block.way, block.targets = Way.JUMP, (tail.label,)
+        block.end, block.targets = Terminator.JUMP, (tail.label,)
     return tail
 
 
 def _gain(members: list[StackBlock], length: int, saves: int, runs: int) -> float:
     tail = members[0].code[-length:]
     size = sum(size_of(code) for code in tail)
-    way = members[0].way
-    if way is Way.JUMP or way is Way.CALL:
+    end = members[0].end
+    if end is Terminator.JUMP or end is Terminator.CALL:
         size += 4
-    elif way is Way.RETURN:
+    elif end is Terminator.RETURN:
         size += 1
     whole = sum(len(block.code) == length for block in members)  # these need no jump: they are the tail
     jumps = len(members) - 1
     saved = size * (len(members) - 1) - 4 * jumps - 1
     if whole:
         saved = size * (len(members) - 1) - 4 * (len(members) - whole) - (0 if whole == len(members) else 1)
-    cold = way is Way.HALT and tail[-1].op in ("REVERT", "INVALID")
+    cold = end is Terminator.HALT and tail[-1].op in ("REVERT", "INVALID")
     weight = 0.0 if cold else sum(block.weight for block in members) - max(block.weight for block in members)
     return saved * saves - 12 * weight * runs
 
@@ -178,13 +180,13 @@ def peephole(program: StackProgram) -> None:
                 break
             else:
                 out.append(code)
-        if block.way is Way.BRANCH:
+        if block.end is Terminator.BRANCH:
             while len(out) > 1 and out[-1] == ISZERO and out[-2] == ISZERO:
                 del out[-2:]
             if out and out[-1] == ISZERO:
                 out.pop()
                 block.targets = block.targets[::-1]
-        block.code = _without_moves_before_halt(out) if block.way is Way.HALT else out
+        block.code = _without_moves_before_halt(out) if block.end is Terminator.HALT else out
 
 
 def _without_moves_before_halt(code: list[Code]) -> list[Code]:

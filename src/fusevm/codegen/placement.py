@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fusevm.codegen.blocks import ISZERO, StackBlock, StackProgram, Way
+from fusevm.codegen.blocks import ISZERO, StackBlock, StackProgram, Terminator
 from fusevm.codegen.passes import negate, turns_freely
 from fusevm.codegen.weights import damped, undamped
 from fusevm.evm.assembler import Source
@@ -23,10 +23,10 @@ def place(program: StackProgram, followed: Mapping[Source, Source] | None = None
     a jump it did not have because of a guessed weight.
     """
     for block in program.blocks.values():
-        if block.way is Way.BRANCH and block.code and block.code[-1] == ISZERO:
+        if block.end is Terminator.BRANCH and block.code and block.code[-1] == ISZERO:
             negate(block)
     chain_of = {label: [label] for label in program.blocks}
-    for _, _, source, target in sorted(_ways(program, followed or {}), key=lambda way: (-way[0], way[1])):
+    for _, _, source, target in sorted(_edges(program, followed or {}), key=lambda edge: (-edge[0], edge[1])):
         one, other = chain_of[source], chain_of[target]
         if one is other or one[-1] != source or other[0] != target or target == 0:
             continue
@@ -42,7 +42,7 @@ def place(program: StackProgram, followed: Mapping[Source, Source] | None = None
     program.order = [label for chain in chains for label in chain]
     following = dict(zip(program.order, program.order[1:], strict=False))
     for label, block in program.blocks.items():
-        if block.way is Way.BRANCH and block.targets[0] == following.get(label) != block.targets[1]:
+        if block.end is Terminator.BRANCH and block.targets[0] == following.get(label) != block.targets[1]:
             negate(block)
 
 
@@ -52,7 +52,7 @@ def _heat(program: StackProgram, chain: list[int], references: dict[int, int]) -
     return sum(references[label] for label in chain) / size
 
 
-def _ways(program: StackProgram, followed: Mapping[Source, Source]) -> list[tuple[float, int, int, int]]:
+def _edges(program: StackProgram, followed: Mapping[Source, Source]) -> list[tuple[float, int, int, int]]:
     """The edges: what falling through saves (gas, plus a little for bytes), a tie-breaker, source, target.
 
     A jump that is not needed saves 11 gas, a JUMPDEST that is not needed 1. A branch costs the same whether it is taken
@@ -62,12 +62,12 @@ def _ways(program: StackProgram, followed: Mapping[Source, Source]) -> list[tupl
     found: list[tuple[float, int, int, int]] = []
     references = program.references()
     for number, (label, block) in enumerate(program.blocks.items()):
-        if block.way in (Way.JUMP, Way.CALL):
+        if block.end in (Terminator.JUMP, Terminator.CALL):
             target = block.targets[0]
             alone = references[target] == 1
             gain = (11 + alone) * block.weight * _kept(program, block, target, followed)
             found.append((gain + 1 + alone, number, label, target))
-        elif block.way is Way.BRANCH:
+        elif block.end is Terminator.BRANCH:
             non_zero, zero = block.targets
             one, other = _turns(program, block, references)
             found.append((11 * one * _kept(program, block, zero, followed) + 0.5, number, label, zero))

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fusevm.evm.words import meanings_in
-from fusevm.ir.functions import BRANCH, JUMP, NEVER, SWITCH, Arc, End, Function, GraphBlock
+from fusevm.ir.functions import BRANCH, JUMP, NEVER, SWITCH, Arc, DependencyBlock, End, Function
 from fusevm.ir.values import CONST, TRAITS, Value
 
 STEPS = 400_000  # z3's resource limit: about a tenth of a second
-MOST_BLOCKS = 64
-MOST_OUTCOMES = 32
+MAX_BLOCKS = 64
+MAX_OUTCOMES = 32
 _HARD = frozenset(("EXP", "ADDMOD", "MULMOD"))  # too much for a tenth of a second
 
 
@@ -77,15 +77,15 @@ class _Reader:
     def outcomes(self, function: Function) -> list[Outcome]:
         blocks = function.blocks()
         place = {block: number for number, block in enumerate(blocks)}
-        if len(blocks) > MOST_BLOCKS or any(place[to] <= place[block] for block in blocks for to in block.targets):
+        if len(blocks) > MAX_BLOCKS or any(place[to] <= place[block] for block in blocks for to in block.targets):
             raise NotReadable
         words = {id(param): word for param, word in zip(function.params, self.operands, strict=True)}
         self.follow(function.entry, words, self.z3.BoolVal(True))
         return self.found
 
-    def follow(self, block: GraphBlock, words: dict[int, Any], condition: Any) -> None:
+    def follow(self, block: DependencyBlock, words: dict[int, Any], condition: Any) -> None:
         """Explores every path through the function."""
-        if len(self.found) > MOST_OUTCOMES:
+        if len(self.found) > MAX_OUTCOMES:
             raise NotReadable
         words = dict(words)
         called: Value | None = None

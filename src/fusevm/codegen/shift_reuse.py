@@ -6,7 +6,7 @@ there the longer constant, and keeping both words live, cost more than they save
 
 from __future__ import annotations
 
-from fusevm.analysis.graphs import DominatorTree
+from fusevm.ir import analyses
 from fusevm.ir.functions import Function
 from fusevm.ir.values import CONST, Value
 
@@ -15,7 +15,7 @@ _LOWER = {"LT": (0, 1), "GT": (1, 0)}  # which operand is the lower one
 
 def reuse_shifts(function: Function) -> int:
     """Returns how many comparisons were changed."""
-    blocks = function.blocks()
+    blocks = analyses.order(function)
     shifts: dict[int, list[tuple[Value, int]]] = {}  # each with its block: blocks are joined after values were made
     for block in blocks:
         for value in block.instructions:
@@ -23,8 +23,7 @@ def reuse_shifts(function: Function) -> int:
                 shifts.setdefault(value.args[1].id, []).append((value, block.start))
     if not shifts:
         return 0
-    graph = {block.start: tuple(target.start for target in block.targets) for block in blocks}
-    tree = DominatorTree(graph, function.entry.start)
+    tree = analyses.dominators(function)
     changed = 0
     for block in blocks:
         seen: set[int] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fusevm.ir.functions import Arc, End, Function, GraphBlock, Unit
+from fusevm.ir.functions import Arc, DependencyBlock, End, Function, Unit
 from fusevm.ir.values import CONST, Value
 
 
@@ -15,7 +15,7 @@ def copied_unit(unit: Unit) -> Unit:
 
 def copied(function: Function) -> Function:
     blocks = function.blocks()
-    made = {block: GraphBlock(block.start) for block in blocks}
+    made = {block: DependencyBlock(block.start) for block in blocks}
     values: dict[int, Value] = {}
     for block, copy in made.items():
         copy.params = [_copy(value, values) for value in block.params]
@@ -36,7 +36,7 @@ def _copy(value: Value, values: dict[int, Value]) -> Value:
     if id(value) in values:  # a value that is pushed at each use may be in two blocks
         return values[id(value)]
     copy = Value(value.op, value.args, value.number, value.id, value.block)
-    copy.raw, copy.stays, copy.uses, copy.where = value.raw, value.stays, value.uses, value.where
+    copy.prechecked, copy.keep, copy.uses, copy.where = value.prechecked, value.keep, value.uses, value.where
     values[id(value)] = copy
     return copy
 

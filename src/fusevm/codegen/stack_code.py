@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from fusevm.analysis.graphs import settled
 from fusevm.codegen import moves
 from fusevm.codegen.arrangements import (
     DEAD,
@@ -31,18 +32,18 @@ from fusevm.codegen.blocks import (
     Code,
     StackBlock,
     StackProgram,
-    Way,
+    Terminator,
 )
 from fusevm.codegen.liveness import liveness
-from fusevm.codegen.ordering import COMMUTATIVE, is_free, ordered
+from fusevm.codegen.ordering import COMMUTATIVE, is_free, lean_order, ordered
 from fusevm.evm.assembler import Source
 from fusevm.evm.opcodes import Effect
-from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, Arc, Function, GraphBlock, Unit
+from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, Arc, DependencyBlock, Function, Unit
 from fusevm.ir.inline import Numbers
 from fusevm.ir.values import CONST, Value, traits_of
 
 MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}
-Layouts = dict[GraphBlock, tuple[int, ...]]  # the stack on entry to a block, the top last
+Layouts = dict[DependencyBlock, tuple[int, ...]]  # the stack on entry to a block, the top last
 ROUNDS = 1  # in which loop headers get the layout that the latch prefers
 
 
@@ -54,6 +55,8 @@ class CodeWriter:
     ) -> None:
         """`recursive`: functions before whose calls dead slots are removed, so that the stack grows slowly."""
         self.unit, self.unseen, self.runs, self.beam, self.recursive = unit, unseen, runs, beam, recursive
+        self.spilled = range(0)  # memory that only the function being written uses, for the same words all the time
+        self.rescues = False  # whether words of the function may change places so that they stay in reach
         self.program = StackProgram()
         self.functions: dict[str, int] = {}
         self.entry("")  # block 0
@@ -63,7 +66,7 @@ class CodeWriter:
             self.functions[name] = self.program.functions[name] = self.program.new().label
         return self.program.blocks[self.functions[name]]
 
-    def write(self, function: Function, weights: dict[GraphBlock, float]) -> None:
+    def write(self, function: Function, weights: dict[DependencyBlock, float]) -> None:
         """Raises Unreachable if a value is out of reach; may be called again once a value is spilled."""
         before = self.program.next_label
         best = _FunctionWriter(self, function, weights)
@@ -101,7 +104,7 @@ class _FunctionWriter(Arrangements):
         self,
         writer: CodeWriter,
         function: Function,
-        weights: dict[GraphBlock, float],
+        weights: dict[DependencyBlock, float],
         layouts: Layouts | None = None,
     ) -> None:
         """`layouts`: the stack layouts of loop headers."""
@@ -112,31 +115,25 @@ class _FunctionWriter(Arrangements):
         self.layouts: Layouts = {}
         self.given = layouts or {}
         self.preferred: Layouts = {}  # of loop headers, as the latch prefers them
-        self.begun: set[GraphBlock] = set()
+        self.begun: set[DependencyBlock] = set()
         self.is_done = False
         self.cost = 0.0  # of everything written, by weight
-        self.labels: dict[GraphBlock, StackBlock] = {function.entry: writer.entry(function.name)}
+        self.labels: dict[DependencyBlock, StackBlock] = {function.entry: writer.entry(function.name)}
         self.results: dict[int, dict[int, Value]] = {}
         for value in function.instructions():
             if value.op == "RESULT":
                 self.results.setdefault(value.args[0].id, {})[value.number] = value
         self.block = self.labels[function.entry]
-        self.cleans: set[GraphBlock] = self.returning()
+        self.cleans: set[DependencyBlock] = self.returning()
         self.numbers = Numbers(function)
         self.end_of = function.entry.end  # of the block being written
 
-    def returning(self) -> set[GraphBlock]:
+    def returning(self) -> set[DependencyBlock]:
         """The blocks from which the function may return: no dead slots may be left on the stack there."""
         blocks = self.function.blocks()[::-1]  # successors first
-        found = {block for block in blocks if block.end.op == LEAVE}
-        changed = True
-        while changed:
-            changed = False
-            for block in blocks:
-                if block not in found and any(target in found for target in block.targets):
-                    found.add(block)
-                    changed = True
-        return found
+        found = {block: block.end.op == LEAVE for block in blocks}
+        settled(blocks, found, lambda block: found[block] or any(found[target] for target in block.targets))
+        return {block for block in blocks if found[block]}
 
     def write(self) -> None:
         function = self.function
@@ -155,7 +152,7 @@ class _FunctionWriter(Arrangements):
             self.write_block(block)
         self.is_done = True
 
-    def label(self, block: GraphBlock) -> StackBlock:
+    def label(self, block: DependencyBlock) -> StackBlock:
         if block not in self.labels:
             self.labels[block] = self.program.new(self.weights[block], self.labels[self.function.entry].label)
         return self.labels[block]
@@ -173,7 +170,7 @@ class _FunctionWriter(Arrangements):
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def steps(self, block: GraphBlock, order: list[Value]) -> list[Step]:
+    def steps(self, block: DependencyBlock, order: list[Value]) -> list[Step]:
         order = [value for value in order if value.op != "RESULT" and not is_free(value)]
         needed = set(self.live.exit[block])
         needed.update(arg.id for arg in block.end.args if not is_free(arg))
@@ -189,7 +186,7 @@ class _FunctionWriter(Arrangements):
             needed.update(steps[-1].takes)
         return steps[::-1]
 
-    def end_step(self, block: GraphBlock) -> Step | None:
+    def end_step(self, block: DependencyBlock) -> Step | None:
         """The step for the operands of the block's end, if it takes any from the stack."""
         end = block.end
         if end.op == BRANCH:
@@ -250,19 +247,38 @@ class _FunctionWriter(Arrangements):
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def write_block(self, block: GraphBlock) -> None:
-        order = ordered(block, self.writer.unseen)
-        found = [self.states_after(block, order)]
-        early = ordered(block, self.writer.unseen, self.numbers, self.comes_back)
+    def write_block(self, block: DependencyBlock) -> None:
+        order = ordered(block, self.writer.unseen, spilled=self.writer.spilled)
+        try:
+            found = [self.states_after(block, order)]
+        except Unreachable:
+            found = self.compactly(block, order)
+        early = ordered(block, self.writer.unseen, self.numbers, self.comes_back, self.writer.spilled)
         if len(early) > len(order):
             with suppress(Unreachable):
                 found.append(self.states_after(block, early))
         self.finish(block, min(found, key=lambda states: self.final_cost(block, states)))
 
+    def compactly(self, block: DependencyBlock, order: list[Value]) -> list[list[State]]:
+        """The states after the block with dead slots removed on the way: dearer, but more stays in reach."""
+        lean = lean_order(block, self.writer.unseen, self.writer.spilled, self.live.exit[block])
+        found: list[list[State]] = []
+        self.compacts = True
+        try:
+            for each in (order, lean):
+                with suppress(Unreachable):
+                    found.append(self.states_after(block, each))
+            if not found:
+                self.rescues = self.writer.rescues
+                found.append(self.states_after(block, lean))
+        finally:
+            self.compacts = self.rescues = False
+        return found
+
     def comes_back(self, call: Value) -> bool:
         return self.unit.callee(call).returns
 
-    def states_after(self, block: GraphBlock, order: list[Value]) -> list[State]:
+    def states_after(self, block: DependencyBlock, order: list[Value]) -> list[State]:
         cleans = block in self.cleans
         stack: tuple[int, ...] = self.layouts[block]
         code: tuple[object, ...] = ()
@@ -270,11 +286,16 @@ class _FunctionWriter(Arrangements):
             stack, code = stack[:-1], (POP, code)
         states = [State(0, stack, code)]
         steps = self.steps(block, order)
-        for step, needed in zip(steps, self.needed_after(block, steps), strict=True):
+        self.uses = {}
+        for number, step in enumerate(steps):
+            for slot in step.takes:
+                self.uses.setdefault(slot, []).append(number)
+        for number, (step, needed) in enumerate(zip(steps, self.needed_after(block, steps), strict=True)):
+            self.number = number
             states = self.follow(states, step, needed, cleans and not step.ends)
         return states
 
-    def final_cost(self, block: GraphBlock, states: list[State]) -> int:
+    def final_cost(self, block: DependencyBlock, states: list[State]) -> int:
         """The cost including the moves at the end of the block, if the layout required there is known."""
         wanted = self.wanted_at_end(block)
         if wanted is None:
@@ -283,7 +304,7 @@ class _FunctionWriter(Arrangements):
         ways = [(state, moves.shuffle(state.stack, wanted, prices)) for state in states]
         return min((state.cost + way.cost for state, way in ways if way is not None), default=1 << 30)
 
-    def wanted_at_end(self, block: GraphBlock) -> tuple[int, ...] | None:
+    def wanted_at_end(self, block: DependencyBlock) -> tuple[int, ...] | None:
         end = block.end
         if end.op == LEAVE:
             return (*[self.slot(arg) for arg in end.args], RETURN_LABEL)
@@ -296,7 +317,7 @@ class _FunctionWriter(Arrangements):
         given = {param.id: self.slot(arg) for param, arg in zip(arc.target.params, arc.args, strict=True)}
         return tuple([given.get(slot, slot) for slot in self.layouts[arc.target]])
 
-    def needed_after(self, block: GraphBlock, steps: list[Step]) -> list[set[int]]:
+    def needed_after(self, block: DependencyBlock, steps: list[Step]) -> list[set[int]]:
         needed = set(self.live.exit[block])
         if self.end_step(block) is None:
             needed.update(arg.id for arg in block.end.args if not is_free(arg))
@@ -309,7 +330,7 @@ class _FunctionWriter(Arrangements):
 
     # -- ends ---------------------------------------------------------------------------------------------------------
 
-    def finish(self, block: GraphBlock, states: list[State]) -> None:
+    def finish(self, block: DependencyBlock, states: list[State]) -> None:
         end = block.end
         if end.op == JUMP:
             self.finish_jump(block, end.arcs[0], states)
@@ -317,7 +338,7 @@ class _FunctionWriter(Arrangements):
             best = states[0]
             self.cost += best.cost * self.block.weight
             self.emit(best)
-            self.block.way = Way.BRANCH
+            self.block.end = Terminator.BRANCH
             self.block.targets = tuple([self.label(arc.target).label for arc in end.arcs])
             for arc in end.arcs:
                 needed = self.live.entry[arc.target]
@@ -326,16 +347,16 @@ class _FunctionWriter(Arrangements):
                 )
         elif end.op == LEAVE:
             self.finish_with(states, (*[self.slot(arg) for arg in end.args], RETURN_LABEL), end.where)
-            self.block.way = Way.RETURN
+            self.block.end = Terminator.RETURN
         else:
             self.cost += states[0].cost * self.block.weight
             self.emit(states[0])
             if end.op != NEVER and not end.args:
                 self.block.code.append(Code(end.op).at(self.place(end.where)))
-            elif end.op == NEVER and self.block.way is Way.HALT:  # no call before it, so that nothing comes here
+            elif end.op == NEVER and self.block.end is Terminator.HALT:  # no call before it, so that nothing comes here
                 self.block.code.append(Code("INVALID").at(self.place(end.where)))
 
-    def finish_jump(self, block: GraphBlock, arc: Arc, states: list[State]) -> None:
+    def finish_jump(self, block: DependencyBlock, arc: Arc, states: list[State]) -> None:
         target = arc.target
         if target not in self.layouts:
             natural = self.natural_layout(states[0].stack, arc)
@@ -344,7 +365,7 @@ class _FunctionWriter(Arrangements):
         elif target in self.begun:
             self.preferred[target] = self.natural_layout(states[0].stack, arc)
         self.finish_with(states, self.handed_over(arc), block.end.where)
-        self.block.way, self.block.targets = Way.JUMP, (self.label(target).label,)
+        self.block.end, self.block.targets = Terminator.JUMP, (self.label(target).label,)
 
     def natural_layout(self, stack: tuple[int, ...], arc: Arc) -> tuple[int, ...]:
         """A layout of the target's live-in values that moves as few of them as possible."""
@@ -398,7 +419,7 @@ class _FunctionWriter(Arrangements):
             elif isinstance(each, At):
                 where = self.place(each.where, where)
             elif isinstance(each, Called):
-                self.block.way = Way.JUMP if each.label is None else Way.CALL  # the former never returns
+                self.block.end = Terminator.JUMP if each.label is None else Terminator.CALL  # the former never returns
                 self.block.targets, self.block.where = (each.target,), where
                 if each.label is not None:
                     self.block = self.program.blocks[self.made[each.label].number]

@@ -53,7 +53,7 @@ class Refused(Exception):
         self.errors = list(errors)
 
 
-MOST_DEPTH = 200
+MAX_DEPTH = 200
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BRACKETS = re.compile(r"[][{}]")
 
@@ -61,12 +61,16 @@ _BRACKETS = re.compile(r"[][{}]")
 def compile_text(text: str | bytes) -> str:
     """Standard JSON to standard JSON; deterministic."""
     try:
-        if _depth(text) > MOST_DEPTH:  # the decoder recurses on the machine stack
+        if _depth(text) > MAX_DEPTH:  # the decoder recurses on the machine stack
             raise RecursionError
         request = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not JSON, not text, or a number too long for Python to read
         where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "not text, or nested too deeply"
+        reason = (
+            error.msg
+            if isinstance(error, json.JSONDecodeError)
+            else "not text, nested too deeply, or a number too long"
+        )
         return json.dumps({"errors": [entry("JSONError", f"parse error{where}: {reason}")]})
     return json.dumps(compile_request(request), sort_keys=True)
 
@@ -275,13 +279,13 @@ def _only(found: Json, known: tuple[str, ...]) -> None:
 def _contract(job: _Job, tree: Object, wanted: _Selection) -> Json:
     contract: Json = {}
     optimised = tree
-    if job.runs is not None and (job.steps is not None or "irOptimized" in wanted):
+    if job.runs is not None and "irOptimized" in wanted:
         optimised = optimize(tree, job.dialect, job.runs, job.steps)
     if "ir" in wanted:
         contract["ir"] = _printed(tree)
     if "irOptimized" in wanted:
         contract["irOptimized"] = _printed(optimised)
-    evm = _evm(job, tree if job.steps is None else optimised, wanted)
+    evm = _evm(job, tree, wanted)
     if evm:
         contract["evm"] = evm
     return contract
@@ -300,7 +304,8 @@ def _evm(job: _Job, tree: Object, wanted: _Selection) -> Json:
     parts = [f"evm.{which}.{key}" for which in ("bytecode", "deployedBytecode") for key in _BYTECODE]
     if not any(part in wanted for part in ("evm.assembly", *parts)):
         return {}
-    compiled = compile_object(tree, job.dialect, job.libraries, runs=job.runs, exact=job.steps is not None)
+    exact = job.steps is not None
+    compiled = compile_object(tree, job.dialect, job.libraries, runs=job.runs, steps=job.steps, exact=exact)
     evm: Json = {}
     if "evm.assembly" in wanted:
         evm["assembly"] = listing(compiled, job.fork) + "\n"

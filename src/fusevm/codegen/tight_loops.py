@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from fusevm.codegen.blocks import LABEL, PUSH, SETIMMUTABLE, SYMBOL, VERBATIM, Code, StackBlock, StackProgram, Way
-from fusevm.codegen.constants import gas_of, pushed
+from fusevm.codegen.blocks import StackBlock, StackProgram, Terminator
+from fusevm.codegen.measure import gas_of_code
 from fusevm.evm.assembler import Source
 from fusevm.evm.bytecode import BasicBlock
-from fusevm.evm.opcodes import BY_NAME
 from fusevm.ir.functions import Unit
 
 _BRANCH_GAS = 1 + 3 + 10  # JUMPDEST, PUSH, JUMPI
-_PUSHES = frozenset({LABEL, SYMBOL, SETIMMUTABLE, VERBATIM})
 
 
-def dearer_loop(program: StackProgram, unit: Unit, blocks: list[BasicBlock], runs: int) -> int | None:
+def loop_gas_increase(program: StackProgram, unit: Unit, blocks: list[BasicBlock], runs: int) -> int | None:
     """How much more gas an iteration of a single-block loop costs than before; None if none costs more.
 
     Compares loops that are one block in both versions.
@@ -21,7 +19,7 @@ def dearer_loop(program: StackProgram, unit: Unit, blocks: list[BasicBlock], run
     old: dict[Source, int] = {(block.start, block.end): _old_gas(block, unit) for block in blocks if _goes_back(block)}
     for block in program.blocks.values():
         before = old.get(block.where[:2]) if block.where is not None else None
-        if block.way is Way.BRANCH and block.label in block.targets and before is not None:
+        if block.end is Terminator.BRANCH and block.label in block.targets and before is not None:
             more = _gas(block, unit, runs) - before
             if more > 0:
                 return more
@@ -38,10 +36,4 @@ def _old_gas(block: BasicBlock, unit: Unit) -> int:
 
 
 def _gas(block: StackBlock, unit: Unit, runs: int) -> int:
-    return _BRANCH_GAS + sum(_gas_of(code, unit, runs * block.weight) for code in block.code)
-
-
-def _gas_of(code: Code, unit: Unit, runs: float) -> int:
-    if code.op == PUSH:
-        return gas_of(pushed(code.number, unit, runs))
-    return 3 if code.op in _PUSHES else BY_NAME[code.op].gas_at(unit.fork)
+    return _BRANCH_GAS + sum(gas_of_code(code, unit, runs * block.weight) for code in block.code)

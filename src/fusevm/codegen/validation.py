@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from fusevm.codegen import backend, proofs
+from fusevm.codegen import proofs
 from fusevm.codegen.assembling import assembly_of
-from fusevm.codegen.inlining import calls_of
+from fusevm.codegen.pipeline import LOWER, Work, run_passes
 from fusevm.codegen.snapshots import copied, copied_unit, shape
 from fusevm.codegen.trials import Trial, difference, trials_for
+from fusevm.codegen.writing import Spills, write
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import WORD_BYTES, Assembly
-from fusevm.ir.functions import NEVER, SWITCH, End, Function, GraphBlock, Unit
+from fusevm.ir import analyses
+from fusevm.ir.functions import NEVER, SWITCH, DependencyBlock, End, Function, Unit
 from fusevm.ir.values import CONST, Value
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.ast import Block
@@ -28,8 +30,8 @@ Changed = TypeVar("Changed")
 
 RESULTS_AT = 0x2000  # the address of the results of the function under test, after the memory it may write
 SPILLS_AT = 0x4000  # the address of spilled values: outside the memory that is compared
-TRIALS, TRIALS_PER_CASE, MOST_TRIALS = 12, 3, 60
-MOST_CONSTANTS = 64
+TRIALS, TRIALS_PER_CASE, MAX_TRIALS = 12, 3, 60
+MAX_CONSTANTS = 64
 FREE_POINTER, FREE_MEMORY = 0x40, 0x80
 LAYOUT = "layout"  # the pass name of the final check of all of the code
 
@@ -50,7 +52,7 @@ class Dropped(NamedTuple):
 
 @dataclass(slots=True)
 class Validation:
-    """Replaces `backend.just_run`: checks every pass."""
+    """Replaces `pipeline.just_run`: checks every pass."""
 
     proved: int = 0
     tried: int = 0
@@ -65,6 +67,8 @@ class Validation:
             old = before.functions[each]
             if shape(old) != shape(function) and not self.accepts(name, before, old, function):
                 unit.functions[each] = old
+            else:
+                analyses.check(function)
         return result
 
     def accepts(self, name: str, unit: Unit, old: Function, new: Function) -> bool:
@@ -106,11 +110,11 @@ def _names_in(unit: Unit) -> list[str]:
 
 def _trials(unit: Unit, function: Function) -> Iterator[Trial]:
     functions = [function, *(unit.functions[name] for name in _needed(unit, function) if name != function.name)]
-    constants = list(dict.fromkeys(number for each in functions for number in _constants(each)))[:MOST_CONSTANTS]
+    constants = list(dict.fromkeys(number for each in functions for number in _constants(each)))[:MAX_CONSTANTS]
     cases = list(dict.fromkeys(number for each in functions for number in _cases(each)))
     if function.name:
         return trials_for(constants, (), TRIALS, len(function.params))
-    return trials_for(constants, cases, min(TRIALS + TRIALS_PER_CASE * len(cases), MOST_TRIALS), None)
+    return trials_for(constants, cases, min(TRIALS + TRIALS_PER_CASE * len(cases), MAX_TRIALS), None)
 
 
 def _constants(function: Function) -> Iterator[int]:
@@ -135,7 +139,7 @@ def _needed(unit: Unit, function: Function) -> list[str]:
     found: dict[str, None] = {}
     work = [function]
     while work:
-        for name in sorted(calls_of(work.pop(), unit)):
+        for name in sorted(analyses.callees(work.pop(), unit)):
             if name not in found:
                 found[name] = None
                 work.append(unit.functions[name])
@@ -151,9 +155,9 @@ def _alone(unit: Unit, function: Function) -> Assembly | None:
     functions[function.name] = copied(function)
     main = functions.pop("")
     alone = replace(unit, functions={"": main, **functions}, guard=SPILLS_AT)
-    backend.lower(alone)
+    run_passes(Work(alone), LOWER)
     try:
-        program = backend.write(alone, 1, backend.Spills(), beam=1)
+        program = write(alone, 1, Spills(), beam=1)
     except StackTooDeep:
         return None
     program.order = list(program.blocks)
@@ -162,7 +166,7 @@ def _alone(unit: Unit, function: Function) -> Assembly | None:
 
 def _driver(unit: Unit, function: Function) -> Function:
     """Main code that calls a function with words from calldata, and returns its memory and its results."""
-    block = GraphBlock(0)
+    block = DependencyBlock(0)
 
     def make(op: str, *args: Value, number: int = 0) -> Value:
         block.instructions.append(Value(op, args, number, len(block.instructions), 0))

@@ -18,14 +18,14 @@ from fusevm.ir.functions import (
     NEVER,
     SWITCH,
     Arc,
+    DependencyBlock,
     End,
     Function,
-    GraphBlock,
     SymbolKind,
     Unit,
     Verbatim,
 )
-from fusevm.ir.values import PHI, Value
+from fusevm.ir.values import Value
 from fusevm.yul.analysis.controlflow import function_flows
 from fusevm.yul.syntax.ast import (
     Assignment,
@@ -54,7 +54,7 @@ _SYMBOLS = {kind.value: kind for kind in SymbolKind}
 
 def unit_of(code: Block, dialect: Dialect, reserved: int = 0) -> Unit:
     """The functions of a block of Yul, whose names must be unique; memoryguard reserves `reserved` more bytes."""
-    unit = Unit(dialect.fork, reserved=reserved)
+    unit = Unit(dialect.fork, reserved=reserved, keeps_warmth=False)
     functions = list(functions_of(code))
     builder = Builder()
     flows = function_flows(dialect, code)
@@ -74,8 +74,8 @@ def unit_of(code: Block, dialect: Dialect, reserved: int = 0) -> Unit:
 class _Join:
     """A join block that is not begun yet, and its predecessors so far."""
 
-    block: GraphBlock
-    ways: list[tuple[GraphBlock, Variables]] = field(default_factory=list)
+    block: DependencyBlock
+    sources: list[tuple[DependencyBlock, Variables]] = field(default_factory=list)
 
 
 class _Translator:
@@ -104,7 +104,7 @@ class _Translator:
         entry = self.block
         self.builder.where = definition.location
         for parameter in definition.parameters:
-            self.variables[parameter.name] = self.param(entry)
+            self.variables[parameter.name] = self.builder.param(entry)
         self.results = [each.name for each in definition.returns]
         for name in self.results:
             self.variables[name] = self.builder.const(0)
@@ -130,42 +130,36 @@ class _Translator:
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def new_block(self) -> GraphBlock:
+    def new_block(self) -> DependencyBlock:
         self.count += 1
-        return GraphBlock(self.count - 1)
+        return DependencyBlock(self.count - 1)
 
-    def begin(self, block: GraphBlock) -> None:
+    def begin(self, block: DependencyBlock) -> None:
         self.block = block
-        self.builder.block = block  # type: ignore[assignment]
-
-    def param(self, block: GraphBlock) -> Value:
-        value = self.builder.make(PHI, (), len(block.params))
-        value.block = block.start
-        block.params.append(value)
-        return value
+        self.builder.block = block
 
     def go(self, join: _Join) -> None:
         """Jumps from the current block to the join."""
         if self.alive:
-            join.ways.append((self.block, dict(self.variables)))
+            join.sources.append((self.block, dict(self.variables)))
             self.block.end = self.end(JUMP, (), [Arc(join.block)])
             self.alive = False
 
     def land(self, join: _Join, names: Iterable[str]) -> None:
         """Continues at a join: a variable whose values differ between predecessors becomes a parameter."""
-        self.alive = bool(join.ways)
+        self.alive = bool(join.sources)
         self.begin(join.block)
-        if not join.ways:
+        if not join.sources:
             self.variables = {name: self.builder.const(0) for name in names}
             return
         found: Variables = {}
         for name in names:
-            values = [variables[name] for _, variables in join.ways]
+            values = [variables[name] for _, variables in join.sources]
             if all(value is values[0] for value in values):
                 found[name] = values[0]
             else:
-                found[name] = self.param(join.block)
-                for (source, _), value in zip(join.ways, values, strict=True):
+                found[name] = self.builder.param(join.block)
+                for (source, _), value in zip(join.sources, values, strict=True):
                     _arc_to(source, join.block).args.append(value)
         self.variables = found
 
@@ -270,7 +264,7 @@ class _Translator:
         changing = [name for name in names if name in assigned]
         for name in changing:
             into.args.append(self.variables[name])
-            self.variables[name] = self.param(header)
+            self.variables[name] = self.builder.param(header)
         self.begin(header)
         condition = self.value(statement.condition)
         if self.alive:
@@ -378,7 +372,7 @@ class _Translator:
         return [build.const(literals[0].value + self.unit.reserved)]
 
 
-def _arc_to(source: GraphBlock, target: GraphBlock) -> Arc:
+def _arc_to(source: DependencyBlock, target: DependencyBlock) -> Arc:
     return next(arc for arc in source.end.arcs if arc.target is target)
 
 

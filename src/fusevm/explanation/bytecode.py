@@ -19,7 +19,7 @@ from fusevm.explanation.places import Lines, opcodes_by_line
 from fusevm.ir.fold.recorder import number_of
 
 # Instructions of code that is optimised without being asked for, and that is shown as dependency blocks.
-MOST_OPTIMISED, MOST_FOLDED = 3_000, 6_000
+MAX_OPTIMISED, MAX_FOLDED = 3_000, 18_000
 GAS = 10_000_000  # for creation code whose runtime is asked for
 _OPTIMISED = "The code that fusevm.optimize makes of it."
 _AS_IT_IS = "The code as it was given."
@@ -89,10 +89,10 @@ def explain_code(
     """`lines_at` gives the lines of the source by the pc of the code as it was given."""
     watching, notes, is_creation = Watching(), list[str](), False
     count = sum(1 for _ in instructions(code, fork))
-    small = count <= MOST_FOLDED
+    small = count <= MAX_FOLDED
     made_of: dict[int, tuple[int, ...]] = {pc: (pc,) for pc in lines_at}  # new pcs to old ones
     new, ir = code, list[Line]()
-    if optimised or (optimised is None and count <= MOST_OPTIMISED):
+    if optimised or (optimised is None and count <= MAX_OPTIMISED):
         found = optimize(code, fork, runs, recorder=watching)
         notes += [f"optimize: {reason}" for reason in found.report.left_alone]
         is_creation = found.report.kind == "creation"
@@ -104,8 +104,8 @@ def explain_code(
             ir = ir_lines(watching, sources, lambda where: lines_at.get(where[-1], ()) if where[0] >= 0 else (), names)
     elif optimised is None:
         notes.append(
-            f"optimize: not run: {count:,} instructions, and what has more than {MOST_OPTIMISED:,} takes long; "
-            "ask for it with optimised=True"
+            f"optimize: not run: {count:,} instructions; more than {MAX_OPTIMISED:,} take some seconds "
+            "(in Python: optimised=True)"
         )
     new_lines_at = {
         pc: tuple(sorted({line for old in olds for line in lines_at.get(old, ())})) for pc, olds in made_of.items()
@@ -117,7 +117,7 @@ def explain_code(
             "Dependency blocks of the code, folded with gas kept exact.",
         )
     elif new is code:
-        notes.append(f"IR: not made: {count:,} instructions, more than {MOST_FOLDED:,}")
+        notes.append(f"IR: not made: {count:,} instructions, more than {MAX_FOLDED:,}")
     became = opcodes_by_line(new_lines_at)
     lines = [Line(line.text, line.src, tuple(became.get(at, ())), line.kind) for at, line in enumerate(lines, 1)]
     panes = [Pane("source", "Original" if language == "bytecode" else "Source", _AS_IT_IS, lines)]
@@ -131,6 +131,7 @@ def explain_code(
     line_at = {pc: found[0] for pc, found in new_lines_at.items() if found}
     made = Made(language, new, panes, totals, lines_at=new_lines_at, line_at=line_at, notes=notes, folds=folds)
     made.is_creation = is_creation
+    made.deferred = optimised is None and count > MAX_OPTIMISED
     return made
 
 

@@ -14,7 +14,7 @@ from fusevm.explanation.runs import Run
 if TYPE_CHECKING:
     from fusevm.explanation.explain import Explanation
 
-MOST_PAIRS = 200_000  # that are looked at
+MAX_PAIRS = 200_000  # that are looked at
 _ADDRESS = re.compile(r"^0x[0-9a-f]+\s+")  # at the beginning of a line of disassembly
 
 
@@ -144,7 +144,7 @@ def _by_lines(one: Explanation, other: Explanation) -> list[tuple[GraphBlock, Gr
         for text in texts:
             for match in by_text.get(text, ()):
                 looked_at += 1
-                if looked_at > MOST_PAIRS:
+                if looked_at > MAX_PAIRS:
                     break
                 scores[at, match] = scores.get((at, match), 0) + 1
     order = sorted(

@@ -100,7 +100,7 @@ def compile_vyper(text: str, name: str, program: str | None) -> FromVyper:
 def _found(name: str, program: str | None) -> str:
     path = shutil.which(program or name)
     if path is None:
-        hint = "install it, or say where it is with compiler=…"
+        hint = "install it, or give a build tool's artifact instead (in Python, compiler=… names another program)"
         raise BadSource(f"{name} is not there: {os.fspath(program)!r}" if program else f"{name} is not on PATH: {hint}")
     return path
 

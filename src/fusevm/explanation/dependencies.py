@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
+from fusevm.control_flow.drawing import Arrow, Label, picture
+from fusevm.control_flow.layout import Box, laid_out
 from fusevm.evm.bytecode import BasicBlock, basic_blocks
 from fusevm.evm.forks import Fork
 from fusevm.explanation.inputs import BadSource
-from fusevm.explanation.layout import Box, laid_out
 from fusevm.ir.lift import lift_block
-from fusevm.ir.liveness import is_root
+from fusevm.ir.roots import is_root
 from fusevm.ir.values import CONST, UNSPILL, Value
 
-MOST_NODES = 400
+MAX_NODES = 400
 HEIGHT, CHARACTER, PADDING = 24.0, 7.2, 9.0
 
 
@@ -47,24 +47,12 @@ class Dependencies:
 
     def svg(self) -> str:
         """A picture, without any other program."""
-        at = {node["id"]: node for node in self.nodes}
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.height:.0f}" '
-            'font-family="monospace" font-size="12">'
+        boxes = {node["id"]: Box(node["w"], node["h"], node["x"], node["y"]) for node in self.nodes}
+        labels = [Label(node["id"], boxes[node["id"]], [node["text"]]) for node in self.nodes]
+        arrows = [
+            Arrow([boxes[one].foot, boxes[other].head], dashed=kind == "order") for one, other, kind in self.edges
         ]
-        for source, target, kind in self.edges:
-            one, other = at[source], at[target]
-            line = (
-                f'x1="{one["x"] + one["w"] / 2:.0f}" y1="{one["y"] + one["h"]:.0f}" '
-                f'x2="{other["x"] + other["w"] / 2:.0f}" y2="{other["y"]:.0f}"'
-            )
-            dash = ' stroke-dasharray="4,3"' if kind == "order" else ""
-            parts.append(f'<line {line} stroke="#4a5568"{dash}/>')
-        for node in self.nodes:
-            frame = f'x="{node["x"]:.0f}" y="{node["y"]:.0f}" width="{node["w"]:.0f}" height="{node["h"]:.0f}"'
-            text = f'<text x="{node["x"] + PADDING:.0f}" y="{node["y"] + 16:.0f}">{escape(node["text"])}</text>'
-            parts.append(f'<rect {frame} rx="3" fill="#f7fafc" stroke="#2d3748"/>{text}')
-        return "\n".join([*parts, "</svg>"])
+        return picture(self.width, self.height, labels, arrows)
 
     def _repr_svg_(self) -> str:
         return self.svg()
@@ -87,9 +75,9 @@ class _Drawn:
 
     def run(self) -> Dependencies:
         lifted, found = self.lifted, self.found
-        shown = lifted.instructions[:MOST_NODES]
+        shown = lifted.instructions[:MAX_NODES]
         if len(shown) < len(lifted.instructions):
-            found.notes.append(f"dependencies: the first {MOST_NODES} of {len(lifted.instructions):,} instructions")
+            found.notes.append(f"dependencies: the first {MAX_NODES} of {len(lifted.instructions):,} instructions")
         before: str | None = None
         for value in shown:
             node = self.take(value.op, value.args, value.number)
@@ -98,8 +86,8 @@ class _Drawn:
                 if before is not None:
                     found.edges.append((before, node, "order"))
                 before = node
-        if lifted.terminator.op != "FALL" and len(shown) == len(lifted.instructions):
-            node = self.take(lifted.terminator.op, lifted.terminator.args, self.last_pc)
+        if lifted.end.op != "FALL" and len(shown) == len(lifted.instructions):
+            node = self.take(lifted.end.op, lifted.end.args, self.last_pc)
             if before is not None:
                 found.edges.append((before, node, "order"))
         self.place()

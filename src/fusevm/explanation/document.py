@@ -87,6 +87,7 @@ class Made:
     line_at: dict[int, int] = field(default_factory=dict)  # the one line that the gas of an opcode is counted to
     functions_at: dict[int, str] = field(default_factory=dict)  # names, by where they begin
     notes: list[str] = field(default_factory=list)
+    deferred: bool = False  # not optimised, since that takes seconds and was not asked for
     sequence: str | None = None
     steps: list[Any] = field(default_factory=list)
     folds: dict[int, list[dict[str, Any]]] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from fusevm.explanation.interface import functions_in, interface_of
 from fusevm.explanation.places import functions_of_lines
 from fusevm.explanation.runs import CALLER, GAS, Run, Runner, Subject, calldata
 from fusevm.explanation.schedule import schedule_pane
-from fusevm.explanation.trace import MOST_STEPS
+from fusevm.explanation.trace import MAX_STEPS
 from fusevm.explanation.yul import explain_yul
 from fusevm.values import AddressLike, BytesLike, Number
 from fusevm.yul.sequence import Names
@@ -51,6 +51,7 @@ class Explanation:
         self.notes: list[str] = made.notes
         self.steps = Steps(made.steps)
         self.abi: Abi = interface_of(abi, source.artifact, source.text, made.code, fork)
+        self._has_interface = abi is not None or bool(source.artifact and len(source.artifact.abi.functions))
         self._source, self._made, self._with_machine = source, made, machine
 
     def __repr__(self) -> str:
@@ -89,7 +90,7 @@ class Explanation:
     @cached_property
     def functions(self) -> list[dict[str, Any]]:
         """What can be called."""
-        return functions_in(self.abi, self.code, self.fork)
+        return functions_in(self.abi, self.code, self.fork, complete=self._has_interface)
 
     def pane(self, id: str) -> Pane:  # noqa: A002 (the name of the key)
         """One of the panes: source, yul, ir, bytecode, schedule or machine. Raises BadSource where there is none."""
@@ -126,7 +127,7 @@ class Explanation:
         value: Number = 0,
         caller: AddressLike = CALLER,
         gas: Number = GAS,
-        most_steps: int = MOST_STEPS,
+        most_steps: int = MAX_STEPS,
     ) -> Run:
         """Calls the contract: by the name or signature of a function with its arguments, or with calldata as it is.
 
@@ -180,6 +181,7 @@ class Explanation:
             "dependencies": {},
             "lines": {str(pc): line for pc, line in made.line_at.items() if line > 0},
             "functions": self.functions,
+            "deferred": made.deferred,
             "notes": [*self.notes, *(self.graph.notes if "graph" in wanted else [])],
             "pending": [each for each in PARTS if each not in wanted],
         }

@@ -8,10 +8,9 @@ from typing import Any
 from fusevm.explanation.document import REMOVED, Line
 from fusevm.ir.fold.recorder import Event, Recorder
 
-MOST_CHAIN = 40  # changes of one value
-MOST_CHANGES = 20_000  # altogether
+MAX_CHAIN = 40  # changes of one value
+MAX_CHANGES = 20_000  # altogether
 _SAID = {
-    "known": "what branches and ranges tell of the operands decides it",
     "shared": "an equal instruction was there already",
     "forwarded": "the word that is loaded is known",
 }
@@ -20,9 +19,9 @@ _SAID = {
 def folds_of(recorder: Recorder, lines: Iterable[Line]) -> dict[int, list[dict[str, Any]]]:
     """The history of every value that has one, by the number that its line has."""
     found: dict[int, list[dict[str, Any]]] = {}
-    left = MOST_CHANGES
+    left = MAX_CHANGES
     for number in dict.fromkeys(line.value for line in lines if line.value is not None):
-        chain = recorder.history(number)[:MOST_CHAIN]
+        chain = recorder.history(number)[:MAX_CHAIN]
         if chain and left >= len(chain):
             left -= len(chain)
             found[number] = [_as_data(event) for event in chain]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
-from fusevm.analysis.cfg import Cfg, Node, control_flow
+from fusevm.control_flow.drawing import Arrow, Label, picture, size_of
+from fusevm.control_flow.graph import Cfg, Node, control_flow
+from fusevm.control_flow.layout import Box, Drawing, Edge, Point, laid_out
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
-from fusevm.explanation.layout import Box, Drawing, Edge, Point, laid_out
 from fusevm.explanation.listing import instruction_text
 
-MOST_BLOCKS = 4_000
-MOST_LINES = 16  # of a block; the rest is counted
-MOST_WIDE = 34  # characters of a line
-LINE, CHARACTER, PADDING = 14.0, 6.8, 8.0
+MAX_BLOCKS = 4_000
+MAX_LINES = 16  # of a block; the rest is counted
+MAX_WIDE = 34  # characters of a line
 _COLOURS = {"jump": "#2b6cb0", "true": "#2f855a", "false": "#c53030", "fall": "#4a5568", "back": "#c05621"}
 
 
@@ -93,11 +92,9 @@ class Graph:
 
     def svg(self) -> str:
         """A picture, without any other program."""
-        size = f'width="{self.width:.0f}" height="{self.height:.0f}"'
-        parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="11">']
-        parts += [_drawn_edge(edge) for edge in self.edges]
-        parts += [_drawn_block(block) for block in self.blocks]
-        return "\n".join([*parts, "</svg>"])
+        arrows = [Arrow(edge.points, _COLOURS[edge.kind]) for edge in self.edges]
+        labels = [Label(f"b{block.id}", block.box, block.lines) for block in self.blocks]
+        return picture(self.width, self.height, labels, arrows)
 
     def _repr_svg_(self) -> str:
         return self.svg()
@@ -108,16 +105,16 @@ def graph_of(
 ) -> Graph:
     found = Graph()
     blocks = basic_blocks(code, fork)
-    if len(blocks) > MOST_BLOCKS:
-        found.notes.append(f"graph: the first {MOST_BLOCKS:,} of {len(blocks):,} blocks, as if the code ended there")
-        code = code[: blocks[MOST_BLOCKS].start]
+    if len(blocks) > MAX_BLOCKS:
+        found.notes.append(f"graph: the first {MAX_BLOCKS:,} of {len(blocks):,} blocks, as if the code ended there")
+        code = code[: blocks[MAX_BLOCKS].start]
     cfg = control_flow(code, fork)
     starts = [start for start, node in cfg.nodes.items() if node.reached] or list(cfg.nodes)[:1]
     functions = _functions(cfg, functions_at)
     shown = {start: cfg.nodes[start] for start in starts}
     texts = {start: _texts(node) for start, node in shown.items()}
     drawing = laid_out(
-        {start: _size(lines) for start, lines in texts.items()},
+        {start: size_of(lines) for start, lines in texts.items()},
         {start: node.successors for start, node in shown.items()},
     )
     innermost = {block: loop.header for block, loop in cfg.loops.innermost().items()}
@@ -158,14 +155,14 @@ def _functions(cfg: Cfg, named: Mapping[int, str]) -> list[tuple[str, int, list[
     """What is called: by name where the compiler says it, else by place. A block belongs to the first that has it."""
     found: list[tuple[str, int, list[int]]] = []
     taken: set[int] = set()
-    for entry, context in sorted(cfg.jumps.contexts.items()):
+    for entry, routine in sorted(cfg.jumps.functions.items()):
         if entry == 0 and 0 not in named:
             continue
-        blocks = sorted({block for block, _ in context.states.values()} - taken)
+        blocks = sorted(routine.blocks - taken)
         taken.update(blocks)
         found.append((named.get(entry, f"f_{entry:x}"), entry, blocks))
     entries = {*named, *(entry for _, entry, _ in found)}
-    for entry in sorted(named.keys() & cfg.nodes.keys() - cfg.jumps.contexts.keys()):  # what never returns
+    for entry in sorted(named.keys() & cfg.nodes.keys() - cfg.jumps.functions.keys()):  # what never returns
         found.append((named[entry], entry, sorted(_below(cfg, entry, entries, taken))))
     return found
 
@@ -183,14 +180,10 @@ def _below(cfg: Cfg, entry: int, entries: set[int], taken: set[int]) -> set[int]
 
 
 def _texts(node: Node) -> list[str]:
-    texts = [f"{each.pc:#06x} {instruction_text(each)}" for each in node.block.instructions[: MOST_LINES + 1]]
-    texts = [text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 1]}…" for text in texts]
+    texts = [f"{each.pc:#06x} {instruction_text(each)}" for each in node.block.instructions[: MAX_LINES + 1]]
+    texts = [text if len(text) <= MAX_WIDE else f"{text[: MAX_WIDE - 1]}…" for text in texts]
     count = len(node.block.instructions)
-    return texts if count <= MOST_LINES else [*texts[: MOST_LINES - 1], f"… {count - MOST_LINES + 1} more"]
-
-
-def _size(lines: list[str]) -> tuple[float, float]:
-    return max(map(len, lines)) * CHARACTER + 2 * PADDING, len(lines) * LINE + 2 * PADDING
+    return texts if count <= MAX_LINES else [*texts[: MAX_LINES - 1], f"… {count - MAX_LINES + 1} more"]
 
 
 def _src(node: Node, lines_at: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
@@ -206,18 +199,3 @@ def _edges(start: int, node: Node, drawing: Drawing) -> Iterable[GraphEdge]:
         edge: Edge = (start, target)
         if edge in drawing.edges:
             yield GraphEdge(start, target, "back" if edge in drawing.back else kind, drawing.edges[edge])
-
-
-def _drawn_edge(edge: GraphEdge) -> str:
-    points = " ".join(f"{x:.0f},{y:.0f}" for x, y in edge.points)
-    return f'<polyline points="{points}" fill="none" stroke="{_COLOURS[edge.kind]}"/>'
-
-
-def _drawn_block(block: GraphBlock) -> str:
-    box = block.box
-    rows = "".join(
-        f'<tspan x="{box.x + PADDING:.0f}" y="{box.y + PADDING + (index + 0.8) * LINE:.0f}">{escape(line)}</tspan>'
-        for index, line in enumerate(block.lines)
-    )
-    frame = f'x="{box.x:.0f}" y="{box.y:.0f}" width="{box.w:.0f}" height="{box.h:.0f}"'
-    return f'<g><rect {frame} rx="3" fill="#f7fafc" stroke="#2d3748"/><text>{rows}</text></g>'

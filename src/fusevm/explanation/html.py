@@ -8,7 +8,7 @@ from html import escape
 from fusevm.explanation.document import Pane, Totals
 from fusevm.explanation.steps import Step
 
-MOST_ROWS = 400  # of a pane or a table
+MAX_ROWS = 400  # of a pane or a table
 _STRUCK = ' style="text-decoration: line-through; opacity: 0.6"'
 
 
@@ -23,12 +23,12 @@ def panes_html(name: str, panes: Iterable[Pane], totals: Totals, notes: Iterable
 
 def _pane_html(pane: Pane) -> str:
     rows = []
-    for line in pane.lines[:MOST_ROWS]:
+    for line in pane.lines[:MAX_ROWS]:
         hint = f' title="{escape(line.why, quote=True)}"' if line.why else ""
         style = _STRUCK if line.kind == "removed" else ""
         rows.append(f"<span{hint}{style}>{escape(line.text)}</span>")
-    if len(pane.lines) > MOST_ROWS:
-        rows.append(f"… {len(pane.lines) - MOST_ROWS:,} lines more")
+    if len(pane.lines) > MAX_ROWS:
+        rows.append(f"… {len(pane.lines) - MAX_ROWS:,} lines more")
     text = "\n".join(rows)
     return f"<details><summary>{escape(pane.title)}: {escape(pane.note)}</summary><pre>{text}</pre></details>"
 
@@ -44,13 +44,13 @@ class Steps(list[Step]):
 
     def _repr_html_(self) -> str:
         changed = [step for step in self if step.changed]
-        rows = "".join(_step_html(step) for step in changed[:MOST_ROWS])
+        rows = "".join(_step_html(step) for step in changed[:MAX_ROWS])
         head = "<tr><th>step</th><th>object</th><th>bytes</th><th>gas</th><th>change</th></tr>"
         return f"<table>{head}{rows}</table><p>{len(changed):,} of {len(self):,} steps changed something</p>"
 
 
 def _step_html(step: Step) -> str:
-    diff = "\n".join(escape(f"{line.sign} {line.text}") for line in step.diff[:MOST_ROWS])
+    diff = "\n".join(escape(f"{line.sign} {line.text}") for line in step.diff[:MAX_ROWS])
     cells = (escape(step.name), escape(step.object), f"{step.bytes:,}", f"{step.gas:,}")
     row = "".join(f"<td>{cell}</td>" for cell in cells)
     return f"<tr>{row}<td><details><summary>{len(step.diff):,} lines</summary><pre>{diff}</pre></details></td></tr>"

@@ -12,11 +12,12 @@ from typing import Any
 from fusevm.abi.artifacts import Artifact
 from fusevm.values import BadValue, to_bytes
 
-MOST_CODE = 1 << 17  # bytes
-MOST_TEXT = 1 << 21  # characters
+MAX_CODE = 1 << 17  # bytes
+MAX_TEXT = 1 << 21  # characters
 LANGUAGES = ("yul", "bytecode", "assembly", "solidity", "vyper")
 _SUFFIXES = {".yul": "yul", ".sol": "solidity", ".vy": "vyper", ".asm": "assembly", ".easm": "assembly"}
 _HEX = re.compile(r"\s*(0[xX])?[0-9a-fA-F\s]*")
+_JSON = re.compile(r'\s*(?:\[\s*[\[{"\d]|\{\s*")')  # which the beginning of no other language is
 _YUL = re.compile(r'\s*(?:(?://[^\n]*|/\*.*?\*/)\s*)*(?:object\s*"|\{)', re.DOTALL)
 _SOLIDITY = re.compile(r"\bpragma\s+solidity\b|^\s*(?:abstract\s+)?(?:contract|library|interface)\s+\w+", re.MULTILINE)
 _VYPER = re.compile(r"^\s*#\s*(?:pragma|@)\s*version|^@(?:external|internal|deploy)\b", re.MULTILINE)
@@ -82,8 +83,8 @@ def _file(path: Path, language: str | None, name: str | None, contract: str | No
 
 
 def _text(text: str, language: str | None, name: str, contract: str | None) -> Source:
-    if len(text) > MOST_TEXT:
-        raise BadSource(f"source: {len(text):,} characters; at most {MOST_TEXT:,} are explained")
+    if len(text) > MAX_TEXT:
+        raise BadSource(f"source: {len(text):,} characters; at most {MAX_TEXT:,} are explained")
     language = language or language_of(text)
     if language == "bytecode":
         if text.lstrip()[:1] in ("{", "["):
@@ -96,7 +97,7 @@ def language_of(text: str) -> str:
     """By its first words: hex digits and JSON are bytecode."""
     if _HEX.fullmatch(text):
         return "bytecode"
-    if text.lstrip()[:1] in ("{", "[") and _is_json(text):
+    if text.lstrip()[:1] in ("{", "[") and (_is_json(text) or _JSON.match(text)):
         return "bytecode"
     if _YUL.match(text):
         return "yul"
@@ -124,8 +125,8 @@ def _from_hex(text: str) -> bytes:
 
 
 def _code(code: bytes, name: str, creation: bytes = b"", artifact: Artifact | None = None) -> Source:
-    if len(code) > MOST_CODE:
-        raise BadSource(f"source: {len(code):,} bytes of code; at most {MOST_CODE:,} are explained")
+    if len(code) > MAX_CODE:
+        raise BadSource(f"source: {len(code):,} bytes of code; at most {MAX_CODE:,} are explained")
     return Source(name, "bytecode", "", code, creation, artifact)
 
 
@@ -134,7 +135,7 @@ def _artifact(given: Any, name: str | None, contract: str | None) -> Source:
         artifact = Artifact.read(given, contract)
         runtime = artifact.runtime_code()
     except BadValue as error:
-        raise BadSource(str(error)) from None
+        raise BadSource(str(error).removeprefix("the JSON text: ")) from None
     creation = bytes.fromhex(artifact.creation) if re.fullmatch("(?:[0-9a-fA-F]{2})*", artifact.creation) else b""
     if not runtime and not creation:
         raise BadSource(f"{artifact.name or 'the artifact'} has no code: an interface, or an abstract contract?")

@@ -16,9 +16,10 @@ from fusevm.evm.forks import Fork
 from fusevm.explanation.inputs import BadSource
 from fusevm.values import BadValue
 
-MOST_FUNCTIONS = 512
-MOST_SIGNATURES = 20_000  # words of a text that are tried as signatures
+MAX_FUNCTIONS = 512
+MAX_SIGNATURES = 20_000  # words of a text that are tried as signatures
 _SIGNATURE = re.compile(r"\b([A-Za-z_$][\w$]*\((?:[\w$\[\]]+(?:,[\w$\[\]]+)*)?\))")
+_UNTIL_JUMP = 3  # instructions from the comparison to its jump: ISZERO and the target
 _COMPARES = ("EQ", "GT", "LT", "SUB", "XOR")
 
 
@@ -35,8 +36,11 @@ def interface_of(abi: Any, artifact: Artifact | None, text: str, code: bytes, fo
     return Abi([known[each] for each in selectors_in(code, fork) if each in known])
 
 
-def functions_in(abi: Abi, code: bytes, fork: Fork) -> list[dict[str, Any]]:
-    """For the page: what can be called, with the types of its arguments; unknown selectors come last."""
+def functions_in(abi: Abi, code: bytes, fork: Fork, *, complete: bool = False) -> list[dict[str, Any]]:
+    """For the page: what can be called, with the types of its arguments.
+
+    Selectors that the code dispatches on and the ABI lacks come last, unless the ABI is `complete`.
+    """
     found = [
         {
             "name": each.name,
@@ -50,24 +54,29 @@ def functions_in(abi: Abi, code: bytes, fork: Fork) -> list[dict[str, Any]]:
     known = {each["selector"] for each in found}
     found += [
         {"name": f"0x{each.hex()}", "signature": None, "selector": each.hex(), "inputs": [], "payable": False}
-        for each in selectors_in(code, fork)
+        for each in (() if complete else selectors_in(code, fork))
         if each.hex() not in known
     ]
-    return found[:MOST_FUNCTIONS]
+    return found[:MAX_FUNCTIONS]
 
 
 @lru_cache(maxsize=8)
 def selectors_in(code: bytes, fork: Fork) -> tuple[bytes, ...]:
-    """Words of four bytes that are compared with something soon after they are pushed."""
+    """Words of four bytes that are compared soon after they are pushed, to jump by the answer at once."""
     found: dict[bytes, None] = {}
     waiting: list[tuple[int, bytes]] = []
+    compared: tuple[int, list[bytes]] = (0, [])  # where, and what is selected if a jump follows
     for number, each in enumerate(instructions(code, fork)):
         if each.name in ("PUSH3", "PUSH4"):
             waiting.append((number, (each.push or 0).to_bytes(4, "big")))
         elif each.name in _COMPARES:
-            found.update((selector, None) for at, selector in waiting if number - at <= 2)
+            compared = number, [selector for at, selector in waiting if number - at <= 2]
             waiting.clear()
-        if len(found) >= MOST_FUNCTIONS:
+        elif each.name == "JUMPI":
+            if number - compared[0] <= _UNTIL_JUMP:
+                found.update(dict.fromkeys(compared[1]))
+            waiting.clear()
+        if len(found) >= MAX_FUNCTIONS:
             break
     return tuple(found)
 
@@ -85,4 +94,4 @@ def _named_in(text: str) -> dict[bytes, Function]:
 
 
 def _first(words: Iterable[str]) -> list[str]:
-    return list(words)[:MOST_SIGNATURES]
+    return list(words)[:MAX_SIGNATURES]

@@ -6,18 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fusevm.codegen.ordering import FREE
 from fusevm.evm.assembler import Source
+from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.explanation.document import CODE, LABEL, Line
 from fusevm.explanation.folds import with_removed
-from fusevm.ir import function_text
-from fusevm.ir.fold.program import fold_program
+from fusevm.ir.fold.block import fold_block
 from fusevm.ir.fold.recorder import Recorder, Tag, number_of
 from fusevm.ir.functions import Unit
+from fusevm.ir.lift import lift_block
 from fusevm.ir.ordering import schedule
-from fusevm.ir.text import block_text
+from fusevm.ir.text import Line as TextLine
+from fusevm.ir.text import block_text, function_lines
 
-MOST_PLACES = 64  # of one opcode
+MAX_PLACES = 64  # of one opcode
 LinesOf = Callable[[Source], tuple[int, ...]]
 
 
@@ -26,7 +28,7 @@ class Watching(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines: list[function_text.Line] = []
+        self.lines: list[TextLine] = []
 
     def start(self) -> None:
         super().start()
@@ -34,9 +36,7 @@ class Watching(Recorder):
 
     def finish(self, unit: Unit) -> None:
         super().finish(unit)
-        self.lines = [
-            line for function in unit.functions.values() for line in function_text.function_lines(function, unit)
-        ]
+        self.lines = [line for function in unit.functions.values() for line in function_lines(function, unit)]
 
 
 def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
@@ -47,7 +47,7 @@ def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, li
         number = number_of(source)
         found[pc] = [source]
         if number is not None:
-            written = [number, *sorted(recorder.written_for(number) - {number})[:MOST_PLACES]]
+            written = [number, *sorted(recorder.written_for(number) - {number})[:MAX_PLACES]]
             calls = [call for each in written for call in recorder.callers(each)]
             others = dict.fromkeys([*calls, *written[1:]])
             found[pc] += [(*recorder.place(other)[:2], Tag(other)) for other in others]
@@ -84,7 +84,7 @@ def ir_lines(
     return with_removed(watching, found, lines_of)
 
 
-def _add_pushed(became: dict[int, list[int]], lines: Sequence[function_text.Line], names: Mapping[int, str]) -> None:
+def _add_pushed(became: dict[int, list[int]], lines: Sequence[TextLine], names: Mapping[int, str]) -> None:
     """What is pushed wherever it is used, as CALLER, has no code of its own: its opcodes are among its users'."""
     for line in lines:
         user = number_of(line.where)
@@ -99,16 +99,13 @@ def _add_pushed(became: dict[int, list[int]], lines: Sequence[function_text.Line
 def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]], recorder: Recorder) -> list[Line]:
     """Dependency blocks as lines: values know the opcode they come from. The recorder records their history."""
     recorder.start()
-    program, _ = fold_program(code, fork, recorder=recorder)
     found: list[Line] = []
-    for block in program.blocks.values():
-        order = schedule(block, program.unseen)
+    for source in basic_blocks(code, fork):
+        block, _ = fold_block(lift_block(source, fork), fork, recorder=recorder)
+        order = schedule(block)
         head, *texts = block_text(block, order).rstrip("\n").split("\n")
         found.append(Line(head, (), (block.start,) if block.start in lines_at else (), LABEL))
-        values = [None] * (len(texts) - len(order.steps) - 1 - len(block.terminator.edges)) + [
-            step.value for step in order.steps
-        ]
-        for text, value in zip(texts, [*values, *[None] * (len(texts) - len(values))], strict=True):
+        for text, value in zip(texts, [*[step.value for step in order.steps], None], strict=True):
             pcs = (value.number,) if value is not None and value.op in BY_NAME and value.number in lines_at else ()
             number = number_of(value.where) if value is not None else None
             found.append(Line(text, lines_at.get(pcs[0], ()) if pcs else (), pcs, CODE, None, number))

@@ -9,7 +9,7 @@ from fusevm.evm.forks import Fork
 from fusevm.explanation.document import LABEL, NOTE, Line
 
 DATA_PER_LINE = 32
-MOST_DATA_LINES = 64
+MAX_DATA_LINES = 64
 
 
 def instruction_text(instruction: Instruction) -> str:
@@ -41,7 +41,7 @@ def _data(code: bytes, size: int) -> list[Line]:
     rest = code[size:]
     if not rest:
         return []
-    shown = min(len(rest), MOST_DATA_LINES * DATA_PER_LINE)
+    shown = min(len(rest), MAX_DATA_LINES * DATA_PER_LINE)
     found = [Line(f"data: {len(rest):,} bytes", (), (), LABEL)]
     for start in range(0, shown, DATA_PER_LINE):
         found.append(Line(f"{size + start:#06x}  {rest[start : start + DATA_PER_LINE].hex()}", (), (), NOTE))

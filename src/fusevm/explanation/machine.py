@@ -15,7 +15,7 @@ from fusevm.native.region.compiled import handler_name
 from fusevm.native.region.debug import FIRST
 from fusevm.native.region.emit import region_module
 
-MOST_LINES = 20_000
+MAX_LINES = 20_000
 _LABEL = re.compile(r"([\w.$]+):")
 _LOCATION = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
 _END = re.compile(r"\.Lfunc_end\d+:")
@@ -39,9 +39,9 @@ def machine_pane(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]
         lines = reader.lines
     for pc, why in sorted(unit.refused.items()):
         lines.append(Line(f"no region at {pc:#x}: {why}", lines_at.get(pc, ()), (pc,), NOTE, why))
-    if len(lines) > MOST_LINES:
-        left = len(lines) - MOST_LINES
-        lines = [*lines[:MOST_LINES], Line(f"… {left:,} lines more", (), (), NOTE)]
+    if len(lines) > MAX_LINES:
+        left = len(lines) - MAX_LINES
+        lines = [*lines[:MAX_LINES], Line(f"… {left:,} lines more", (), (), NOTE)]
     return Pane("machine", "Machine code", _NOTE, lines)
 
 

@@ -26,8 +26,8 @@ from fusevm.values import AddressLike, BadValue, BytesLike, Number, to_address, 
 GAS = 10_000_000
 CALLER = b"\xca" * 20
 ADDRESS = b"\xc0" * 20
-MOST_LOGS = 200
-MOST_OUTPUT = 1 << 16  # bytes
+MAX_LOGS = 200
+MAX_OUTPUT = 1 << 16  # bytes
 Heat = dict[int, tuple[int, int]]  # how often an instruction began, and the gas it took, by pc
 
 
@@ -145,7 +145,7 @@ class Runner:
             call,
             {Status.SUCCESS: "success", Status.REVERT: "revert"}.get(result.status, "halt"),
             self._reason(result),
-            "0x" + result.output[:MOST_OUTPUT].hex(),
+            "0x" + result.output[:MAX_OUTPUT].hex(),
             _decoded(function, result),
             result.gas_used,
             self._logs(result),
@@ -196,7 +196,7 @@ class Runner:
 
     def _logs(self, result: Result) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        for log in result.logs[:MOST_LOGS]:
+        for log in result.logs[:MAX_LOGS]:
             try:
                 decoded = self.subject.abi.decode_log(log)
             except (BadAbi, CannotDecode):
@@ -205,7 +205,7 @@ class Runner:
                 {
                     "address": "0x" + log.address.hex(),
                     "topics": [f"0x{topic:064x}" for topic in log.topics],
-                    "data": "0x" + log.data[:MOST_OUTPUT].hex(),
+                    "data": "0x" + log.data[:MAX_OUTPUT].hex(),
                     "decoded": None if decoded is None else str(decoded),
                 }
             )

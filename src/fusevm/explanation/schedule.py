@@ -7,12 +7,12 @@ from functools import cache
 
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
-from fusevm.explanation.document import CODE, LABEL, NOTE, Line, Pane
+from fusevm.explanation.document import CODE, NOTE, Line, Pane
 from fusevm.native.emit.build import all_sequences
 from fusevm.schedule.build import Handlers, Unit, build_schedule
 from fusevm.schedule.sections import PUSHES, Token
 
-MOST_LINES = 12_000
+MAX_LINES = 12_000
 _HEADERS = ("SECTION", "GASSECTION")
 _NOTE = "What native code runs: one handler per line, fused where several opcodes share one."
 
@@ -27,16 +27,14 @@ def schedule_pane(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...
     schedule = build_schedule(code, fork, _handlers(), keep_units=True)
     following = _following(code, fork)
     lines: list[Line] = []
-    for unit in schedule.units[:MOST_LINES]:
-        if schedule.copies and unit.at == schedule.copies:
-            lines.append(Line("loops, once more, with their gas taken in bulk:", (), (), LABEL))
+    for unit in schedule.units[:MAX_LINES]:
         pcs = _opcodes_of(unit, following)
         src = tuple(sorted({line for pc in pcs for line in lines_at.get(pc, ())}))
         fused = len(unit.sequence) > 1
         why = f"{unit.steps} opcodes by one handler" if fused and unit.steps > 1 else None
         lines.append(Line(f"{unit.at:>6}  {' '.join(unit.sequence)}{_operands(unit)}", src, pcs, CODE, why))
-    if len(schedule.units) > MOST_LINES:
-        lines.append(Line(f"… {len(schedule.units) - MOST_LINES:,} more", (), (), NOTE))
+    if len(schedule.units) > MAX_LINES:
+        lines.append(Line(f"… {len(schedule.units) - MAX_LINES:,} more", (), (), NOTE))
     return Pane("schedule", "Schedule", _NOTE, lines)
 
 

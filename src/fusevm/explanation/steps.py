@@ -14,9 +14,9 @@ from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.printer import block_lines
 
 CONTEXT = 3  # lines around a change
-MOST_DIFF = 400  # lines of one diff; the rest is counted
-MOST_COMPARED = 1_500  # lines that are matched one by one; longer changes are shown as one
-MOST_STEPS = 2_000
+MAX_DIFF = 400  # lines of one diff; the rest is counted
+MAX_COMPARED = 1_500  # lines that are matched one by one; longer changes are shown as one
+MAX_STEPS = 2_000
 
 
 class DiffLine(NamedTuple):
@@ -78,7 +78,7 @@ class StepWatcher:
     _seen: dict[str, _Seen] = field(default_factory=dict)
 
     def watch(self, event: StepEvent) -> None:
-        if len(self.steps) >= MOST_STEPS:
+        if len(self.steps) >= MAX_STEPS:
             self.left_out += 1
             return
         before = self._seen.get(event.object_name)
@@ -108,7 +108,7 @@ class StepWatcher:
     def _diff(self, before: _Seen, now: _Seen) -> list[DiffLine]:
         found: list[DiffLine] = []
         for sign, number in changes(before.texts, now.texts):
-            if len(found) == MOST_DIFF:
+            if len(found) == MAX_DIFF:
                 found.append(DiffLine("…", "the rest of the change is left out"))
                 break
             side = before if sign == "-" else now
@@ -129,7 +129,7 @@ def changes(old: list[str], new: list[str]) -> Iterator[tuple[str, int]]:
         end += 1
     shift = len(new) - len(old)
     first, last = max(start - CONTEXT, 0), min(len(old) - end + CONTEXT, len(old))
-    if max(len(old), len(new)) - start - end > MOST_COMPARED:
+    if max(len(old), len(new)) - start - end > MAX_COMPARED:
         yield from ((" ", number) for number in range(first, start))
         yield from (("-", number) for number in range(start, len(old) - end))
         yield from (("+", number) for number in range(start, len(new) - end))

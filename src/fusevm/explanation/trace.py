@@ -7,11 +7,11 @@ from typing import Any
 
 from fusevm.reference.hooks import Hooks, Step
 
-MOST_STEPS = 5_000
-MOST_STACK = 64  # words of a stack that are kept, from the top
-MOST_MEMORY = 1 << 13  # bytes of memory that are shown
-MOST_MEMORY_ALL = 1 << 22  # bytes of memory that a trace keeps altogether
-MOST_MEMORY_SEEN = 1 << 29  # bytes of memory of all steps together: each is a copy
+MAX_STEPS = 5_000
+MAX_STACK = 64  # words of a stack that are kept, from the top
+MAX_MEMORY = 1 << 13  # bytes of memory that are shown
+MAX_MEMORY_ALL = 1 << 22  # bytes of memory that a trace keeps altogether
+MAX_MEMORY_SEEN = 1 << 29  # bytes of memory of all steps together: each is a copy
 
 
 class Enough(Exception):
@@ -22,7 +22,7 @@ class Enough(Exception):
 class Tracer:
     """Fills `steps` while a call runs, and raises Enough when the limit is reached."""
 
-    most: int = MOST_STEPS
+    most: int = MAX_STEPS
     steps: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _memory: dict[int, bytes] = field(default_factory=dict)  # by depth, as it was shown last
@@ -37,7 +37,7 @@ class Tracer:
             self.notes.append(f"trace: the first {self.most:,} steps; heat and gas count all")
             raise Enough
         self._seen += step.memory_size
-        if self._seen > MOST_MEMORY_SEEN:
+        if self._seen > MAX_MEMORY_SEEN:
             self.notes.append(f"trace: the first {len(self.steps):,} steps: memory is large; heat and gas count all")
             raise Enough
         found: dict[str, Any] = {
@@ -47,7 +47,7 @@ class Tracer:
             "gas": step.gas,
             "cost": step.gas_cost,
             "depth": step.depth,
-            "stack": [hex(word) for word in step.stack[-MOST_STACK:]],
+            "stack": [hex(word) for word in step.stack[-MAX_STACK:]],
             "address": "0x" + step.address.hex(),
         }
         if step.error is not None:
@@ -59,14 +59,14 @@ class Tracer:
 
     def _note_memory(self, step: Step, found: dict[str, Any]) -> None:
         """Memory as the step finds it, where it is not what was shown last at this depth."""
-        memory = (step.memory or b"")[:MOST_MEMORY]
+        memory = (step.memory or b"")[:MAX_MEMORY]
         for deeper in [depth for depth in self._memory if depth > step.depth]:
             del self._memory[deeper]
         if self._memory.get(step.depth, b"") == memory:
             return
         self._memory[step.depth] = memory
         self._kept += len(memory)
-        if self._kept > MOST_MEMORY_ALL:
+        if self._kept > MAX_MEMORY_ALL:
             if not any(note.startswith("memory: ") for note in self.notes):
                 self.notes.append(f"memory: not shown after step {len(self.steps):,}: it is too much")
             return

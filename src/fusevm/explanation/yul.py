@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
-from fusevm.codegen.yul import CompiledObject, compile_object
+from fusevm.codegen.yul import NO_COST, CompiledObject, Order, compile_object
 from fusevm.evm.bytecode import instructions
 from fusevm.explanation.document import Line, Made, Pane, Totals
 from fusevm.explanation.folds import folds_of
@@ -16,12 +17,16 @@ from fusevm.explanation.numbering import Numbering
 from fusevm.explanation.places import Lines, OriginLines, opcodes_by_line
 from fusevm.explanation.steps import StepWatcher
 from fusevm.ir.fold.recorder import number_of
-from fusevm.yul.optimise import optimize
-from fusevm.yul.sequence import DEFAULT_CLEANUP, DEFAULT_SEQUENCE, Names, SequenceError
+from fusevm.yul.sequence import COMPILED_SEQUENCE, Names, SequenceError
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.checks import check
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.errors import YulError
+
+_TITLES = {
+    Order.STEPS: ("Optimised Yul", "What the optimiser's steps made of it."),
+    Order.AS_WRITTEN: ("Yul", "What the code is made from: the text as it was given."),
+}
 
 
 def explain_yul(
@@ -43,12 +48,13 @@ def explain_yul(
     objects = dict(_objects(obj))
     chosen = _chosen(objects, wanted)
     watcher = StepWatcher(dialect, lines)
-    try:
-        optimised = obj if as_written else optimize(obj, dialect, runs, steps, watcher.watch, keep_calls=True)
-    except SequenceError as error:
-        raise BadSource(str(error)) from None
-    numbering, watching = Numbering(dict(_objects(optimised))[chosen]), Watching()
-    compiled = _compiled(numbering.obj, dialect, None if as_written else runs, watching)
+    whole = _compiled(obj, dialect, None if as_written else runs, steps, watcher)
+    found = dict(_compiled_objects(whole))[chosen]
+    assert found.text is not None
+    numbering, watching = Numbering(found.text), Watching()
+    compiled = compile_object(
+        numbering.obj, dialect, runs=None if as_written else runs, order=Order.AS_WRITTEN, recorder=watching
+    )
     fork, size, sources = dialect.fork, code_size(compiled), places_of(watching, compiled.sources)
     starts_at = {
         pc: [start for each in places for start in numbering.starts_of(each)] for pc, places in sources.items()
@@ -57,7 +63,7 @@ def explain_yul(
     functions = {entry.pc: name for name, entry in compiled.functions.items()}
     panes = [
         Pane("source", "Source", "The text as it was given.", source_lines(lines, lines_at)),
-        Pane("yul", "Optimised Yul", "What the optimiser's steps made of it.", numbering.lines(lines, sources)),
+        Pane("yul", *_TITLES[found.order], numbering.lines(lines, sources)),
     ]
     folds = {}
     from_ir = any(number_of(source) is not None for source in compiled.sources.values())  # and not plainly translated
@@ -72,14 +78,16 @@ def explain_yul(
     made.objects, made.chosen, made.size = list(objects), chosen, size
     made.lines_at, made.functions_at = lines_at, functions
     made.line_at = {pc: lines.innermost(starts) for pc, starts in starts_at.items()}
-    made.sequence = None if as_written else steps if isinstance(steps, str) else f"{DEFAULT_SEQUENCE}:{DEFAULT_CLEANUP}"
+    made.sequence = None if as_written else steps if isinstance(steps, str) else COMPILED_SEQUENCE
     made.steps, made.folds = watcher.steps, folds
     outermost = next(iter(objects))
     made.is_creation = chosen == outermost and len(objects) > 1
     if chosen != outermost:
-        made.creation = partial(_creation_code, optimised, dialect, runs)
+        made.creation = partial(bytes, whole.code)
     if watcher.left_out:
         made.notes.append(f"steps: {watcher.left_out:,} more are not shown")
+    if found.order is Order.AS_WRITTEN and watcher.steps:
+        made.notes.append(f"steps: tried, and not used: {_compared(found, runs)}")
     if not from_ir:
         why = "nothing is optimised" if as_written else "the values do not fit on the stack"
         made.notes.append(f"IR: not made, because {why}: the code was translated as it stands")
@@ -90,11 +98,14 @@ def _lines_of(lines: Lines, numbering: Numbering) -> LinesOf:
     return lambda where: lines.of(numbering.starts_of(where))
 
 
-def _creation_code(obj: Object, dialect: Dialect, runs: int) -> bytes:
-    try:
-        return compile_object(obj, dialect, runs=runs).code
-    except YulError:
-        return b""
+def _compared(found: CompiledObject, runs: int) -> str:
+    """What the code would cost in each order, by the compiler's own measure."""
+    each = [
+        f"{order.value} {cost.bytes:,} bytes and {cost.gas:,.0f} static gas"
+        for order, cost in found.costs.items()
+        if cost is not NO_COST
+    ]
+    return "; ".join(each) + f", at {runs:,} runs"
 
 
 def source_lines(lines: Lines, lines_at: dict[int, tuple[int, ...]]) -> list[Line]:
@@ -116,7 +127,15 @@ def _checked(text: str, dialect: Dialect) -> Object:
     return obj
 
 
-def _objects(obj: Object, path: str = "") -> Iterator[tuple[str, Object]]:
+def _objects(obj: Object) -> Iterator[tuple[str, Object]]:
+    return _named(obj, lambda each: [child for child in each.children if isinstance(child, Object)])
+
+
+def _compiled_objects(obj: CompiledObject) -> Iterator[tuple[str, CompiledObject]]:
+    return _named(obj, lambda each: list(each.children.values()))
+
+
+def _named(obj: Any, children_of: Callable[[Any], list[Any]]) -> Iterator[tuple[str, Any]]:
     """By name, outermost first; by path where a name is taken."""
     seen: set[str] = set()
     work = [(obj, obj.name)]
@@ -125,7 +144,7 @@ def _objects(obj: Object, path: str = "") -> Iterator[tuple[str, Object]]:
         name = path if each.name in seen else each.name
         seen.add(name)
         yield name, each
-        work += [(child, f"{path}.{child.name}") for child in each.children if isinstance(child, Object)]
+        work += [(child, f"{path}.{child.name}") for child in children_of(each)]
 
 
 def _chosen(objects: dict[str, Object], wanted: str | None) -> str:
@@ -140,9 +159,14 @@ def _chosen(objects: dict[str, Object], wanted: str | None) -> str:
     return deployed[0] if deployed else inner[0] if len(inner) == 1 else names[0]
 
 
-def _compiled(obj: Object, dialect: Dialect, runs: int | None, watching: Watching) -> CompiledObject:
+def _compiled(
+    obj: Object, dialect: Dialect, runs: int | None, steps: str | Names | None, watcher: StepWatcher
+) -> CompiledObject:
+    """As `fusevm yul compile` compiles it; with `steps` given, after these."""
     try:
-        return compile_object(obj, dialect, runs=runs, recorder=watching)
+        return compile_object(obj, dialect, runs=runs, steps=steps if runs is not None else None, on_step=watcher.watch)
+    except SequenceError as error:
+        raise BadSource(str(error)) from None
     except YulError as error:
         raise BadSource(str(error)) from None
 

@@ -122,6 +122,7 @@ def _explain(settings: Settings, progress: Progress) -> Explanation:
         steps=settings.steps,
         object=settings.object,
         optimised=settings.optimised,
+        contract=settings.contract,
     )
 
 

@@ -29,9 +29,7 @@ class Session:
         """`{"result": …}` or `{"error": …}` as JSON. Raises BadValue for what is not understood."""
         kind = asked.get("do")
         if kind == "explain":
-            self.settings = settings_from(asked.get("settings"))
-            self.calls, self.parts = [], []
-            return await self._work("explain", progress)
+            return await self._explain(settings_from(asked.get("settings")), progress)
         if kind == "part":
             return await self._part(asked, progress)
         if kind == "pin":
@@ -53,6 +51,13 @@ class Session:
         if kind == "export":
             return await self._export(asked, progress)
         raise BadValue(f"{kind!r:.40} is not something the explorer does")
+
+    async def _explain(self, settings: Settings, progress: Callable[[str], Any]) -> bytes:
+        """What cannot be explained, or was cancelled, leaves the page with what it shows."""
+        answer = await self.worker.do({**self.job("explain"), "settings": settings.to_json()}, progress)
+        if answer.startswith(b'{"result"'):
+            self.settings, self.calls, self.parts = settings, [], []
+        return answer
 
     async def _part(self, asked: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
         part = asked.get("part")

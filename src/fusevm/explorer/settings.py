@@ -27,6 +27,7 @@ class Settings:
     steps: str | None = None
     object: str | None = None
     optimised: bool | None = None
+    contract: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,6 +42,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "steps": (str, type(None)),
     "object": (str, type(None)),
     "optimised": (bool, type(None)),
+    "contract": (str, type(None)),
 }
 
 
@@ -57,7 +59,9 @@ def settings_from(given: Any) -> Settings:
     made = Settings(**given)
     if len(made.source) > MOST_SOURCE:
         raise BadValue(f"source: {len(made.source):,} characters; the most is {MOST_SOURCE:,}")
-    if len(made.name) > MOST_NAME or (made.steps is not None and len(made.steps) > MOST_STEPS):
+    if any(len(each or "") > MOST_NAME for each in (made.name, made.contract, made.object)) or (
+        made.steps is not None and len(made.steps) > MOST_STEPS
+    ):
         raise BadValue(f"settings: a name has at most {MOST_NAME} characters, a sequence {MOST_STEPS:,}")
     if not 0 <= made.runs < 1 << 63:
         raise BadValue(f"runs: {made.runs} is not from 0 to 2^63 - 1")

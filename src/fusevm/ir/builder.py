@@ -6,8 +6,8 @@ A plain builder emits instructions unchanged (the seed's raw emission); the fold
 from __future__ import annotations
 
 from fusevm.evm.assembler import Source
-from fusevm.ir.block import CONTINUES, DependencyBlock, Terminator
-from fusevm.ir.values import CONST, SPILL, TRAITS, UNSPILL, WORD, Value
+from fusevm.ir.functions import DependencyBlock
+from fusevm.ir.values import CONST, PHI, TRAITS, UNSPILL, WORD, Value
 
 
 class NeverReached(Exception):
@@ -21,13 +21,11 @@ class Builder:
         self.chains: dict[str, Value] = {}  # the last instruction of each opcode; `prev` links to the one before
         self.block = DependencyBlock(0)
         self.meter: DependencyBlock | Value = self.block  # carries the static gas from here on
-        self.first_id = 0
         self.where: Source | None = None  # the source location given to new values
 
     def begin(self, block: DependencyBlock) -> None:
         self.block = block
         self.meter = block
-        self.first_id = self.next_id
 
     def const(self, number: int) -> Value:
         number &= WORD
@@ -62,23 +60,13 @@ class Builder:
         """Emits an instruction and returns the value that represents it, if it has one."""
         return self.raw(op, args, pc)
 
+    def param(self, block: DependencyBlock) -> Value:
+        """Adds a PHI to the block's parameters."""
+        value = self.make(PHI, (), len(block.params))
+        value.block = block.start
+        block.params.append(value)
+        return value
+
     def enter(self, depth: int) -> None:
-        """Names the top `depth` words of the run-time stack as the block's entry."""
-        self.block.entry = [self.make(UNSPILL, (), -1 - index) for index in range(depth)]
-
-    def end(self, terminator: Terminator) -> None:
-        self.block.terminator = terminator
-
-    def finish_block(self) -> None:
-        """Called when the block is complete except for its spills."""
-
-    def finish(self) -> None:
-        """Spills, from the top down, the words of the exit stack that are not in their slots already."""
-        self.finish_block()
-        block = self.block
-        if block.terminator.op not in CONTINUES:
-            return
-        for index in reversed(range(len(block.stack))):
-            value, slot = block.stack[index], block.slot_of(index)
-            if not (value.op == UNSPILL and value.number == slot and value.block == block.start):
-                block.spills.append(self.make(SPILL, (value,), slot))
+        """Names the top `depth` words of the run-time stack as the block's parameters."""
+        self.block.params = [self.make(UNSPILL, (), -1 - index) for index in range(depth)]

@@ -1,48 +1,51 @@
-"""Dead stores across blocks: one to a fixed address is removed if every path overwrites it or ends the frame unread."""
+"""Dead stores to memory across blocks: what every path overwrites before it is read, or ends the frame unread."""
 
 from __future__ import annotations
 
-from fusevm.evm.opcodes import MEMORY
+from fusevm.analysis.graphs import settled
+from fusevm.evm.opcodes import ACCESS, MEMORY, Effect
 from fusevm.ir.fold.alias import Range, range_of
 from fusevm.ir.fold.stores import PLAIN_STORES
 from fusevm.ir.fold.summaries import Summary
-from fusevm.ir.functions import LEAVE, Function, GraphBlock, Unit
+from fusevm.ir.functions import LEAVE, DependencyBlock, Function, Unit
 from fusevm.ir.values import READS_MEMORY, WRITES_MEMORY, Value, traits_of
 
-_BYTES = 1 << 10  # of memory, from its start, that are looked at
-_ALL = (1 << _BYTES) - 1
+_BYTES = 1 << 10  # of memory, from its start, that are looked at by themselves; one more bit is for all others
+_ALL = (1 << _BYTES + 1) - 1
 # They write every byte of their range. A call may write fewer.
 _OVERWRITES = ("MSTORE", "MSTORE8", "CALLDATACOPY", "CODECOPY", "EXTCODECOPY", "RETURNDATACOPY", "MCOPY")
+_DROPPED = (*PLAIN_STORES, "CALLDATACOPY", "CODECOPY", "MCOPY")  # they do nothing else
 
 
-def drop_unread_stores(unit: Unit, function: Function, effects: dict[str, Summary]) -> None:
+def drop_unread_stores(unit: Unit, function: Function, effects: dict[str, Summary], unseen: Effect) -> None:
     """For units that do not ask how large memory is."""
+    dropped = (*_DROPPED, "EXTCODECOPY") if unseen & ACCESS else _DROPPED
     blocks = function.blocks()
-    if not any(value.op in PLAIN_STORES for block in blocks for value in block.instructions):
+    if not any(value.op in dropped for block in blocks for value in block.instructions):
         return
-    read_from: dict[GraphBlock, int] = dict.fromkeys(blocks, 0)  # a bit for each byte that may be read later
-    changed = True
-    while changed:
-        changed = False
-        for block in reversed(blocks):
-            read = _read_after(block, read_from)
-            for value in reversed(block.instructions):
-                read = _read_before(value, read, unit, effects)
-            if read != read_from[block]:
-                read_from[block], changed = read, True
+    read_from: dict[DependencyBlock, int] = dict.fromkeys(blocks, 0)  # a bit for each byte that may be read later
+
+    def read_in(block: DependencyBlock) -> int:
+        read = _read_after(block, read_from)
+        for value in reversed(block.instructions):
+            read = _read_before(value, read, unit, effects)
+        return read
+
+    settled(blocks[::-1], read_from, read_in)
     for block in blocks:
         read = _read_after(block, read_from)
         kept: list[Value] = []
         for value in reversed(block.instructions):
-            written = _certainly(range_of(value, WRITES_MEMORY[value.op][0])) if value.op in PLAIN_STORES else 0
-            if written and not written & read:
-                continue
+            if value.op in dropped and not value.keep:
+                (place,) = WRITES_MEMORY[value.op]
+                if not _possibly(range_of(value, place)) & read:
+                    continue
             kept.append(value)
             read = _read_before(value, read, unit, effects)
         block.instructions = kept[::-1]
 
 
-def _read_after(block: GraphBlock, read_from: dict[GraphBlock, int]) -> int:
+def _read_after(block: DependencyBlock, read_from: dict[DependencyBlock, int]) -> int:
     end = block.end
     if end.op == LEAVE:
         return _ALL
@@ -73,8 +76,9 @@ def _possibly(bytes_: Range) -> int:
         return 0
     if bytes_.base is not None:
         return _ALL
-    end = _BYTES if bytes_.size is None else min(bytes_.offset + bytes_.size, _BYTES)
-    return _ALL & (1 << end) - (1 << bytes_.offset) if bytes_.offset < end else 0
+    end = bytes_.offset + bytes_.size if bytes_.size is not None else _BYTES + 1
+    first, last = min(bytes_.offset, _BYTES), min(end, _BYTES + 1)
+    return (1 << last) - (1 << first)
 
 
 def _certainly(bytes_: Range) -> int:

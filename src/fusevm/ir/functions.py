@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
+from fusevm.analysis.graphs import postorder
 from fusevm.evm.assembler import Source
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.ir.values import Value
+from fusevm.ir.values import TRAITS, FrameState, Value
 
 
 class SymbolKind(StrEnum):
@@ -38,19 +40,21 @@ class Verbatim(NamedTuple):
 class Arc:
     """An edge: the target block and the arguments for its parameters."""
 
-    target: GraphBlock
+    target: DependencyBlock
     args: list[Value] = field(default_factory=list)
 
 
 # The terminators besides the EVM's own halting instructions.
 JUMP, BRANCH, SWITCH, LEAVE, NEVER = "JUMP", "BRANCH", "SWITCH", "LEAVE", "NEVER"
+CONTINUES = (JUMP, "JUMPI", "FALL")  # those of a block on its own after which there is another
 
 
 @dataclass(slots=True, eq=False)
 class End:
     """The terminator of a block. JUMP: one arc. BRANCH: a condition, the arc if it is not zero, the arc if it is.
     SWITCH: a value, an arc per case and a default arc. LEAVE: the function's results. NEVER: unreachable, after a call
-    that does not return. Otherwise an instruction that ends the frame, and its operands."""
+    that does not return. Otherwise an instruction that ends the frame, and its operands. A block on its own ends like
+    the basic block it is of, without arcs: JUMP, JUMPI and FALL, the pc of the next block as the case of the latter."""
 
     op: str
     args: tuple[Value, ...] = ()
@@ -58,19 +62,35 @@ class End:
     cases: tuple[int, ...] = ()
     where: Source | None = None
     places: tuple[Source, ...] = ()  # source locations of the cases, if known
+    words: tuple[Value, ...] = ()  # of a block on its own: the run-time stack, from the deepest word that it was given
 
 
 @dataclass(slots=True, eq=False)
-class GraphBlock:
-    start: int  # its number, unique in the function
+class DependencyBlock:
+    """Instructions with their dependencies. Its parameters are PHIs, or words of the run-time stack, the top first."""
+
+    start: int  # its number, unique in the function; of a block on its own, its pc
     params: list[Value] = field(default_factory=list)
     instructions: list[Value] = field(default_factory=list)
     end: End = field(default_factory=lambda: End("STOP"))
-    gas: int = 0
+    gas: int = 0  # static gas charged on entry; an instruction that reads the counter carries the gas charged after it
+    high: int = 0  # of a block on its own: the maximum height of the stack above its height on entry
+    pc: int = -1  # in regions, its place in the code; -1 if it only splits an edge
+    state: FrameState | None = None  # in regions, the frame on entry
 
     @property
-    def targets(self) -> list[GraphBlock]:
+    def targets(self) -> list[DependencyBlock]:
         return [arc.target for arc in self.end.arcs]
+
+    @property
+    def delta(self) -> int:
+        """By how much a block on its own raises the stack."""
+        return len(self.end.words) - len(self.params)
+
+    @property
+    def sections(self) -> tuple[int, ...]:
+        """Static gas, split at the instructions that read the gas counter."""
+        return (self.gas, *(value.gas for value in self.instructions if TRAITS[value.op].observes))
 
 
 @dataclass(slots=True, eq=False)
@@ -78,31 +98,19 @@ class Function:
     """`name` is empty for the main code. The entry's parameters are the function's."""
 
     name: str
-    entry: GraphBlock
+    entry: DependencyBlock
     results: int = 0
     returns: bool = True  # whether a call may return
     where: Source | None = None
+    kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # analyses (`ir/analyses.py`)
 
     @property
     def params(self) -> list[Value]:
         return self.entry.params
 
-    def blocks(self) -> list[GraphBlock]:
+    def blocks(self) -> list[DependencyBlock]:
         """The reachable blocks in reverse postorder, the entry first."""
-        order: list[GraphBlock] = []
-        seen = {self.entry}
-        work: list[tuple[GraphBlock, Iterator[GraphBlock]]] = [(self.entry, iter(self.entry.targets))]
-        while work:
-            block, targets = work[-1]
-            for target in targets:
-                if target not in seen:
-                    seen.add(target)
-                    work.append((target, iter(target.targets)))
-                    break
-            else:
-                order.append(block)
-                work.pop()
-        return order[::-1]
+        return postorder(self.entry, attrgetter("targets"))[::-1]
 
     def instructions(self) -> Iterator[Value]:
         for block in self.blocks():
@@ -120,7 +128,8 @@ class Unit:
     verbatims: list[Verbatim] = field(default_factory=list)
     guard: int | None = None  # memory below this is reserved by the code, if it has a memoryguard
     reserved: int = 0  # bytes after that, which the compiler may use
-    plain: frozenset[int] = frozenset()  # constants that are pushed by one PUSH, however long
+    keeps_warmth: bool = True  # what makes a slot or an account warm stays where other code is called
+    plain: frozenset[int] | None = frozenset()  # constants that are pushed by one PUSH, however long; None: all
     _numbers: dict[str, int] = field(default_factory=dict)
     _symbol_numbers: dict[Symbol, int] = field(default_factory=dict)
 

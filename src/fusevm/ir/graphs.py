@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from fusevm.evm.opcodes import ACCESS, MSIZE, Effect
+from collections.abc import Callable, Set
+
+from fusevm.evm.opcodes import Effect
+from fusevm.ir import analyses
 from fusevm.ir.fold.summaries import Summary
-from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, End, Function, GraphBlock, Unit
-from fusevm.ir.liveness import is_root
-from fusevm.ir.values import CONST, PHI, Value
+from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, DependencyBlock, End, Function, Unit
+from fusevm.ir.roots import is_root
+from fusevm.ir.values import CONST, Value
 
 _EMPTY = 8  # so many empty blocks in a row are skipped
 
 
-def ways_into(blocks: list[GraphBlock]) -> dict[GraphBlock, list[GraphBlock]]:
-    ways: dict[GraphBlock, list[GraphBlock]] = {block: [] for block in blocks}
-    for block in blocks:
-        for target in block.targets:
-            ways[target].append(block)
-    return ways
-
-
 def prune(unit: Unit, function: Function, effects: dict[str, Summary], unseen: Effect) -> None:
     """Removes dead instructions and unused parameters."""
-    blocks = function.blocks()
-    incoming: dict[int, list[Value]] = {}
-    for block in blocks:
-        for arc in block.end.arcs:
-            for param, arg in zip(arc.target.params, arc.args, strict=True):
-                incoming.setdefault(param.id, []).append(arg)
+    drop_others(function, needed_values(function, lambda value: _stays(value, unit, effects, unseen)))
+
+
+def needed_values(function: Function, stays: Callable[[Value], bool]) -> set[int]:
+    """The values that the ends of blocks and the instructions which stay in any case are made from, by id."""
+    blocks, arguments = analyses.order(function), analyses.arguments(function)
     needed: set[int] = set()
-    work: list[Value] = []
-    for block in blocks:
-        work += [value for value in block.instructions if _stays(value, unit, effects, unseen)]
-        work += block.end.args
+    work = [value for block in blocks for value in (*filter(stays, block.instructions), *block.end.args)]
     while work:
         value = work.pop()
         if value.op != CONST and value.id not in needed:
             needed.add(value.id)
             work += value.args
-            if value.op == PHI:
-                work += incoming.get(value.id, ())
+            work += arguments.get(value.id, ())
+    return needed
+
+
+def drop_others(function: Function, needed: Set[int]) -> None:
+    """Removes all values but these, and the function's own parameters."""
+    blocks = analyses.order(function)
     for block in blocks:
         block.instructions = [value for value in block.instructions if value.id in needed]
         for arc in block.end.arcs:
@@ -50,7 +47,7 @@ def prune(unit: Unit, function: Function, effects: dict[str, Summary], unseen: E
 
 
 def _stays(value: Value, unit: Unit, effects: dict[str, Summary], unseen: Effect) -> bool:
-    if value.stays:
+    if value.keep:
         return True
     if value.op == "CALLFN":
         summary = effects[unit.names[value.number]]
@@ -58,20 +55,8 @@ def _stays(value: Value, unit: Unit, effects: dict[str, Summary], unseen: Effect
     return is_root(value, unseen)
 
 
-def unseen_in(unit: Unit) -> Effect:
-    """Effects that cannot be observed: memory growth if there is no MSIZE, warmth if there are no calls and no GAS."""
-    unseen = MSIZE | ACCESS
-    for function in unit.functions.values():
-        for value in function.instructions():
-            if value.op in ("MSIZE", "VERBATIM"):
-                unseen &= ~MSIZE
-            if value.op in ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2", "VERBATIM", "GAS"):
-                unseen &= ~ACCESS
-    return unseen
-
-
 def drop_choices(function: Function) -> None:
-    """Removes branches whose ways do the same, and the cases of a switch that do what its default does."""
+    """Removes branches whose edges do the same, and the cases of a switch that do what its default does."""
     for block in function.blocks():
         end = block.end
         if end.op not in (BRANCH, SWITCH):
@@ -107,15 +92,15 @@ def _name(value: Value) -> tuple[str, int]:
 def straighten(function: Function) -> None:
     """Merges straight lines of blocks, and redirects edges to empty blocks to the successors of these."""
     _pass_empty(function)
-    blocks = function.blocks()
-    ways = ways_into(blocks)
-    joined: set[GraphBlock] = set()
-    for block in blocks:
+    analyses.forget(function)
+    predecessors = analyses.predecessors(function)
+    joined: set[DependencyBlock] = set()
+    for block in predecessors:
         if block in joined:
             continue
         while block.end.op == JUMP:
             target = block.end.arcs[0].target
-            if target is block or target is function.entry or len(ways[target]) != 1 or target.params:
+            if target is block or target is function.entry or len(predecessors[target]) != 1 or target.params:
                 break
             block.instructions += target.instructions
             block.end = target.end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 
 from fusevm.ir.fold.recorder import number_of, within
-from fusevm.ir.functions import JUMP, LEAVE, Arc, End, Function, GraphBlock, Unit
+from fusevm.ir.functions import JUMP, LEAVE, Arc, DependencyBlock, End, Function, Unit
 from fusevm.ir.values import CONST, PHI, Value
 
 
@@ -17,22 +17,22 @@ class Numbers:
         self.block = max(block.start for block in blocks) + 1
         self.value = 1 + max((value.id for block in blocks for value in _all_in(block)), default=-1)
 
-    def new_block(self) -> GraphBlock:
+    def new_block(self) -> DependencyBlock:
         self.block += 1
-        return GraphBlock(self.block - 1)
+        return DependencyBlock(self.block - 1)
 
-    def new(self, block: GraphBlock, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
+    def new(self, block: DependencyBlock, op: str, args: tuple[Value, ...] = (), number: int = 0) -> Value:
         value = Value(op, args, number, self.value, block.start)
         self.value += 1
         return value
 
-    def make(self, block: GraphBlock, op: str, args: tuple[Value, ...], number: int = 0) -> Value:
+    def make(self, block: DependencyBlock, op: str, args: tuple[Value, ...], number: int = 0) -> Value:
         value = self.new(block, op, args, number)
         block.instructions.append(value)
         return value
 
 
-def _all_in(block: GraphBlock) -> Iterator[Value]:
+def _all_in(block: DependencyBlock) -> Iterator[Value]:
     """All values, including symbols, which are operands but belong to no block."""
     yield from block.params
     yield from block.end.args
@@ -69,8 +69,8 @@ def inline_calls(unit: Unit, function: Function, chosen: Mapping[str, Set[int]])
 
 
 def _inline(
-    unit: Unit, block: GraphBlock, at: int, numbers: Numbers, replaced: dict[int, Value]
-) -> dict[GraphBlock, GraphBlock]:
+    unit: Unit, block: DependencyBlock, at: int, numbers: Numbers, replaced: dict[int, Value]
+) -> dict[DependencyBlock, DependencyBlock]:
     """Replaces one call; returns the callee's blocks and their copies."""
     call = block.instructions[at]
     callee = unit.callee(call)
@@ -114,8 +114,8 @@ def _replace(function: Function, new: dict[int, Value]) -> None:
 
 
 def _copied(
-    callee: Function, after: GraphBlock, numbers: Numbers, args: tuple[Value, ...]
-) -> tuple[GraphBlock, dict[GraphBlock, GraphBlock]]:
+    callee: Function, after: DependencyBlock, numbers: Numbers, args: tuple[Value, ...]
+) -> tuple[DependencyBlock, dict[DependencyBlock, DependencyBlock]]:
     blocks = callee.blocks()
     made = {block: numbers.new_block() for block in blocks}
     values: dict[int, Value] = {}

@@ -1,89 +1,53 @@
-"""Lifts basic blocks to dependency blocks: a virtual stack of values replaces the run-time stack."""
+"""Lifts a basic block on its own: a virtual stack of values replaces the run-time stack."""
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import accumulate
-
-from fusevm.analysis.symbolic import OPERATES, SymbolicStack, actions_of, bounds_of, steps_of
-from fusevm.evm import bytecode
+from fusevm.analysis.symbolic import actions_of, bounds_of
+from fusevm.evm.bytecode import BasicBlock
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.evm.opcodes import BY_NAME, opcodes_of
-from fusevm.ir.block import DependencyBlock, Terminator
-from fusevm.ir.builder import Builder, NeverReached
-from fusevm.ir.values import Value
-
-PC = BY_NAME["PC"].byte
-
-
-def lift_block(source: bytecode.BasicBlock, fork: Fork = LATEST, builder: Builder | None = None) -> DependencyBlock:
-    """Lifts one block on its own: every live-in word is unspilled, every word it leaves is spilled."""
-    builder = builder or Builder()
-    block = shape_of(source)
-    builder.begin(block)
-    builder.enter(-block.low)
-    run(source, fork, builder)
-    builder.finish()
-    return block
+from fusevm.evm.opcodes import GAS
+from fusevm.ir.functions import DependencyBlock, End
+from fusevm.ir.recovery.walk import Leaving, Lifter, walk
+from fusevm.ir.recovery.words import Known, StackLimitReached, Word, WordStack
+from fusevm.ir.values import TRAITS, Value
 
 
-def shape_of(source: bytecode.BasicBlock) -> DependencyBlock:
-    """An empty dependency block with the block's lowest and highest stack slot."""
-    block = DependencyBlock(source.start)
-    actions = actions_of(source.instructions)
-    block.opcodes = len(actions)
-    block.stack_opcodes = len([action for action in actions if action.kind != OPERATES])
-    block.stack_opcodes += len([each for each in source.instructions if each.byte == PC])
-    needs, rises = bounds_of(actions)
-    block.low, block.high = -needs, rises
-    return block
+class BlockLifter(Lifter):
+    """Lifts what the code says, without computing anything."""
+
+    __slots__ = ()
+
+    def computed(self, op: str, args: list[Known]) -> Known:
+        return None
 
 
-def run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
-    """Executes the block symbolically: every instruction except stack manipulation goes through the builder."""
+def lift_block(source: BasicBlock, fork: Fork = LATEST) -> DependencyBlock:
+    """Every live-in word is unspilled, every word that the block leaves is spilled."""
+    needs, rises = bounds_of(actions_of(source.instructions))
+    block = DependencyBlock(source.start, high=rises)
+    lifter = BlockLifter(fork, {}, {}, moves=False)
+    lifter.builder.begin(block)
+    lifter.builder.enter(needs)
+    stack = WordStack(params=[Word(None, param) for param in block.params])
+    stack.take(needs)
     try:
-        _run(source, fork, builder)
-    except NeverReached:
-        builder.block.stack = ()
-        builder.block.terminator = Terminator("INVALID")
+        leaving = walk(source, stack, lifter)
+    except StackLimitReached:
+        leaving = Leaving("INVALID")
+    args = leaving.args if leaving.target is None else (leaving.target, *leaving.args)
+    words = tuple(map(lifter.number, stack.words))
+    falls = (source.end,) if leaving.op in ("JUMPI", "FALL") else ()
+    block.end = End(leaving.op, tuple(map(lifter.number, args)), cases=falls, words=words)
+    _charge(block, source, fork)
+    return block
 
 
-def _run(source: bytecode.BasicBlock, fork: Fork, builder: Builder) -> None:
-    block, last = builder.block, source.last
-    stack: SymbolicStack[Value] = SymbolicStack(
-        lambda depth: block.entry[depth - 1], builder.const, len(block.entry), reversed(block.entry)
-    )
-    prices = _prices(fork)
-    gas = list(accumulate([prices[each.byte] if each.op else 0 for each in source.instructions]))
-    charged = 0
-    tags = zip(source.instructions, gas, strict=True)
-    for (instruction, paid), operands in stack.run(steps_of(source.instructions, tags)):
-        builder.charge(paid - charged)  # its own static gas, and that of the stack manipulation before it
-        charged = paid
-        op = instruction.op
-        if op is None:
-            builder.end(Terminator("INVALID"))
-            return
-        if op.name == "PC":
-            stack.push(builder.const(instruction.pc))
-        elif op.name != "JUMPDEST":
-            args = tuple(operands)
-            if op.ends or op.name == "JUMPI":
-                if instruction is not last:
-                    continue  # a JUMP to the block that was merged after it
-                block.stack = tuple(stack.words)
-                builder.end(Terminator(op.name, args, instruction.next_pc if op.name == "JUMPI" else None))
-                return
-            value = builder.emit(op.name, args, instruction.pc)
-            if op.pushes:
-                assert value is not None
-                stack.push(value)
-    builder.charge(gas[-1] - charged)
-    block.stack = tuple(stack.words)
-    builder.end(Terminator("FALL", (), source.end))
-
-
-@cache
-def _prices(fork: Fork) -> tuple[int, ...]:
-    """The static gas of each byte; 0 if it is not an opcode of the fork."""
-    return tuple(op.gas_at(fork) if op else 0 for op in opcodes_of(fork))
+def _charge(block: DependencyBlock, source: BasicBlock, fork: Fork) -> None:
+    """Divides the static gas among the block and its instructions that read the gas counter."""
+    meter: DependencyBlock | Value = block
+    observers = iter([value for value in block.instructions if TRAITS[value.op].observes])
+    for instruction in source.instructions:
+        if instruction.op is not None:
+            meter.gas += instruction.op.gas_at(fork)
+            if instruction.op.reads & GAS:
+                meter = next(observers, meter)

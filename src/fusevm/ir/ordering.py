@@ -7,13 +7,14 @@ reloaded after the call instead of being kept live across it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import NamedTuple
 
 from fusevm.evm.opcodes import Effect
-from fusevm.ir.block import DependencyBlock, Edge
-from fusevm.ir.liveness import is_root, reads_before_writes
+from fusevm.ir.functions import CONTINUES, DependencyBlock
+from fusevm.ir.roots import is_root, reads_before_writes
 from fusevm.ir.values import CONST, SPILL, UNSPILL, Value, traits_of
 
 
@@ -35,7 +36,6 @@ class Schedule:
     block: DependencyBlock
     steps: list[OrderedStep] = field(default_factory=list)
     operands: tuple[Operand, ...] = ()  # of the terminator
-    edges: list[dict[int, Operand]] = field(default_factory=list)  # arguments for each known successor
     live_across_calls: int = 0  # words live in registers across calls to the runtime, summed over the calls
 
 
@@ -44,9 +44,26 @@ def schedule(block: DependencyBlock, unseen: Effect | None = None, inline: bool 
     return _Scheduler(block, unseen, inline).run()
 
 
+def left_words(params: Sequence[Value], words: Sequence[Value]) -> list[tuple[int, Value]]:
+    """Slot and word, from the top down, of what is left on the run-time stack and is not in its slot already."""
+    slots = range(-len(params), len(words) - len(params))
+    left = [(slot, word) for slot, word in zip(slots, words, strict=True) if slot >= 0 or word is not params[-1 - slot]]
+    return left[::-1]
+
+
+def spills_of(block: DependencyBlock) -> list[Value]:
+    """What a block on its own writes to the run-time stack, if another one follows."""
+    if block.end.op not in CONTINUES:
+        return []
+    fresh = count(1 + max([value.id for value in (*block.params, *block.instructions)], default=-1))
+    left = left_words(block.params, block.end.words)
+    return [Value(SPILL, (word,), slot, next(fresh), block.start) for slot, word in left]
+
+
 class _Scheduler:
     def __init__(self, block: DependencyBlock, unseen: Effect | None, inline: bool) -> None:
         self.block, self.unseen, self.inline = block, unseen, inline
+        self.to_spill = spills_of(block)
         self.result = Schedule(block)
         self.roots = [value for value in block.instructions if is_root(value, self.unseen)]
         self.local = {value.id for value in block.instructions}
@@ -57,31 +74,21 @@ class _Scheduler:
         self.before = reads_before_writes(needed, self.unseen)
         self.done: set[int] = set()
         self.live: set[int] = set()
-        self.values: dict[int, Value] = {}
         self.home: dict[int, int] = {}  # the slot of the run-time stack that holds a value
         self.holder: dict[int, Value] = {}  # and the value that a slot holds
-        for value in block.entry:
-            if value.op == UNSPILL and value.block == block.start:
-                self.home[value.id] = value.number
-                self.holder[value.number] = value
-            else:
-                self.live.add(value.id)
-        self.spills = {spill.number: spill for spill in block.spills}
+        for value in block.params:
+            self.home[value.id] = value.number
+            self.holder[value.number] = value
+        self.spills = {spill.number: spill for spill in self.to_spill}
         self.waiting: dict[int, list[int]] = {}  # value to the slots its spills go to
-        for spill in block.spills:
+        for spill in self.to_spill:
             self.waiting.setdefault(spill.args[0].id, []).append(spill.number)
 
     # -- what is needed ---------------------------------------------------------------------------------------------
 
-    def leaves(self) -> Iterable[Value]:
-        yield from self.block.terminator.args
-        yield from self.block.live_out.values()
-        for edge in self.block.terminator.edges:
-            yield from edge.args.values()
-
     def count_uses(self) -> None:
-        work = [*self.roots, *self.block.spills]
-        for value in self.leaves():
+        work = [*self.roots, *self.to_spill]
+        for value in self.block.end.args:
             self.pending[value.id] = self.pending.get(value.id, 0) + 1
             work.append(value)
         while work:
@@ -96,24 +103,18 @@ class _Scheduler:
     # -- placing ----------------------------------------------------------------------------------------------------
 
     def run(self) -> Schedule:
-        for spill in self.block.spills:
+        for spill in self.to_spill:
             value = spill.args[0]
             if value.op != UNSPILL and not (value.id in self.local and value.op != CONST):
                 self.spill_if_free(spill.number)  # a literal, or a word from another block
         for root in self.roots:
             self.evaluate(root)
-        for value in self.leaves():
+        for value in self.block.end.args:
             self.evaluate(value)
         self.spill_the_rest()
-        terminator = self.block.terminator
-        self.result.operands = tuple([self.operand(value, terminator.args) for value in terminator.args])
-        self.result.edges = [self.handed_over(edge) for edge in terminator.edges]
-        for value in self.block.live_out.values():
-            self.operand(value, ())
+        args = self.block.end.args
+        self.result.operands = tuple([self.operand(value, args) for value in args])
         return self.result
-
-    def handed_over(self, edge: Edge) -> dict[int, Operand]:
-        return {slot: self.operand(value, ()) for slot, value in edge.args.items()}
 
     def evaluate(self, value: Value) -> None:
         """Schedules the value and, before it, its operands and the reads that must precede it."""
@@ -207,11 +208,11 @@ class _Scheduler:
 
     def spill_the_rest(self) -> None:
         """Moves within the stack: free slots first; a cycle is broken by holding one word in a register."""
-        for spill in self.block.spills:
+        for spill in self.to_spill:
             if spill.number in self.spills:
                 self.evaluate(spill.args[0])
                 self.move_chain(spill.number)
-        for spill in self.block.spills:
+        for spill in self.to_spill:
             if spill.number in self.spills:
                 if not self.is_free(spill.number):
                     holder = self.holder[spill.number]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 
-from fusevm.ir.block import DependencyBlock, Edge, Terminator
-from fusevm.ir.copies import key_named
+from fusevm.ir.functions import DependencyBlock, End
 from fusevm.ir.names import NAME_OF
-from fusevm.ir.values import CONST, OWN, PHI, SPILL, TRAITS, UNSPILL, Value
+from fusevm.ir.values import CONST, OWN, SPILL, TRAITS, UNSPILL, Value
 
 _TERMINATORS = {"JUMP", "JUMPI", "FALL", "STOP", "RETURN", "REVERT", "SELFDESTRUCT", "INVALID"}
-_HEADER = re.compile(r"dependency block ([\d.]+):")
+_HEADER = re.compile(r"dependency block (\d+):")
 _FACTS = re.compile(r"// low (-?\d+), high (\d+), delta (-?\d+), gas ([\d +]+)")
 _ASSIGNED = re.compile(r"\$(\d+) = (.+)")
-_EDGE = re.compile(r"-> ([\d.]+) \((.*)\)")
+_LITERAL = re.compile(r"#(0|[1-9]\d*|0x[0-9a-f]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"\(Unspill -?\d+\)|\S+", re.IGNORECASE)
 
 
@@ -24,30 +23,31 @@ class IrSyntaxError(ValueError):
 
 def parse(text: str) -> list[DependencyBlock]:
     """All blocks of the text. `//` begins a comment, except that the line of facts `block_text` writes is read."""
-    reader = _Reader()
+    readers: list[_Reader] = []
     for number, line in enumerate(text.splitlines(), 1):
-        reader.line = number
         facts = _FACTS.fullmatch(line.strip())
-        stripped = line.split("//", 1)[0].strip()
-        if facts:
-            reader.facts(facts)
-        elif stripped:
-            reader.read(stripped)
-    reader.end_block()
-    for identifier, first_use in reader.awaited.items():
-        raise IrSyntaxError(first_use, f"${identifier}", "is never computed")
-    return reader.blocks
+        words = line.split("//", 1)[0].strip()
+        if header := _HEADER.fullmatch(words):
+            readers.append(_Reader(int(header[1])))
+        elif (facts or words) and not readers:
+            raise IrSyntaxError(number, facts[0] if facts else words, "stands before the first 'dependency block N:'")
+        elif facts:
+            readers[-1].facts(facts)
+        elif words:
+            readers[-1].read(words, number)
+    return [reader.finished() for reader in readers]
 
 
 class _Reader:
-    def __init__(self) -> None:
-        self.blocks: list[DependencyBlock] = []
-        self.values: dict[int, Value] = {}
-        self.awaited: dict[int, int] = {}  # used, but not defined yet (by a block printed later): line of first use
+    """Of one block."""
+
+    def __init__(self, start: int) -> None:
+        self.block = DependencyBlock(start)
+        self.values: dict[int, Value] = {}  # by identifier
         self.constants: dict[int, Value] = {}
-        self.block: DependencyBlock | None = None
         self.entry: dict[int, Value] = {}
         self.slots: dict[int, Value] = {}  # the words spilled so far, by slot
+        self.low = 0
         self.delta: int | None = None
         self.gas: list[int] = []
         self.line = 0
@@ -55,24 +55,15 @@ class _Reader:
     def fail(self, word: str, problem: str) -> IrSyntaxError:
         return IrSyntaxError(self.line, word, problem)
 
-    def read(self, line: str) -> None:
-        if header := _HEADER.fullmatch(line):
-            self.end_block()
-            self.block = DependencyBlock(key_named(header[1]))
-            return
-        if self.block is None:
-            raise self.fail(line, "stands before the first 'dependency block N:'")
+    def read(self, line: str, number: int) -> None:
+        self.line = number
         if assigned := _ASSIGNED.fullmatch(line):
             self.assign(int(assigned[1]), assigned[2])
-        elif edge := _EDGE.fullmatch(line):
-            self.edge(key_named(edge[1]), edge[2])
         else:
             self.terminator(line)
 
     def facts(self, found: re.Match[str]) -> None:
-        if self.block is None:
-            raise self.fail(found[0], "stands before the first 'dependency block N:'")
-        self.block.low, self.block.high, self.delta = int(found[1]), int(found[2]), int(found[3])
+        self.low, self.block.high, self.delta = int(found[1]), int(found[2]), int(found[3])
         self.gas = [int(part) for part in found[4].split("+")]
 
     def operation(self, words: list[str]) -> tuple[str, bool]:
@@ -83,14 +74,13 @@ class _Reader:
         return op, raw
 
     def assign(self, identifier: int, text: str) -> None:
-        assert self.block is not None
         words = _TOKEN.findall(text)
         op, raw = self.operation(words)
-        if op in (UNSPILL, PHI):
+        if op == UNSPILL:
             slot = self.slot(words[-1])
             if slot in self.entry:
                 self.values.setdefault(identifier, self.entry[slot])
-            elif identifier not in self.values or identifier in self.awaited:
+            elif identifier not in self.values:
                 self.entry[slot] = self.define(identifier, op, (), slot)
             return
         slot = self.slot(words.pop()) if op == SPILL else 0
@@ -98,34 +88,28 @@ class _Reader:
         needs = OWN[op][0] if op in OWN else TRAITS[op].opcode.pops  # type: ignore[union-attr]
         if len(args) != needs:
             raise self.fail(words[0], f"takes {needs} operands, not {len(args)}")
-        value = self.define(identifier, op, args, slot)
-        value.raw = raw
         if op == SPILL:
-            self.block.spills.append(value)
             self.slots[slot] = args[0]
-        else:
-            self.block.instructions.append(value)
+            return
+        value = self.define(identifier, op, args)
+        value.prechecked = raw
+        self.block.instructions.append(value)
 
-    def define(self, identifier: int, op: str, args: tuple[Value, ...], number: int) -> Value:
-        assert self.block is not None
-        value = self.values.setdefault(identifier, Value(op))
-        value.op, value.args, value.number = op, args, number
-        value.id, value.block = identifier, self.block.start
-        self.awaited.pop(identifier, None)
+    def define(self, identifier: int, op: str, args: tuple[Value, ...], number: int = 0) -> Value:
+        value = self.values[identifier] = Value(op, args, number, identifier, self.block.start)
         for arg in args:
             arg.uses += 1
         return value
 
     def operand(self, word: str) -> Value:
-        assert self.block is not None
-        if word.startswith("#") and word[1:].isdigit():
-            return self.constants.setdefault(int(word[1:]), Value(CONST, (), int(word[1:])))
+        if literal := _LITERAL.fullmatch(word):
+            number = int(literal[1], 0)
+            return self.constants.setdefault(number, Value(CONST, (), number))
         if word.startswith("$") and word[1:].isdigit():
-            identifier = int(word[1:])
-            if identifier not in self.values:
-                self.values[identifier] = Value(UNSPILL, (), 0, identifier)
-                self.awaited[identifier] = self.line
-            return self.values[identifier]
+            known = self.values.get(int(word[1:]))
+            if known is None:
+                raise self.fail(word, "is never computed")
+            return known
         if word.lower().startswith("(unspill "):
             slot = self.slot(word[9:-1])
             if slot in self.slots:
@@ -141,45 +125,30 @@ class _Reader:
         return int(word)
 
     def terminator(self, line: str) -> None:
-        assert self.block is not None
         words = _TOKEN.findall(line)
         op, _ = self.operation(words)
         if op not in _TERMINATORS:
             raise self.fail(words[0], "computes a value, and needs '$n =' before it")
-        falls = None
+        falls: tuple[int, ...] = ()
         if op == "FALL" or "else" in words:
-            falls = self.operand(words.pop()).number
+            falls = (self.operand(words.pop()).number,)
             words = [word for word in words if word != "else"]
-        self.block.terminator = Terminator(op, tuple([self.operand(word) for word in words[1:]]), falls)
+        self.block.end = End(op, tuple([self.operand(word) for word in words[1:]]), cases=falls)
 
-    def edge(self, target: int, text: str) -> None:
-        assert self.block is not None
-        args = {}
-        for part in filter(None, (part.strip() for part in text.split(","))):
-            slot, _, word = part.partition(" = ")
-            args[self.slot(slot)] = self.operand(word)
-        self.block.terminator.edges.append(Edge(target, args))
-
-    def end_block(self) -> None:
+    def finished(self) -> DependencyBlock:
         block = self.block
-        if block is None:
-            return
-        depth = -min([block.low, *self.entry, *(spill.number for spill in block.spills)])
-        block.low = block.low or -depth
-        block.spills.sort(key=lambda spill: -spill.number)
-        block.params = tuple(sorted((v.number for v in self.entry.values() if v.op == PHI), reverse=True))
-        block.entry = [
+        depth = -min([self.low, *self.entry, *self.slots])
+        block.params = [
             self.entry.get(-1 - index) or Value(UNSPILL, (), -1 - index, -2 - index, block.start)
             for index in range(depth)
         ]
-        top = self.delta if self.delta is not None else max([-1, *(spill.number for spill in block.spills)]) + 1
-        stack: list[Value] = block.entry[::-1][: depth + top]
-        stack += [self.constants.setdefault(0, Value(CONST))] * (depth + top - len(stack))
-        for spill in block.spills:
-            stack[spill.number + depth] = spill.args[0]
-        block.stack = tuple(stack)
+        top = self.delta if self.delta is not None else max([-1, *self.slots]) + 1
+        words: list[Value] = block.params[::-1][: depth + top]
+        words += [self.constants.setdefault(0, Value(CONST))] * (depth + top - len(words))
+        for slot, word in self.slots.items():
+            words[slot + depth] = word
+        block.end.words = tuple(words)
         observers = [block, *(value for value in block.instructions if TRAITS[value.op].observes)]
         for owner, gas in zip(observers, self.gas, strict=False):
             owner.gas = gas  # type: ignore[attr-defined]
-        self.blocks.append(block)
-        self.block, self.entry, self.slots, self.delta, self.gas = None, {}, {}, None, []
+        return block

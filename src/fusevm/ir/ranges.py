@@ -1,7 +1,7 @@
 """Range analysis: the least and the greatest result of an instruction, from the ranges of its operands.
 
 Ranges do not wrap: a result that may overflow can be anything. `RANGES` has one function per opcode; the result of any
-other opcode can be anything. `decided` answers comparisons whose outcome follows from the ranges.
+other opcode can be anything. What follows from ranges are rules (`rules/families/ranges.py`).
 """
 
 from __future__ import annotations
@@ -175,46 +175,6 @@ def range_of(op: str, operands: list[Range]) -> Range:
     """The range of an instruction's result."""
     rule = RANGES.get(op)
     return ANYTHING if rule is None else rule(*operands)
-
-
-def _less(a: Range, b: Range) -> bool | None:
-    if a.high < b.low:
-        return True
-    return False if a.low >= b.high else None
-
-
-def _signed(a: Range) -> Range | None:
-    """The range offset so that signed order becomes unsigned order; None if it contains both signs."""
-    if a.high < SIGN:
-        return Range(a.low + SIGN, a.high + SIGN)
-    return Range(a.low - SIGN, a.high - SIGN) if a.low >= SIGN else None
-
-
-def _signed_less(a: Range, b: Range) -> bool | None:
-    one, other = _signed(a), _signed(b)
-    return None if one is None or other is None else _less(one, other)
-
-
-def _equal(a: Range, b: Range) -> bool | None:
-    if a.high < b.low or b.high < a.low:
-        return False
-    return True if a.is_one_word and a == b else None
-
-
-COMPARISONS: dict[str, Callable[..., bool | None]] = {
-    "LT": _less,
-    "GT": lambda a, b: _less(b, a),
-    "SLT": _signed_less,
-    "SGT": lambda a, b: _signed_less(b, a),
-    "EQ": _equal,
-    "ISZERO": lambda a: _equal(a, Range(0, 0)),
-}
-
-
-def decided(op: str, operands: list[Range]) -> bool | None:
-    """The result of a comparison; None if it can be either."""
-    rule = COMPARISONS.get(op)
-    return None if rule is None else rule(*operands)
 
 
 def assumed(op: str, operands: list[Range], holds: bool) -> list[Range]:

@@ -33,8 +33,6 @@ OWN = {
     "SPILL": (1, NONE, NONE, False),  # a word written to the run-time stack
     "PHI": (0, NONE, NONE, False),  # a word passed by the predecessors: a block parameter
     "REACH": (2, NONE, MSIZE | GAS, True),  # guard: memory at offset, size bytes, is paid for and allocated
-    "VALID": (1, NONE, NONE, True),  # guard: the operand is a valid jump target
-    "HOLDS": (1, NONE, NONE, True),  # guard: a condition is not zero; asked of the engine, never emitted
     "EXPGAS": (1, NONE, GAS, False),  # the price of an exponent whose EXP was replaced
     # Only in functions (`ir/functions.py`). `number` selects the function of CALLFN, the bytes of VERBATIM, the result
     # of RESULT, the symbol of SYMBOL and SETIMMUTABLE.
@@ -69,7 +67,7 @@ class Value:
     """An instruction. Operands are in stack order, the top first."""
 
     __slots__ = (
-        "args", "block", "epoch", "gas", "id", "number", "op", "prev", "raw", "state", "stays", "uses", "where"
+        "args", "block", "epoch", "gas", "id", "keep", "number", "op", "prechecked", "prev", "state", "uses", "where"
     )  # fmt: skip
 
     def __init__(self, op: str, args: tuple[Value, ...] = (), number: int = 0, id: int = -1, block: int = 0) -> None:  # noqa: A002
@@ -81,15 +79,11 @@ class Value:
         self.prev: Value | None = None  # the last instruction before it with the same opcode
         self.epoch = 0  # of instructions that read the world: which version of it was read
         self.gas = 0  # of instructions that read the gas counter: the static gas charged after it
-        self.raw = False  # earlier guards and sections have expanded memory for it and charged its dynamic gas
-        self.stays = False  # what it implies about its operands was used, so it is kept even if it is dead
+        self.prechecked = False  # earlier guards and sections have expanded memory for it and charged its dynamic gas
+        self.keep = False  # what it implies about its operands was used, so it is kept even if it is dead
         self.uses = 0
         self.where: Source | None = None  # the source location it was generated from
         self.state: FrameState | None = None  # in regions, of instructions that may fail: the frame before it
-
-    @property
-    def is_const(self) -> bool:
-        return self.op == CONST
 
     def __repr__(self) -> str:
         if self.op == CONST:
@@ -102,7 +96,7 @@ def opcode_of(name: str) -> Opcode | None:
     return BY_NAME.get(name) if name not in OWN else None
 
 
-# Memory accesses and EXP, whose dynamic gas depends on operands alone: it can be charged separately (`raw`).
+# Memory accesses and EXP, whose dynamic gas depends on operands alone: it can be charged separately (`prechecked`).
 PREPAYABLE: dict[str, Opcode] = {
     op.name: op for op in OPCODES_TABLE if op.dynamic and not (op.ends or op.calls or op.writes & ACCESS)
 }
@@ -116,13 +110,13 @@ class Traits:
 
     __slots__ = ("calls", "halts", "is_root", "leaves", "observes", "opcode", "priced", "pure", "reads", "writes")
 
-    def __init__(self, name: str, raw: bool = False) -> None:
+    def __init__(self, name: str, prechecked: bool = False) -> None:
         self.opcode = opcode = opcode_of(name)
         if opcode is None:
             _, reads, writes, halts = OWN[name]
         else:
             reads, writes, halts = opcode.reads, opcode.writes, opcode.halts
-            writes = writes & ~MSIZE if raw else writes | GAS if opcode.dynamic else writes
+            writes = writes & ~MSIZE if prechecked else writes | GAS if opcode.dynamic else writes
         self.reads: int = reads.value
         self.writes: int = writes.value
         self.halts = halts
@@ -135,16 +129,16 @@ class Traits:
         self.pure = not (reads or self.is_root) and name != SPILL
         # A call into the runtime clobbers the registers.
         fixed = opcode is not None and bool(opcode.touches) and all(span.size < 0 for span in opcode.touches)
-        inline = name in OWN or (raw and fixed)
+        inline = name in OWN or (prechecked and fixed)
         self.calls = not inline and (bool(writes) or bool(reads & ~(GAS | MSIZE | RETURNDATA)))
 
 
 TRAITS: dict[str, Traits] = {name: Traits(name) for name in NAMES}
-RAW_TRAITS: dict[str, Traits] = {name: Traits(name, raw=True) for name in PREPAYABLE}
+PRECHECKED_TRAITS: dict[str, Traits] = {name: Traits(name, prechecked=True) for name in PREPAYABLE}
 
 
 def traits_of(value: Value) -> Traits:
-    return RAW_TRAITS[value.op] if value.raw else TRAITS[value.op]
+    return PRECHECKED_TRAITS[value.op] if value.prechecked else TRAITS[value.op]
 
 
 # The spans of memory that an instruction reads and writes.

@@ -26,36 +26,32 @@ from fusevm.evm.forks import LATEST, Fork
 from fusevm.lab.real_code import RealCode, corpus_code, hex_code, own_code, unmeasured
 from fusevm.native.emit.build import single_sequences
 from fusevm.schedule.build import Handlers, build_schedule, with_header
-from fusevm.schedule.fusions import LOOP_CONTROLS, SEED, TABLE, Chosen, Sequence, chosen
-from fusevm.schedule.loops.place import PAID, with_loops
+from fusevm.schedule.fusions import SEED, TABLE, Chosen, Sequence, chosen
 from fusevm.schedule.sections import OUTWARD, sections_of
 from fusevm.schedule.threading import HOPPING, threaded
 
 LEAST = 15  # occurrences in real code that a sequence needs: every handler slows the first start
 LONGEST = 8
-LONGEST_IN_LOOP = 14  # in a loop's copy, whose sequences run on from the body into the test
 MOST_WORDS = 2_000  # maximum number of units of a stream
 NEVER_FUSED = frozenset(("SYNC", *OUTWARD))
-ENTRIES = frozenset(name for name in LOOP_CONTROLS if not name.endswith("_EXIT"))
 
 
 class Stream(NamedTuple):
     units: tuple[Sequence, ...]
     weight: float
-    longest: int = LONGEST
 
 
 def streams_of(
     code: bytes, fork: Fork, native: frozenset[str], runs: Mapping[int, int] | None = None, share: float = 1.0
 ) -> list[Stream]:
-    """A stream per section, copies of loops included; `runs` says how often each pc ran, `share` what all weigh."""
+    """A stream per section; `runs` says how often each pc ran, `share` what all weigh."""
     dests = jumpdests(code)
     found: list[Stream] = []
-    for section in with_loops(threaded(sections_of(code, fork, native, dests), dests), dests, len(code)).sections:
+    for section in threaded(sections_of(code, fork, native, dests), dests):
         weight = 1 if runs is None else runs.get(section.pc, 0)
         if weight:
             units = tuple((token.name,) for token in with_header(section)[:MOST_WORDS])
-            found.append(Stream(units, float(weight), LONGEST_IN_LOOP if section.needs == PAID else LONGEST))
+            found.append(Stream(units, float(weight)))
     total = sum(each.weight * len(each.units) for each in found)
     return [each._replace(weight=each.weight * share / total) for each in found] if total else []
 
@@ -69,10 +65,10 @@ class _Merging:
     """Streams while their units are merged: which have which pair, and its weight."""
 
     def __init__(self, streams: Iterable[Stream]) -> None:
-        weights: Counter[tuple[tuple[Sequence, ...], int]] = Counter()
-        for units, weight, longest in streams:
-            weights[units, longest] += weight  # type: ignore[assignment]
-        self.work = [(list(units), float(weight), longest) for (units, longest), weight in weights.items()]
+        weights: Counter[tuple[Sequence, ...]] = Counter()
+        for units, weight in streams:
+            weights[units] += weight  # type: ignore[assignment]
+        self.work = [(list(units), float(weight)) for units, weight in weights.items()]
         self.pairs: defaultdict[tuple[Sequence, Sequence], float] = defaultdict(float)
         self.where: defaultdict[tuple[Sequence, Sequence], set[int]] = defaultdict(set)
         for number in range(len(self.work)):
@@ -93,11 +89,11 @@ class _Merging:
         return found
 
     def _count(self, number: int, sign: int) -> set[tuple[Sequence, Sequence]]:
-        units, weight, longest = self.work[number]
+        units, weight = self.work[number]
         seen = set()
         for pair in pairwise(units):
             left, right = pair
-            allowed = len(left) + len(right) <= longest and not {left[0], right[0]} & (NEVER_FUSED | ENTRIES)
+            allowed = len(left) + len(right) <= LONGEST and not {left[0], right[0]} & NEVER_FUSED
             if allowed:
                 self.pairs[pair] += sign * weight
                 self.where[pair].add(number)
@@ -137,12 +133,10 @@ def picked(codes: Iterable[RealCode], handlers: Handlers) -> Counter[Sequence]:
 
 
 def candidates(codes: list[RealCode], watched: list[RealCode], count: int) -> list[Sequence]:
-    """The best sequences by text, by what the corpus's calls run, and by the text of loops, which is little and runs
-    most: none of the three may outweigh the others."""
+    """The best sequences by text, and by what the corpus's calls run: neither may outweigh the other."""
     native = frozenset(sequence[0] for sequence in single_sequences())
     text, calls = list(_weighted(codes, native)), list(_weighted(watched, native))
-    loops = [each._replace(weight=1) for each in text if each.longest == LONGEST_IN_LOOP]
-    found = [sequence for streams in (text, calls, loops) for sequence in choose(streams, count)]
+    found = [sequence for streams in (text, calls) for sequence in choose(streams, count)]
     return found + [(*each[:-1], HOPPING) for each in found if each[-1] == "JUMPI@"]
 
 
@@ -177,7 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m fusevm.lab.fusions", description="count, and write chosen.tsv")
     parser.add_argument("fixtures", type=Path, help="the folder of the corpus")
     parser.add_argument("more", type=Path, help="a folder of *.hex: other contracts' code, one per line")
-    parser.add_argument("--choose", type=int, default=0, metavar="N", help="add N by text, N by calls, N by loops")
+    parser.add_argument("--choose", type=int, default=0, metavar="N", help="add N by text, N by calls")
     given = parser.parse_args()
     if not any(given.more.glob("*.hex")):  # what only other contracts use would be dropped
         parser.error(f"{given.more} holds no *.hex files: give a folder with other contracts' code")

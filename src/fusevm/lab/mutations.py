@@ -22,8 +22,9 @@ from time import perf_counter
 
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = (
-    "test_ir_ranges.py", "test_stack_moves.py", "test_stack_passes.py", "test_backend_golden.py",
-    "test_compiled_findings.py", "test_backend_passes.py", "test_backend_parts.py", "test_optimize.py",
+    "test_ir_ranges.py", "test_range_rules.py", "test_stack_moves.py", "test_stack_passes.py", "test_backend_golden.py",
+    "test_dead_slots.py", "test_compiled_findings.py", "test_backend_passes.py", "test_backend_parts.py", "test_stack_fitting.py",
+    "test_optimize.py",
 )  # fmt: skip
 
 
@@ -39,16 +40,16 @@ MUTATIONS = (
     Mutation("ir/ranges.py", "a.high * b.high <= TOP", "a.low * b.low <= TOP"),
     Mutation("ir/ranges.py", "return Range(0, min(a.high, b.high))", "return Range(0, max(a.low, b.low))"),
     Mutation("ir/ranges.py", "Range(0, max(b.high - 1, 0))", "Range(0, max(b.high - 2, 0))"),
-    Mutation("ir/ranges.py", "return False if a.low >= b.high else None", "return False if a.high >= b.high else None"),
     Mutation("ir/ranges.py", "8 * (size.low + 1) - 1", "8 * (size.low + 1)"),
     Mutation("ir/ranges.py", "operands[1] << shift & TOP", "operands[1] >> shift & TOP"),
     # folding
-    Mutation("ir/fold/knowing.py", "self.assume(args[0], not holds, depth - 1)", "self.assume(args[0], holds, depth)"),
-    Mutation("ir/fold/knowing.py", '(op == "AND" and holds)', '(op == "AND")'),
-    Mutation("ir/fold/functions.py", "self.assume(end.args[0], ways[0] == 0)", "self.assume(end.args[0], ways[0] == 1)"),
-    Mutation("ir/fold/knowing.py", "self.knowledge.less.setdefault((other.id, one.id), False)", "self.knowledge.less.setdefault((other.id, one.id), True)"),
-    Mutation("ir/fold/knowing.py", "self.knowledge.less[part.id, value.id] = other.low > 0", "self.knowledge.less[part.id, value.id] = True"),
-    Mutation("ir/fold/knowing.py", "self.range(sum_.args[0]).low >= taken and", ""),
+    Mutation("ir/fold/facts.py", "self.assume(args[0], not holds, depth - 1)", "self.assume(args[0], holds, depth)"),
+    Mutation("ir/fold/facts.py", '(op == "AND" and holds)', '(op == "AND")'),
+    Mutation("ir/fold/functions.py", "self.assume(end.args[0], edges[0] == 0)", "self.assume(end.args[0], edges[0] == 1)"),
+    Mutation("ir/fold/facts.py", "self.facts.less.setdefault((other.id, one.id), False)", "self.facts.less.setdefault((other.id, one.id), True)"),
+    Mutation("ir/fold/facts.py", "self.facts.less[part.id, value.id] = other.low > 0", "self.facts.less[part.id, value.id] = True"),
+    Mutation("rules/families/ranges.py", "high(Y) <= low(X)", "high(Y) <= high(X)"),
+    Mutation("rules/families/ranges.py", "B < A, low(X) >= -A", "B < A, low(X) >= 0"),
     Mutation("ir/fold/functions.py", "written |= self.writes[start]", "written |= 0"),
     Mutation("ir/fold/functions.py", "if summary.writes & _MEMORY:\n            world.memory, world.zeroed = [], False", "if False:\n            pass"),
     Mutation("ir/fold/functions.py", "world.write(summary.writes, self.clock)\n        touched = summary.writes | summary.reads", "summary = Summary(summary.reads)\n        touched = summary.reads"),
@@ -57,35 +58,60 @@ MUTATIONS = (
     Mutation("ir/fold/stores.py", "if event.op == \"MSIZE\" and not engine.guards_growth:", "if False:"),
     # graphs, inlining, sinking, sharing, threading
     Mutation("ir/graphs.py", "return bool(summary.writes & ~unseen.value) or summary.halts", "return bool(summary.writes & ~unseen.value)"),
-    Mutation("ir/graphs.py", "len(ways[target]) != 1 or target.params:", "target.params:"),
+    Mutation("ir/graphs.py", "len(predecessors[target]) != 1 or target.params:", "target.params:"),
     Mutation("ir/inline.py", "replaced[value.id] = after.params[value.number]", "replaced[value.id] = after.params[0]"),
     Mutation("ir/inline.py", "[Arc(after, list(ended))]", "[Arc(after, list(ended[::-1]))]"),
-    Mutation("ir/sinking.py", "while depth[target] > depth[block.start]:", "while False:"),
-    Mutation("ir/sinking.py", "if not traits_of(value).pure or", "if"),
-    Mutation("ir/sharing.py", "literal if arg.op == CONST and arg.number == number else arg", "literal if arg.op == CONST else arg"),
-    Mutation("ir/threading.py", "arcs[0] if condition.number else arcs[1]", "arcs[1] if condition.number else arcs[0]"),
-    Mutation("ir/threading.py", "all(fails is not None for fails in refuses)", "any(fails is not None for fails in refuses)"),
-    Mutation("ir/threading.py", "uses.get(param.id) == 1", "True"),
+    Mutation("ir/sink_values.py", "while depth[target] > depth[block.start]:", "while False:"),
+    Mutation("ir/sink_values.py", "if not traits_of(value).pure or", "if"),
+    Mutation("ir/share_constants.py", "literal if arg.op == CONST and arg.number == number else arg", "literal if arg.op == CONST else arg"),
+    Mutation("ir/jump_threading.py", "arcs[0] if condition.number else arcs[1]", "arcs[1] if condition.number else arcs[0]"),
+    Mutation("ir/jump_threading.py", "all(fails is not None for fails in refuses)", "any(fails is not None for fails in refuses)"),
+    Mutation("ir/jump_threading.py", "uses.get(param.id) == 1", "True"),
     # code
-    Mutation("codegen/dispatch.py", "self.search(low, ways[:middle])", "self.search(low, ways[: middle - 1])"),
+    Mutation("codegen/dispatch.py", "self.search(low, cases[:middle])", "self.search(low, cases[: middle - 1])"),
     Mutation("codegen/dispatch.py", "(self.value,), [rest, arc]", "(self.value,), [arc, rest]"),
-    Mutation("codegen/ordering.py", "work += [(read, None) for read in self.before.get(top.id, ())]", "pass"),
+    Mutation("codegen/ordering.py", "work += [(read, None) for read in self.first(top)]", "pass"),
     Mutation("codegen/moves.py", "elif not copies:\n            return None", "elif False:\n            return None"),
     Mutation("codegen/moves.py", "moves.append(DUP + pattern.index(operand) + above + 1)", "moves.append(DUP + pattern.index(operand) + 1)"),
     Mutation("codegen/stack_code.py", 'MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}', 'MIRRORED = {"LT": "LT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}'),
-    Mutation("codegen/liveness.py", "after.update(arg.id for arg in arc.args if not is_free(arg))", "pass"),
+    Mutation("codegen/liveness.py", "needed.update(arg.id for arg in arc.args if not is_free(arg))", "pass"),
     Mutation("codegen/stack_code.py", "*[each if each in live else DEAD for each in reversed(params)]", "*[each if each in live else DEAD for each in params]"),
     Mutation("codegen/spilling.py", "block.instructions.insert(0, numbers.new(block", "block.instructions.append(numbers.new(block"),
-    Mutation("codegen/backend.py", "used += WORD_BYTES", "used += 0"),
-    Mutation("codegen/backend.py", "room = None if unit.guard is None or name in recursive else unit.guard", "room = unit.guard"),
-    Mutation("codegen/passes.py", "key = (tuple(block.code), block.way, block.targets)", "key = (tuple(block.code), block.way)"),
+    Mutation("codegen/writing.py", "used += WORD_BYTES", "used += 0"),
+    Mutation("codegen/writing.py", "cycle = part_of[name] if name in recursive else frozenset()", "cycle = frozenset()"),
+    Mutation("codegen/passes.py", "key = (tuple(block.code), block.end, block.targets)", "key = (tuple(block.code), block.end)"),
     Mutation("codegen/passes.py", 'moved = constant.number + (1 if last == "LT" else -1)', 'moved = constant.number - (1 if last == "LT" else -1)'),
     Mutation("codegen/passes.py", "if last == _SWAP1 and code.op in COMMUTATIVE:", 'if last == _SWAP1 and code.op in {*COMMUTATIVE, "SUB"}:'),
     Mutation("codegen/placement.py", "!= block.targets[1]:\n            negate(block)", "!= block.targets[1]:\n            block.targets = block.targets[::-1]"),
     Mutation("codegen/ordering.py", "args.append(made)", "args.insert(0, made)"),
     Mutation("codegen/duplication.py", "block.code, block.targets = block.code[:-1], block.targets[::-1]", "block.targets = block.targets[::-1]"),
     Mutation("codegen/constants.py", "(word << ones & TOP) | (1 << ones) - 1", "(word << ones & TOP) | (1 << ones)"),
-    Mutation("codegen/assembling.py", "if block.targets and block.targets[-1] != following.get(label):", "if False:"),
+    Mutation("codegen/assembling.py", "if block.needs_jump(following.get(label)):\n            wanted", "if False:\n            wanted"),
+    # stores that nobody reads
+    Mutation("ir/dead_slots.py", "return self.kind != other.kind or (self.base == other.base and self.offset != other.offset)", "return self.kind != other.kind or self.offset != other.offset"),
+    Mutation("ir/dead_slots.py", "return self.kind != other.kind or (", "return (self.kind == other.kind and False) or ("),
+    Mutation("ir/dead_slots.py", "return Unread(False, frozenset(each for each in self.slots if each.differs_from(slot)))", "return Unread(False, self.slots - {slot})"),
+    Mutation("ir/dead_slots.py", "unknown = {slot for slot in self.slots if slot.base == value.id}", "unknown: set[Slot] = set()"),
+    Mutation("ir/dead_slots.py", "return Unread(False, self.slots & other.slots)", "return Unread(False, self.slots | other.slots)"),
+    Mutation("ir/dead_slots.py", "return _NONE if reads & _READERS else unread", "return unread"),
+    Mutation("ir/dead_slots.py", "if value.id in found and (was_halted or later[value.id]):", "if value.id in found:"),
+    Mutation("ir/dead_slots.py", "return value.op in _HALTS_STATIC_CALLS and value.id not in found", "return value.op in _HALTS_STATIC_CALLS"),
+    Mutation("ir/dead_slots.py", "return bool(sources) and block is not blocks[0] and all(", "return bool(sources) and any("),
+    Mutation("ir/dead_slots.py", "return all(coming[target] for target in block.targets)", "return any(coming[target] for target in block.targets)"),
+    Mutation("ir/dead_slots.py", 'if value.op == "CALLFN" and effects[unit.names[value.number]].ends:', "if False:"),
+    Mutation("ir/dead_stores.py", "if value.op in dropped and not value.keep:", "if value.op in dropped:"),
+    Mutation("ir/dead_stores.py", "_ALL = (1 << _BYTES + 1) - 1", "_ALL = (1 << _BYTES) - 1"),
+    Mutation("ir/dead_stores.py", '(*_DROPPED, "EXTCODECOPY") if unseen & ACCESS else _DROPPED', '(*_DROPPED, "EXTCODECOPY")'),
+    # fitting
+    Mutation("codegen/spilling.py", "needed = value.id in live.exit[block] or value in block.end.args", "needed = value in block.end.args"),
+    Mutation("codegen/spilling.py", 'block.instructions.insert(at, numbers.new(block, "MSTORE", (place, kept)))', "pass"),
+    Mutation("codegen/ordering.py", "value.args[0].op == CONST and value.args[0].number in self.spilled", "value.args[0].op == CONST"),
+    Mutation("codegen/ordering.py", "and all(is_free(arg) or arg.id not in self.local or arg.id in self.finished for arg in value.args)", ""),
+    Mutation("codegen/writing.py", "writer.spilled = range(0) if room is None or cycle else", "writer.spilled = range(0) if room is None else"),
+    Mutation("ir/dead_slots.py", "if unread.all and not any(", "if not any("),
+    Mutation("ir/dead_slots.py", "and not any(each.kind == TRANSIENT.value for each in unread.slots)", ""),
+    Mutation("ir/dead_slots.py", "loaded = {other: word for other, word in loaded.items() if other.differs_from(slot)}", "pass"),
+    Mutation("ir/dead_slots.py", "loaded.clear()", "pass"),
 )  # fmt: skip
 
 
@@ -114,7 +140,7 @@ def found_by(
         pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--rootdir", folder, *tests]
         random = [sys.executable, "-m", *campaign, "--programs", str(programs)]
         for what, command in (("tests", pytest), ("campaign", random)):
-            if what == "tests" and not names:
+            if not (names if what == "tests" else campaign):
                 continue
             failure = _failure(command, copy, seconds)
             if failure is not None:

@@ -9,10 +9,10 @@ from fusevm.evm.forks import LATEST, Fork, fork_named
 from fusevm.values import BytesLike, to_bytes
 
 if TYPE_CHECKING:
-    from fusevm.analysis.cfg import Cfg
+    from fusevm.analysis.loops.metadata import LoopMetadata
     from fusevm.codegen.bytecode import Optimized
+    from fusevm.control_flow.graph import Cfg
     from fusevm.schedule.detect import FusionInfo
-    from fusevm.schedule.loops.plan import LoopMetadata
 
 
 def keccak(data: BytesLike) -> bytes:
@@ -65,25 +65,25 @@ class FlowGraph:
     cfg: Cfg
 
     def __str__(self) -> str:
-        from fusevm.analysis.cfg_view import as_text
+        from fusevm.control_flow.view import as_text
 
         return as_text(self.cfg, instructions=True)
 
     def dot(self) -> str:
         """For graphviz."""
-        from fusevm.analysis.cfg_view import as_dot
+        from fusevm.control_flow.view import as_dot
 
         return as_dot(self.cfg)
 
     def svg(self) -> str:
         """A picture, drawn without any other program."""
-        from fusevm.analysis.cfg_svg import as_svg
+        from fusevm.control_flow.view import as_svg
 
         return as_svg(self.cfg)
 
     def as_data(self) -> dict[str, Any]:
         """Blocks and loops as JSON has them."""
-        from fusevm.analysis.cfg_view import as_data
+        from fusevm.control_flow.view import as_data
 
         return dict(as_data(self.cfg))
 
@@ -98,7 +98,7 @@ def cfg(code: BytesLike, fork: str | Fork = LATEST) -> FlowGraph:
     >>> graph.cfg.nodes[0].successors
     (0,)
     """
-    from fusevm.analysis.cfg import control_flow
+    from fusevm.control_flow.graph import control_flow
 
     return FlowGraph(control_flow(to_bytes(code, "code"), fork_named(fork)))
 
@@ -129,12 +129,12 @@ def fusions_in(code: BytesLike, fork: str | Fork = LATEST) -> dict[int, FusionIn
 
 
 def loops_in(code: BytesLike, fork: str | Fork = LATEST) -> list[LoopMetadata]:
-    """The loops of some code: how each counts, which are fused, and why the others are not.
+    """The loops of some code: how each counts, which a region can hold ("fused"), and why the others are not.
 
     >>> loop = loops_in(assemble("PUSH0 top: JUMPDEST PUSH1 1 ADD DUP1 PUSH1 9 GT PUSH1 @top JUMPI STOP"))[0]
     >>> loop.kind, loop.increment, loop.fused
     ('do-while', 1, True)
     """
-    from fusevm.schedule.loops.plan import found_loops
+    from fusevm.native.region.loops import loops_in
 
-    return list(found_loops(to_bytes(code, "code"), fork_named(fork)))
+    return loops_in(to_bytes(code, "code"), fork_named(fork))

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 
-from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.environment import DEFAULT_CALLER
 from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import CallFailed, Outcomes
 from fusevm.chain.packed import NOTHING_SPECIAL, CallLike, Common, Kind, Packed, Pieces, ReadsLike, Special
+from fusevm.chain.processing import top_message
 from fusevm.chain.result import Result
 from fusevm.machine.batch import Batch, Room
 from fusevm.machine.messages import DEFAULT_GAS
-from fusevm.machine.settings import BUSY, WrongThread
 from fusevm.machine.tracing import Tracing
+from fusevm.machine.turns import WrongThread, in_turn, refuse
 from fusevm.tiers import many_calls_for
-from fusevm.values import AddressLike, BadValue, Number
+from fusevm.values import AddressLike, BadValue, Number, shown
 
 WINDOW = 1 << 16  # calls that are packed at once: what they take does not grow with the number of calls
 FEW = 8  # calls that the native loop has done before one needs Python: with fewer it does not pay
 MOST_SINGLE = 64  # calls that are then made one by one before the loop is tried again
 ERRORS = ("raise", "keep")
 _WORD = 32
-_NOTHING_COMMON = Common(None, ZERO_ADDRESS, 0, 0)
+_NOTHING_COMMON = Common(None, DEFAULT_CALLER, 0, 0)
 NativeLoop = Callable[[], Executor | None]
 
 
@@ -35,7 +36,7 @@ class Batches(Tracing):
         to: AddressLike | None = None,
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         errors: str = "raise",
         reads: ReadsLike = (),
@@ -66,7 +67,7 @@ class Batches(Tracing):
         to: AddressLike | None = None,
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         errors: str = "raise",
         reads: ReadsLike = (),
@@ -88,7 +89,7 @@ class Batches(Tracing):
         self, calls: Iterable[CallLike] | Packed, common: Common, *, keep: bool, errors: str, room: Room | None = None
     ) -> Batch:
         if errors not in ERRORS:
-            raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {errors!r}")
+            raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {shown(errors)}")
         batch = Batch(room)
         pieces = Pieces(calls, common)
         while (packed := pieces.take(WINDOW)) is not None:
@@ -132,39 +133,30 @@ class _Window:
     def _native_loop(self) -> NativeLoop | None:
         """The tier's, where it has one: what is watched or limited in time is made call by call."""
         machine = self._machine
-        if machine._direct is None or machine.session is not None or self._calls.reads:
-            return None
-        if machine.hooks is not None or machine.timeout is not None:
+        if machine._direct is None or machine.session is not None or machine.timeout is not None or self._calls.reads:
             return None
         context = machine._context
         if context.gas_price or context.block is not machine.block:
-            context = machine._context = machine._new_context(ZERO_ADDRESS, 0)
+            context = machine._context = machine._new_context(DEFAULT_CALLER, 0)
         return many_calls_for(machine.tier)(machine.state, context, self._calls, self._found, self._keep)
 
     def _run_natively(self, natively: NativeLoop) -> None:
         """Until one call needs Python, and that one."""
-        machine, found, first = self._machine, self._found, self._found.done
-        state, running, ticket = machine.state, machine._running, object()
-        try:
-            try:
-                if running.setdefault(0, ticket) is not ticket:
-                    raise WrongThread(BUSY)
-                resume = natively()
-                if resume is not None:
-                    self._note_pay(found.done - first)
-                    kind = self._calls.kind(found.done)
-                    data = self._calls.data_of(found.done)
-                    found.add(machine._go_on(resume, kind.caller, kind.to, data, kind.gas, False, self._keep))
-                    return
-                running.clear()
-            finally:
-                if running:
-                    machine._leave(ticket, state)
-        finally:
-            if running:
-                machine._leave(ticket, state)  # again: Ctrl-C may have come in the middle of the first
-        if found.done < self._calls.count:  # one that is not for the native loop
-            found.add(self._run_one())
+        gone_on = in_turn(self._machine, refuse, self._loop, natively)
+        if not gone_on and self._found.done < self._calls.count:  # one that is not for the native loop
+            self._found.add(self._run_one())
+
+    def _loop(self, natively: NativeLoop) -> bool:
+        """In a turn: whether a call needed Python after those of the native loop, and was made."""
+        found, first = self._found, self._found.done
+        resume = natively()
+        if resume is None:
+            return False
+        self._note_pay(found.done - first)
+        kind, data = self._calls.kind(found.done), self._calls.data_of(found.done)
+        message = top_message(kind.caller, kind.to, data, gas=kind.gas)
+        found.add(self._machine._go_on(resume, message, keep=self._keep))
+        return True
 
     def _note_pay(self, done: int) -> None:
         """One call needed Python after this many: if that happens repeatedly, single calls are faster."""
@@ -202,9 +194,7 @@ class _Window:
                     setattr(machine.block, name, field)
                 for slot in special.slots:
                     machine.state.set_storage(*slot)
-                return machine._message(
-                    kind.caller, kind.to, data, special.value, kind.gas, 0, False, None, creates=False
-                )
+                return machine._message(top_message(kind.caller, kind.to, data), special.value, kind.gas, 0, None)
         finally:
             restore_block()
 

@@ -10,7 +10,8 @@ from typing import NamedTuple, Self
 
 from fusevm.chain.environment import Block
 from fusevm.chain.state import State
-from fusevm.machine.settings import BUSY, Settings, WrongThread
+from fusevm.machine.settings import Settings
+from fusevm.machine.turns import alone, idle, refuse_others
 from fusevm.values import BadValue, shown
 
 
@@ -26,12 +27,17 @@ class UnknownCheckpoint(BadValue):
     """
 
 
-class _Checkpoint(NamedTuple):
-    id: int
+class _Mark(NamedTuple):
+    """A state and a block as they were."""
+
     state: State
     mark: int
     opened: int  # marks of the state that were open before it
     restore_block: Callable[[], Block]
+    number: int  # the checkpoint's; of a snapshot, how many checkpoints there were before it
+
+    def undo(self) -> None:
+        self.state.close_mark(self.mark, keep=self.opened)
 
 
 class Checkpoints(Settings):
@@ -39,7 +45,7 @@ class Checkpoints(Settings):
 
     def _start(self) -> None:
         super()._start()
-        self._checkpoints: list[_Checkpoint] = []
+        self._checkpoints: list[_Mark] = []
         self._snapshot_floor = 0  # how many of them were there as the innermost snapshot began
         self._checkpoint_ids = count(1)
 
@@ -56,25 +62,28 @@ class Checkpoints(Settings):
         >>> evm.get_balance("0x" + "11" * 20)
         0
         """
-        state, restore_block = self._state, self._block.keep()
-        opened, checkpoints, floor = state.open_marks, len(self._checkpoints), self._snapshot_floor
-        mark = state.mark()
-
-        def undo() -> None:
-            self._drop_checkpoints(checkpoints)
-            state.close_mark(mark, keep=opened)
-            self._state, self._block, self._snapshot_floor = state, restore_block(), floor
-
+        refuse_others(self._running)
+        begun, floor = self._mark(len(self._checkpoints)), self._snapshot_floor
         try:
             try:
-                state.open_mark(mark)
-                self._snapshot_floor = checkpoints
-                yield state
+                begun.state.open_mark(begun.mark)
+                self._snapshot_floor = begun.number
+                yield begun.state
             finally:
-                undo()
+                self._undo(begun, floor)
         finally:  # again: Ctrl-C may have come in the middle of the first
-            undo()
+            self._undo(begun, floor)
 
+    @alone
+    def _undo(self, begun: _Mark, floor: int) -> None:
+        del self._checkpoints[begun.number :]
+        begun.undo()
+        self._state, self._block, self._snapshot_floor = begun.state, begun.restore_block(), floor
+
+    def _mark(self, number: int) -> _Mark:
+        return _Mark(self._state, self._state.mark(), self._state.open_marks, self._block.keep(), number)
+
+    @idle
     def checkpoint(self) -> int:
         """Notes state and block as they are, and gives an id to `revert` to, or to `commit`.
 
@@ -86,14 +95,12 @@ class Checkpoints(Settings):
         >>> evm.get_balance(alice)
         0
         """
-        self._require_idle()
-        state, restore_block = self._state, self._block.keep()
-        mark = state.mark()
-        made = _Checkpoint(next(self._checkpoint_ids), state, mark, state.open_marks, restore_block)
+        made = self._mark(next(self._checkpoint_ids))
         self._checkpoints.append(made)  # first: an open mark without an owner would keep the journal for ever
-        state.open_mark(mark)
-        return made.id
+        made.state.open_mark(made.mark)
+        return made.number
 
+    @idle
     def revert(self, checkpoint: int) -> None:
         """Takes state and block back to a checkpoint; it and all younger ones are gone.
 
@@ -110,10 +117,11 @@ class Checkpoints(Settings):
         place = self._place_of(checkpoint)
         target = self._checkpoints[place]
         for each in reversed(self._checkpoints[place:]):
-            each.state.close_mark(each.mark, keep=each.opened)
+            each.undo()
         self._state, self._block = target.state, target.restore_block()
-        self._drop_checkpoints(place)
+        del self._checkpoints[place:]
 
+    @idle
     def commit(self, checkpoint: int) -> None:
         """Keeps what was done since a checkpoint; it and all younger ones are gone, older ones stay.
 
@@ -132,7 +140,7 @@ class Checkpoints(Settings):
         place = self._place_of(checkpoint)
         for each in reversed(self._checkpoints[place:]):
             each.state.keep_since(keep=each.opened)
-        self._drop_checkpoints(place)
+        del self._checkpoints[place:]
 
     def copy(self) -> Self:
         """An independent machine: state and block are copied, the hooks are the same. Checkpoints stay here.
@@ -146,25 +154,17 @@ class Checkpoints(Settings):
         """
         return copy(self)
 
-    def _drop_checkpoints(self, keep: int) -> None:
-        del self._checkpoints[keep:]
-
     def _place_of(self, checkpoint: int) -> int:
         """The index of an open checkpoint; fails if it may not be closed now."""
-        self._require_idle()
-        open_ids = [each.id for each in self._checkpoints]
+        open_ids = [each.number for each in self._checkpoints]
         if isinstance(checkpoint, bool) or not isinstance(checkpoint, int):
             raise UnknownCheckpoint(f"checkpoint: expected an id that checkpoint() gave, got {shown(checkpoint)}")
         if checkpoint not in open_ids:
             listed = f"open: {', '.join(map(str, open_ids))}" if open_ids else "none is"
-            raise UnknownCheckpoint(f"checkpoint {checkpoint} is not open; {listed}")
+            raise UnknownCheckpoint(f"checkpoint {shown(checkpoint)} is not open; {listed}")
         place = open_ids.index(checkpoint)
         if place < self._snapshot_floor:
             raise UnknownCheckpoint(
                 f"checkpoint {checkpoint} was made before the snapshot that is open; leave the with block first"
             )
         return place
-
-    def _require_idle(self) -> None:
-        if self._running:
-            raise WrongThread(BUSY)

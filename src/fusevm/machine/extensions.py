@@ -19,7 +19,7 @@ from fusevm.values import AddressLike, BadValue, shown, to_address, to_bytes, to
 PrecompileFunction: TypeAlias = Callable[[bytes, int], bytes | tuple[bytes, int]]
 # Of the frame: None to go on, the frame itself to end it, another to run first. Gas and stack were checked.
 OpcodeFunction: TypeAlias = Callable[[Frame], Frame | None]
-Changed: TypeAlias = Callable[[], None]
+Extend: TypeAlias = Callable[[Callable[[], object]], None]  # makes a change take effect
 
 _BYTES = range(256)
 
@@ -27,23 +27,22 @@ _BYTES = range(256)
 class UserPrecompiles(MutableMapping[AddressLike, PrecompileFunction]):
     """A machine's own precompiled contracts by address, over those of its fork."""
 
-    def __init__(self, changed: Changed, functions: Mapping[bytes, PrecompileFunction] | None = None) -> None:
+    def __init__(self, extend: Extend, functions: Mapping[bytes, PrecompileFunction] | None = None) -> None:
         self._functions: dict[bytes, PrecompileFunction] = dict(functions or {})
-        self._changed = changed
+        self._extend = extend
 
     def __setitem__(self, address: AddressLike, function: PrecompileFunction) -> None:
         where = to_address(address, "precompile")
         if not callable(function):
             raise BadValue(f"precompile 0x{where.hex()}: expected a function, got {shown(function)}")
-        self._functions[where] = function
-        self._changed()
+        self._extend(lambda: self._functions.__setitem__(where, function))
 
     def __getitem__(self, address: AddressLike) -> PrecompileFunction:
         return self._functions[to_address(address, "precompile")]
 
     def __delitem__(self, address: AddressLike) -> None:
-        del self._functions[to_address(address, "precompile")]
-        self._changed()
+        where = to_address(address, "precompile")
+        self._extend(lambda: self._functions.pop(where))
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._functions)
@@ -55,23 +54,22 @@ class UserPrecompiles(MutableMapping[AddressLike, PrecompileFunction]):
 class UserOpcodes(MutableMapping[int | str, OpcodeFunction]):
     """A machine's own opcodes by byte or name. They send its calls to the reference tier."""
 
-    def __init__(self, changed: Changed, functions: Mapping[int, OpcodeFunction] | None = None) -> None:
+    def __init__(self, extend: Extend, functions: Mapping[int, OpcodeFunction] | None = None) -> None:
         self._functions: dict[int, OpcodeFunction] = dict(functions or {})
-        self._changed = changed
+        self._extend = extend
 
     def __setitem__(self, opcode: int | str, function: OpcodeFunction) -> None:
         byte = _byte(opcode)
         if not callable(function):
             raise BadValue(f"opcode 0x{byte:02x}: expected a function, got {shown(function)}")
-        self._functions[byte] = function
-        self._changed()
+        self._extend(lambda: self._functions.__setitem__(byte, function))
 
     def __getitem__(self, opcode: int | str) -> OpcodeFunction:
         return self._functions[_byte(opcode)]
 
     def __delitem__(self, opcode: int | str) -> None:
-        del self._functions[_byte(opcode)]
-        self._changed()
+        byte = _byte(opcode)
+        self._extend(lambda: self._functions.pop(byte))
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._functions)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any, TypeAlias
 
-from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.environment import DEFAULT_CALLER
 from fusevm.evm.precompiles import Precompile
 from fusevm.machine.transactions import Transactions
 from fusevm.values import BadValue, shown, to_address, to_bytes, to_number, to_word
@@ -51,9 +51,9 @@ class Overriding(Transactions):
         kept = self._precompiles, self._always_warm
         try:
             with self.snapshot():
-                if block_overrides:
+                if block_overrides is not None:
                     self._override_block(block_overrides)
-                if overrides:
+                if overrides is not None:
                     self._override_accounts(overrides)
                 yield
         finally:
@@ -61,6 +61,8 @@ class Overriding(Transactions):
                 self._use_precompiles(*kept)
 
     def _override_block(self, fields: Mapping[str, Any]) -> None:
+        if not isinstance(fields, Mapping):
+            raise BadValue(f"block_overrides: expected fields by name, got {shown(fields)}")
         block = copy(self._block)
         for name, value in fields.items():
             if name not in _BLOCK:
@@ -72,11 +74,11 @@ class Overriding(Transactions):
         if not isinstance(overrides, Mapping):
             raise BadValue(f"overrides: expected accounts by address, got {shown(overrides)}")
         moves: dict[bytes, bytes] = {}
-        named = {to_address(where, f"overrides: address {where!r}") for where in overrides}
+        named = {to_address(where, f"overrides: address {shown(where)}") for where in overrides}
         if self._state.source is not None:
             self._state.prefetch(list(named))
         for where, fields in overrides.items():
-            address, what = to_address(where), f"overrides[{where!r}]"
+            address, what = to_address(where), f"overrides[{shown(where)}]"
             if not isinstance(fields, Mapping):
                 raise BadValue(f"{what}: expected an object of {', '.join(_ACCOUNT)}")
             for name in fields:
@@ -106,7 +108,7 @@ class Overriding(Transactions):
 
     def _use_precompiles(self, precompiles: Any, always_warm: Any) -> None:
         self._precompiles, self._always_warm = precompiles, always_warm
-        self._context = self._new_context(ZERO_ADDRESS, 0)
+        self._context = self._new_context(DEFAULT_CALLER, 0)
         self._choose_executor()
 
 
@@ -134,7 +136,7 @@ def _set_slots(machine: Overriding, address: bytes, value: Any, what: str) -> No
 def _slots(value: Any, what: str) -> dict[int, int]:
     if not isinstance(value, Mapping):
         raise BadValue(f"{what}: expected values by key, got {shown(value)}")
-    return {to_word(key, f"{what}: key"): to_word(word, f"{what}[{key!r}]") for key, word in value.items()}
+    return {to_word(key, f"{what}: key"): to_word(word, f"{what}[{shown(key)}]") for key, word in value.items()}
 
 
 _SETTERS: dict[str, Callable[[Overriding, bytes, Any, str], None]] = {

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 
-from fusevm.chain.environment import ZERO_ADDRESS, Context, Message
-from fusevm.chain.outcome import Outcome, Status
-from fusevm.chain.processing import clear_away, run_top, top_message, warm_listed, warm_up
+from fusevm.chain.environment import DEFAULT_CALLER, Context, Message
+from fusevm.chain.outcome import Outcome
+from fusevm.chain.processing import clear_away, top_message, warm_listed, warm_up
 from fusevm.chain.result import Result
 from fusevm.chain.state import Log, State
 from fusevm.evm.limits import MAX_NONCE
 from fusevm.machine.messages import DEFAULT_GAS, GAS_BITS, Messages, created_at, out_of_nonces
-from fusevm.machine.settings import BUSY, WrongThread
+from fusevm.machine.turns import BUSY, WrongThread, leave, refuse_others
 from fusevm.values import (
     AccessListLike,
     AddressLike,
@@ -78,8 +78,8 @@ class OpenTransaction:
         ...     tx.call(0xC0).gas_used, tx.call(0xC0).gas_used
         (2102, 102)
         """
-        target, by = to_address(to, "to"), self._caller(caller)
-        return self._run(by, target, to_bytes(data), value, gas, to_flag(static, "static"), creates=False)
+        target, by, payload = to_address(to, "to"), self._caller(caller), to_bytes(data)
+        return self._run(top_message(by, target, payload, static=to_flag(static, "static")), value, gas)
 
     def deploy(
         self,
@@ -101,36 +101,33 @@ class OpenTransaction:
         """
         by, payload = self._caller(caller), to_bytes(initcode, "initcode")
         target = created_at(self._state, by, payload, salt, address)
-        return self._run(by, target, payload, value, gas, False, creates=True)
+        return self._run(top_message(by, target, payload, creates=True), value, gas)
 
     def _caller(self, caller: AddressLike | None) -> bytes:
         return self._context.origin if caller is None else to_address(caller, "caller")
 
-    def _run(
-        self, caller: bytes, address: bytes, data: bytes, value: Number, gas: Number, static: bool, *, creates: bool
-    ) -> Result:
+    def _run(self, message: Message, value: Number, gas: Number) -> Result:
         if not self.is_open:
             raise RuntimeError(ENDED)
+        refuse_others(self._machine._running)
         if self.is_running:
             raise WrongThread(BUSY)
         state, context = self._state, self._context
         if self._machine.state is not state:
             raise RuntimeError("the state was replaced while this transaction was open; replace it afterwards")
-        amount, given = to_number(value, "value"), to_number(gas, "gas", bits=GAS_BITS)
-        if creates and state.account(caller).nonce >= MAX_NONCE:
-            return out_of_nonces(caller)
+        message.value, message.gas = to_number(value, "value"), to_number(gas, "gas", bits=GAS_BITS)
+        if message.creates and state.account(message.caller).nonce >= MAX_NONCE:
+            return out_of_nonces(message.caller)
         mark, before, logs = state.mark(), state.refund, len(state.logs)
         self.is_running = True
         try:
-            outcome = self._machine._run_in(context, caller, address, data, amount, given, static, creates)
+            outcome = self._machine._run_in(context, message)
         except BaseException:  # the message never was; those before it were
-            if state.ledger is not None:
-                state.ledger.end(state)
-            state.revert(mark)
+            state.abandon(mark)
             raise
         finally:
             self.is_running = False
-        used, found = given - outcome.gas_left, list(state.logs_so_far())[logs:]
+        used, found = message.gas - outcome.gas_left, list(state.logs_so_far())[logs:]
         self.gas_used += used
         self.refund = state.refund
         self.logs += found
@@ -144,7 +141,7 @@ class Scopes(Messages):
     @contextmanager
     def transaction(
         self,
-        sender: AddressLike = ZERO_ADDRESS,
+        sender: AddressLike = DEFAULT_CALLER,
         *,
         gas_price: Number = 0,
         access_list: AccessListLike | None = None,
@@ -171,12 +168,12 @@ class Scopes(Messages):
         context.carries = True
         state = self._state
         scope: OpenTransaction = OpenTransaction(self, state, context)
-        opened = state.open_marks
+        opened, ticket, ledger = state.open_marks, [get_ident()], state.ledger
         kept = False  # whether it has succeeded
 
         def end() -> None:
             scope.is_open = False
-            if self._running.get(0) is not scope:
+            if self._running.get(0) is not ticket:
                 return  # it never began, or all of this is done
             if kept:
                 state.keep_since(keep=opened)
@@ -184,11 +181,11 @@ class Scopes(Messages):
             elif state.open_marks > opened:
                 state.close_mark(state.began, keep=opened)
             state.warm_addresses = set()
-            self._release(scope)
+            leave(self._running, ticket, state, ledger)
 
         try:
             try:
-                if self._running.setdefault(0, scope) is not scope:
+                if self._running.setdefault(0, ticket) is not ticket:
                     raise WrongThread(BUSY)
                 state.begin_transaction()
                 state.open_mark(state.began)
@@ -203,36 +200,11 @@ class Scopes(Messages):
         finally:
             end()  # again: Ctrl-C may have come in the middle of the first
 
-    def _run_in(
-        self,
-        context: Context,
-        caller: bytes,
-        address: bytes,
-        data: bytes,
-        value: int,
-        gas: int,
-        static: bool,
-        creates: bool,
-    ) -> Outcome:
+    def _run_in(self, context: Context, message: Message) -> Outcome:
         """One message of an open transaction."""
-        state, rules = self._state, context.rules
         context.block = self._block
-        owned = 0
-        if value:
-            self._check_value(caller, address, value)
-            owned = self._lent(caller, value)
-        if rules.access_sets:
-            state.warm_address(address)
-        if creates:
-            state.set_nonce(caller, state.account(caller).nonce + 1)
-        message = top_message(caller, address, data, value, creates, state, rules)
-        message.gas, message.static = gas, static
-        outcome = run_top(message, state, context, self._run_scoped)
-        if owned < value and outcome.status is not Status.SUCCESS:
-            state.set_balance(caller, owned)  # what was lent has not been spent
-        return outcome
-
-    def _run_scoped(self, message: Message, state: State, context: Context) -> Outcome:
-        timeout = self._timeout
-        context.deadline = None if timeout is None else time.monotonic() + timeout
-        return self._execute(message, state, context, self._hooks)
+        if message.value:
+            self._check_value(message)
+        if context.rules.access_sets:
+            self._state.warm_address(message.address)
+        return self._run_top(message, context, self._run)

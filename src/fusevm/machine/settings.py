@@ -7,39 +7,24 @@ from copy import copy, deepcopy
 from typing import Any, Self
 
 from fusevm.chain.checks import ALL_CHECKS, Checks, rules_with
-from fusevm.chain.environment import MEMORY_LIMIT, ZERO_ADDRESS, Block, Context
+from fusevm.chain.environment import DEFAULT_CALLER, MEMORY_LIMIT, Block, Context
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork, Rules, fork_named, rules_of
 from fusevm.evm.precompiles import precompiles_of
 from fusevm.machine.extensions import UserOpcodes, UserPrecompiles, contracts_at
+from fusevm.machine.turns import Running, alone, refuse_others
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import direct_call_for, executor_for, recorded_call_for
 from fusevm.tracing.session import Session
 from fusevm.values import BadValue, Number, shown, to_instance, to_number, to_seconds
 
 LIMIT_BITS = 62
+SHORT_TIMEOUT = 0.1  # seconds: on the straight path the clock is first looked at after a slice of gas
 _IDENTITY = (4).to_bytes(20, "big")
-_MADE_ANEW = (  # when a machine is unpickled: from the rest, or empty
+_TRANSIENT_FIELDS = (  # when a machine is unpickled: from the rest, or empty
     "_running", "_rules", "_execute", "_direct", "_unrecorded", "_context", "_checkpoints", "_snapshot_floor",
     "_checkpoint_ids", "_session", "_precompiles", "_always_warm", "_opcodes", "_own_precompiles", "_own_opcodes",
 )  # fmt: skip
-BUSY = (
-    "this EVM is running already; give each thread (and each hook) an EVM of its own, "
-    "and call inside a transaction by its own call()"
-)
-
-
-class WrongThread(RuntimeError):
-    """An EVM is used by one thread at a time, and not by its own hooks.
-
-    >>> from fusevm import EVM, Hooks
-    >>> evm = EVM(hooks=Hooks(on_call=lambda message: evm.call(message.address)))
-    >>> try:
-    ...     evm.call("0x" + "c0" * 20)
-    ... except WrongThread as error:
-    ...     print(str(error)[:27])
-    this EVM is running already
-    """
 
 
 class Settings:
@@ -62,9 +47,11 @@ class Settings:
         self._state = State() if state is None else to_instance(state, State, "state")
         self._memory_limit = to_number(memory_limit, "memory_limit", bits=LIMIT_BITS)
         self._checks: Checks = to_instance(checks, Checks, "checks")
-        self._own_precompiles = UserPrecompiles(self._extended)
-        self._own_opcodes = UserOpcodes(self._extended)
+        self._own_precompiles = UserPrecompiles(self._extend)
+        self._own_opcodes = UserOpcodes(self._extend)
         self._console: Callable[[str], Any] | None = None
+        self._hooks: Hooks | None = None
+        self._timeout: float | None = None
         self._tier = tier
         self.fork = fork_named(fork)
         self.tier = tier
@@ -73,7 +60,7 @@ class Settings:
 
     def _start(self) -> None:
         """What neither pickle nor a copy takes along."""
-        self._running: dict[int, object] = {}  # whoever runs it
+        self._running: Running = {}  # whoever runs it
         self._session: Session | None = None
 
     def __repr__(self) -> str:
@@ -92,12 +79,13 @@ class Settings:
         return self._fork
 
     @fork.setter
+    @alone
     def fork(self, fork: str | Fork) -> None:
         self._fork = fork_named(fork)
         self._rules = rules_with(rules_of(self._fork), self._checks)
         self._precompiles, self._always_warm = contracts_at(self._fork, self._own_precompiles, self._console)
         self._opcodes = self._own_opcodes.entries(self._fork)
-        self._context = self._new_context(ZERO_ADDRESS, 0)  # the last call's; the next is often in the same
+        self._context = self._new_context(DEFAULT_CALLER, 0)  # the last call's; the next is often in the same
 
     @property
     def rules(self) -> Rules:
@@ -122,6 +110,7 @@ class Settings:
         return self._checks
 
     @checks.setter
+    @alone
     def checks(self, checks: Checks) -> None:
         self._checks = to_instance(checks, Checks, "checks")
         self.fork = self._fork
@@ -137,6 +126,7 @@ class Settings:
         return self._tier
 
     @tier.setter
+    @alone
     def tier(self, tier: str) -> None:
         executor_for(tier)  # or UnknownTier
         self._tier = tier
@@ -157,8 +147,10 @@ class Settings:
         self._choose_direct()
 
     def _choose_direct(self) -> None:
-        """The direct path of native calls; another one while calls are recorded."""
-        direct, session = self._unrecorded, self._session
+        """The direct path of native calls: another one while calls are recorded, none while they are watched."""
+        direct, session, timeout = self._unrecorded, self._session, self._timeout
+        if self._hooks is not None or (timeout is not None and timeout < SHORT_TIMEOUT):
+            direct = None
         self._direct = direct if direct is None or session is None else recorded_call_for(self._tier, session)
 
     @property
@@ -176,12 +168,15 @@ class Settings:
         return self._session
 
     @session.setter
+    @alone
     def session(self, session: Session | None) -> None:
-        self._session = session
+        self._session = to_instance(session, Session, "session", optional=True)
         self._choose_direct()
 
-    def _extended(self) -> None:
-        """Something was added or taken out."""
+    @alone
+    def _extend(self, change: Callable[[], object]) -> None:
+        """Something is added or taken out."""
+        change()
         self.fork = self._fork
         self._choose_executor()
 
@@ -231,11 +226,11 @@ class Settings:
         return self._console
 
     @console.setter
+    @alone
     def console(self, listener: Callable[[str], Any] | None) -> None:
         if listener is not None and not callable(listener):
             raise BadValue(f"console: expected a function of a line or None, got {shown(listener)}")
-        self._console = listener
-        self._extended()
+        self._extend(lambda: setattr(self, "_console", listener))
 
     @property
     def block(self) -> Block:
@@ -245,9 +240,12 @@ class Settings:
         >>> evm = EVM()
         >>> evm.block.timestamp = 1_700_000_000
         """
+        if self._running:
+            refuse_others(self._running)
         return self._block
 
     @block.setter
+    @alone
     def block(self, block: Block) -> None:
         self._block = to_instance(block, Block, "block")
 
@@ -261,9 +259,12 @@ class Settings:
         >>> evm.state.size
         0
         """
+        if self._running:
+            refuse_others(self._running)
         return self._state
 
     @state.setter
+    @alone
     def state(self, state: State) -> None:
         self._state = to_instance(state, State, "state")
 
@@ -277,12 +278,13 @@ class Settings:
         >>> evm.call(0xC0, code="5f00").ok, seen
         (True, ['PUSH0', 'STOP'])
         """
-        hooks: Hooks | None = self._hooks
-        return hooks
+        return self._hooks
 
     @hooks.setter
+    @alone
     def hooks(self, hooks: Hooks | None) -> None:
         self._hooks = to_instance(hooks, Hooks, "hooks", optional=True)
+        self._choose_direct()
 
     @property
     def timeout(self) -> float | None:
@@ -297,9 +299,11 @@ class Settings:
         return self._timeout
 
     @timeout.setter
+    @alone
     def timeout(self, timeout: float | None) -> None:
         self._timeout = to_seconds(timeout, "timeout")
-        self._context = self._new_context(ZERO_ADDRESS, 0)  # without the last call's deadline
+        self._choose_direct()
+        self._context = self._new_context(DEFAULT_CALLER, 0)  # without the last call's deadline
 
     @property
     def memory_limit(self) -> int:
@@ -314,9 +318,10 @@ class Settings:
         return self._memory_limit
 
     @memory_limit.setter
+    @alone
     def memory_limit(self, limit: Number) -> None:
         self._memory_limit = to_number(limit, "memory_limit", bits=LIMIT_BITS)
-        self._context = self._new_context(ZERO_ADDRESS, 0)
+        self._context = self._new_context(DEFAULT_CALLER, 0)
 
     def _new_context(self, origin: bytes, gas_price: int, blob_hashes: tuple[bytes, ...] = ()) -> Context:
         return Context(
@@ -326,24 +331,27 @@ class Settings:
 
     # -- pickled and copied: as it was made, on a state of its own
 
+    @alone
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in vars(self).items() if name not in _MADE_ANEW}
+        kept = {name: value for name, value in vars(self).items() if name not in _TRANSIENT_FIELDS}
         return kept | {"own": (dict(self._own_precompiles), dict(self._own_opcodes))}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         precompiles, opcodes = kept["own"]
         vars(self).update({name: value for name, value in kept.items() if name != "own"})
-        self._own_precompiles = UserPrecompiles(self._extended, precompiles)
-        self._own_opcodes = UserOpcodes(self._extended, opcodes)
+        self._own_precompiles = UserPrecompiles(self._extend, precompiles)
+        self._own_opcodes = UserOpcodes(self._extend, opcodes)
         self._start()
         self.fork, self.tier = self._fork, self._tier
 
+    @alone
     def __copy__(self) -> Self:
         """Independent of this one: state and block are copied. The hooks are the same."""
         twin = object.__new__(type(self))
         twin.__setstate__({**self.__getstate__(), "_block": copy(self._block), "_state": self._state.branch()})
         return twin
 
+    @alone
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = memo[id(self)] = object.__new__(type(self))
         memo[id(self._hooks)] = self._hooks

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fusevm.chain.environment import ZERO_ADDRESS
+from fusevm.chain.environment import DEFAULT_CALLER
 from fusevm.machine.messages import DEFAULT_GAS
 from fusevm.machine.overrides import Overrides, Overriding
 from fusevm.values import AccessListLike, AddressLike, BytesLike, Number
@@ -27,7 +27,7 @@ class Tracing(Overriding):
         data: BytesLike = b"",
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
         access_list: AccessListLike | None = None,
@@ -39,8 +39,8 @@ class Tracing(Overriding):
         """What geth's debug_traceCall answers; nothing is kept.
 
         As there, the call is an unsigned transaction: intrinsic gas is counted. Without `to` it creates.
-        Tracers are `callTracer`, `prestateTracer`, `4byteTracer` and `noopTracer`; without a name, struct logs. The
-        overrides are those of `simulate`.
+        Tracers are `callTracer`, `flatCallTracer` (which answers a list), `prestateTracer`, `4byteTracer`, `noopTracer`
+        and `muxTracer`; without a name, struct logs. The overrides are those of `simulate`.
 
         >>> from fusevm import EVM
         >>> evm = EVM()
@@ -91,7 +91,7 @@ class Tracing(Overriding):
         data: BytesLike = b"",
         *,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
         gas_price: Number = 0,
         access_list: AccessListLike | None = None,
@@ -118,7 +118,7 @@ class Tracing(Overriding):
         *,
         sources: Sources,
         value: Number = 0,
-        caller: AddressLike = ZERO_ADDRESS,
+        caller: AddressLike = DEFAULT_CALLER,
         gas: Number = DEFAULT_GAS,
     ) -> StackTrace | None:
         """Why a call fails, with the functions that were running and their lines; None if it succeeds.

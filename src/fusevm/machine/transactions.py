@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fusevm.chain.checks import Checks
+from fusevm.chain.checks import Checks, checks_of
 from fusevm.chain.environment import Block
-from fusevm.chain.processing import process_in, process_valid
+from fusevm.chain.processing import process_valid
 from fusevm.chain.result import Result
-from fusevm.chain.transaction import Authorization, Transaction, to_authorizations
+from fusevm.chain.transaction import Authorization, Transaction, to_authorizations, validate
 from fusevm.machine.messages import GAS_BITS, ZERO
 from fusevm.machine.scope import Scopes
-from fusevm.machine.settings import BUSY, WrongThread
+from fusevm.machine.turns import in_turn, refuse
 from fusevm.values import (
     AccessListLike,
     AddressLike,
@@ -119,10 +119,11 @@ class Transactions(Scopes):
             raise BadValue("gas_price: give it or the fees of EIP-1559 (max_fee, max_priority_fee), not both")
         if max_priority_fee is not None and max_fee is None:
             raise BadValue("max_priority_fee: needs a max_fee")
+        block = self.block
         if gas is None:
-            gas = min(self._block.gas_limit, self._rules.tx_gas_cap, MAX_GAS)
+            gas = min(block.gas_limit, self._rules.tx_gas_cap, MAX_GAS)
         if gas_price is None and max_fee is None:
-            gas_price = self._block.base_fee
+            gas_price = block.base_fee
         tx = Transaction(
             to_address(sender, "sender"),
             None if to is None else to_address(to, "to"),
@@ -144,26 +145,18 @@ class Transactions(Scopes):
 
     def _process(self, tx: Transaction, checks: Checks | None = None, *, unchecked_in: Block | None = None) -> Result:
         """Runs a transaction; with `unchecked_in` a block, an unsigned one."""
-        ticket = object()
-        try:
-            try:
-                if self._running.setdefault(0, ticket) is not ticket:
-                    raise WrongThread(BUSY)
-                state, block = self._state, self._block
-                if state.source is not None:
-                    self._prefetch(tx)
-                block = block if unchecked_in is None else unchecked_in
-                context = self._new_context(tx.sender, tx.effective_gas_price(block.base_fee), tx.blob_hashes or ())
-                context.block = block
-                if unchecked_in is None:
-                    receipt = process_in(context, tx, state, self._run, None, checks or self._checks)
-                else:
-                    receipt = process_valid(context, tx, state, self._run, self._checks)
-            finally:
-                self._release(ticket)
-        finally:
-            self._release(ticket)  # again: Ctrl-C may have come in the middle of the first
-        return receipt.result
+        return in_turn(self, refuse, self._run_transaction, tx, checks or self._checks, unchecked_in)
+
+    def _run_transaction(self, tx: Transaction, checks: Checks, unchecked_in: Block | None) -> Result:
+        state, block = self._state, self._block if unchecked_in is None else unchecked_in
+        checks = checks_of(tx.sender, checks)
+        if state.source is not None:
+            self._prefetch(tx)
+        context = self._new_context(tx.sender, tx.effective_gas_price(block.base_fee), tx.blob_hashes or ())
+        context.block = block
+        if unchecked_in is None:
+            validate(tx, state, block, self._rules, None, checks)
+        return process_valid(context, tx, state, self._run, checks)
 
     def _prefetch(self, tx: Transaction) -> None:
         """What the transaction names is loaded in one go."""

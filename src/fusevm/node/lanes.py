@@ -8,15 +8,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from fusevm.chain.outcome import TimeLimit
+from fusevm.child import renewed_in_child
+from fusevm.node.talk import Talk
 from fusevm.rpc.dispatch import Ask, Passed, one
 from fusevm.rpc.errors import SERVER_ERROR, RpcError
 from fusevm.rpc.pinned import CALLS, pinned
 from fusevm.rpc.session import Session
-from fusevm.rpc.transactions import is_brief
-from fusevm.values import BadValue
+from fusevm.rpc.transactions import read_raw
 
 try:
     import orjson
@@ -32,9 +34,10 @@ Found = TypeVar("Found")
 AT_ONCE = frozenset({
     "eth_blockNumber", "eth_call", "eth_chainId", "eth_estimateGas", "eth_gasPrice", "eth_getBalance",
     "eth_getBlockByHash", "eth_getBlockByNumber", "eth_getCode", "eth_getStorageAt", "eth_getTransactionByHash",
-    "eth_getTransactionCount", "eth_getTransactionReceipt", "net_version",
+    "eth_getTransactionCount", "eth_getTransactionReceipt", "eth_sendRawTransaction", "net_version",
 })  # fmt: skip
 SENDING = "eth_sendRawTransaction"
+BRIEF_GAS = 1_000_000  # some milliseconds, whatever is done with it
 QUICK_SECONDS = 0.1  # that a call may keep the chain's own thread busy
 SLOW_THREADS = 4
 
@@ -47,11 +50,11 @@ class TooSlow(Passed):
         self.twin = twin
 
 
-class Later:
+class Later(NamedTuple):
     """What `Lanes.now` answers where it cannot: for the chain's thread, or for another with a session of its own."""
 
-    def __init__(self, twin: Session | None = None) -> None:
-        self.twin = twin
+    twin: Session | None = None
+    ask: Ask | None = None  # how the request is answered, where that is known
 
 
 class Lanes:
@@ -61,9 +64,10 @@ class Lanes:
         self.session = session
         self._writer = ThreadPoolExecutor(1, "fusevm-chain")
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "fusevm-call")
-        self._chain = threading.Lock()  # its holder may touch the chain
+        self._chain = renewed_in_child(threading.Lock())  # its holder may touch the chain
         self._waiting = 0  # requests for the chain's thread that are not answered yet: they are not overtaken
         self.keep: Callable[[], None] | None = None  # writes what has changed; raises OSError
+        self.talk: Talk | None = None  # is told what is asked and answered
 
     async def on_chain(self, function: Callable[..., Found], *arguments: Any) -> Found:
         """Runs a function where nothing else touches the chain."""
@@ -75,25 +79,38 @@ class Lanes:
 
     def now(self, asked: Any) -> bytes | Later | None:
         """The answer to a short request if the chain is idle; on the event loop's thread."""
-        method = asked.get("method") if isinstance(asked, dict) else None
-        sends = method == SENDING
-        at_once = sends or (isinstance(method, str) and method in AT_ONCE)
-        if not at_once or self._waiting or self.session.upstream is not None:
+        method, session = asked.get("method") if isinstance(asked, dict) else None, self.session
+        if not isinstance(method, str) or method not in AT_ONCE or self._waiting or session.upstream is not None:
             return Later()
         if not self._chain.acquire(blocking=False):
             return Later()
-        session = self.session
         try:
-            self._make_owed()
-            if sends and not self._is_brief(asked):
-                return Later()
-            session.postpones = sends and self.keep is None
-            return _answered(asked, self._kept if sends else self._ask)
+            if session.owed:
+                self._make_owed()
+            if method != SENDING:
+                return self._answered(asked, self._ask)
+            ask, is_short = self._sending(asked)
+            if not is_short:
+                return Later(ask=ask)
+            session.postpones = self.keep is None
+            return self._answered(asked, ask)
         except TooSlow as slow:
             return Later(slow.twin)
         finally:
             session.postpones = False
             self._chain.release()
+
+    def _sending(self, asked: Mapping[str, Any]) -> tuple[Ask, bool]:
+        """What sends a transaction, which is decoded here and not again; and whether that takes little time."""
+        send = self.session.request if self.keep is None else self._kept
+        try:
+            (raw,) = asked["params"]
+            signed = read_raw(self.session, raw)
+        except (RpcError, LookupError, TypeError, ValueError):
+            return send, True  # refused at once
+        waits, dev = not self.session.automine, self.session.dev
+        is_short = waits or (not dev.chain.pool.listed and signed.gas_limit <= BRIEF_GAS)
+        return lambda method, _: send(method, (signed,)), is_short
 
     def catch_up(self) -> None:
         """Makes the block of a transaction, while its sender reads the answer; at leisure, plans the next.
@@ -119,25 +136,19 @@ class Lanes:
             said = {"message": "fusevm: the block could not be made; its transactions wait", "exception": error}
             asyncio.get_running_loop().call_exception_handler(said)
 
-    def _is_brief(self, asked: Mapping[str, Any]) -> bool:
-        params = asked.get("params")
-        try:
-            return isinstance(params, list) and len(params) == 1 and is_brief(self.session, params[0])
-        except (RpcError, BadValue):
-            return True  # refused at once
-
     async def later(self, asked: Any, why: Later) -> bytes | None:
         """The answer to a request that `now` did not answer, as JSON; None where it is a notification."""
         twin = why.twin
         if twin is None:
             self._waiting += 1
             try:
-                return await self.on_chain(_answered, asked, self._kept)
+                return await self.on_chain(self._answered, asked, why.ask or self._kept)
             except TooSlow as slow:
                 twin = slow.twin
             finally:
                 self._waiting -= 1
-        return await asyncio.get_running_loop().run_in_executor(self._slow, _answered, asked, twin.request)
+        again = partial(self._answered, asked, twin.request, again=True)
+        return await asyncio.get_running_loop().run_in_executor(self._slow, again)
 
     async def answer(self, asked: Any) -> bytes | None:
         """Now or later."""
@@ -178,14 +189,17 @@ class Lanes:
         finally:
             session.call_seconds = kept
 
+    def _answered(self, asked: Any, ask: Ask, *, again: bool = False) -> bytes | None:
+        if self.talk is not None and not again:
+            self.talk.asked(asked)
+        found = one(asked, ask)
+        if self.talk is not None:
+            self.talk.answered(asked, found)
+        return None if found is None else encoded(found)
+
     def close(self) -> None:
         self._writer.shutdown(wait=True)
         self._slow.shutdown(wait=False, cancel_futures=True)
-
-
-def _answered(asked: Any, ask: Ask) -> bytes | None:
-    found = one(asked, ask)
-    return None if found is None else encoded(found)
 
 
 def encoded(document: Any) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 
 from fusevm.chain.dumps import write_state
 from fusevm.chain.reasons import Rejected
-from fusevm.chain.signed import SignedTransaction, decode_transaction
+from fusevm.chain.signed import SignedTransaction, decode_transaction, sent_by
 from fusevm.chain.state import State
 from fusevm.node.journal import TAG, Changes, Json, Lines, followed, journal_of, read_lines
 from fusevm.rpc.editing import dump
@@ -199,8 +199,7 @@ def restore_pending(session: Session, document: Mapping[str, Any]) -> None:
             signed = decode_transaction(to_bytes(raw, "transaction"))
         except (TypeError, ValueError, Rejected) as error:
             raise BadValue(f"--state: {TAG}.pending[{place}]: not a transaction: {error}; delete it") from None
-        signed.__dict__["sender"] = to_address(sender, "sender")
-        session.dev.chain.submit(signed)
+        session.dev.chain.submit(sent_by(signed, to_address(sender, "sender")))
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -14,13 +14,13 @@ from fusevm.chain.signed import SignedTransaction
 from fusevm.node.lanes import Lanes, Later, encoded
 from fusevm.node.page import PAGE, POLICY
 from fusevm.node.plain import CROSS_ORIGIN, PlainHttp
-from fusevm.node.subscriptions import Subscriptions
+from fusevm.node.subscriptions import News, Subscriptions, Told, of_block, of_head, of_transaction
 from fusevm.rpc.dispatch import MOST_IN_BATCH, failure, parse
 from fusevm.rpc.errors import INVALID_REQUEST, RpcError, translated
 from fusevm.rpc.session import Session
 
 MOST_BYTES = 64 << 20  # of a request
-MOST_WAITING = 10_000  # messages for a client that does not read
+MOST_WAITING = 10_000  # answers, and news of blocks, for a client that does not read
 
 
 class Client:
@@ -29,18 +29,24 @@ class Client:
     def __init__(self) -> None:
         self.socket = web.WebSocketResponse(max_msg_size=MOST_BYTES, heartbeat=30.0)
         self.subscriptions = Subscriptions()
-        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING)
+        self.waiting: asyncio.Queue[bytes | Told] = asyncio.Queue(MOST_WAITING)
+        self.is_cut_off = False
 
-    def put(self, message: bytes | None) -> None:
-        """A client that does not read what it asked for is cut off."""
+    def put(self, message: bytes | Told) -> None:
+        """A client that does not read what it asked for is cut off, and told nothing more."""
+        if self.is_cut_off:
+            return
         try:
             self.waiting.put_nowait(message)
         except asyncio.QueueFull:
+            self.is_cut_off = True
             asyncio.ensure_future(self.socket.close(code=WSCloseCode.TRY_AGAIN_LATER))  # noqa: RUF006
 
     async def send_all(self) -> None:
-        while (message := await self.waiting.get()) is not None:
-            await self.socket.send_str(message.decode())
+        while True:
+            found = await self.waiting.get()
+            for message in (found.decode(),) if isinstance(found, bytes) else found.messages():
+                await self.socket.send_str(message)
 
 
 class Server:
@@ -55,6 +61,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         session.on_block.append(self._on_block)
         session.on_pending.append(self._on_pending)
+        session.on_head.append(self._on_head)
         self.app = web.Application(client_max_size=MOST_BYTES)
         self.app.add_routes(
             [web.post("/", self.post), web.get("/", self.get), web.options("/", self.options), web.get("/ws", self.get)]
@@ -139,6 +146,8 @@ class Server:
 
     def _subscribed(self, asked: dict[str, Any], client: Client) -> dict[str, Any]:
         try:
+            if self.lanes.talk is not None:
+                self.lanes.talk.asked(asked)
             own = client.subscriptions
             act = own.subscribe if asked["method"] == "eth_subscribe" else own.unsubscribe
             return {"jsonrpc": "2.0", "id": asked.get("id"), "result": act(asked.get("params"))}
@@ -147,15 +156,25 @@ class Server:
 
     def _on_block(self, block: SealedBlock) -> None:
         """On the chain's thread: messages are made here, and handed over."""
-        receipts = self.session.dev.chain.receipts(block.hash)
-        for client in list(self.clients):
-            for told in client.subscriptions.of_block(block, receipts):
-                self._loop.call_soon_threadsafe(client.put, encoded(told))
+        self._tell(of_block(block, self.session.dev.chain.receipts(block.hash), encoded))
+
+    def _on_head(self, block: SealedBlock) -> None:
+        self._tell(of_head(block, encoded))
 
     def _on_pending(self, signed: SignedTransaction) -> None:
-        for client in list(self.clients):
-            for told in client.subscriptions.of_transaction(signed):
-                self._loop.call_soon_threadsafe(client.put, encoded(told))
+        self._tell(of_transaction(signed, encoded))
+
+    def _tell(self, news: News) -> None:
+        listed = [
+            (client, told) for client in list(self.clients) if not client.is_cut_off
+            for told in client.subscriptions.told(news)
+        ]  # fmt: skip
+        if listed:
+            self._loop.call_soon_threadsafe(self._put_all, listed)
+
+    def _put_all(self, listed: list[tuple[Client, Told]]) -> None:
+        for client, told in listed:
+            client.put(told)
 
     # -- blocks at intervals
 

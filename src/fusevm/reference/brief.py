@@ -1,4 +1,4 @@
-"""Runs that end soon or not at all: for replays, and for calls that may be quicker here than natively."""
+"""Runs that end soon or not at all: for calls that may be quicker here than natively."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from fusevm.chain.outcome import EngineLimit, Outcome, TimeLimit
 from fusevm.chain.state import State
 from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.evm.gas import keccak_cost
-from fusevm.evm.opcodes import BY_NAME, OPCODES_TABLE
+from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.evm.precompiles import Precompile
 from fusevm.reference.apart import Runner
 from fusevm.reference.frame import Frame, jump_map
 from fusevm.reference.instructions import Entry, refuse, table_of
-from fusevm.reference.interpreter import run
 from fusevm.reference.trampoline import drive
-
-JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
 
 # What a brief run may do beside counting instructions. A step takes some 0.25 µs.
 MEMORY = 1 << 16  # bytes over all frames: no instruction works on more
@@ -151,33 +148,3 @@ def _metered(fork: Fork) -> tuple[Entry, ...]:
         return entry._replace(instruction=instruction)
 
     return tuple(metered(entry) if byte in _METERED else entry for byte, entry in enumerate(table_of(fork)))
-
-
-def drive_briefly(frame: Frame, most: int, run_precompile: Runner) -> bool:
-    """Runs a frame and all it calls to its end; returns whether that took no more than this many jumps and calls."""
-    table = _counting(frame.context.fork)
-    frame.context.work_left = most
-
-    def run_counted(each: Frame) -> Frame:
-        _spend(each.context, 1)
-        return run(each, table)
-
-    try:
-        drive(frame, run_counted, run_precompile=run_precompile)
-    except TooLong:
-        return False
-    return True
-
-
-@cache
-def _counting(fork: Fork) -> tuple[Entry, ...]:
-    """The fork's instructions, with jumps that are counted."""
-
-    def counting(entry: Entry) -> Entry:
-        def jump(frame: Frame) -> Frame | None:
-            _spend(frame.context, 1)
-            return entry.instruction(frame)
-
-        return entry._replace(instruction=jump)
-
-    return tuple(counting(entry) if byte in JUMPS else entry for byte, entry in enumerate(table_of(fork)))

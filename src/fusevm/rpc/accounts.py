@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.forms import data
 from fusevm.evm import secp256k1
 from fusevm.evm.keccak import keccak256
-from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
+from fusevm.rpc.errors import invalid
 from fusevm.rpc.typed_data import typed_hash
-from fusevm.rpc.values import data
 from fusevm.values import to_address, to_bytes
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def personal_hash(message: bytes) -> bytes:
 def _signed(session: Session, address: Any, digest: bytes) -> str:
     key = session.dev.keys.get(to_address(address, "address"))
     if key is None:
-        raise RpcError(SERVER_ERROR, f"No Signer available: no key for {address}")
+        raise invalid(f"No Signer available: no key for {address}")
     parity, r, s = secp256k1.sign(digest, key)
     return data(r.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes((27 + parity,)))
 
@@ -40,7 +40,10 @@ def _signed(session: Session, address: Any, digest: bytes) -> str:
 def _message(given: Any) -> bytes:
     """Hex is bytes; other text is signed as it is."""
     if isinstance(given, str) and not given.startswith("0x"):
-        return given.encode()
+        try:
+            return given.encode()
+        except UnicodeEncodeError as error:
+            raise invalid(f"message: half of a surrogate pair at position {error.start}; it is not text") from None
     return to_bytes(given, "message")
 
 

@@ -6,15 +6,14 @@ from collections import OrderedDict
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from fusevm.chain.rlp import Item, MalformedRLP, decode, encode
+from fusevm.chain.forms import data
+from fusevm.chain.rlp import Item
 from fusevm.rpc.errors import invalid
-from fusevm.rpc.values import data
 from fusevm.values import to_hash
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-BLOB_TYPE = 3
 BLOB_BYTES = 131_072
 VERSIONED = b"\x01"  # how the hash of a KZG commitment begins (EIP-4844)
 MOST_KEPT = 512  # blobs: 64 MB
@@ -35,27 +34,20 @@ class Blobs:
         return self._kept.get(versioned_hash)
 
 
-def unwrapped(raw: bytes) -> tuple[bytes, dict[bytes, bytes]]:
-    """The transaction without what comes with it (EIP-4844, EIP-7594), and the blobs by versioned hash.
+def blobs_of(parts: list[Item]) -> dict[bytes, bytes]:
+    """The blobs that came with a transaction, by versioned hash.
 
     Commitments are held against the transaction's hashes; proofs are not checked.
     """
-    if raw[:1] != bytes((BLOB_TYPE,)):
-        return raw, {}
-    try:
-        parts = decode(raw[1:])
-    except MalformedRLP:
-        return raw, {}  # decoding it reports the error
-    if isinstance(parts, bytes) or len(parts) not in (4, 5) or isinstance(parts[0], bytes):
-        return raw, {}
     blobs, commitments = (_pieces(each) for each in parts[-3:-1])
     hashes = [VERSIONED + sha256(each).digest()[1:] for each in commitments]
     body = parts[0]
+    assert not isinstance(body, bytes)  # see `network_parts`
     if len(blobs) != len(hashes) or len(body) < 11 or list(_pieces(body[10])) != hashes:
         raise invalid("blobs: their commitments are not those of the transaction's blob hashes")
     if any(len(blob) != BLOB_BYTES for blob in blobs):
         raise invalid(f"blobs: one has not {BLOB_BYTES} bytes")
-    return raw[:1] + encode(body), dict(zip(hashes, blobs, strict=True))
+    return dict(zip(hashes, blobs, strict=True))
 
 
 def _pieces(item: Item) -> list[bytes]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fusevm.chain.environment import blob_base_fee_of
+from fusevm.chain.forms import Mined, block_form, receipt_form
 from fusevm.chain.sealed import SealedBlock
-from fusevm.devchain import PENDING, Mined
-from fusevm.rpc.forms import block_form, receipt_form
+from fusevm.devchain import PENDING
 from fusevm.rpc.values import which_or_none
 from fusevm.values import to_hash
 
@@ -44,24 +44,14 @@ def _form(session: Session, block: SealedBlock, full: bool) -> Any:
     return block_form(block, session.dev.chain.receipts(block.hash), full=full)
 
 
-def count_by_number(session: Session, tag: Any) -> Any:
-    form = by_number(session, tag)
-    return None if form is None else hex(len(form["transactions"]))
+def counted(find: Callable[[Session, Any], Any], what: str) -> Callable[[Session, Any], Any]:
+    """How many transactions or uncles the block has that a method finds."""
 
+    def count(session: Session, block: Any) -> Any:
+        form = find(session, block)
+        return None if form is None else hex(len(form[what]))
 
-def count_by_hash(session: Session, block_hash: Any) -> Any:
-    form = by_hash(session, block_hash)
-    return None if form is None else hex(len(form["transactions"]))
-
-
-def uncles_by_number(session: Session, tag: Any) -> Any:
-    form = by_number(session, tag)
-    return None if form is None else hex(len(form["uncles"]))
-
-
-def uncles_by_hash(session: Session, block_hash: Any) -> Any:
-    form = by_hash(session, block_hash)
-    return None if form is None else hex(len(form["uncles"]))
+    return count
 
 
 def no_uncle(session: Session, block: Any, index: Any) -> None:
@@ -96,18 +86,17 @@ def genesis_time(session: Session) -> int:
 
 def blob_fee(session: Session, block: SealedBlock) -> int:
     """The price of blob gas in a block."""
-    step = session.dev.chain.step_of(block.hash)
-    return 0 if step.blobs is None else blob_base_fee_of(block.header.excess_blob_gas or 0, step.blobs.fraction)
+    return session.dev.chain.step_of(block.hash).blob_price(block.header.excess_blob_gas)
 
 
 METHODS = {
     "eth_blockNumber": block_number,
     "eth_getBlockByNumber": by_number,
     "eth_getBlockByHash": by_hash,
-    "eth_getBlockTransactionCountByNumber": count_by_number,
-    "eth_getBlockTransactionCountByHash": count_by_hash,
-    "eth_getUncleCountByBlockNumber": uncles_by_number,
-    "eth_getUncleCountByBlockHash": uncles_by_hash,
+    "eth_getBlockTransactionCountByNumber": counted(by_number, "transactions"),
+    "eth_getBlockTransactionCountByHash": counted(by_hash, "transactions"),
+    "eth_getUncleCountByBlockNumber": counted(by_number, "uncles"),
+    "eth_getUncleCountByBlockHash": counted(by_hash, "uncles"),
     "eth_getUncleByBlockNumberAndIndex": no_uncle,
     "eth_getUncleByBlockHashAndIndex": no_uncle,
     "eth_getBlockReceipts": receipts,

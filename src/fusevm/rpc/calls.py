@@ -5,26 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM
 from fusevm.chain.checks import Checks
+from fusevm.chain.forms import data
 from fusevm.chain.outcome import TimeLimit
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.result import Result
 from fusevm.chain.tree import Which
+from fusevm.devchain import CALL_CHECKS
 from fusevm.evm.halts import HaltReason
 from fusevm.machine.estimate import STARVED, EstimateFailed
 from fusevm.rpc.errors import TRANSACTION_REJECTED, RpcError, failed, invalid
 from fusevm.rpc.requests import Fields, read_request
-from fusevm.rpc.values import data, which_block
+from fusevm.rpc.values import which_block
 from fusevm.values import shown
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-CALL_CHECKS = Checks(nonce=False, base_fee=False, gas_cap=False, eoa=False)
-ESTIMATE_CHECKS = Checks(nonce=False, base_fee=False, eoa=False)
 # Other nodes' names of what a block override changes
 _BLOCK_NAMES = {"coinbase": "feeRecipient", "random": "prevRandao", "baseFee": "baseFeePerGas", "timestamp": "time"}
 
@@ -116,7 +117,8 @@ def estimate(
         del given["max_priority_fee"]
     if which == "pending" and not session.dev.chain.pending:
         which = session.dev.head.number
-    with machine(session, which, overrides, block_overrides, checks=ESTIMATE_CHECKS) as evm:
+    checks = replace(session.config.checks, nonce=False, base_fee=False)
+    with machine(session, which, overrides, block_overrides, checks=checks) as evm:
         try:
             return evm.estimate_gas(fields["to"], fields["data"], caller=fields["sender"], **given)
         except Rejected as error:  # what the sender can pay for is not enough to begin with
@@ -129,7 +131,7 @@ def estimate(
             raise _exceeds(error.detail) from None
         except EstimateFailed as error:
             if error.result.failure is not None and error.result.failure.reason is HaltReason.OUT_OF_GAS:
-                raise _exceeds(str(error.limit)) from None
+                raise _exceeds(str(error.limit)) from error
             raise
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.forms import data
+from fusevm.chain.sealed import SealedBlock
 from fusevm.devchain import PENDING
 from fusevm.rpc.calls import machine, traced_fields
-from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
+from fusevm.rpc.errors import RESOURCE_NOT_FOUND, RpcError, invalid
 from fusevm.rpc.requests import read_request
 from fusevm.rpc.transactions import raw_by_hash
-from fusevm.rpc.values import data, which_block
-from fusevm.tracing.tracers import STRUCT_LOGS
+from fusevm.rpc.values import which_block, which_or_none
+from fusevm.tracing.tracers import FLAT, MUX, STRUCT_LOGS
 from fusevm.values import shown, to_hash
 
 if TYPE_CHECKING:
@@ -35,19 +37,39 @@ def trace_transaction(session: Session, transaction: Any, options: Any = None) -
     tracer, config = _tracer(options)
     wanted = to_hash(transaction, "transaction hash")
     mined = session.dev.find_mined(wanted)
-    if mined is None:
-        raise RpcError(SERVER_ERROR, f"transaction not found: no block has {data(wanted)}")
+    if mined is None:  # as anvil, whatever the tracer: clients take it for a transaction that did nothing
+        return {"failed": False, "gas": 0, "returnValue": "0x", "structLogs": []}
     with timed(session):
-        return session.dev.chain.trace_transaction(wanted, tracer=tracer, config=config, block=mined.block.hash)
+        found = session.dev.chain.trace_transaction(wanted, tracer=tracer, config=config, block=mined.block.hash)
+    return _placed(found, tracer, mined.block, mined.index)
 
 
 def trace_block(session: Session, tag: Any, options: Any = None) -> Any:
     tracer, config = _tracer(options)
-    which = which_block(session, tag)
+    which = which_or_none(session, tag)
+    if which is None:
+        raise RpcError(RESOURCE_NOT_FOUND, f"block not found: {shown(tag)}")
     if which == PENDING:
         raise invalid("block: the pending block cannot be traced")
     with timed(session):
-        return session.dev.chain.trace_block(which, tracer=tracer, config=config)
+        found = session.dev.chain.trace_block(which, tracer=tracer, config=config)
+    block = session.dev.chain.block(which)
+    return [{**each, "result": _placed(each["result"], tracer, block, at)} for at, each in enumerate(found)]
+
+
+def _placed(found: Any, tracer: str | None, block: SealedBlock, index: int) -> Any:
+    """Flat traces with the block and the transaction that they are of, as geth has them."""
+    if tracer == MUX:
+        return {name: _placed(each, name, block, index) for name, each in found.items()}
+    if tracer != FLAT:
+        return found
+    place = {
+        "blockHash": data(block.hash),
+        "blockNumber": block.number,
+        "transactionHash": data(block.transactions[index].hash),
+        "transactionPosition": index,
+    }
+    return [{**each, **place} for each in found]
 
 
 def trace_call(session: Session, form: Any, tag: Any = None, options: Any = None) -> Any:

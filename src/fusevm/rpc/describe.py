@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from fusevm.abi import Abi, BadAbi, CannotDecode
 from fusevm.chain.addresses import create_address
+from fusevm.chain.forms import data, word
+from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import Log
 from fusevm.rpc.errors import invalid, revert_message
-from fusevm.rpc.values import data, which_block, word
+from fusevm.rpc.values import which_block
 from fusevm.values import BadValue
 
 if TYPE_CHECKING:
@@ -40,7 +42,10 @@ KNOWN = (
 def describe_block(session: Session, tag: Any) -> Any:
     """number, hash, time, gas, and for each transaction what was called and what it logged."""
     which = which_block(session, tag)
-    block = session.dev.head if which == "pending" else session.dev.chain.block(which)
+    return described(session, session.dev.head if which == "pending" else session.dev.chain.block(which))
+
+
+def described(session: Session, block: SealedBlock) -> dict[str, Any]:
     receipts = session.dev.chain.receipts(block.hash)
     header = block.header
     listed = list(zip(block.transactions, receipts, strict=True))[:MOST_LISTED]
@@ -61,7 +66,7 @@ def describe_block(session: Session, tag: Any) -> Any:
                 "gasUsed": receipt.gas_used,
                 "succeeded": receipt.succeeded,
                 "call": "creation" if signed.to is None else call_text(session.abi, signed.data),
-                "error": "" if receipt.succeeded else _shortened(revert_message(receipt.output)),
+                "error": "" if receipt.succeeded else shortened(revert_message(receipt.output)),
                 "events": [event_text(session.abi, log) for log in receipt.logs[:MOST_LISTED]],
             }
             for signed, receipt in listed
@@ -73,9 +78,9 @@ def call_text(abi: Abi, payload: bytes) -> str:
     if not payload:
         return "transfer of ether"
     try:
-        return _shortened(repr(abi.decode_call(payload)))
+        return shortened(repr(abi.decode_call(payload)))
     except (BadValue, CannotDecode, ValueError):
-        return _shortened(data(payload))
+        return shortened(data(payload))
 
 
 def event_text(abi: Abi, log: Log) -> str:
@@ -84,11 +89,11 @@ def event_text(abi: Abi, log: Log) -> str:
     except (BadValue, CannotDecode, ValueError):
         found = None
     if found is not None:
-        return _shortened(repr(found))
-    return _shortened(" ".join([*(word(topic) for topic in log.topics), data(log.data)]))
+        return shortened(repr(found))
+    return shortened(" ".join([*(word(topic) for topic in log.topics), data(log.data)]))
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fusevm.chain.state import State
 from fusevm.evm.keccak import keccak256
 from fusevm.rpc.calls import machine, run_call
-from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
+from fusevm.rpc.errors import INTERNAL_ERROR, RpcError, invalid
 from fusevm.rpc.state import slot_of
 from fusevm.rpc.values import number_of
 from fusevm.values import to_address, to_bytes, to_word
@@ -80,7 +80,7 @@ def _set_word(session: Session, token: bytes, asked: bytes, keys: list[bytes], v
                 with session.dev.chain.edited() as state:
                     state.set_storage(token, number, value)
                 return
-    raise RpcError(SERVER_ERROR, f"no storage slot of 0x{token.hex()} gives what its getter answers; set it by hand")
+    raise RpcError(INTERNAL_ERROR, f"no storage slot of 0x{token.hex()} gives what its getter answers; set it by hand")
 
 
 def _answers(session: Session, token: bytes, asked: bytes, slot: int, value: int) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from fusevm.chain.outcome import EngineLimit, Status
+from fusevm.chain.pool import NotPooled
 from fusevm.chain.reasons import InvalidBlock, Rejected, RejectReason
 from fusevm.chain.result import PANIC_SELECTOR, PANICS, ExecutionFailed, Result, error_text
 from fusevm.chain.sources.source import PartialState, SourceError
+from fusevm.evm.halts import HaltReason
 from fusevm.values import BadValue
 
 PARSE_ERROR = -32700
@@ -27,14 +30,40 @@ _REJECTED = {
     RejectReason.INSUFFICIENT_ACCOUNT_FUNDS: "Insufficient funds for gas * price + value",
     RejectReason.INTRINSIC_GAS_TOO_LOW: "intrinsic gas too low",
     RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST: "intrinsic gas too low: below the floor of its data",
-    RejectReason.GAS_ALLOWANCE_EXCEEDED: "exceeds block gas limit",
-    RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM: "transaction gas limit too high",
+    RejectReason.GAS_ALLOWANCE_EXCEEDED: "intrinsic gas too high -- tx.gas_limit > env.block.gas_limit",
+    RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM: "intrinsic gas too high -- TxGasLimitGreaterThanCap",
     RejectReason.INSUFFICIENT_MAX_FEE_PER_GAS: "max fee per gas less than block base fee",
     RejectReason.PRIORITY_GREATER_THAN_MAX_FEE_PER_GAS: "max priority fee per gas higher than max fee per gas",
     RejectReason.INVALID_CHAINID: "invalid chain id for signer",
     RejectReason.INITCODE_SIZE_EXCEEDED: "max initcode size exceeded",
     RejectReason.INSUFFICIENT_MAX_FEE_PER_BLOB_GAS: "max fee per blob gas less than block blob gas fee",
     RejectReason.TYPE_NOT_SUPPORTED: "transaction type not supported",
+}
+
+
+# How a halt is called by revm, and so by Foundry's tools.
+HALTED = {
+    HaltReason.OUT_OF_GAS: "OutOfGas",
+    HaltReason.STACK_UNDERFLOW: "StackUnderflow",
+    HaltReason.STACK_OVERFLOW: "StackOverflow",
+    HaltReason.INVALID_OPCODE: "OpcodeNotFound",
+    HaltReason.INVALID_JUMP: "InvalidJump",
+    HaltReason.STATIC_WRITE: "StateChangeDuringStaticCall",
+    HaltReason.RETURNDATA_OUT_OF_BOUNDS: "OutOfOffset",
+    HaltReason.PRECOMPILE_FAILED: "PrecompileError",
+    HaltReason.NONCE_OVERFLOW: "NonceOverflow",
+    HaltReason.ADDRESS_COLLISION: "CreateCollision",
+    HaltReason.CODE_TOO_LARGE: "CreateContractSizeLimit",
+    HaltReason.INITCODE_TOO_LARGE: "CreateInitCodeSizeLimit",
+    HaltReason.CODE_STARTS_WITH_EF: "CreateContractStartingWithEF",
+}
+
+
+_OF_GAS = {
+    RejectReason.INTRINSIC_GAS_TOO_LOW,
+    RejectReason.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST,
+    RejectReason.GAS_ALLOWANCE_EXCEEDED,
+    RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM,
 }
 
 
@@ -67,21 +96,43 @@ def failed(result: Result) -> RpcError:
     """Why a call did not succeed."""
     if result.status is Status.REVERT:
         return RpcError(REVERTED, revert_message(result.output), "0x" + result.output.hex())
-    reason = "failed" if result.failure is None else result.failure.reason.value
-    return RpcError(SERVER_ERROR, f"execution halted: {reason}")
+    return RpcError(INTERNAL_ERROR, f"EVM error {halt_name(result)}")
+
+
+def halt_name(result: Result) -> str:
+    """Why a call halted, as Foundry's tools name it."""
+    failure = result.failure
+    if failure is None:
+        return "Unknown"
+    return "InvalidFEOpcode" if failure.detail == "0xfe" else HALTED[failure.reason]
 
 
 def revert_message(output: bytes) -> str:
+    """As Foundry's tools word it: Solidity's reason, the panic, text, or the selector of a custom error."""
+    if not output:
+        return "execution reverted"
+    return f"execution reverted: {_reason(output)}"
+
+
+def _reason(output: bytes) -> str:
     text = error_text(output)
-    if text is None and output[:4] == PANIC_SELECTOR and len(output) == 36:
+    if text is not None:
+        return text
+    if output[:4] == PANIC_SELECTOR and len(output) == 36:
         code = int.from_bytes(output[4:], "big")
-        text = f"panic: {PANICS.get(code, 'unknown')} (0x{code:02x})"
-    return "execution reverted" if text is None else f"execution reverted: {text}"
+        return f"panic: {PANICS.get(code, 'unknown code')} (0x{code:02x})"
+    with suppress(UnicodeDecodeError):
+        if (text := output.decode()).isprintable():
+            return text
+    if len(output) < 4:
+        return "0x" + output.hex()
+    return f"custom error 0x{output[:4].hex()}" + (f": {output[4:].hex()}" if output[4:] else "")
 
 
 def rejected(error: Rejected) -> RpcError:
     words = _REJECTED.get(error.reason, error.reason.value)
-    return RpcError(TRANSACTION_REJECTED, f"{words} ({error.detail})" if error.detail else words)
+    code = SERVER_ERROR if error.reason in _OF_GAS else TRANSACTION_REJECTED
+    return RpcError(code, f"{words} ({error.detail})" if error.detail else words)
 
 
 def translated(error: Exception) -> RpcError:
@@ -92,6 +143,8 @@ def translated(error: Exception) -> RpcError:
         return rejected(error)
     if isinstance(error, ExecutionFailed):
         return failed(error.result)
+    if isinstance(error, NotPooled):
+        return RpcError(TRANSACTION_REJECTED, str(error))
     if isinstance(error, BadValue):
         return invalid(str(error))
     if isinstance(error, EngineLimit | SourceError | PartialState | InvalidBlock):

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.sealed import SealedBlock
-from fusevm.evm.forks import rules_of
 from fusevm.rpc.blocks import blob_fee
 from fusevm.rpc.errors import invalid
 from fusevm.rpc.values import number_of, which_block
+from fusevm.values import shown
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-TIP = 10**9
 MOST_BLOCKS = 1024
 
 
 def suggested_tip(session: Session) -> int:
-    return TIP
+    return session.config.tip
 
 
 def gas_price(session: Session) -> str:
@@ -31,17 +30,13 @@ def max_priority_fee(session: Session) -> str:
 
 def blob_base_fee(session: Session) -> str:
     header, step = session.dev.upcoming()
-    if step.blobs is None:
-        return "0x0"
-    environment = session.dev.chain.environment_after(header)
-    environment.blob_base_fee_fraction = step.blobs.fraction
-    return hex(environment.blob_base_fee(rules_of(step.fork)))
+    return hex(step.blob_price(header.excess_blob_gas))
 
 
 def fee_history(session: Session, count: Any, newest: Any, percentiles: Any = None) -> Any:
     wanted = number_of(count, "block count", 64)
-    if not isinstance(percentiles, list | None):
-        raise invalid("reward percentiles: expected a list of numbers")
+    if not isinstance(percentiles, list | None) or not all(map(_is_percentile, percentiles or ())):
+        raise invalid(f"reward percentiles: expected a list of numbers from 0 to 100, got {shown(percentiles)}")
     which = which_block(session, newest)
     chain = session.dev.chain
     last = session.dev.head.number if which == "pending" else chain.block(which).number
@@ -58,6 +53,10 @@ def fee_history(session: Session, count: Any, newest: Any, percentiles: Any = No
     if percentiles:
         form["reward"] = [_rewards(session, each, percentiles) for each in blocks]
     return form
+
+
+def _is_percentile(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
 
 
 def _blob_ratio(session: Session, block: SealedBlock) -> float:

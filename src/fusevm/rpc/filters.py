@@ -8,13 +8,13 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
+from fusevm.chain.forms import Json, data, log_form, log_place
 from fusevm.chain.receipts import BlockReceipt, bloom_bits
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import Log
 from fusevm.rpc.errors import invalid
-from fusevm.rpc.forms import Json, log_form, log_place
-from fusevm.rpc.values import HASH_TEXT, data
-from fusevm.values import shown, to_address, to_number, to_word
+from fusevm.rpc.values import HASH_TEXT
+from fusevm.values import shown, to_address, to_hash, to_number
 
 MOST_TOPICS = 4
 MOST_KEPT = 100_000  # changes that a filter keeps for a client that does not ask
@@ -40,7 +40,7 @@ class LogQuery:
         if not isinstance(topics, list) or len(topics) > MOST_TOPICS:
             raise invalid(f"filter: 'topics' is not a list of at most {MOST_TOPICS}")
         addresses = frozenset(to_address(each, "filter address") for each in listed(form.get("address")))
-        wanted = tuple(frozenset(to_word(t, "filter topic") for t in listed(each)) for each in topics)
+        wanted = tuple(_topics(each) for each in topics)
         return cls(addresses, wanted, _number(form.get("fromBlock")), _number(form.get("toBlock")))
 
     def spans(self, number: int) -> bool:
@@ -78,6 +78,16 @@ class LogQuery:
                 if self.matches(log):
                     yield log_form(log, place, number)
                 number += 1
+
+
+def _topics(wanted: Any) -> frozenset[int]:
+    """Any of these at a place; where null is among them, whatever is there. A topic has 32 bytes, as in a log."""
+    given = listed(wanted)
+    if not all(isinstance(each, str | None) for each in given):
+        raise invalid(f"filter topic: expected null, 32 bytes as 0x hex text, or a list of them, got {shown(wanted)}")
+    if None in given:
+        return frozenset()
+    return frozenset(int.from_bytes(to_hash(each, "filter topic"), "big") for each in given)
 
 
 def _number(tag: Any) -> int | None:

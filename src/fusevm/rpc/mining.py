@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.forms import data
 from fusevm.rpc.blocks import by_number
 from fusevm.rpc.errors import invalid
+from fusevm.rpc.fees import suggested_tip
 from fusevm.rpc.network import CLIENT
-from fusevm.rpc.transactions import decoded, signed_request
-from fusevm.rpc.values import data, number_of
+from fusevm.rpc.transactions import read_raw, signed_request
+from fusevm.rpc.values import number_of
 from fusevm.values import shown, to_address, to_hash
 
 if TYPE_CHECKING:
@@ -52,21 +54,19 @@ def get_automine(session: Session) -> bool:
     return session.automine
 
 
-def set_automine(session: Session, wanted: Any) -> bool:
+def set_automine(session: Session, wanted: Any) -> None:
     if not isinstance(wanted, bool):
         raise invalid(f"setAutomine: expected true or false, got {shown(wanted)}")
     session.automine = wanted
     if wanted:
         session.interval = None
-    return True
 
 
-def set_interval(session: Session, seconds: Any) -> bool:
+def set_interval(session: Session, seconds: Any) -> None:
     """Blocks at intervals from now on; with zero, none but those that are asked for."""
     found = number_of(seconds, "interval", 64)
     session.automine = False
     session.interval = float(found) or None
-    return True
 
 
 def get_interval(session: Session) -> Any:
@@ -143,8 +143,21 @@ def set_randao(session: Session, value: Any) -> bool:
     return True
 
 
-def accepted(session: Session, *given: Any) -> None:
-    """What changes nothing here: logging, and a least price that no transaction is held against."""
+def set_logging(session: Session, wanted: Any) -> None:
+    if not isinstance(wanted, bool):
+        raise invalid(f"setLoggingEnabled: expected true or false, got {shown(wanted)}")
+    session.logs = wanted
+
+
+def set_min_gas_price(session: Session, price: Any) -> None:
+    """Where there is a base fee it is the least price; before, no transaction is held against one."""
+    number_of(price, "gas price")
+    if session.dev.upcoming()[0].base_fee is not None:
+        raise invalid("setMinGasPrice is not supported when EIP-1559 is active; setNextBlockBaseFeePerGas is")
+
+
+def set_rpc_url(session: Session, url: Any) -> None:
+    """Accepted, without effect: anvil_reset changes the fork."""
 
 
 # -- what is pending
@@ -180,8 +193,9 @@ def _back(session: Session, depth: int) -> None:
     chain.set_head(target)
     chain.return_to(chain.bookmark())
     session.snapshots = {
-        each: kept for each, kept in session.snapshots.items() if kept.bookmark.block.number <= target
+        each: kept for each, kept in session.snapshots.items() if kept[0].bookmark.number <= target
     }  # fmt: skip
+    session.moved()
 
 
 def rollback(session: Session, depth: Any = None) -> None:
@@ -191,7 +205,9 @@ def rollback(session: Session, depth: Any = None) -> None:
 def reorg(session: Session, depth: Any, transactions: Any = None) -> None:
     """Other blocks in the place of the last ones; each transaction is given with the place of its block."""
     count = number_of(depth, "depth", 64)
-    listed = transactions or []
+    listed = [] if transactions is None else transactions
+    if not isinstance(listed, list):
+        raise invalid(f"reorg: expected a list of pairs of a transaction and a place, got {shown(transactions)}")
     for each in listed:
         if not isinstance(each, list) or len(each) != 2 or number_of(each[1], "block", 64) >= count:
             raise invalid(f"reorg: expected pairs of a transaction and a place below {count}")
@@ -201,7 +217,7 @@ def reorg(session: Session, depth: Any, transactions: Any = None) -> None:
         for given, at in listed:
             if number_of(at, "block", 64) == place:
                 raw = isinstance(given, str)
-                signed = decoded(given) if raw else signed_request(session, given)
+                signed = read_raw(session, given) if raw else signed_request(session, given)
                 session.dev.check(signed, gaps=True)
                 session.dev.chain.submit(signed)
         session.mine()
@@ -221,6 +237,7 @@ def reset(session: Session, options: Any = None) -> None:
     elif session.config.fork_url is not None and isinstance(forking, Mapping) and forking.get("blockNumber"):
         config = replace(session.config, fork_block=number_of(forking["blockNumber"], "blockNumber", 64))
     session.begin(config)
+    session.moved()
 
 
 def set_chain_id(session: Session, number: Any) -> None:
@@ -244,7 +261,7 @@ def node_info(session: Session) -> Any:
             "baseFee": hex(header.base_fee or 0),
             "chainId": session.dev.chain_id,
             "gasLimit": hex(header.gas_limit),
-            "gasPrice": hex(header.base_fee or 0),
+            "gasPrice": hex((header.base_fee or 0) + suggested_tip(session)),
         },
         "forkConfig": {
             "forkUrl": None if fork is None else fork.url,
@@ -263,8 +280,8 @@ def metadata(session: Session) -> Any:
         "latestBlockHash": data(session.dev.head.hash),
         "forkedNetwork": None,
         "snapshots": {
-            hex(number): [kept.bookmark.block.number, data(kept.bookmark.block.hash)]
-            for number, kept in session.snapshots.items()
+            hex(number): [kept.bookmark.number, data(kept.bookmark.hash)]
+            for number, (kept, _) in session.snapshots.items()
         },
     }
 
@@ -288,8 +305,9 @@ METHODS = {
     **dict.fromkeys(("anvil_setBlockGasLimit", "evm_setBlockGasLimit"), set_gas_limit),
     **dict.fromkeys(("anvil_setCoinbase", "hardhat_setCoinbase"), set_coinbase),
     **dict.fromkeys(("anvil_setPrevRandao", "hardhat_setPrevRandao"), set_randao),
-    **dict.fromkeys(("anvil_setLoggingEnabled", "hardhat_setLoggingEnabled"), accepted),
-    **dict.fromkeys(("anvil_setMinGasPrice", "hardhat_setMinGasPrice", "anvil_setRpcUrl"), accepted),
+    **dict.fromkeys(("anvil_setLoggingEnabled", "hardhat_setLoggingEnabled"), set_logging),
+    **dict.fromkeys(("anvil_setMinGasPrice", "hardhat_setMinGasPrice"), set_min_gas_price),
+    "anvil_setRpcUrl": set_rpc_url,
     **dict.fromkeys(("anvil_dropTransaction", "hardhat_dropTransaction"), drop),
     **dict.fromkeys(("anvil_dropAllTransactions", "hardhat_dropAllTransactions"), drop_all),
     "anvil_removePoolTransactions": drop_of,

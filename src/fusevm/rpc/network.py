@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.forms import data
 from fusevm.chain.schedule import DEPOSIT_CONTRACT
 from fusevm.chain.system import BEACON_ROOTS, CONSOLIDATION_REQUESTS, HISTORY, WITHDRAWAL_REQUESTS
 from fusevm.evm.forks import Fork
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.precompiles import precompiles_of
-from fusevm.rpc.values import data
 from fusevm.values import to_bytes
 from fusevm.version import __version__
 

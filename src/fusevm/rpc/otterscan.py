@@ -6,15 +6,14 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.forms import Mined, block_form, data, receipt_form, transaction_form
 from fusevm.chain.outcome import TimeLimit
 from fusevm.chain.sealed import SealedBlock
-from fusevm.devchain import Mined
 from fusevm.rpc.blocks import blob_fee
 from fusevm.rpc.debug import timed
-from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
-from fusevm.rpc.forms import block_form, receipt_form, transaction_form
+from fusevm.rpc.errors import invalid
 from fusevm.rpc.transactions import by_sender_and_nonce
-from fusevm.rpc.values import data, number_of, which_block, which_or_none
+from fusevm.rpc.values import number_of, which_block, which_or_none
 from fusevm.values import to_address, to_hash
 
 if TYPE_CHECKING:
@@ -49,19 +48,20 @@ def _frames(tree: Json) -> Iterator[tuple[Json, int]]:
         waiting += [(each, depth + 1) for each in reversed(frame.get("calls", []))]
 
 
-def _tree(session: Session, transaction: Any) -> Json:
+def _calls(session: Session, transaction: Any) -> Iterator[tuple[Json, int]]:
+    """Of a transaction, with their depths; none where no block has it."""
     wanted = to_hash(transaction, "transaction hash")
     mined = session.dev.find_mined(wanted)
     if mined is None:
-        raise RpcError(SERVER_ERROR, f"transaction not found: no block has {data(wanted)}")
+        return iter(())
     with timed(session):
-        return session.dev.chain.trace_transaction(wanted, tracer="callTracer", block=mined.block.hash)
+        return _frames(session.dev.chain.trace_transaction(wanted, tracer="callTracer", block=mined.block.hash))
 
 
 def internal_operations(session: Session, transaction: Any) -> list[Json]:
     """Ether that moved, contracts that were created or destroyed themselves."""
     found = []
-    for frame, _ in _frames(_tree(session, transaction)):
+    for frame, _ in _calls(session, transaction):
         kind, value = frame["type"], frame.get("value", "0x0")
         if kind in CREATIONS:
             operation = CREATIONS[kind]
@@ -86,7 +86,7 @@ def trace(session: Session, transaction: Any) -> list[Json]:
             "input": frame.get("input", "0x"),
             "output": frame.get("output", "0x"),
         }
-        for frame, depth in _frames(_tree(session, transaction))
+        for frame, depth in _calls(session, transaction)
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.forms import data
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
 from fusevm.chain.transaction import intrinsic_gas_of
@@ -12,60 +13,15 @@ from fusevm.evm.forks import rules_of
 from fusevm.rpc.debug import timed
 from fusevm.rpc.errors import invalid
 from fusevm.rpc.filters import listed
-from fusevm.rpc.values import data, number_of, which_block
+from fusevm.rpc.values import number_of, which_block
+from fusevm.tracing.flat_calls import flat
 from fusevm.values import shown, to_address, to_hash
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
 Json = dict[str, Any]
-CREATIONS = ("CREATE", "CREATE2")
 ZERO = "0x" + "00" * 32
-
-
-def flat(tree: Json, place: Json) -> list[Json]:
-    """A call and those below it, each where it stands; without recursion, since calls may be 1,024 deep."""
-    found: list[Json] = []
-    waiting: list[tuple[Json, list[int]]] = [(tree, [])]
-    while waiting:
-        frame, address = waiting.pop()
-        below = frame.get("calls", [])
-        found.append({**_entry(frame), "subtraces": len(below), "traceAddress": address, **place})
-        waiting += [(each, [*address, at]) for at, each in reversed(list(enumerate(below)))]
-    return found
-
-
-def _entry(frame: Json) -> Json:
-    kind, error = frame["type"], frame.get("error")
-    if kind == "SELFDESTRUCT":
-        action = {"address": frame["from"], "refundAddress": frame["to"], "balance": frame.get("value", "0x0")}
-        return {"type": "suicide", "action": action, "result": None}
-    common = {"from": frame["from"], "gas": frame["gas"], "value": frame.get("value", "0x0")}
-    entry: Json
-    if kind in CREATIONS:
-        entry = {"type": "create", "action": {**common, "init": frame["input"], "creationMethod": kind.lower()}}
-        result = {"gasUsed": frame["gasUsed"], "code": frame.get("output", "0x"), "address": frame.get("to")}
-    else:
-        action = {**common, "callType": kind.lower(), "to": frame.get("to"), "input": frame["input"]}
-        entry = {"type": "call", "action": action}
-        result = {"gasUsed": frame["gasUsed"], "output": frame.get("output", "0x")}
-    unmade = kind in CREATIONS and frame.get("to") is None  # clients read the address of a result as there
-    entry["result"] = result if error in (None, "execution reverted") and not unmade else None
-    if error is not None:
-        entry["error"] = next((name for begins, name in _ERRORS if error.startswith(begins)), error)
-    return entry
-
-
-# geth's errors, as they begin, and Parity's
-_ERRORS = (
-    ("execution reverted", "Reverted"),
-    ("out of gas", "Out of gas"),
-    ("invalid opcode", "Bad instruction"),
-    ("invalid jump destination", "Bad jump destination"),
-    ("stack underflow", "Stack underflow"),
-    ("stack limit reached", "Out of stack"),
-    ("write protection", "Mutable Call In Static Context"),
-)
 
 
 def _without_intrinsic(session: Session, tree: Json, signed: SignedTransaction, block: SealedBlock) -> Json:
@@ -97,7 +53,7 @@ def trace_transaction(session: Session, transaction: Any) -> Any:
     wanted = to_hash(transaction, "transaction hash")
     mined = session.dev.find_mined(wanted)
     if mined is None:
-        return None
+        return []
     return [each for each in _traces(session, mined.block) if each["transactionHash"] == data(wanted)]
 
 
@@ -110,7 +66,7 @@ def trace_block(session: Session, tag: Any) -> Any:
 
 def trace_get(session: Session, transaction: Any, indices: Any) -> Any:
     wanted = [number_of(each, "index", 64) for each in listed(indices)]
-    traces = trace_transaction(session, transaction) or []
+    traces = trace_transaction(session, transaction)
     return next((each for each in traces if each["traceAddress"] == wanted), None)
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.checks import rules_with
 from fusevm.chain.environment import ZERO_ADDRESS
-from fusevm.rpc.errors import invalid
+from fusevm.chain.transaction import AUTHORIZATION
+from fusevm.evm.forks import rules_of
+from fusevm.machine.estimate import EstimateFailed
+from fusevm.rpc.errors import RpcError, invalid
 from fusevm.rpc.values import number_of
 from fusevm.values import shown, to_access_list, to_address, to_bytes, to_hashes
 
@@ -14,7 +18,6 @@ if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
 Fields = dict[str, Any]
-_AUTHORIZATION = ("chainId", "address", "nonce", "yParity", "r", "s")
 
 
 def _quantity(value: Any, what: str) -> int:
@@ -28,7 +31,7 @@ def _uint64(value: Any, what: str) -> int:
 def _authorizations(listed: Any, what: str) -> list[Fields]:
     if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
         raise invalid(f"{what}: expected a list of authorizations")
-    return [{name: each.get(name, each.get("v") if name == "yParity" else None) for name in _AUTHORIZATION}
+    return [{name: each.get(name, each.get("v") if name == "yParity" else None) for name in AUTHORIZATION}
             for each in listed]  # fmt: skip
 
 
@@ -58,11 +61,8 @@ def read_request(form: Any) -> Fields:
         for name, (ours, read) in _FIELDS.items()
         if form.get(name) is not None and form.get(name) != ""
     }
-    given, data = form.get("input"), form.get("data")
-    payload = data if given is None else given
-    fields["data"] = b"" if payload is None else to_bytes(payload, "transaction.data")
-    if given is not None and data is not None and to_bytes(data, "transaction.data") != fields["data"]:
-        raise invalid("transaction: 'data' and 'input' differ; give one of them")
+    given = [to_bytes(form[name], f"transaction.{name}") for name in ("input", "data") if form.get(name) is not None]
+    fields["data"] = given[0] if given else b""  # "input" counts where there are both
     if "gas_price" in fields and ("max_fee" in fields or "max_priority_fee" in fields):
         raise invalid("transaction: give gasPrice or maxFeePerGas and maxPriorityFeePerGas, not both")
     fields.setdefault("to", None)
@@ -71,8 +71,9 @@ def read_request(form: Any) -> Fields:
     return fields
 
 
-def filled(session: Session, fields: Fields, form: Mapping[str, Any]) -> Fields:
-    """With nonce, fees and gas limit, as a wallet would choose them."""
+def filled(session: Session, fields: Fields, form: Mapping[str, Any], *, may_fail: bool = False) -> Fields:
+    """With nonce, fees and gas limit, as a wallet would choose them. One that would fail gets the most gas that it may
+    have, where it `may_fail`: it is mined nevertheless, and its receipt tells. Else raises EstimateFailed."""
     from fusevm.rpc.calls import estimate
     from fusevm.rpc.fees import suggested_tip
 
@@ -85,11 +86,18 @@ def filled(session: Session, fields: Fields, form: Mapping[str, Any]) -> Fields:
         found.setdefault("gas_price", (base_fee or 0) + suggested_tip(session))
     else:
         tip = found.setdefault("max_priority_fee", suggested_tip(session))
-        found.setdefault("max_fee", 2 * base_fee + tip)
+        found.setdefault("max_fee", max(base_fee + suggested_tip(session), tip))
         if "maxPriorityFeePerGas" not in form:
             found["max_priority_fee"] = min(tip, found["max_fee"])
     if kind == 1:
         found.setdefault("access_list", ())
     if "gas" not in found:
-        found["gas"] = estimate(session, {name: each for name, each in found.items() if name != "nonce"})
+        try:
+            found["gas"] = estimate(session, {name: each for name, each in found.items() if name != "nonce"})
+        except (EstimateFailed, RpcError) as error:
+            failed = isinstance(error, EstimateFailed) or isinstance(error.__cause__, EstimateFailed)
+            if not (may_fail and failed):
+                raise
+            header, step = session.dev.upcoming()
+            found["gas"] = min(header.gas_limit, rules_with(rules_of(step.fork), session.config.checks).tx_gas_cap)
     return found

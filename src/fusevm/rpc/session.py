@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fusevm.abi import Abi
 from fusevm.api import EVM
-from fusevm.blockchain import Bookmark
 from fusevm.chain.checks import Checks
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
+from fusevm.devchain import Snapshot
 from fusevm.rpc.blobs import Blobs
 from fusevm.rpc.describe import KNOWN
 from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
@@ -26,17 +25,6 @@ if TYPE_CHECKING:
     from fusevm.rpc.methods import Method
 
 CALL_SECONDS = 30.0  # that one request may run code for
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """What evm_revert goes back to."""
-
-    bookmark: Bookmark
-    pending: tuple[SignedTransaction, ...]
-    time_offset: int
-    next_timestamp: int | None
-    next_base_fee: int | None
 
 
 @cache
@@ -69,7 +57,9 @@ class Session:
         self.now = now
         self.on_block: list[Callable[[SealedBlock], None]] = []
         self.on_pending: list[Callable[[SignedTransaction], None]] = []
+        self.on_head: list[Callable[[SealedBlock], None]] = []  # told of a head that does not follow the one before
         self.automine = True
+        self.logs = True  # whether what is asked and done is told to those who watch
         self.postpones = False  # whether the block of a transaction that is sent is left to `catch_up`
         self.owed = False  # whether such a block is still to be made; no request sees the chain without it
         self.interval: float | None = None  # seconds between blocks mined automatically
@@ -82,15 +72,14 @@ class Session:
         self.dev, self.upstream = started.dev, started.upstream
         self.dev.clock = self.next_time
         self.blobs = Blobs()
-        self.last_decoded: tuple[Any, SignedTransaction] | None = None  # what was sent last, in its two forms
         self.quick_calls: QuickCalls | None = None if self.upstream else QuickCalls()
         self.machines: dict[Checks, EVM] = {}  # of calls on the head, for the next one
         self.impersonated: set[bytes] = set()
         self.impersonates_all = False
         self.filters = Filters()
         self.abi = Abi(KNOWN)
-        self.snapshots: dict[int, Snapshot] = {}
-        self.last_snapshot = 0
+        self.snapshots: dict[int, tuple[Snapshot, int]] = {}  # with the clock's offset
+        self.next_snapshot = 0
         self.time_offset = 0  # seconds that the chain's clock is ahead of ours
         self.block_interval: int | None = None  # seconds from block to block, in the place of the clock
 
@@ -134,6 +123,11 @@ class Session:
         foreign = number is None and isinstance(tag, str) and len(tag) == HASH_TEXT
         return self.upstream if before or foreign else None
 
+    @property
+    def oldest(self) -> int:
+        """The first block that can be asked for."""
+        return self.dev.chain.genesis.block.number if self.upstream is None else 0
+
     # -- blocks
 
     def mine(self) -> SealedBlock:
@@ -146,14 +140,12 @@ class Session:
         return block
 
     def submit(self, signed: SignedTransaction) -> bytes:
-        """Keeps a transaction, and mines it where that is done at once; its hash. Raises Rejected, or RpcError."""
-        from fusevm.rpc.pool import add
-
-        ready = add(self, signed)
+        """Keeps a transaction, and mines it where that is done at once; its hash. Raises Rejected, or NotPooled."""
+        self.dev.send(signed, gaps=True)
         self.filters.add_pending(signed.hash)
         for told in list(self.on_pending):
             told(signed)
-        if self.automine and ready:
+        if self.automine and signed.nonce < self.dev.next_nonce(signed.sender):
             self.owed = True
             if not self.postpones:
                 self.catch_up()
@@ -166,22 +158,24 @@ class Session:
 
     # -- going back
 
+    def moved(self) -> None:
+        """To be called where the head is another, and not by a block after it."""
+        for told in list(self.on_head):
+            told(self.dev.head)
+
     def snapshot(self) -> int:
-        self.last_snapshot += 1
-        dev = self.dev
-        self.snapshots[self.last_snapshot] = Snapshot(
-            dev.chain.bookmark(), tuple(dev.chain.pending), self.time_offset, dev.next_timestamp, dev.next_base_fee
-        )
-        return self.last_snapshot
+        number = self.next_snapshot
+        self.snapshots[number] = self.dev.snapshot(), self.time_offset
+        self.next_snapshot += 1
+        return number
 
     def revert(self, number: int) -> bool:
         """Goes back to a snapshot, which is gone then, as are those after it. False where there is none."""
         found = self.snapshots.get(number)
         if found is None:
             return False
-        self.dev.chain.return_to(found.bookmark)
-        self.dev.chain.pending = list(found.pending)
-        self.time_offset = found.time_offset
-        self.dev.next_timestamp, self.dev.next_base_fee = found.next_timestamp, found.next_base_fee
+        made, self.time_offset = found
+        self.dev.revert(made)
         self.snapshots = {each: kept for each, kept in self.snapshots.items() if each < number}
+        self.moved()
         return True

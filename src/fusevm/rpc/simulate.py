@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM
+from fusevm.chain.forms import Json, data, log_form, word
 from fusevm.chain.outcome import Status
 from fusevm.chain.result import Result
 from fusevm.rpc.calls import block_changes, machine, run_call
 from fusevm.rpc.errors import REVERTED, SERVER_ERROR, failed, invalid
 from fusevm.rpc.requests import read_request
-from fusevm.rpc.values import data, which_block, word
+from fusevm.rpc.values import which_block
 from fusevm.values import shown
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 MOST_BLOCKS = 256
 SLOT = 12
 FAILED = -32015  # what geth gives a call that halted
-
-Json = dict[str, Any]
 
 
 def simulate(session: Session, form: Any, tag: Any = None) -> list[Json]:
@@ -68,22 +67,12 @@ def _block(evm: EVM, calls: Any) -> Json:
 
 
 def _call(result: Result, number: int, index: int, first_log: int) -> Json:
+    place = {"blockNumber": hex(number), "transactionIndex": hex(index)}
     form: Json = {
         "returnData": data(result.output),
         "gasUsed": hex(result.gas_used),
         "status": hex(result.ok),
-        "logs": [
-            {
-                "address": data(log.address),
-                "topics": [word(topic) for topic in log.topics],
-                "data": data(log.data),
-                "blockNumber": hex(number),
-                "transactionIndex": hex(index),
-                "logIndex": hex(at),
-                "removed": False,
-            }
-            for at, log in enumerate(result.logs, first_log)
-        ],
+        "logs": [log_form(log, place, at) for at, log in enumerate(result.logs, first_log)],
     }
     if not result.ok:
         error = failed(result)

@@ -9,26 +9,35 @@ from typing import Any
 
 from fusevm.chain.checks import Checks
 from fusevm.chain.dumps import document_of, state_from_document
+from fusevm.chain.forms import header_from_json
 from fusevm.chain.genesis import Genesis
 from fusevm.chain.header import Header
 from fusevm.chain.networks import NETWORKS
 from fusevm.chain.predeploys import add_system_contracts
 from fusevm.chain.schedule import Schedule, always
 from fusevm.chain.sealed import SealedBlock
-from fusevm.chain.state import State
+from fusevm.chain.state import Account, State
 from fusevm.devchain import DevChain, dev_genesis
 from fusevm.evm.forks import Fork
 from fusevm.evm.secp256k1 import address_of_key
-from fusevm.rpc.mnemonic import TEST_MNEMONIC, keys_of
-from fusevm.values import BadValue, to_address, to_bytes, to_hash, to_number
+from fusevm.rpc.mnemonic import ETHEREUM_PATH, TEST_MNEMONIC, keys_of
+from fusevm.values import BadValue, to_address, to_hash, to_number
 
-# Impersonated accounts do not sign, and may be contracts; base fee and gas limit are set by hand.
-DEV_CHECKS = Checks(eoa=False)
+# Impersonated accounts do not sign, and may be contracts; base fee and gas limit are set by hand. As in anvil, the gas
+# limit of one transaction (EIP-7825) is left to `Config.checks`.
+DEV_CHECKS = Checks(eoa=False, tx_gas_cap=False)
 CHAIN_ID = 31337  # anvil's and Hardhat's
 BALANCE = 10_000 * 10**18
 ACCOUNTS = 10
 GAS_LIMIT = 30_000_000
 BASE_FEE = 10**9
+SLOTS_IN_AN_EPOCH = 32
+# Arachnid's deterministic deployer, at which anvil has it from the start: CREATE2 of what follows the salt.
+CREATE2_DEPLOYER = bytes.fromhex("4e59b44847b379578588920ca78fbf26c0b4956c")
+CREATE2_DEPLOYER_CODE = bytes.fromhex(
+    "7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe03601600081602082378035828234f580151560395781"
+    "82fd5b8082525050506014600cf3"
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +51,15 @@ class Config:
     hardfork: str = "osaka"
     gas_limit: int = GAS_LIMIT
     base_fee: int = BASE_FEE
+    slots_in_an_epoch: int = SLOTS_IN_AN_EPOCH  # blocks until one is safe
+    path: str = ETHEREUM_PATH  # of the accounts' keys
     timestamp: int | None = None  # of the genesis; now unless it is given
+    number: int = 0  # of the genesis
+    alloc: Mapping[str, Any] | None = None  # accounts of the genesis beside the funded ones, in any form of a state
+    tip: int = 10**9  # that is suggested
     tier: str = "auto"
+    create2_deployer: bool = True
+    checks: Checks = DEV_CHECKS
     fork_url: str | None = None
     fork_block: str | int = "latest"
 
@@ -67,18 +83,23 @@ class Upstream:
 
 def start(config: Config, saved: Mapping[str, Any] | None = None) -> Started:
     """A chain as configured; `saved` is a dump of a state, as anvil or this node writes it."""
-    keys = keys_of(config.mnemonic, config.accounts)
+    keys = keys_of(config.mnemonic, config.accounts, config.path)
     funded = {address_of_key(key): key for key in keys}
     if config.fork_url is not None:
         return _forked(config, funded)
     schedule = always(config.hardfork, CHAIN_ID if config.chain_id is None else config.chain_id)
     timestamp = int(time.time()) if config.timestamp is None else config.timestamp
-    header = Header(gas_limit=config.gas_limit, base_fee=config.base_fee, timestamp=timestamp)
-    if saved is None:
-        genesis = dev_genesis(schedule, funded, header=header, balance=config.balance)
-    else:
-        genesis = _from_dump(schedule, header, saved)
-    return Started(DevChain(genesis, keys=keys, tier=config.tier, checks=DEV_CHECKS))
+    header = Header(number=config.number, gas_limit=config.gas_limit, base_fee=config.base_fee, timestamp=timestamp)
+    if saved is not None:
+        return Started(DevChain(_from_dump(schedule, header, saved), keys=keys, tier=config.tier, checks=config.checks))
+    state = State() if config.alloc is None else state_from_document(config.alloc)
+    if config.create2_deployer:
+        state.accounts[CREATE2_DEPLOYER] = Account(code=CREATE2_DEPLOYER_CODE)
+    genesis = dev_genesis(schedule, funded, state=state, header=header, balance=config.balance)
+    dev = DevChain(genesis, keys=keys, tier=config.tier, checks=config.checks)
+    if dev.chain.step_of(dev.head.hash).fork >= Fork.LONDON:
+        dev.next_base_fee = config.base_fee  # the genesis is empty, which would lower it already
+    return Started(dev)
 
 
 def _from_dump(schedule: Schedule, header: Header, saved: Mapping[str, Any]) -> Genesis:
@@ -124,32 +145,10 @@ def _forked(config: Config, funded: Mapping[bytes, bytes]) -> Started:
     header = header_from_json(source.header)
     withdrawals = () if header.withdrawals_root is not None else None
     genesis = Genesis(SealedBlock(header, withdrawals=withdrawals), state, schedule)
-    dev = DevChain(genesis, keys=funded.values(), tier=config.tier, checks=DEV_CHECKS)
+    dev = DevChain(genesis, keys=funded.values(), tier=config.tier, checks=config.checks)
     with dev.chain.edited() as opened:
         for address in funded:
             opened.set_balance(address, config.balance)
         if schedule.at(header.number + 1, header.timestamp + 1).fork >= Fork.CANCUN:
             add_system_contracts(opened)
     return Started(dev, Upstream(config.fork_url or "", source.number, source.rpc.ask))
-
-
-_HASHES = {
-    "parentHash": "parent_hash", "sha3Uncles": "ommers_hash", "stateRoot": "state_root",
-    "transactionsRoot": "transactions_root", "receiptsRoot": "receipts_root", "mixHash": "prev_randao",
-    "withdrawalsRoot": "withdrawals_root", "parentBeaconBlockRoot": "parent_beacon_root",
-    "requestsHash": "requests_hash",
-}  # fmt: skip
-_NUMBERS = {
-    "difficulty": "difficulty", "number": "number", "gasLimit": "gas_limit", "gasUsed": "gas_used",
-    "timestamp": "timestamp", "baseFeePerGas": "base_fee", "blobGasUsed": "blob_gas_used",
-    "excessBlobGas": "excess_blob_gas",
-}  # fmt: skip
-_BYTES = {"extraData": "extra_data", "logsBloom": "bloom", "nonce": "nonce"}
-
-
-def header_from_json(form: Mapping[str, Any]) -> Header:
-    """A header as JSON-RPC has it."""
-    fields: dict[str, Any] = {ours: to_hash(form[name], name) for name, ours in _HASHES.items() if form.get(name)}
-    fields |= {ours: to_number(form[name], name) for name, ours in _NUMBERS.items() if form.get(name) is not None}
-    fields |= {ours: to_bytes(form[name], name) for name, ours in _BYTES.items() if form.get(name)}
-    return Header(coinbase=to_address(form["miner"], "miner"), **fields)

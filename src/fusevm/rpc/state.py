@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.forms import data, word
 from fusevm.chain.state import State
 from fusevm.devchain import PENDING
 from fusevm.rpc.errors import invalid
-from fusevm.rpc.values import data, which_block, word
+from fusevm.rpc.values import which_block
 from fusevm.values import shown, to_address, to_word
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def slot_of(key: Any) -> int:
 def account(session: Session, address: Any, tag: Any = None) -> Any:
     """balance, nonce, code hash and storage root, without the proof."""
     proof = prove(session, address, [], tag)
-    return {name: proof[name] for name in ("balance", "nonce", "codeHash", "storageHash")}
+    return {name: proof[name] for name in ("balance", "nonce", "codeHash")} | {"storageRoot": proof["storageHash"]}
 
 
 def account_info(session: Session, address: Any, tag: Any = None) -> Any:

@@ -7,52 +7,40 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM
+from fusevm.chain.forms import Mined, data, receipt_form, transaction_form
 from fusevm.chain.reasons import Rejected
-from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
+from fusevm.chain.rlp import encode
+from fusevm.chain.signed import SignedTransaction, decode_transaction, network_parts, sent_by, sign
 from fusevm.chain.transaction import Transaction
-from fusevm.devchain import PENDING, Mined
-from fusevm.rpc.blobs import unwrapped
+from fusevm.devchain import PENDING
+from fusevm.rpc.blobs import blobs_of
 from fusevm.rpc.blocks import blob_fee
 from fusevm.rpc.errors import SERVER_ERROR, RpcError, invalid
-from fusevm.rpc.forms import receipt_form, transaction_form
 from fusevm.rpc.requests import filled, read_request
-from fusevm.rpc.values import data, number_of, which_or_none
-from fusevm.values import to_bytes, to_hash
+from fusevm.rpc.values import number_of, which_or_none
+from fusevm.values import to_address, to_bytes, to_hash
 
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
-
-BRIEF_GAS = 1_000_000  # some milliseconds, whatever is done with it
 
 
 # -- sending
 
 
 def send_raw(session: Session, raw: Any) -> str:
-    return data(session.submit(_decoded_once(session, raw)))
+    """Text, or a transaction that was read before."""
+    return data(session.submit(raw if isinstance(raw, SignedTransaction) else read_raw(session, raw)))
 
 
-def is_brief(session: Session, raw: Any) -> bool:
-    """Whether sending this takes little time: it is only kept, or no block of it alone takes long."""
-    if not session.automine:
-        return True
-    return not session.dev.chain.pending and _decoded_once(session, raw).gas_limit <= BRIEF_GAS
-
-
-def _decoded_once(session: Session, raw: Any) -> SignedTransaction:
-    """As `decoded`, cached."""
-    last = session.last_decoded
-    if last is None or last[0] is not raw:
-        plain, blobs = unwrapped(to_bytes(raw, "transaction"))
-        session.blobs.add(blobs)
-        last = session.last_decoded = raw, decoded(plain)
-    return last[1]
-
-
-def decoded(raw: Any) -> SignedTransaction:
-    """Raises RpcError for what is not a transaction."""
+def read_raw(session: Session, raw: Any) -> SignedTransaction:
+    """A transaction as clients send it; its blobs are kept. Raises RpcError for what is none."""
+    plain = to_bytes(raw, "transaction")
+    parts = network_parts(plain)
+    if parts is not None:
+        session.blobs.add(blobs_of(parts))
+        plain = plain[:1] + encode(parts[0])
     try:
-        return decode_transaction(to_bytes(raw, "transaction"))
+        return decode_transaction(plain)
     except Rejected as error:
         raise invalid(f"failed to decode signed transaction: {error.reason.value} ({error.detail})") from None
 
@@ -82,40 +70,45 @@ def sign_transaction(session: Session, form: Any) -> Any:
 
 def fill(session: Session, form: Any) -> Any:
     """What would be sent, unsigned."""
-    tx = request_of(session, form)
-    unsigned = _unsigned(tx, session.dev.chain_id)
+    unsigned = _unsigned(request_of(session, form), session.dev.chain_id, r=0, s=0)
     return {"raw": data(unsigned.encoded), "tx": transaction_form(unsigned)}
 
 
-def request_of(session: Session, form: Any) -> Transaction:
+def _sender(session: Session, form: Mapping[str, Any]) -> bytes:
+    """Without one that is named, the first account."""
+    if form.get("from") is not None:
+        return to_address(form["from"], "transaction.from")
+    if not session.dev.accounts:
+        raise invalid("transaction: no 'from', and the node has no account of its own")
+    return session.dev.accounts[0]
+
+
+def request_of(session: Session, form: Any, *, may_fail: bool = False) -> Transaction:
     fields = read_request(form)
-    if not isinstance(form, Mapping) or form.get("from") is None:
-        raise invalid("transaction: no 'from'")
+    fields["sender"] = _sender(session, form)
     if form.get("chainId") is not None and number_of(form["chainId"], "chainId") != session.dev.chain_id:
         raise invalid(f"transaction: chainId {form['chainId']} is not that of this chain, {session.dev.chain_id}")
-    found = filled(session, fields, form)
+    found = filled(session, fields, form, may_fail=may_fail)
     sender, to, payload = found.pop("sender"), found.pop("to"), found.pop("data")
     return EVM("osaka", "reference").read_transaction(sender, to, payload, **found)
 
 
 def signed_request(session: Session, form: Any, *, impersonate: bool = True) -> SignedTransaction:
     """A request signed by its account's key; or, for an account that is impersonated, not signed at all."""
-    tx = request_of(session, form)
-    key = session.dev.keys.get(tx.sender)
-    if key is not None:
-        return sign(tx, key, session.dev.chain_id)
-    if impersonate and (session.impersonates_all or tx.sender in session.impersonated):
-        return _unsigned(tx, session.dev.chain_id)
-    raise RpcError(SERVER_ERROR, f"No Signer available: no key for {data(tx.sender)}; impersonate it first")
+    sender = read_request(form)["sender"] if not isinstance(form, Mapping) else _sender(session, form)
+    key = session.dev.keys.get(sender)
+    if key is None and not (impersonate and (session.impersonates_all or sender in session.impersonated)):
+        raise invalid(f"No Signer available: no key for {data(sender)}; impersonate it first")
+    tx = request_of(session, form, may_fail=True)
+    return _unsigned(tx, session.dev.chain_id) if key is None else sign(tx, key, session.dev.chain_id)
 
 
-def _unsigned(tx: Transaction, chain_id: int) -> SignedTransaction:
+def _unsigned(tx: Transaction, chain_id: int, r: int | None = None, s: int = 1) -> SignedTransaction:
     """A transaction of an account without a known key. The address is in its signature, so that transactions of
     different accounts have different hashes."""
     made = sign(tx, bytes(31) + b"\x01", chain_id)
-    made = replace(made, r=int.from_bytes(tx.sender, "big") or 1, s=1, y_parity=0)
-    made.__dict__["sender"] = tx.sender
-    return made
+    r = (int.from_bytes(tx.sender, "big") or 1) if r is None else r
+    return sent_by(replace(made, r=r, s=s, y_parity=0), tx.sender)
 
 
 # -- finding

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from fusevm.chain.forms import data
 from fusevm.chain.tree import Which
 from fusevm.devchain import PENDING
 from fusevm.rpc.errors import INVALID_PARAMS, RESOURCE_NOT_FOUND, SERVER_ERROR, NoSuchBlock, RpcError, invalid
@@ -14,16 +15,8 @@ if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
 HASH_TEXT = 66  # characters of a hash, with its prefix
-NEWEST = ("latest", "safe", "finalized")
-TAGS = (*NEWEST, "earliest", PENDING)
-
-
-def data(value: bytes) -> str:
-    return "0x" + value.hex()
-
-
-def word(value: int) -> str:
-    return f"0x{value:064x}"
+SETTLED = {"safe": 1, "finalized": 2}  # epochs after which a block is that
+TAGS = ("latest", *SETTLED, "earliest", PENDING)
 
 
 def number_of(value: Any, what: str, bits: int = 256) -> int:
@@ -43,17 +36,19 @@ def which_block(session: Session, tag: Any) -> Which:
         if tag.get("blockHash") is not None:
             return _by_hash(session, tag["blockHash"], bool(tag.get("requireCanonical")))
         tag = tag.get("blockNumber")
-    if tag is None or tag in NEWEST:
+    if tag is None or tag == "latest":
         return session.dev.head.number
+    if isinstance(tag, str) and tag in SETTLED:
+        return max(session.dev.head.number - SETTLED[tag] * session.config.slots_in_an_epoch, session.oldest)
     if tag == PENDING:
         return PENDING
     if tag == "earliest":
-        return session.dev.chain.genesis.block.number if session.upstream is None else 0
+        return session.oldest
     if isinstance(tag, str) and len(tag) == HASH_TEXT:
         return _by_hash(session, tag, False)
-    if isinstance(tag, str) and not tag.startswith("0x"):
+    if isinstance(tag, str) and not tag.startswith("0x") and not (tag.isascii() and tag.isdigit()):
         raise invalid(f"block: {shown(tag)} is not a number, a hash or one of {', '.join(TAGS)}")
-    number = to_number(tag, "block", bits=64)
+    number = number_of(tag, "block", 64)
     if number > session.dev.head.number:
         text = f"BlockOutOfRangeError: block height is {session.dev.head.number} but requested was {number}"
         raise NoSuchBlock(INVALID_PARAMS, text)

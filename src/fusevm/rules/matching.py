@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree
+from fusevm.rules.pattern import PYTHON_NAMES, Const, Kind, Meta, Node, Rule, Tree, facts, python
 
 T = TypeVar("T")
 
@@ -68,6 +68,10 @@ class View:
         """Whether the value is certainly zero or one."""
         raise NotImplementedError
 
+    def fact(self, name: str, terms: list[str]) -> str:
+        """What value analysis knows of the terms, as a number."""
+        raise NotImplementedError
+
 
 class Matcher(Generic[T]):
     """A rule ready to be tried. `match` takes the view's parameters and the operands of a term with the rule's opcode,
@@ -90,7 +94,7 @@ def compiled(rule: Rule, view: View) -> Callable[..., Match[Any] | None]:
 
 
 class _Compiler:
-    """Writes tests from the outside in, then the condition."""
+    """Writes tests from the outside in, then the conditions."""
 
     def __init__(self, rule: Rule, view: View) -> None:
         self.rule, self.view = rule, view
@@ -105,6 +109,8 @@ class _Compiler:
             self.test(arg, name)
         if self.rule.when:
             self.demand(f"holds({{{_items(self.numbers)}}})")
+        if self.rule.given:
+            self.given()
         self.lines.append(f"return Match(rule, {{{_items(self.values)}}}, {{{_items(self.numbers)}}})")
         source = f"def match({', '.join((*self.view.parameters, *names))}):\n    " + "\n    ".join(self.lines)
         exec(source, self.scope)
@@ -151,6 +157,18 @@ class _Compiler:
         self.demand(self.view.is_number(term))
         if expected is not None:
             self.demand(f"{self.view.number(term)} == {expected}")
+
+    def given(self) -> None:
+        """Tests the conditions on facts; each fact is asked for once, by the first that needs it."""
+        self.scope |= PYTHON_NAMES
+        known = dict(self.numbers)
+        for condition in self.rule.given:
+            for fact in facts(condition):
+                if fact.text not in known:
+                    known[fact.text] = f"f{len(known)}"
+                    terms = [self.values[meta.name] for meta in fact.of]
+                    self.lines.append(f"{known[fact.text]} = {self.view.fact(fact.name, terms)}")
+            self.demand(python(condition, known))
 
     def literal(self, pattern: Const) -> str:
         name = f"K{len(self.scope)}"

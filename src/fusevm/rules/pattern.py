@@ -1,7 +1,8 @@
-"""The form of a rewrite rule: trees of opcodes over metavariables, a condition on the constants, and a result.
+"""The form of a rewrite rule: trees of opcodes over metavariables, conditions, and a result.
 
 A rule is data. Its constants, conditions and computed constants are themselves trees of pure opcodes, so that one text
-is evaluated as integers when the rule fires and as bit-vectors when it is proved, at any width.
+is evaluated as integers when the rule fires and as bit-vectors when it is proved, at any width. What value analysis
+knows of an operand is a number too (`Fact`), together with what it says of the operand.
 """
 
 from __future__ import annotations
@@ -120,6 +121,23 @@ class Node(Tree):
     label: str | None = field(default=None, compare=False)  # how to print it where its opcodes would hide the idea
 
 
+@dataclass(frozen=True, slots=True)
+class Fact(Tree):
+    """What value analysis knows when the rule fires, as a number: the greatest word that X can be, whether X < Y."""
+
+    name: str
+    of: tuple[Meta, ...]
+
+    @property
+    def text(self) -> str:
+        return _FACTS[self.name][0].format(*[meta.name for meta in self.of])
+
+    @property
+    def meaning(self) -> Tree:
+        """What is true of the values if that is the number."""
+        return _FACTS[self.name][1](self, *self.of)
+
+
 def tree(operand: Operand) -> Tree:
     if isinstance(operand, Tree):
         return operand
@@ -163,12 +181,22 @@ SIGN = Const("sign", lambda bits: 1 << (bits - 1))  # only the top bit: the leas
 SMAX = Const("~sign", lambda bits: (1 << (bits - 1)) - 1)  # the greatest signed number
 
 
+_FACTS: dict[str, tuple[str, Callable[..., Tree]]] = {  # how each is written, and its meaning
+    "low": ("low({})", lambda fact, x: x >= fact),
+    "high": ("high({})", lambda fact, x: x <= fact),
+    "bits": ("bits({})", lambda fact, x: ISZERO(x & ~fact)),
+    "less": ("{} < {}", lambda fact, x, y: fact <= LT(x, y)),
+    "not_greater": ("{} ≤ {}", lambda fact, x, y: fact <= (x <= y)),
+}
+
+
 class Use(Flag):
     """The users of a rule."""
 
     YUL = auto()  # solc has it: the exact mode of the Yul ExpressionSimplifier reads it by rank
     ENGINE = auto()  # the fold engine, in every mode
     NATIVE = auto()  # the fold engine if gas is charged separately: faster on the machine, more expensive as bytecode
+    RANGES = auto()  # the fold engine with value analysis: the rule has conditions on facts
 
 
 YUL, ENGINE, NATIVE = Use.YUL, Use.ENGINE, Use.NATIVE
@@ -176,7 +204,7 @@ YUL, ENGINE, NATIVE = Use.YUL, Use.ENGINE, Use.NATIVE
 
 @dataclass(frozen=True)
 class Rule:
-    """`pattern` is `result` whenever every tree of `when` is not zero.
+    """`pattern` is `result` whenever every tree of `when` (on constants) and `given` (on facts) is not zero.
 
     >>> from fusevm.rules import RULES
     >>> rule = next(rule for rule in RULES if rule.name == "sub-zero")
@@ -192,10 +220,11 @@ class Rule:
     solc: int | None = None  # its place among solc's 212 rules; two rows share one where solc computes which result
     axiom: str | None = None  # why it holds, where no word arithmetic can say so: an EIP
     family: str = ""
+    given: tuple[Tree, ...] = ()
 
     @cached_property
     def equation(self) -> str:
-        condition = " and ".join(text(each) for each in self.when)
+        condition = " and ".join(text(each) for each in (*self.when, *self.given))
         return f"{call_text(self.pattern)} → {text(self.result)}" + (f"  if {condition}" if condition else "")
 
     @property
@@ -216,17 +245,27 @@ class Rule:
         return sum(not is_constant(node) for node in nodes(self.result))
 
     @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """Each that a condition asks for, once."""
+        return tuple(dict.fromkeys(fact for each in self.given for fact in facts(each)))
+
+    @property
+    def assumed(self) -> tuple[Tree, ...]:
+        """What a proof may assume: the conditions, and what the facts in them mean."""
+        return (*self.when, *self.given, *(fact.meaning for fact in self.facts))
+
+    @cached_property
     def holds(self) -> Callable[[Mapping[str, int]], bool]:
         """Whether the condition holds for these constants, as 256-bit words; compiled once."""
         if not self.when:
             return lambda constants: True
-        return _compiled(" and ".join(_python(each) for each in self.when))
+        return _compiled(" and ".join(python(each) for each in self.when))
 
     def number(self, root: Tree, constants: Mapping[str, int]) -> int:
         """What a computed constant of the result is, as a 256-bit word."""
         code = self._numbers.get(root)
         if code is None:
-            code = self._numbers[root] = _compiled(_python(root))
+            code = self._numbers[root] = _compiled(python(root))
         return int(code(constants))
 
     @cached_property
@@ -254,18 +293,29 @@ def metas(root: Tree) -> Iterator[Meta]:
             yield from metas(arg)
 
 
+def facts(root: Tree) -> Iterator[Fact]:
+    """Every occurrence of a fact, left to right."""
+    if isinstance(root, Fact):
+        yield root
+    elif isinstance(root, Node):
+        for arg in root.args:
+            yield from facts(arg)
+
+
 def is_constant(root: Tree) -> bool:
-    """Known when the rule fires: made of constants and pure opcodes alone."""
+    """Known when the rule fires: made of constants, facts and pure opcodes alone."""
     if isinstance(root, Node):
         return root.op in MEANINGS and all(is_constant(arg) for arg in root.args)
-    return isinstance(root, Const) or (isinstance(root, Meta) and root.kind is Kind.CONSTANT)
+    return isinstance(root, Const | Fact) or (isinstance(root, Meta) and root.kind is Kind.CONSTANT)
 
 
 def evaluate(root: Tree, algebra: Algebra, values: dict[str, Any]) -> Any:
-    """The tree's word in that domain; `values` holds one for each metavariable's name."""
+    """The tree's word in that domain; `values` holds one for each metavariable's name and each fact's text."""
     match root:
         case Meta(name):
             return values[name]
+        case Fact():
+            return values[root.text]
         case Const():
             return algebra.const(root.at(algebra.bits))
         case Node(op, args):
@@ -278,23 +328,24 @@ _DIRECT = {  # what integers do without a call; everything else asks the word me
     "OR": "({} | {})", "XOR": "({} ^ {})", "NOT": "({} ^ MAX)", "LT": "({} < {})", "GT": "({} > {})",
     "EQ": "({} == {})", "ISZERO": "({} == 0)",
 }  # fmt: skip
-_NAMES: dict[str, Any] = {"MAX": (1 << 256) - 1, **INTEGER_MEANINGS}
+PYTHON_NAMES: dict[str, Any] = {"MAX": (1 << 256) - 1, **INTEGER_MEANINGS}
 
 
-def _python(root: Tree) -> str:
+def python(root: Tree, known: Mapping[str, str] | None = None) -> str:
+    """The tree as an expression of Python's; `known` has those of constants and facts, else all are in `c`."""
     match root:
-        case Meta(name):
-            return f"c[{name!r}]"
+        case Meta(name) | Fact(text=name):
+            return f"c[{name!r}]" if known is None else known[name]
         case Const():
             return hex(root.at(256))
         case Node(op, args):
-            parts = [_python(arg) for arg in args]
+            parts = [python(arg, known) for arg in args]
             return _DIRECT[op].format(*parts) if op in _DIRECT else f"{op}({', '.join(parts)})"
     raise TypeError(f"not a tree: {root!r}")
 
 
 def _compiled(expression: str) -> Callable[[Mapping[str, int]], Any]:
-    code: Callable[[Mapping[str, int]], Any] = eval(f"lambda c: {expression}", _NAMES)
+    code: Callable[[Mapping[str, int]], Any] = eval(f"lambda c: {expression}", PYTHON_NAMES)
     return code
 
 
@@ -312,7 +363,7 @@ def text(root: Tree, nested: bool = False) -> str:
     match root:
         case Meta(name):
             return name
-        case Const(name):
+        case Const(name) | Fact(text=name):
             return name
         case Node(label=str(label)):
             return label

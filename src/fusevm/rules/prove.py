@@ -162,7 +162,7 @@ def _table() -> dict[str, Rule]:
 
 def domains_for(rule: Rule) -> tuple[str, ...]:
     """Which to try, the likeliest first."""
-    ops = {node.op for tree in (rule.pattern, rule.result, *rule.when) for node in nodes(tree)}
+    ops = {node.op for tree in (rule.pattern, rule.result, *rule.assumed) for node in nodes(tree)}
     if ops & {"DIV", "MOD", "SDIV", "SMOD", "ADDMOD", "MULMOD"}:
         powers = any(tree == power_of_two(meta) for tree in rule.when for meta in metas(tree))
         if powers:
@@ -203,8 +203,8 @@ def _ask(rule: Rule, bits: int, case: Case, splits: Splits, timeout: float, doma
 
 
 def _values(rule: Rule, case: Case, splits: Splits, algebra: Circuits | Numbers) -> dict[str, Any]:
-    """A word for each metavariable. One that must cover some bits is written as itself with those bits set."""
-    values: dict[str, Any] = {}
+    """A word for each fact and metavariable. One that must cover some bits is written as itself with those bits set."""
+    values: dict[str, Any] = {fact.text: algebra.word(fact.text) for fact in rule.facts}
     for meta in set(metas(rule.pattern)):
         name, number = meta.name, case.get(meta.name)
         least = max(splits[name].numbers) + 1 if name in case and not splits[name].complete else 0
@@ -223,7 +223,7 @@ def _values(rule: Rule, case: Case, splits: Splits, algebra: Circuits | Numbers)
 def _question(rule: Rule, case: Case, splits: Splits, algebra: Circuits | Numbers, values: dict[str, Any]) -> Any:
     import z3
 
-    facts = [z3.Not(algebra.eq(evaluate(tree, algebra, values), algebra.const(0))) for tree in rule.when]
+    facts = [z3.Not(algebra.eq(evaluate(tree, algebra, values), algebra.const(0))) for tree in rule.assumed]
     missed = [name for name, number in case.items() if number is None and splits[name].complete]
     if missed:  # no other number can meet the condition, whatever the two sides say
         facts += [

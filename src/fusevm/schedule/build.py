@@ -17,8 +17,6 @@ from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import OPCODES_TABLE
-from fusevm.schedule.fusions import LOOP_CONTROLS
-from fusevm.schedule.loops.place import PAID, Layout, with_loops
 from fusevm.schedule.sections import COPY, SWAP, TELLING, Section, Token, sections_of, token_of
 from fusevm.schedule.threading import HOPPING, Hop, hops_in, threaded
 
@@ -26,10 +24,10 @@ HANDLER, PLACE = 1, 2  # kinds of words that are addresses
 ASKING = frozenset(("SYNC", "PROBE", *TELLING))  # their operand is the pc, for Python
 LIMB_MASK = (1 << 64) - 1
 METERED = frozenset(("SYNC", *(op.name for op in OPCODES_TABLE if op.dynamic)))  # may cost more than their static gas
-NUMBER, WIDE, TARGET, PC, CONTROL, HOP = range(6)  # the kinds of operands after a handler's address
+NUMBER, WIDE, TARGET, PC, HOP = range(5)  # the kinds of operands after a handler's address
 OPERANDS = {"PUSH": NUMBER, "SECTION": NUMBER, "GASSECTION": NUMBER, "PUSHW": WIDE, "JUMP@": TARGET, "JUMPI@": TARGET}
-OPERANDS |= {COPY: NUMBER, SWAP: NUMBER, HOPPING: HOP, "COUNT": NUMBER, "TALLY": NUMBER, "METER": NUMBER}
-OPERANDS |= dict.fromkeys(ASKING, PC) | dict.fromkeys(LOOP_CONTROLS, CONTROL)
+OPERANDS |= {COPY: NUMBER, SWAP: NUMBER, HOPPING: HOP, "TALLY": NUMBER, "METER": NUMBER}
+OPERANDS |= dict.fromkeys(ASKING, PC)
 
 
 class Marks(Protocol):
@@ -43,6 +41,9 @@ class Marks(Protocol):
 
     def meter(self, code: bytes, pc: int) -> int:
         """The counter of an instruction's dynamic gas."""
+
+    def exact(self, code: bytes, pc: int) -> int:
+        """The counter of an instruction that runs by itself."""
 
 
 class Branch:
@@ -78,8 +79,7 @@ class Schedule:
     """What native code runs, and where its jumps may land."""
 
     __slots__ = (
-        "base", "code", "code_base", "copies", "counters", "entry", "held", "jumps", "jumps_base", "kinds", "looped",
-        "plain", "twin", "units", "words",
+        "base", "code", "code_base", "entry", "held", "jumps", "jumps_base", "kinds", "plain", "twin", "units", "words",
     )  # fmt: skip
 
     def __init__(
@@ -90,10 +90,7 @@ class Schedule:
         self.jumps = jumps
         self.code = code
         self.units = units
-        self.copies = 0  # the word where the copies of fused loops begin, if there are any; known with the units
-        self.looped = True  # whether loops were searched for, so that it can be laid out again
         self.plain = False  # written quickly: one handler per opcode
-        self.counters: list[tuple[int, int]] = []  # the pc of each section that is counted, and the word that counts
         self.held: object = None  # kept alive as long as the schedule
         self.twin = 0  # where the second copy, without regions, begins; 0: there are no regions
         self.base = words.buffer_info()[0]
@@ -120,9 +117,8 @@ CONTENT = (ctypes.cast(ctypes.c_char_p(_EXAMPLE), ctypes.c_void_p).value or 0) -
 class Handlers:
     """All handlers by sequence, as a trie for finding the longest match."""
 
-    def __init__(self, addresses: Mapping[tuple[str, ...], int], *, loops: bool = True) -> None:
+    def __init__(self, addresses: Mapping[tuple[str, ...], int]) -> None:
         self.addresses = dict(addresses)
-        self.loops = loops  # whether loops are fused where these are used
         self.native = frozenset(sequence[0] for sequence in addresses if len(sequence) == 1)
         self.trie: Trie = {}
         for sequence, address in addresses.items():
@@ -144,10 +140,9 @@ class Handlers:
             node = branch.longer
         return branch
 
-    def only(self, wanted: frozenset[tuple[str, ...]], *, loops: bool = False) -> Handlers:
+    def only(self, wanted: frozenset[tuple[str, ...]]) -> Handlers:
         """Single opcodes and the wanted sequences."""
-        kept = {each: at for each, at in self.addresses.items() if len(each) == 1 or each in wanted}
-        return Handlers(kept, loops=loops)
+        return Handlers({each: at for each, at in self.addresses.items() if len(each) == 1 or each in wanted})
 
 
 def build_schedule(
@@ -157,29 +152,19 @@ def build_schedule(
     *,
     keep_units: bool = False,
     probes: bool = False,
-    loops: bool = True,
-    counts: bool = False,
     marks: Marks | None = None,
 ) -> Schedule:
-    """Lays out the schedule. `keep_units` records which unit is where; `probes` stops at every section's start, and
-    `counts` counts there. With `marks` everything that runs is counted, for a recording.
-
-    The copy of a fused loop was charged in bulk, so there is no probe in it: the next one is at its exit.
+    """Lays out the schedule. `keep_units` records which unit is where; `probes` stops at every section's start. With
+    `marks` everything that runs is counted, for a recording.
     """
     dests = jumpdests(code)
     sections = sections_of(code, fork, handlers.native, dests)
-    if not counts and marks is None:  # what is jumped over is not counted
+    if marks is None:  # what is jumped over is not counted
         sections = threaded(sections, dests)
-    if loops and handlers.loops and not counts and marks is None:
-        layout = with_loops(sections, dests, len(code))
-    else:
-        layout = Layout(sections, {}, [], [], len(sections))
-    writer = _Writer(code, dests, handlers, layout, keep_units=keep_units, probes=probes, counts=counts, marks=marks)
+    writer = _Writer(code, dests, handlers, sections, keep_units=keep_units, probes=probes, marks=marks)
     writer.write()
     writer.resolve()
-    made = writer.schedule()
-    made.looped = loops
-    return made
+    return writer.schedule()
 
 
 class _Writer:
@@ -190,53 +175,39 @@ class _Writer:
         code: bytes,
         dests: Container[int],
         handlers: Handlers,
-        layout: Layout,
+        sections: list[Section],
         *,
         keep_units: bool,
         probes: bool,
-        counts: bool,
         marks: Marks | None,
     ) -> None:
         self.code = code
         self.dests = dests
         self.handlers = handlers
-        self.layout = layout
+        self.sections = sections
         self.keep_units = keep_units
         self.probes = probes
-        self.counts = counts
         self.marks = marks
-        self.counters: list[tuple[int, int]] = []
         self.words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
         self.jumps = array("I", bytes(4 * (len(code) + 1)))
         self.fixups: list[tuple[int, Token]] = []  # words that are places, and the jumps they belong to
         self.handled: list[int] = []  # where handlers are
         self.units: list[Unit] = []
-        self.labels: dict[int, int] = {}
-        self.copies = 0
-        self.hops: dict[int, Hop] = {} if marks else hops_in(layout.sections[: layout.plain], dests)
+        self.hops: dict[int, Hop] = {} if marks else hops_in(sections, dests)
 
     def write(self) -> None:
         """Every section. Hostile code has one per byte, so nothing is called that is not needed for each."""
-        words, jumps, dests, labels = self.words, self.jumps, self.dests, self.layout.labels
-        at_once = (
-            not (self.keep_units or self.probes or self.counts or self.marks)
-            and ("SECTION", "JUMP@") in self.handlers.addresses
-        )
-        numbered = enumerate(self.layout.sections)
-        plain = self.layout.plain
+        words, jumps, dests = self.words, self.jumps, self.dests
+        at_once = not (self.keep_units or self.probes or self.marks) and ("SECTION", "JUMP@") in self.handlers.addresses
+        numbered = enumerate(self.sections)
         for index, section in numbered:
-            if index == plain:
-                self.copies = len(words)
-            if at_once and section.row > 1 and (alike := _alike(self.layout, index)) > 1:
+            if at_once and section.row > 1 and (alike := _alike(self.sections, index)) > 1:
                 self._write_row(section, alike)
                 deque(islice(numbered, alike - 1), maxlen=0)
                 continue
-            if index in labels:
-                self.labels |= dict.fromkeys(labels[index], len(words))
-            # The plain code comes before copies of it, and a loop's entry before its header: the first is jumped to.
-            if section.needs != -1 and section.pc in dests and not jumps[section.pc]:
+            if section.needs >= 0 and section.pc in dests:
                 jumps[section.pc] = len(words)
-            self._write_section(section, probed=self.probes and index < plain and section.needs != PAID)
+            self._write_section(section)
 
     def _write_row(self, section: Section, alike: int) -> None:
         """JUMPDESTs of a row: what `_write_section` would do with each, for all of them at once."""
@@ -248,22 +219,17 @@ class _Writer:
         self.handled += range(at, len(words), 3)
         self.fixups += zip(range(at + 2, len(words), 3), repeat(section.tokens[0]), strict=False)
 
-    def _write_section(self, section: Section, *, probed: bool) -> None:
+    def _write_section(self, section: Section) -> None:
         """The section's handlers: the longest sequence that has one wins."""
         words, trie, tokens = self.words, self.handlers.trie, with_header(section)
-        if probed:
+        if self.probes:
             tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
         if self.marks is not None:
             tokens = self._marked(self.marks, section, tokens)
-        if self.counts:
-            tokens = [Token("COUNT", 0, section.pc, 0), *tokens]
-            self.counters.append((section.pc, len(words) + 1))
         at, count = 0, len(tokens)
-        stops = fewest(tokens, trie) if section.needs == PAID else ()  # code in loops is worth a more expensive search
         while at < count:
             node, best, ahead = trie, None, at
-            stop = stops[at] if stops else count
-            while ahead < stop:
+            while ahead < count:
                 branch = node.get(tokens[ahead][0])
                 if branch is None:
                     break
@@ -311,27 +277,18 @@ class _Writer:
             words += (value & LIMB_MASK, value >> 64 & LIMB_MASK, value >> 128 & LIMB_MASK, value >> 192)
         elif operand == PC:
             words.append(token.pc)
-        elif operand == HOP:
+        else:
             hop = self.hops[token.operand]
             for target in (hop.target, token.operand):
                 self.fixups.append((len(words), token._replace(operand=target)))
                 words.append(0)
             words.append(hop.gas)
-        else:
-            control = self.layout.controls[token.operand]
-            words += control.words
-            for target in control.targets:
-                self.fixups.append((len(words), token._replace(operand=target)))
-                words.append(0)
 
     def resolve(self) -> None:
         """Patches the places, as word indices."""
         words, jumps, size = self.words, self.jumps, len(self.code)
         for index, token in self.fixups:
-            if token.operand < 0:
-                place = self.labels[~token.operand]
-            else:
-                place = jumps[token.operand] if token.operand < size else 0
+            place = jumps[token.operand] if token.operand < size else 0
             words[index] = place or self._bad_jump(token)
 
     def _bad_jump(self, token: Token) -> int:
@@ -352,41 +309,23 @@ class _Writer:
         for index, _ in self.fixups:
             kinds[index] = PLACE
             packed[index] = base + 8 * packed[index]
-        schedule = Schedule(packed, self.jumps, self.code, self.units, kinds)
-        schedule.counters = self.counters
-        schedule.copies = self.copies
-        return schedule
+        return Schedule(packed, self.jumps, self.code, self.units, kinds)
 
 
-def _alike(layout: Layout, index: int) -> int:
+def _alike(sections: list[Section], index: int) -> int:
     """How many JUMPDESTs of a row can be laid out together. Hostile code can be nothing else, so it must be quick."""
-    sections, labels, tokens = layout.sections, layout.labels, layout.sections[index].tokens
+    tokens = sections[index].tokens
     count = 0
-    while sections[index + count].tokens is tokens and index + count not in labels:
+    while sections[index + count].tokens is tokens:
         count += 1
     return count
-
-
-def fewest(tokens: list[Token], trie: Trie) -> list[int]:
-    """Where the sequence that begins at each token ends, so that the fewest handlers cover all tokens."""
-    count = len(tokens)
-    stops, handlers = [0] * count, [0] * (count + 1)
-    for at in reversed(range(count)):
-        node, ahead, least = trie, at, count + 1
-        while ahead < count and (branch := node.get(tokens[ahead].name)) is not None:
-            ahead += 1
-            if branch.address and handlers[ahead] < least:
-                least, stops[at] = handlers[ahead], ahead
-            node = branch.longer
-        handlers[at] = least + 1
-    return stops
 
 
 def with_header(section: Section) -> list[Token]:
     """The section's tokens after the one that charges for them."""
     pc, gas, needs, grows, tokens, steps, row = section
     if needs < 0:
-        if not gas or needs == PAID:
+        if not gas:
             return tokens
         return [token_of(("GASSECTION", gas, pc, 0)), *tokens]
     room = STACK_LIMIT - grows - needs

@@ -3,7 +3,7 @@
 The seed's patterns are matched in the seed's order: constants folded first, then runs of PUSH and POP, a jump if
 zero, a store with the next constant; then the longest sequence of the table. Blocks that only jump are reported as
 JUMP_THREAD. This is what fusion sees in the code. `fusevm schedule` shows how the native tier's schedule splits it,
-with the headers of blocks and the copies of loops.
+with the headers of blocks.
 """
 
 from __future__ import annotations

@@ -15,9 +15,6 @@ from importlib.resources import files
 from itertools import product
 from typing import NamedTuple
 
-LOOP_CONTROLS = frozenset(
-    ("BACKWARD_LOOP_ENTRY", "BACKWARD_LOOP_EXIT", "FORWARD_LOOP_ENTRY", "FORWARD_LOOP_EXIT", "LOOP_LEAVE")
-)
 TABLE = "chosen.tsv"
 Sequence = tuple[str, ...]
 
@@ -81,10 +78,5 @@ def fusions() -> tuple[Fusion, ...]:
 
 
 def fused_sequences() -> list[Sequence]:
-    """Fusions that any code may have."""
-    return [fusion.sequence for fusion in fusions() if not LOOP_CONTROLS & set(fusion.sequence)]
-
-
-def loop_sequences() -> list[Sequence]:
-    """Fusions that only occur in copies of fused loops: with the step and the test at the bottom."""
-    return [fusion.sequence for fusion in fusions() if LOOP_CONTROLS & set(fusion.sequence)]
+    """Of all of them."""
+    return [fusion.sequence for fusion in fusions()]

@@ -77,7 +77,7 @@ def hops_in(sections: list[Section], dests: Container[int]) -> dict[int, Hop]:
         tokens = section.tokens
         if len(tokens) == 1 and tokens[0][0] == "JUMP@" and _is_hop(section, dests):
             target = tokens[0].operand
-            if target < 0 or target in dests:
+            if target in dests:
                 found.setdefault(section.pc, Hop(section.gas, section.steps, target, section.grows))
     return found
 

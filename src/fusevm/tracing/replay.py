@@ -73,7 +73,7 @@ class Replay:
         request = Request.of(tx, target_of(tx, state), block, fork, first_log=logs)
 
         def run() -> Result:
-            return process(tx, state, block, fork, self.execute, assembly.room, assembly.checks).result
+            return process(tx, state, block, fork, self.execute, assembly.room, assembly.checks)
 
         return tracer.run(self, state, request, run)
 

@@ -7,14 +7,15 @@ from copy import copy
 from typing import Any, NamedTuple, Protocol
 
 from fusevm.chain.addresses import create_address
-from fusevm.chain.checks import Checks
+from fusevm.chain.checks import Checks, checks_of
 from fusevm.chain.environment import Block
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import Transaction, intrinsic_gas_of
 from fusevm.evm.forks import Fork, rules_of
-from fusevm.tracing import call_tracer, prestate, struct_logs
+from fusevm.tracing import call_tracer, flat_calls, prestate, struct_logs
 from fusevm.tracing.four_byte import FourByteTracer, NoopTracer
+from fusevm.tracing.mux import MuxTracer
 from fusevm.tracing.requests import Json, Machine, Request, Tracer, TracerMaker
 from fusevm.values import (
     AccessListLike,
@@ -36,10 +37,13 @@ class _Known(NamedTuple):
 
 
 STRUCT_LOGS = "structLogs"  # our name for geth's default tracer, which has none
+FLAT = "flatCallTracer"
+MUX = "muxTracer"  # several of these
 TRACERS = {
     STRUCT_LOGS: _Known(struct_logs.StructLogTracer.configured, struct_logs.OPTIONS),
     "callTracer": _Known(call_tracer.CallTracer.configured, call_tracer.OPTIONS),
     "prestateTracer": _Known(prestate.PrestateTracer.configured, prestate.OPTIONS),
+    FLAT: _Known(flat_calls.FlatCallTracer.configured, flat_calls.OPTIONS),
     "4byteTracer": _Known(FourByteTracer.configured),
     "noopTracer": _Known(NoopTracer.configured),
 }
@@ -47,12 +51,17 @@ TRACERS = {
 
 def tracer_named(name: str | None, config: Mapping[str, Any] | None = None) -> Tracer:
     """Without a name, struct logs. Raises BadValue for a tracer or an option that is not known."""
-    known = TRACERS.get(STRUCT_LOGS if name is None else name)
-    if known is None:
-        raise BadValue(f"tracer: {shown(name)} is not known; known: {', '.join(TRACERS)}")
     given = {} if config is None else config
     if not isinstance(given, Mapping):
         raise BadValue(f"config: expected a mapping of options, got {type(given).__name__}")
+    if name == MUX:
+        return MuxTracer.configured(given, tracer_named)
+    known = TRACERS.get(STRUCT_LOGS) if name is None else TRACERS.get(name) if isinstance(name, str) else None
+    if known is None:
+        listed = f"known: {', '.join(TRACERS)}, {MUX}"
+        if isinstance(name, str) and "{" in name:
+            raise BadValue(f"tracer: JavaScript is not run here; name one of the tracers that are built in: {listed}")
+        raise BadValue(f"tracer: {shown(name)} is not known; {listed}")
     for option in given:
         if option not in known.options:
             listed = f"its options are {', '.join(known.options)}" if known.options else "it has no options"
@@ -113,7 +122,7 @@ def call_transaction(
     if tx.gas_limit < needed:
         raise BadValue(f"gas: {tx.gas_limit} is under the intrinsic gas, {needed}")
     most, balance = tx.gas_limit * tx.fee_cap() + tx.value, world.state.account(tx.sender).balance
-    if balance < most and world.checks.balance:
+    if balance < most and checks_of(tx.sender, world.checks).balance:
         raise BadValue(f"value: caller 0x{tx.sender.hex()} has {balance} wei, not {most}")
     return tx
 

@@ -2,9 +2,9 @@
 
 In this order, until one reaches every variable:
 1. the plain generator (`stack/plain.py`), in which a variable stays where it was declared;
-2. the generator by layouts (`stack/by_layouts.py`), which moves them;
-3. both again with nested calls split into variables of their own, which undoes what joining and inlining made too deep;
-4. both again with variables in memory (StackLimitEvader), where the code has a memoryguard.
+2. both generators without functions that are never called: the plain one, and that by layouts (`stack/by_layouts.py`),
+   which moves variables;
+3. both again with variables in memory (StackLimitEvader), where the code has a memoryguard.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from fusevm.yul.stack.by_layouts import generate as by_layouts
 from fusevm.yul.stack.reach import by_function, plainly, unreachable_variables
 from fusevm.yul.steps import circular_references_pruner, function_hoister
 from fusevm.yul.steps.disambiguator import disambiguated
-from fusevm.yul.steps.expression_splitter import Splitter
 from fusevm.yul.steps.stack_limit_evader import evade
-from fusevm.yul.syntax.ast import Block, Expression, Literal
+from fusevm.yul.syntax.ast import Block
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.errors import ErrorKind, YulError
-from fusevm.yul.syntax.walk import calls_of, functions_of
+from fusevm.yul.syntax.walk import calls_of
 
-_MOST_EVASIONS = 4  # moving variables to memory needs stack itself, so that once may not be enough
+_MAX_EVASIONS = 4  # moving variables to memory needs stack itself, so that once may not be enough
 _TALL = 256  # slots of one function from which on calls may meet the limit of 1,024
 
 
@@ -72,38 +71,16 @@ def fits(code: Block, dialect: Dialect) -> bool:
 
 
 def _variants(code: Block, dialect: Dialect) -> Iterator[Block]:
-    """The code without functions that are never called, split, with more and more in memory, and both."""
+    """The code without functions that are never called, and with more and more in memory."""
     context = StepContext.for_block(dialect, code)
     function_hoister.run(context, code)  # or a function inside a block could keep calling one that goes
     circular_references_pruner.run(context, code)
     yield code
-    split = _split(code, dialect)
-    yield split
     if not calls_of(code, "memoryguard"):
         return
-    for _ in range(_MOST_EVASIONS):
-        code, split = _with_memory(code, dialect), _with_memory(split, dialect)
+    for _ in range(_MAX_EVASIONS):
+        code = _with_memory(code, dialect)
         yield code
-        yield split
-
-
-def _split(code: Block, dialect: Dialect) -> Block:
-    """A copy in which every call stands alone in the functions that are too deep."""
-    copy = disambiguated(dialect, code)
-    deep = unreachable_variables(copy, dialect)
-    splitter = _CallSplitter(StepContext.for_block(dialect, copy))
-    if "" in deep or not deep:
-        splitter.block(copy)
-    else:
-        for function in list(functions_of(copy)):
-            if function.name in deep:
-                splitter.block(function.body)
-    return copy
-
-
-class _CallSplitter(Splitter):
-    def outlined(self, expression: Expression) -> Expression:
-        return expression if isinstance(expression, Literal) else super().outlined(expression)
 
 
 def _with_memory(code: Block, dialect: Dialect) -> Block:

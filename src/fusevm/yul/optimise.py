@@ -34,11 +34,12 @@ from fusevm.yul.syntax.ast import Block, Object
 from fusevm.yul.syntax.depth import MAX_PARSER_DEPTH, room_to_recurse
 from fusevm.yul.syntax.dialect import Dialect, dialect_for
 
-MOST_ROUNDS = 12  # of `[…]`
+MAX_ROUNDS = 12  # of `[…]`
 
 # What every step may rely on is made before the sequence, and what the last steps rely on after it.
 _BEFORE = "hgfo"
-_FINISHING = ("ConstantOptimiser", "StackCompressor", "StackLimitEvader")
+_FINISHING = ("ConstantOptimiser",)
+_FITTING = ("StackCompressor", "StackLimitEvader")  # for a code generator that leaves variables where they are declared
 _NAMING = ("NameSimplifier", "VarNameCleaner")
 # What is done without where the result would not compile: first what nests expressions, then also what nests blocks
 # and what keeps more values on the stack.
@@ -75,7 +76,7 @@ def _run_until_stable(
     context: StepContext, block: Block, sequence: Sequenced, after: Callable[[OptimiserStep, float], None]
 ) -> None:
     size = 0
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         now = code_size(block, with_functions=True)
         if now == size:
             break
@@ -94,16 +95,18 @@ def optimize(
     on_step: OnStep | None = None,
     runtime: bool | None = None,
     keep_calls: bool = False,
+    fitting: bool = True,
 ) -> Object:
     """The object optimised, with everything in it; the one given is left as it is.
 
     `runs` is how often the deployed code is expected to run: few ask for small code, many for cheap code. The outermost
     object is creation code, objects in it named `…_deployed` are runtime code, unless `runtime` says what all are.
-    With `keep_calls` inlined code remembers where it was called (`ast.Inlined`).
+    With `keep_calls` inlined code remembers where it was called (`ast.Inlined`). Without `fitting` no variable is moved
+    or made again to be in reach of the plain code generator.
     """
     sequences = read_sequences(steps)
     with room_to_recurse():
-        suite = _Suite(dialect or dialect_for(), runs, sequences, on_step, runtime, steps is None, keep_calls)
+        suite = _Suite(dialect or dialect_for(), runs, sequences, on_step, runtime, steps is None, keep_calls, fitting)
         return suite.object(obj, obj.name, is_runtime=False)
 
 
@@ -116,6 +119,7 @@ class _Suite:
     runtime: bool | None
     falls_back: bool
     keep_calls: bool = False
+    fitting: bool = True
 
     def object(self, obj: Object, path: str, is_runtime: bool) -> Object:
         children = [
@@ -159,7 +163,7 @@ class _Suite:
         main, cleanup = sequences
         run_sequence(context, block, parse_sequence(_BEFORE), after)
         run_sequence(context, block, [*main, BY_LETTER["g"], *cleanup, BY_LETTER["g"]], after)
-        run_sequence(context, block, named_sequence(_FINISHING), after)
+        run_sequence(context, block, named_sequence(_FINISHING + _FITTING if self.fitting else _FINISHING), after)
         context.dispenser.reset(block)
         run_sequence(context, block, named_sequence(_NAMING), after)
         return block

@@ -19,6 +19,9 @@ DEFAULT_SEQUENCE = (
     "[jul] VcTOcul jmul"
 )
 DEFAULT_CLEANUP = "fDnTOcmuO"
+# What the compiler runs before its own passes: without UnusedStoreEliminator, after which a static call may succeed
+# that would have failed at the store. Stores are removed later, where that cannot happen.
+COMPILED_SEQUENCE = f"{DEFAULT_SEQUENCE}:{DEFAULT_CLEANUP}".replace("S", "")
 
 Names: TypeAlias = "Sequence[str | Names]"
 Sequenced: TypeAlias = "list[OptimiserStep | Sequenced]"

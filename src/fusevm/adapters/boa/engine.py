@@ -138,7 +138,7 @@ class FusevmEVM(PyEVM):  # type: ignore[misc]
             or gas >> GAS_BITS
             or self._depth
             or self._printing
-            or self.env._coverage_enabled
+            or self.env.measures_coverage
             or self.get_gas_meter_class() is not GasMeter
             or py_evm._precompiles.keys() != {CONSOLE_ADDRESS}
             or py_evm._opcode_overrides.keys() != {BREAKPOINT}

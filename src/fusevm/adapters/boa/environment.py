@@ -12,13 +12,19 @@ from fusevm.adapters.boa.notes import StorageNotes
 class FusevmEnv(Env):  # type: ignore[misc]
     """`boa.set_env(FusevmEnv())`, or `fusevm.adapters.boa.enable()`."""
 
+    default_tier = "auto"  # `enable()` sets it
+
     def __init__(
-        self, fork_try_prefetch_state: bool = False, fast_mode_enabled: bool = False, tier: str = "auto"
+        self, fork_try_prefetch_state: bool = False, fast_mode_enabled: bool = False, tier: str | None = None
     ) -> None:
         self.notes = StorageNotes()
         super().__init__(fork_try_prefetch_state, False)
-        self.evm = FusevmEVM(self, False, fork_try_prefetch_state, tier)
-        self.nickname = "fusevm"
+        self.evm = FusevmEVM(self, False, fork_try_prefetch_state, self.default_tier if tier is None else tier)
+
+    @property
+    def measures_coverage(self) -> bool:
+        """By boa's plugin of coverage.py, which sets `_coverage_enabled` up to boa 0.2.8, and `_coverage` after it."""
+        return getattr(self, "_coverage", None) is not None or getattr(self, "_coverage_enabled", False)
 
     @property
     def sha3_trace(self) -> dict[bytes, bytes]:

@@ -20,17 +20,19 @@ from fusevm.adapters.eth_tester.genesis import (
     genesis_state,
     make_genesis,
 )
-from fusevm.adapters.eth_tester.requests import request, signed_request, without_blobs
+from fusevm.adapters.eth_tester.requests import request, signed_request
 from fusevm.adapters.eth_tester.serialize import block_fields, receipt_fields, transaction_fields
 from fusevm.blockchain import Chain
 from fusevm.chain.checks import Checks
+from fusevm.chain.forms import Mined
 from fusevm.chain.reasons import Rejected, RejectReason
+from fusevm.chain.rlp import encode
 from fusevm.chain.sealed import SealedBlock, Withdrawal
-from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
+from fusevm.chain.signed import SignedTransaction, decode_transaction, network_parts, sign
 from fusevm.chain.transaction import Transaction
 from fusevm.chain.tree import Which
-from fusevm.devchain import PENDING, DevChain, Mined
-from fusevm.evm.forks import Fork, rules_of
+from fusevm.devchain import PENDING, DevChain
+from fusevm.evm.forks import Fork
 from fusevm.machine.estimate import EstimateFailed
 from fusevm.values import BadValue, to_address
 
@@ -110,7 +112,8 @@ class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
         return self.dev.head.hash
 
     def revert_to_snapshot(self, snapshot: bytes) -> None:
-        self.dev.revert(replace(self.dev.snapshot(), head=snapshot, pending=()))
+        self.chain.set_head(snapshot)
+        self.chain.pending = []
 
     def time_travel(self, to_timestamp: int) -> int:
         """Mines a block, so that the next one is of that time."""
@@ -166,13 +169,8 @@ class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
 
     def get_transaction_receipt(self, transaction_hash: bytes) -> dict[str, Any]:
         mined = self._find(transaction_hash)
-        step = self.chain.step_after(mined.block.header) if mined.block.number else None
-        blob_base_fee = 0
-        if step is not None and step.blobs is not None:
-            environment = self.chain.environment_after(mined.block.header)
-            environment.blob_base_fee_fraction = step.blobs.fraction
-            blob_base_fee = environment.blob_base_fee(rules_of(step.fork))
-        return receipt_fields(mined, blob_base_fee)
+        header = mined.block.header
+        return receipt_fields(mined, self.chain.step_after(header).blob_price(header.excess_blob_gas))
 
     def get_fee_history(
         self, block_count: int = 1, newest_block: Any = "latest", reward_percentiles: Sequence[int] = ()
@@ -231,7 +229,9 @@ class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
 
     def send_raw_transaction(self, raw_transaction: bytes) -> bytes:
         with translated():
-            signed = decode_transaction(without_blobs(bytes(raw_transaction)))
+            raw = bytes(raw_transaction)
+            parts = network_parts(raw)
+            signed = decode_transaction(raw if parts is None else raw[:1] + encode(parts[0]))
             tx = signed.transaction()
         return self._send(signed, tx)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fusevm.chain.rlp import MalformedRLP, decode, encode
 from fusevm.chain.signed import SignedTransaction
-from fusevm.chain.transaction import Authorization, Transaction
+from fusevm.chain.transaction import AUTHORIZATION, Authorization, Transaction
 from fusevm.values import AccessList
 
 Fields = Mapping[str, Any]
@@ -69,19 +68,6 @@ def signed_request(fields: Fields, tx: Transaction, chain_id: int) -> SignedTran
     )
 
 
-def without_blobs(raw: bytes) -> bytes:
-    """A blob transaction as blocks have it, where it came with its blobs, as the network sends it (EIP-4844)."""
-    if raw[:1] != b"\x03":
-        return raw
-    try:
-        item = decode(raw[1:])
-    except MalformedRLP:
-        return raw
-    if isinstance(item, list) and item and isinstance(item[0], list):
-        return raw[:1] + encode(item[0])
-    return raw
-
-
 def _access_list(listed: Any) -> AccessList:
     return tuple((bytes(address), tuple(map(_slot, keys))) for address, keys in map(_entry, listed))
 
@@ -95,5 +81,5 @@ def _slot(key: Any) -> int:
 
 
 def _authorization(entry: Any) -> Authorization:
-    names = ("chain_id", "address", "nonce", "y_parity", "r", "s")
+    names = AUTHORIZATION.values()
     return Authorization(*(entry[name] for name in names)) if isinstance(entry, Mapping) else Authorization(*entry)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import fields as fields_of
 from typing import Any
 
+from fusevm.chain.forms import Mined
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
-from fusevm.devchain import Mined
+from fusevm.chain.transaction import AUTHORIZATION
 from fusevm.evm.gas import BLOB_GAS
 
 Fields = dict[str, Any]
 
-# Header fields that later forks have brought, by eth-tester's names.
-_LATER = {
+# eth-tester's names of a header's fields, where they are not ours.
+_RENAMED = {
+    "ommers_hash": "sha3_uncles",
+    "bloom": "logs_bloom",
+    "prev_randao": "mix_hash",
     "base_fee": "base_fee_per_gas",
-    "withdrawals_root": "withdrawals_root",
     "parent_beacon_root": "parent_beacon_block_root",
-    "blob_gas_used": "blob_gas_used",
-    "excess_blob_gas": "excess_blob_gas",
-    "requests_hash": "requests_hash",
 }
 
 
@@ -31,29 +32,17 @@ def block_fields(
         transaction_fields(Mined(signed, block, index, receipts, pending)) if full else signed.hash
         for index, signed in enumerate(block.transactions)
     ]
-    fields: Fields = {
-        "number": header.number,
+    given = {each.name: getattr(header, each.name) for each in fields_of(header)}
+    fields: Fields = {_RENAMED.get(name, name): value for name, value in given.items() if value is not None}
+    fields |= {
         "hash": header.hash,
-        "parent_hash": header.parent_hash,
-        "nonce": header.nonce,
-        "sha3_uncles": header.ommers_hash,
         "logs_bloom": int.from_bytes(header.bloom, "big"),
-        "transactions_root": header.transactions_root,
-        "receipts_root": header.receipts_root,
-        "state_root": header.state_root,
-        "coinbase": header.coinbase,
-        "difficulty": header.difficulty,
         "total_difficulty": total_difficulty,
-        "mix_hash": header.prev_randao,
         "size": len(block.encoded),
         "extra_data": header.extra_data.rjust(32, b"\x00"),
-        "gas_limit": header.gas_limit,
-        "gas_used": header.gas_used,
-        "timestamp": header.timestamp,
         "transactions": transactions,
         "uncles": [ommer.hash for ommer in block.ommers],
     }
-    fields |= {name: value for ours, name in _LATER.items() if (value := getattr(header, ours)) is not None}
     if block.withdrawals is not None:
         fields["withdrawals"] = [
             {
@@ -88,9 +77,8 @@ def transaction_fields(mined: Mined) -> Fields:
         fields["max_fee_per_blob_gas"] = signed.max_blob_fee
         fields["blob_versioned_hashes"] = signed.blob_hashes
     if signed.type == 4:
-        names = ("chain_id", "address", "nonce", "y_parity", "r", "s")
         fields["authorization_list"] = [
-            {name: getattr(each, name) for name in names} for each in signed.authorizations or ()
+            {name: getattr(each, name) for name in AUTHORIZATION.values()} for each in signed.authorizations or ()
         ]
     fields |= {"v": signed.y_parity if signed.type else signed.v, "s": signed.s, "r": signed.r}
     if signed.type:

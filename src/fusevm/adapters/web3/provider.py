@@ -12,9 +12,9 @@ from web3 import Web3
 from web3.providers.async_base import AsyncJSONBaseProvider
 from web3.providers.base import JSONBaseProvider
 
+from fusevm.chain.forms import transaction_form
 from fusevm.chain.signed import decode_transaction
 from fusevm.rpc.dispatch import one
-from fusevm.rpc.forms import transaction_form
 from fusevm.rpc.session import Session
 from fusevm.rpc.start import Config
 from fusevm.values import to_bytes

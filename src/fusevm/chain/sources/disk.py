@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fusevm.chain.sources.source import Facts, Place
+from fusevm.child import renewed_in_child
 
 MOST_BYTES = 1 << 30  # of a file: beyond that, blocks that were not used for longest are dropped
 _VERSION = 1
@@ -40,7 +41,7 @@ class Disk:
         self._opened: sqlite3.Connection | None = None
         self._process = 0
         self._broken = False
-        self._lock = threading.RLock()
+        self._lock = renewed_in_child(threading.RLock())
 
     def __getstate__(self) -> tuple[Path, bytes]:
         return self.path, self.block

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from fusevm.chain.sources.source import SourceError, SourceUnavailable
+from fusevm.child import renewed_in_child
 from fusevm.values import BadValue, shown
 
 Question: TypeAlias = tuple[str, Sequence[Any]]  # a method and its parameters
@@ -67,7 +68,7 @@ class JsonRpc:
     def _unconnected(self) -> None:
         self._connection: http.client.HTTPConnection | None = None
         self._process = os.getpid()
-        self._lock = threading.Lock()  # copies of a machine share it, in threads of their own
+        self._lock = renewed_in_child(threading.Lock())  # copies of a machine share it, in threads of their own
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_connection", "_process", "_lock")}

@@ -13,12 +13,48 @@ from fusevm.chain.accounts import Account
 from fusevm.chain.noting import Noting
 from fusevm.chain.patricia import Trie
 from fusevm.chain.slots import NotedSlots, trie_of
-from fusevm.chain.sources.lazy import LazyAccounts, LazySlots
+from fusevm.chain.sources.lazy import K, Lazy, LazyAccounts, LazySlots, V
 
 DEEPEST = 16  # layers: beyond that a copy is made whole
 
 
-class LayeredSlots(NotedSlots, LazySlots):
+class Layer(Lazy[K, V]):
+    """Whoever wants all of it has it filled first."""
+
+    __slots__ = ()
+
+    def fill(self) -> None:
+        """Takes all that is below."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[K]:
+        self.fill()
+        return dict.__iter__(self)
+
+    def __len__(self) -> int:
+        self.fill()
+        return dict.__len__(self)
+
+    def keys(self) -> KeysView[K]:  # type: ignore[override]
+        self.fill()
+        return dict.keys(self)
+
+    def values(self) -> ValuesView[V]:  # type: ignore[override]
+        self.fill()
+        return dict.values(self)
+
+    def items(self) -> ItemsView[K, V]:  # type: ignore[override]
+        self.fill()
+        return dict.items(self)
+
+    def copy(self) -> dict[K, V]:
+        return dict(self.items())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self.copy(),)
+
+
+class LayeredSlots(NotedSlots, Layer[int, int], LazySlots):
     """Storage over storage that does not change, and its trie likewise."""
 
     __slots__ = ("_changed", "_trie", "below", "watch")
@@ -49,43 +85,17 @@ class LayeredSlots(NotedSlots, LazySlots):
         self.below = {}
 
     def __bool__(self) -> bool:
-        return bool(dict.__len__(self)) or _has_others(self.below, self.zeros)
-
-    def __iter__(self) -> Iterator[int]:
-        self.fill()
-        return dict.__iter__(self)
-
-    def __len__(self) -> int:
-        self.fill()
-        return dict.__len__(self)
-
-    def keys(self) -> KeysView[int]:  # type: ignore[override]
-        self.fill()
-        return dict.keys(self)
-
-    def values(self) -> ValuesView[int]:  # type: ignore[override]
-        self.fill()
-        return dict.values(self)
-
-    def items(self) -> ItemsView[int, int]:  # type: ignore[override]
-        self.fill()
-        return dict.items(self)
-
-    def copy(self) -> dict[int, int]:
-        return dict(self.items())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self.copy(),)
+        return bool(dict.__len__(self)) or _has_others(self.below, self.absent)
 
 
-def _has_others(slots: dict[int, int], zeros: set[int]) -> bool:
+def _has_others(slots: dict[int, int], absent: set[int]) -> bool:
     """Whether a slot beside these is not zero; without filling a layer up."""
-    if any(key not in zeros for key in dict.keys(slots)):
+    if any(key not in absent for key in dict.keys(slots)):
         return True
-    return isinstance(slots, LayeredSlots) and _has_others(slots.below, zeros | slots.zeros)
+    return isinstance(slots, LayeredSlots) and _has_others(slots.below, absent | slots.absent)
 
 
-class LayeredAccounts(Noting[bytes, Account], LazyAccounts):
+class LayeredAccounts(Noting[bytes, Account], Layer[bytes, Account], LazyAccounts):
     """Accounts over accounts that do not change. Those loaded are noted, since they are not observed yet."""
 
     __slots__ = ("below", "changed", "depth")
@@ -103,7 +113,7 @@ class LayeredAccounts(Noting[bytes, Account], LazyAccounts):
     def _note_all(self) -> None:
         self.changed = None
 
-    def _load(self, address: bytes) -> Account | None:
+    def _below(self, address: bytes) -> Account | None:
         self._note(address)
         found = self.below.get(address)
         if found is None:
@@ -116,29 +126,3 @@ class LayeredAccounts(Noting[bytes, Account], LazyAccounts):
         for address in self.below:
             self.get(address)
         self.below = {}
-
-    def __iter__(self) -> Iterator[bytes]:
-        self.fill()
-        return dict.__iter__(self)
-
-    def __len__(self) -> int:
-        self.fill()
-        return dict.__len__(self)
-
-    def keys(self) -> KeysView[bytes]:  # type: ignore[override]
-        self.fill()
-        return dict.keys(self)
-
-    def values(self) -> ValuesView[Account]:  # type: ignore[override]
-        self.fill()
-        return dict.values(self)
-
-    def items(self) -> ItemsView[bytes, Account]:  # type: ignore[override]
-        self.fill()
-        return dict.items(self)
-
-    def copy(self) -> dict[bytes, Account]:
-        return dict(self.items())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self.copy(),)

@@ -7,76 +7,85 @@ is absent is noted, to distinguish it from what was not requested yet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from fusevm.chain.accounts import Account
 from fusevm.chain.sources.source import Facts, Place, Source
 
+K = TypeVar("K")
+V = TypeVar("V")
 
-class LazySlots(dict[int, int]):
-    """Non-zero slots that are known. The rest is below: `_below` returns a slot on first access."""
 
-    __slots__ = ("zeros",)
+class Lazy(dict[K, V], Generic[K, V]):
+    """Entries that are known. `_below` returns another on first access; zero and None are nothing."""
 
-    def __init__(self, known: Iterable[tuple[int, int]] = (), zeros: Iterable[int] = ()) -> None:
+    __slots__ = ("absent",)
+    _kind: type
+
+    def __init__(self, known: Iterable[tuple[K, V]] = (), absent: Iterable[K] = ()) -> None:
         super().__init__(known)
-        self.zeros = set(zeros)  # known to be zero
+        self.absent = set(absent)  # known not to be there
 
-    def _below(self, key: int) -> int:
+    def _below(self, key: K) -> V | None:
         raise NotImplementedError
 
-    def knows(self, key: int) -> bool:
-        return dict.__contains__(self, key) or key in self.zeros
+    def knows(self, key: K) -> bool:
+        return dict.__contains__(self, key) or key in self.absent
 
-    def learn(self, key: int, value: int) -> None:
-        """What the slot below holds, unless it is known here."""
-        if self.knows(key):
-            return
+    def learn(self, key: K, value: V | None) -> None:
+        """What is below, unless the key is known here."""
+        if not self.knows(key):
+            self._keep(key, value)
+
+    def _keep(self, key: K, value: V | None) -> None:
         if value:
             dict.__setitem__(self, key, value)
         else:
-            self.zeros.add(key)
+            self.absent.add(key)
 
-    def get(self, key: int, default: Any = None) -> Any:
+    def get(self, key: K, default: Any = None) -> Any:
         found = dict.get(self, key)
-        if found is None:
-            if key in self.zeros:
-                return default
+        if found is None and key not in self.absent:
             found = self._below(key)
-            self.learn(key, found)
+            self._keep(key, found)
         return found or default
 
-    def __getitem__(self, key: int) -> int:
-        found: int = self.get(key, 0)
-        if not found:
+    def __getitem__(self, key: K) -> V:
+        found: V | None = self.get(key)
+        if found is None:
             raise KeyError(key)
         return found
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, int) and bool(self.get(key, 0))
+        return isinstance(key, self._kind) and self.get(key) is not None  # type: ignore[arg-type]
 
-    def __setitem__(self, key: int, value: int) -> None:
+    def __setitem__(self, key: K, value: V) -> None:
         dict.__setitem__(self, key, value)
-        self.zeros.discard(key)
+        self.absent.discard(key)
 
-    def pop(self, key: int, default: Any = None) -> Any:
-        self.zeros.add(key)
+    def pop(self, key: K, default: Any = None) -> Any:
+        self.absent.add(key)
         return dict.pop(self, key, default)
 
-    def __delitem__(self, key: int) -> None:
+    def __delitem__(self, key: K) -> None:
         self.pop(key)
+
+
+class LazySlots(Lazy[int, int]):
+    """Slots, of which none that is known holds zero."""
+
+    __slots__ = ()
+    _kind = int
 
     def __eq__(self, other: object) -> bool:
         """Whether all that either knows is the same in both."""
         if not isinstance(other, dict):
             return NotImplemented
-        keys = {*self, *self.zeros, *other, *(other.zeros if isinstance(other, LazySlots) else ())}
+        keys = {*self, *self.absent, *other, *(other.absent if isinstance(other, LazySlots) else ())}
         return all(self.get(key, 0) == other.get(key, 0) for key in keys)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
-
-    __hash__ = None
 
 
 class RemoteSlots(LazySlots):
@@ -85,9 +94,9 @@ class RemoteSlots(LazySlots):
     __slots__ = ("address", "source")
 
     def __init__(
-        self, source: Source, address: bytes, known: Iterable[tuple[int, int]] = (), zeros: Iterable[int] = ()
+        self, source: Source, address: bytes, known: Iterable[tuple[int, int]] = (), absent: Iterable[int] = ()
     ) -> None:
-        super().__init__(known, zeros)
+        super().__init__(known, absent)
         self.source, self.address = source, address
 
     def _below(self, key: int) -> int:
@@ -98,56 +107,17 @@ class RemoteSlots(LazySlots):
         return True
 
     def copy(self) -> RemoteSlots:
-        return RemoteSlots(self.source, self.address, self.items(), self.zeros)
+        return RemoteSlots(self.source, self.address, self.items(), self.absent)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RemoteSlots, (self.source, self.address, list(self.items()), self.zeros)
+        return RemoteSlots, (self.source, self.address, list(self.items()), self.absent)
 
 
-class LazyAccounts(dict[bytes, Account]):
-    """Accounts that are known. `_load` returns an account on first access, with storage of its own."""
+class LazyAccounts(Lazy[bytes, Account]):
+    """Accounts, each with storage of its own."""
 
-    __slots__ = ("absent",)
-
-    def __init__(self, known: Iterable[tuple[bytes, Account]] = (), absent: Iterable[bytes] = ()) -> None:
-        super().__init__(known)
-        self.absent = set(absent)  # known not to be there
-
-    def _load(self, address: bytes) -> Account | None:
-        raise NotImplementedError
-
-    def knows(self, address: bytes) -> bool:
-        return dict.__contains__(self, address) or address in self.absent
-
-    def get(self, address: bytes, default: Any = None) -> Any:
-        found = dict.get(self, address)
-        if found is None and address not in self.absent:
-            found = self._load(address)
-            if found is None:
-                self.absent.add(address)
-            else:
-                dict.__setitem__(self, address, found)
-        return default if found is None else found
-
-    def __getitem__(self, address: bytes) -> Account:
-        found: Account | None = self.get(address)
-        if found is None:
-            raise KeyError(address)
-        return found
-
-    def __contains__(self, address: object) -> bool:
-        return isinstance(address, bytes) and self.get(address) is not None
-
-    def __setitem__(self, address: bytes, account: Account) -> None:
-        dict.__setitem__(self, address, account)
-        self.absent.discard(address)
-
-    def pop(self, address: bytes, default: Any = None) -> Any:
-        self.absent.add(address)
-        return dict.pop(self, address, default)
-
-    def __delitem__(self, address: bytes) -> None:
-        self.pop(address)
+    __slots__ = ()
+    _kind = bytes
 
 
 class RemoteAccounts(LazyAccounts):
@@ -161,7 +131,7 @@ class RemoteAccounts(LazyAccounts):
         super().__init__(known, absent)
         self.source = source
 
-    def _load(self, address: bytes) -> Account | None:
+    def _below(self, address: bytes) -> Account | None:
         (facts,) = self.source.accounts([address])
         return self._account(address, facts)
 
@@ -182,11 +152,7 @@ class RemoteAccounts(LazyAccounts):
         missing = list(dict.fromkeys(missing))
         if missing:
             for address, facts in zip(missing, self.source.accounts(missing), strict=True):
-                account = self._account(address, facts)
-                if account is None:
-                    self.absent.add(address)
-                else:
-                    dict.__setitem__(self, address, account)
+                self.learn(address, self._account(address, facts))
         unknown = list(dict.fromkeys(self._unknown(places)))
         if unknown:
             for (address, key), value in zip(unknown, self.source.slots(unknown), strict=True):

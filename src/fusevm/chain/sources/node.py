@@ -128,9 +128,7 @@ class NodeSource:
             excess_blob_gas=header.get("excessBlobGas") or 0,
             hashes=self.block_hash,
         )
-        if step is not None and step.blobs is not None:
-            block.blob_max, block.blob_base_fee_fraction = step.blobs.most, step.blobs.fraction
-        return block
+        return block if step is None else step.with_blobs(block)
 
     # -- asking
 

@@ -16,7 +16,7 @@ from fusevm import api
 from fusevm.chain.addresses import create_address
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome, Status
-from fusevm.chain.processing import run_top, top_message, warm_listed
+from fusevm.chain.processing import load_code, run_top, top_message, warm_listed
 from fusevm.chain.result import Result
 from fusevm.chain.transaction import Transaction
 from fusevm.compat.pyrevm.arguments import address_of, bytes_of, checksummed, number_of, optional_number
@@ -129,12 +129,9 @@ class EVM:
         """Runs a call and keeps what it changes: no nonce, no fee. Raises RuntimeError where it fails."""
         tx = self._transaction(caller, to, calldata, value, gas, gas_price)
         intrinsic = self._check(tx)
-        rules, state = self._engine.rules, self._engine.state
-        target = address_of(to, "to")
-        message = top_message(tx.sender, target, tx.data, tx.value, False, state, rules)
-        message.gas, message.static = tx.gas_limit - intrinsic, is_static
-        result = self._run(tx, message)
-        return self._done(result)
+        gas = tx.gas_limit - intrinsic
+        message = top_message(tx.sender, address_of(to, "to"), tx.data, tx.value, gas, static=is_static)
+        return self._done(self._run(tx, message))
 
     def deploy(
         self,
@@ -153,8 +150,7 @@ class EVM:
         address = create_address(tx.sender, account.nonce)
         state.set_balance(tx.sender, account.balance - tx.gas_limit * price)
         state.set_nonce(tx.sender, account.nonce + 1)
-        message = Message(tx.sender, address, tx.data, value=tx.value, gas=tx.gas_limit - intrinsic)
-        message.creates, message.code_address = True, address
+        message = top_message(tx.sender, address, tx.data, tx.value, tx.gas_limit - intrinsic, creates=True)
         result = self._run(tx, message)
         state.add_balance(tx.sender, (tx.gas_limit - result.gas_used) * price)
         state.add_balance(self._engine.block.coinbase, result.gas_used * price)
@@ -180,14 +176,10 @@ class EVM:
         self._result = None
         env = self._env
         needed = check(tx, env.tx, env.block, env.cfg, self._gas_limit, self._engine.state, self._engine.rules)
-        ran = TxEnv.__new__(TxEnv)
-        ran.__dict__.update(
-            env.tx.__dict__,
-            _caller=tx.sender, _to=tx.to, _data=tx.data, _value=tx.value, _gas_limit=tx.gas_limit,
-            _gas_price=tx.gas_price,
-        )  # fmt: skip
-        block = copy(env.block)
-        block.__dict__.update(_basefee=0, _gas_limit=self._gas_limit)
+        ran, block = copy(env.tx), copy(env.block)
+        ran._caller, ran._to, ran._data, ran._value = tx.sender, tx.to, tx.data, tx.value
+        ran._gas_limit, ran._gas_price = tx.gas_limit, tx.gas_price or 0
+        block._basefee, block._gas_limit = 0, self._gas_limit
         self._env = Env(env.cfg, block, ran)
         return needed
 
@@ -196,7 +188,7 @@ class EVM:
         state, rules, block = self._engine.state, self._engine.rules, self._engine.block
         context = Context(self._fork, block, tx.sender, tx.gas_price or 0, tx.blob_hashes or ())
         context.carries = True
-        state.settle()
+        load_code(message, state, rules)
         mark, refund, logged = state.mark(), state.refund, len(state.logs)
         if rules.access_sets:
             state.always_warm = context.always_warm
@@ -206,9 +198,7 @@ class EVM:
         try:
             outcome = run_top(message, state, context, self._executor())
         except BaseException:
-            if state.ledger is not None:
-                state.ledger.end(state)
-            state.revert(mark)
+            state.abandon(mark)
             raise
         spent = tx.gas_limit - outcome.gas_left
         refunded, logs = 0, []

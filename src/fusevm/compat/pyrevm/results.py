@@ -11,26 +11,13 @@ from fusevm.chain.result import Result
 from fusevm.compat.pyrevm.arguments import checksummed
 from fusevm.evm.halts import HaltReason
 from fusevm.evm.opcodes import BY_NAME
+from fusevm.rpc.errors import HALTED
 
 INVALID = 0xFE
 KNOWN = frozenset(opcode.byte for opcode in BY_NAME.values())  # to some fork
 
 # revm distinguishes kinds of running out of gas; here all are Basic.
-HALTS: dict[HaltReason, str] = {
-    HaltReason.OUT_OF_GAS: "OutOfGas(Basic)",
-    HaltReason.STACK_UNDERFLOW: "StackUnderflow",
-    HaltReason.STACK_OVERFLOW: "StackOverflow",
-    HaltReason.INVALID_OPCODE: "OpcodeNotFound",
-    HaltReason.INVALID_JUMP: "InvalidJump",
-    HaltReason.STATIC_WRITE: "StateChangeDuringStaticCall",
-    HaltReason.RETURNDATA_OUT_OF_BOUNDS: "OutOfOffset",
-    HaltReason.PRECOMPILE_FAILED: "PrecompileError",
-    HaltReason.NONCE_OVERFLOW: "NonceOverflow",
-    HaltReason.ADDRESS_COLLISION: "CreateCollision",
-    HaltReason.CODE_TOO_LARGE: "CreateContractSizeLimit",
-    HaltReason.INITCODE_TOO_LARGE: "CreateInitCodeSizeLimit",
-    HaltReason.CODE_STARTS_WITH_EF: "CreateContractStartingWithEF",
-}
+HALTS: dict[HaltReason, str] = {**HALTED, HaltReason.OUT_OF_GAS: "OutOfGas(Basic)"}
 
 
 class CallFailed(RuntimeError):

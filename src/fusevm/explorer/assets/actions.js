@@ -11,6 +11,7 @@ const MOST_REPLAYED = 5;
 let timer = 0;
 let explaining = false;
 let again = false;
+let optimising = false; // in the background, which gives way to what is asked for next
 
 export function adopt(doc) {
   const own = (each) => each && (each.object === doc.object || !each.object);
@@ -51,12 +52,14 @@ export function withSettings(values) {
 export async function explain() {
   clearTimeout(timer);
   again = explaining;
+  if (again && optimising) cancelAll();
   if (explaining || !state.live) return;
   explaining = true;
   try {
     const started = performance.now();
     const calls = state.runs.map((run) => run.asked).filter(Boolean);
     adopt(await working("Explaining", { do: "explain", settings: state.settings }));
+    if (state.doc.deferred && !again) await optimise();
     state.answered = performance.now() - started;
     set("run", { runs: [], run: -1, trace: 0 });
     if (calls.length <= MOST_REPLAYED) for (const call of calls) await run(call);
@@ -66,6 +69,18 @@ export async function explain() {
   } finally {
     explaining = false;
     if (again) explain();
+  }
+}
+
+// What takes seconds to optimise is shown as it is first. Cancelled or failed, that stays.
+async function optimise() {
+  optimising = true;
+  try {
+    adopt(await working("Optimising", { do: "explain", settings: { ...state.settings, optimised: true } }));
+  } catch (error) {
+    if (!again) set("error", { error: { message: `not optimised: ${error.message}`, line: null } });
+  } finally {
+    optimising = false;
   }
 }
 

@@ -1,6 +1,6 @@
 // A pane of code: lines with links to all other panes, the heat of a run, removed lines with their reason.
 
-import { clipped, el, hexOf, number, short } from "./dom.js";
+import { clipped, el, hexOf, highest, number, short } from "./dom.js";
 import { currentRun, linksOf, on, paneOf, state } from "./store.js";
 import { ROW, Rows } from "./rows.js";
 import { coloured } from "./syntax.js";
@@ -9,8 +9,6 @@ import { Editor } from "./editor.js";
 
 const STRIPES = 8;
 const OFFSET = /^\s*(0x[0-9a-fA-F]+)\s+/; // which bytecode begins with: it stands in the gutter
-const CHARACTER = 7.23; // pixels, about: of the font at its size
-const MARGINS = 80; // pixels of a line before its text
 const NUMBERED = new Set(["source", "yul"]);
 
 export class CodePane {
@@ -88,7 +86,7 @@ export class CodePane {
     this.heat = null;
     if (run && this.lines.some((line) => line.pcs && line.pcs.length)) {
       this.heat = this.lines.map((line) => (line.pcs || []).reduce((sum, pc) => sum + ((run.heat[pc] || [0, 0])[1]), 0));
-      this.hottest = Math.max(1, ...this.heat);
+      this.hottest = highest(this.heat, 1);
     }
     this.body.classList.toggle("heated", Boolean(this.heat));
     this.rows.schedule();
@@ -115,41 +113,35 @@ export class CodePane {
 
   // Those that matter most, in order.
   litLines() {
-    const main = [...this.lit].filter((line) => !this.around.has(line));
-    return (main.length ? main : [...this.lit]).sort((a, b) => a - b);
+    const { selection } = state;
+    const links = linksOf(this.id);
+    const lit = [...this.lit].sort((a, b) => a - b);
+    let main = lit.filter((line) => !this.around.has(line));
+    if (links && selection && selection.pane === "source") {
+      const own = main.filter((line) => this.lines[line] && links.isOf(this.lines[line], selection.src));
+      if (own.length) main = own; // not code that it shares with others, such as a revert
+    }
+    return main.length ? main : lit;
   }
 
   // The place with most of the lines comes into view, unless most of them are.
   show(lines) {
     const room = Math.max(1, Math.floor(this.rows.element.clientHeight / ROW) - 1);
     let best = 0;
-    let most = 0;
+    let held = 0;
     for (let first = 0, last = 0; first < lines.length; first++) {
       while (last < lines.length && lines[last] < lines[first] + room) last++;
-      if (last - first > most) [best, most] = [first, last - first];
+      if (last - first > held) [best, held] = [first, last - first];
     }
     const seen = lines.filter((line) => this.rows.isInView(line));
-    const middle = Math.floor((lines[best] + lines[best + most - 1]) / 2);
-    if (seen.length < most && this.editable) this.editor.centre(middle);
-    else if (seen.length < most) this.rows.reveal(middle, true);
-    this.showStart(seen.length < most ? lines[best] : seen[0]);
+    const middle = Math.floor((lines[best] + lines[best + held - 1]) / 2);
+    if (seen.length < held && this.editable) this.editor.centre(middle);
+    else if (seen.length < held) this.rows.reveal(middle, true);
   }
 
   shown() {
     this.rows.schedule();
     if (this.lit.size) requestAnimationFrame(() => this.show(this.litLines()));
-  }
-
-  // A narrow pane moves sideways, so that a deeply indented line can be read.
-  showStart(line) {
-    const text = this.text(line) || "";
-    const scroller = this.editable ? this.editor.field : this.rows.element;
-    const room = scroller.clientWidth - (this.editable ? 0 : MARGINS);
-    const indent = text.length - text.trimStart().length;
-    const start = Math.max(0, indent - 4) * CHARACTER;
-    const end = text.trimEnd().length * CHARACTER;
-    if (end - scroller.scrollLeft > room || indent * CHARACTER < scroller.scrollLeft) scroller.scrollLeft = end <= room ? 0 : start;
-    if (this.editable) this.editor.follow();
   }
 
   hovered() {
@@ -201,13 +193,18 @@ export class CodePane {
     if (main && links.linked.has(main)) stripe.classList.add(`s${main % STRIPES}`);
     row.append(stripe);
     if (this.heat) row.append(this.heatCell(index));
-    row.append(el("div", { class: "text" }, ...coloured(this.kind === "bytecode" ? this.text(index).replace(OFFSET, "") : this.text(index))));
+    row.append(el("div", { class: "text" }, ...coloured(this.kind === "bytecode" ? this.text(index).replace(OFFSET, "") : this.text(index), this.hasSemicolons())));
     if (line.why && !this.texts) row.append(el("span", { class: "why", text: clipped(line.why, 300) }));
     if (this.id === "source" && state.error && state.error.line === index + 1) {
       classes.add("wrong");
       row.append(el("span", { class: "why", text: clipped(state.error.message, 300) }));
     }
     return row;
+  }
+
+  // Comments begin with a semicolon in assembly alone: elsewhere it ends a statement.
+  hasSemicolons() {
+    return this.kind === "machine" || (this.kind === "source" && Boolean(state.doc) && state.doc.language === "assembly");
   }
 
   mark(index, line) {

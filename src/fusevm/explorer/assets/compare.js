@@ -49,17 +49,17 @@ export class ComparePane {
   show() {
     for (const control of this.controls) control.hidden = !state.live;
     const { comparison } = state;
-    if (!comparison) {
+    if (!comparison || !state.pinned || !state.doc) {
       const again = state.pinned && state.live ? [button("Compare", () => compareVersions(), { class: "primary" })] : [];
       this.body.replaceChildren(empty("Nothing to compare yet", "Pin this version, then change a step, the runs or the source. Or compare with the source as written.", ...again));
       return;
     }
     const { totals } = comparison;
     const total = (name, pair) =>
-      pair && el("div", { class: "figure" }, el("span", { class: "dim", text: name }), el("s", { text: number(pair.before) }), el("b", { text: number(pair.after) }), el("span", { class: `change ${kindOf(pair)}`, text: change(pair.before, pair.after) }));
+      el("div", { class: "figure" }, el("span", { class: "dim", text: name }), el("s", { text: number(pair.before) }), el("b", { text: number(pair.after) }), el("span", { class: `change ${kindOf(pair)}`, text: change(pair.before, pair.after) }));
     this.head.replaceChildren(
       el("div", { class: "versions" }, el("span", { class: "dim", text: "pinned " }), el("b", { text: versionName(state.pinned, state.pinnedSettings) }), el("span", { class: "dim", text: " → shown " }), el("b", { text: versionName(state.doc, state.settings) })),
-      total("bytes", totals.bytes), total("gas, static", totals.gas), total("gas of the runs", totals.run),
+      total("bytes", totals.bytes), total("gas, static", totals.gas), ...(totals.run ? [total("gas of the runs", totals.run)] : []),
     );
     const columns = el("div", { class: "line compare-line head" }, ...["block", "bytes", "", "gas, static", "", "gas of the runs", ""].map((text) => el("span", { text })));
     this.body.replaceChildren(this.head, columns, this.rows.element);

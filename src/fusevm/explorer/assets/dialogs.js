@@ -47,7 +47,7 @@ export function openDialog() {
   };
   const start = button("Explain", () => {
     box.close();
-    withSettings({ source: text.value, name: name.value || "untitled.yul", language: null, object: null, steps: null });
+    withSettings({ source: text.value, name: name.value || "untitled.yul", language: null, object: null, steps: null, optimised: null, contract: null });
   }, { class: "primary" });
   const box = dialog(
     "Open a contract",

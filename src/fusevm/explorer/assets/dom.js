@@ -53,6 +53,13 @@ export function empty(title, text, ...more) {
   return el("div", { class: "empty" }, el("strong", { text: title }), el("p", { text }), ...more);
 }
 
+// The largest of a list and a least value; a list may be longer than what a call takes as arguments.
+export function highest(values, least = 0) {
+  let found = least;
+  for (const value of values) if (value > found) found = value;
+  return found;
+}
+
 export function clipped(text, most = 2000) {
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }

@@ -1,6 +1,6 @@
 // Where a run's gas went: a flame graph by function and source line, from the top down. A click goes into a part.
 
-import { button, clipped, el, empty, number, svg } from "./dom.js";
+import { button, clipped, el, empty, highest, number, svg } from "./dom.js";
 import { currentRun, on } from "./store.js";
 import { selectSource } from "./select.js";
 
@@ -15,7 +15,7 @@ function hueOf(name) {
 }
 
 function depthOf(node) {
-  return 1 + Math.max(0, ...(node.children || []).map(depthOf));
+  return 1 + highest((node.children || []).map(depthOf));
 }
 
 export class FlamePane {

@@ -1,6 +1,6 @@
 // The control-flow graph on a canvas: zoom, pan, blocks coloured by gas or by the heat of a run.
 
-import { button, el, empty, hexOf, number } from "./dom.js";
+import { button, el, empty, hexOf, highest, number } from "./dom.js";
 import { currentRun, on, set, state } from "./store.js";
 import { selectBlock } from "./select.js";
 import { isPending } from "./parts.js";
@@ -86,8 +86,8 @@ export class GraphPane {
     this.by.options[1].disabled = !run;
     const heated = state.colour === "heat" && run;
     const weight = (block) => (heated ? (run.blocks[block.id] || [0, 0])[1] : block.gas || 0);
-    const most = Math.max(1, ...this.blocks.map(weight));
-    this.shares = new Map(this.blocks.map((block) => [block.id, Math.sqrt(weight(block) / most)]));
+    const largest = highest(this.blocks.map(weight), 1);
+    this.shares = new Map(this.blocks.map((block) => [block.id, Math.sqrt(weight(block) / largest)]));
     this.weights = new Map(this.blocks.map((block) => [block.id, weight(block)]));
     this.schedule();
   }

@@ -1,6 +1,6 @@
 // The selected line: where it comes from, what became of it, and the rules that made it.
 
-import { clipped, el, empty, hexOf, number } from "./dom.js";
+import { clipped, el, empty, hexOf, highest, number } from "./dom.js";
 import { currentRun, on, paneOf, state } from "./store.js";
 
 const MOST_FOLDS = 60;
@@ -72,7 +72,7 @@ export class InspectPane {
     const run = currentRun();
     if (run && pcs.length) {
       const gas = pcs.reduce((sum, pc) => sum + ((run.heat[pc] || [0, 0])[1]), 0);
-      const count = Math.max(...pcs.map((pc) => (run.heat[pc] || [0, 0])[0]));
+      const count = highest(pcs.map((pc) => (run.heat[pc] || [0, 0])[0]));
       list.append(...fact("this run", count ? `${number(gas)} gas, ${count === 1 ? "once" : `${number(count)} times`}` : "not reached"));
     }
     return list;

@@ -69,6 +69,10 @@ export class Links {
     return line === undefined && src ? src[src.length - 1] : line;
   }
 
+  isOf(line, src) {
+    return src.includes(line.src && line.src.length === 1 ? line.src[0] : this.mainLine(line));
+  }
+
   mainLines({ pcs }) {
     return new Set(pcs.map((pc) => this.lineOfPc.get(pc)).filter((line) => line !== undefined));
   }

@@ -1,6 +1,6 @@
 // Calls: a form from the functions that are known, or from a signature; then output, logs and gas by family.
 
-import { button, clipped, el, empty, number } from "./dom.js";
+import { button, clipped, el, empty, highest, number } from "./dom.js";
 import { currentRun, on, set, state } from "./store.js";
 import { resetRuns, run } from "./actions.js";
 
@@ -63,7 +63,7 @@ export class RunPane {
     this.form.hidden = !state.live;
     if (!state.doc) return;
     const before = this.chooser.value;
-    this.functions = new Map((state.doc.functions || []).map((each) => [each.signature, each]));
+    this.functions = new Map((state.doc.functions || []).map((each) => [each.signature || each.name, each]));
     const values = [...this.functions.keys(), BY_SIGNATURE, BY_DATA];
     this.chooser.replaceChildren(...values.map((value) => el("option", { value, text: clipped(value, 90) })));
     if (values.includes(before)) this.chooser.value = before;
@@ -73,15 +73,16 @@ export class RunPane {
   choose() {
     const chosen = this.chooser.value;
     this.signature = this.data = null;
-    if (chosen === BY_DATA) {
-      this.data = input("calldata (hex)", "0x");
+    const found = this.functions.get(chosen);
+    if (chosen === BY_DATA || (found && !found.signature)) {
+      this.data = input("calldata (hex)", found ? `0x${found.selector}` : "0x"); // of a function whose types nobody told
       this.inputs = [];
       this.arguments.replaceChildren(this.data.row);
     } else if (chosen === BY_SIGNATURE) {
       this.signature = input("signature", "", "balanceOf(address)(uint256)");
       this.signature.control.addEventListener("input", () => this.ask(typesOf(this.signature.control.value).map((type) => ({ name: "", type }))));
       this.ask([]);
-    } else this.ask(this.functions.get(chosen).inputs || typesOf(chosen).map((type) => ({ name: "", type })));
+    } else this.ask((found && found.inputs) || typesOf(chosen).map((type) => ({ name: "", type })));
   }
 
   ask(inputs) {
@@ -119,10 +120,10 @@ export class RunPane {
 
   families({ families }) {
     if (!families || !families.length) return [];
-    const most = Math.max(1, ...families.map((each) => each.gas));
+    const largest = highest(families.map((each) => each.gas), 1);
     const rows = families.map(({ name, gas, count }) => {
       const bar = el("span", { class: "bar" });
-      bar.style.setProperty("--share", (gas / most).toFixed(4));
+      bar.style.setProperty("--share", (gas / largest).toFixed(4));
       return el("tr", {}, el("th", { scope: "row", text: name }), el("td", { class: "bars" }, bar), el("td", { text: number(gas) }), el("td", { class: "dim", text: `${number(count)} ×` }));
     });
     return [el("h3", { text: "Gas by family" }), el("table", { class: "families" }, ...rows)];

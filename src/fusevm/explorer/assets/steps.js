@@ -1,6 +1,6 @@
 // The optimiser's steps: a chart of size and gas, the sequence, and what the chosen step changed.
 
-import { button, change, el, empty, number } from "./dom.js";
+import { button, change, el, empty, highest, number } from "./dom.js";
 import { on, set, state } from "./store.js";
 import { Chart } from "./chart.js";
 import { Sequence } from "./sequence.js";
@@ -83,7 +83,7 @@ export class StepsPane {
     this.lines = step && step.diff ? step.diff : [];
     this.title.replaceChildren(...(step ? [el("b", { text: step.name }), el("span", { class: "dim", text: ` step ${this.at() + 1}` }), el("span", { class: "space" }), ...(state.live && step.position >= 0 ? [this.off] : [])] : []));
     this.nothing.hidden = !step || this.lines.length > 0;
-    this.diff.set(this.lines.length, Math.max(0, ...this.lines.map((line) => line.text.length)) + 6);
+    this.diff.set(this.lines.length, highest(this.lines.map((line) => line.text.length)) + 6);
     this.diff.element.scrollTop = 0;
     this.diff.schedule();
   }

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from fusevm.evm.forks import Fork
 from fusevm.ir.values import CONST, NUMBER_OF, Value
-from fusevm.rules.families import engine_rules
+from fusevm.rules.families import by_root, engine_rules, range_rules
 from fusevm.rules.matching import NUMBER, Matcher, View, form_of
 from fusevm.rules.pattern import Node, Rule, Tree, is_constant, nodes
 
@@ -80,6 +80,23 @@ class Values(View):
 VALUES = Values()
 
 
+class AnalysedValues(Values):
+    """The matchers are called with what is known of values first: a `RangeFolder`."""
+
+    parameters = ("facts",)
+    facts: ClassVar = {
+        "low": "facts.range({}).low",
+        "high": "facts.range({}).high",
+        "bits": "facts.bits({})",
+        "less": "facts.is_less({}, {}) is True",
+        "not_greater": "facts.is_less({}, {}) is not None",
+    }
+
+    def fact(self, name: str, terms: list[str]) -> str:
+        found: str = self.facts[name].format(*terms)
+        return found
+
+
 class Folding(Matcher[Value]):
     """A rule with its matcher; where that returns None, the next rule is tried (NEXTFOLD)."""
 
@@ -130,3 +147,10 @@ def table_of(fork: Fork, native: bool) -> Table:
     for rule in engine_rules(fork, native):
         table.add(rule)
     return table
+
+
+@cache
+def range_table() -> dict[str, tuple[Matcher[Value], ...]]:
+    """The rules with conditions on facts, by opcode, in the order in which they are tried."""
+    view = AnalysedValues()
+    return {op: tuple(Matcher(rule, view) for rule in rules) for op, rules in by_root(range_rules()).items()}

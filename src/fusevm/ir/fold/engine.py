@@ -9,20 +9,18 @@ and so on). For guards it is DROPFOLD, FAILFOLD or, by a condition, either (`gua
 
 from __future__ import annotations
 
-from fusevm.evm import bytecode
 from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.evm.gas import exponent_cost
 from fusevm.evm.opcodes import ACCESS, BY_NAME, GAS, MSIZE, STORAGE, TRANSIENT
-from fusevm.ir.block import DependencyBlock, Mode, Terminator
 from fusevm.ir.builder import Builder, NeverReached
 from fusevm.ir.fold import forward, guards, stores
 from fusevm.ir.fold.compiled import Folding, keys_of, table_of
-from fusevm.ir.fold.facts import KnownState
 from fusevm.ir.fold.guards import Verdict
+from fusevm.ir.fold.memory_facts import MemoryFacts
 from fusevm.ir.fold.recorder import Recorder, shown_value
-from fusevm.ir.fold.stages import DISPATCH, EVERYTHING, Stage, Then
+from fusevm.ir.fold.stages import DISPATCH, EVERYTHING, Mode, Stage, Then
 from fusevm.ir.fold.stats import Stats
-from fusevm.ir.lift import lift_block
+from fusevm.ir.functions import DependencyBlock
 from fusevm.ir.values import (
     CONST,
     PREPAYABLE,
@@ -55,10 +53,9 @@ class Folder(Builder):
         fork: Fork = LATEST,
         mode: Mode = Mode.EXECUTION,
         stages: Stage = EVERYTHING,
-        dests: frozenset[int] | None = None,
         keeps_growth: bool = True,
     ) -> None:
-        self.fork, self.mode, self.stages, self.dests = fork, mode, stages, dests
+        self.fork, self.mode, self.stages = fork, mode, stages
         self.keeps_growth = keeps_growth  # MSIZE is observed
         self.folds = bool(stages & Stage.FOLD)
         self.shares = bool(stages & Stage.CSE)
@@ -69,7 +66,7 @@ class Folder(Builder):
         self.stats = Stats()
         self.clock = 0
         self.fuel = 1 << 62  # rule applications left; once spent, FOLD is skipped
-        self.world = KnownState()
+        self.world = MemoryFacts()
         self.constant_guard: Value | None = None  # the block's check of memory up to a constant
         self.dead: set[int] = set()
         super().__init__()
@@ -84,14 +81,11 @@ class Folder(Builder):
     def know(self, block: DependencyBlock) -> None:
         """Sets the facts on entry to the block: none, if it is folded on its own."""
         self.chains = {}
-        self.world = KnownState()
+        self.world = MemoryFacts()
 
     def is_available(self, value: Value) -> bool:
         """Whether the value is computed on every path to the current block."""
         return True
-
-    def finish_block(self) -> None:
-        self.sweep()
 
     def sweep(self) -> None:
         """Removes dead stores from the block."""
@@ -100,43 +94,13 @@ class Folder(Builder):
             self.dead.clear()
 
     def kill(self, store: Value, why: str) -> None:
-        if store.id not in self.dead and not store.stays:
+        if store.id not in self.dead and not store.keep:
             self.dead.add(store.id)
             self.stats.stores_dropped += 1
             if self.recorder is not None:
                 at = self.block.instructions.index(store)
                 before = self.block.instructions[at - 1] if at else None
                 self.recorder.dropped(store.where, why, store.op, store.args, before)
-
-    def end(self, terminator: Terminator) -> None:
-        """Passes the terminator through the engine: guards are decided, stores that are never read removed."""
-        if self.folds:
-            terminator = self.decided(terminator)
-        self.block.terminator = terminator
-        ends = TRAITS[terminator.op].opcode if terminator.op != "FALL" else None
-        if ends is not None and ends.ends and terminator.op != "JUMP" and self.unmakes:
-            stores.kill_unread(self, terminator.op, terminator.args)
-
-    def decided(self, terminator: Terminator) -> Terminator:
-        if terminator.op == "JUMPI":
-            target, condition = terminator.args
-            verdict = guards.holds(condition)
-            if verdict is Verdict.FAIL:
-                terminator = Terminator("FALL", (), terminator.falls)
-            elif verdict is Verdict.DROP:
-                terminator = Terminator("JUMP", (target,))
-            if verdict is not Verdict.KEEP:
-                self.stats.guards_decided += 1
-        if terminator.op == "JUMP":
-            verdict = guards.valid(self, terminator.args[0])
-            if verdict is Verdict.FAIL:
-                return Terminator("INVALID")
-            if verdict is Verdict.KEEP and self.needs_valid(terminator):
-                self.raw("VALID", terminator.args)
-        return terminator
-
-    def needs_valid(self, terminator: Terminator) -> bool:
-        return self.dests is not None
 
     # -- emission ---------------------------------------------------------------------------------------------------
 
@@ -206,8 +170,6 @@ class Folder(Builder):
         """The value that replaces the instruction, or the instruction in normal form."""
         for _ in range(RETRIES):
             args = self.ordered(op, args)
-            if op not in self.table.roots:
-                break
             result = self.match(op, args)
             if result is None:
                 break
@@ -225,18 +187,25 @@ class Folder(Builder):
 
     def match(self, op: str, args: tuple[Value, ...]) -> Value | tuple[str, tuple[Value, ...]] | None:
         buckets = self.table.buckets
-        for key in keys_of(op, args):
+        for key in keys_of(op, args) if op in self.table.roots else ():
             for folding in buckets.get(key, ()):
                 found = folding.match(*args)
                 if found is not None and (folding.grows <= 0 or self.pays(folding, args)):
-                    self.fuel -= 1
-                    self.stats.folded += 1
-                    self.stats.rules[folding.rule.name] += 1
-                    result = self.apply(folding.rule.result, found)
-                    if self.recorder is not None:
-                        self.recorder.changed(self.where, "rule", op, args, result, folding.rule)
-                    return result
+                    return self.rewritten(op, args, found, "rule")
         return None
+
+    def rewritten(
+        self, op: str, args: tuple[Value, ...], found: Match[Value], why: str
+    ) -> Value | tuple[str, tuple[Value, ...]]:
+        """The instruction after the rule that was found for it."""
+        rule = found.rule
+        self.fuel -= 1
+        self.stats.folded += 1
+        self.stats.rules[rule.name] += 1
+        result = self.apply(rule.result, found)
+        if self.recorder is not None:
+            self.recorder.changed(self.where, why, op, args, result, rule)
+        return result
 
     def pays(self, folding: Folding, args: tuple[Value, ...]) -> bool:
         """A result of several instructions pays only if the ones it replaces have no other use."""
@@ -306,7 +275,7 @@ class Folder(Builder):
         if shared is not None:
             return shared
         value = self.raw("EXP", args, pc)
-        value.raw = self.mode is Mode.EXECUTION
+        value.prechecked = self.mode is Mode.EXECUTION
         return value
 
     # -- FWD and DSE ------------------------------------------------------------------------------------------------
@@ -360,7 +329,7 @@ class Folder(Builder):
         """Appends the instruction, in execution mode after its checks, and notes its effects."""
         paid = self.guards_growth and op in PREPAYABLE and op != "EXP" and self.prepay(op, args)
         value = self.raw(op, args, pc)
-        value.raw = paid
+        value.prechecked = paid
         self.note(value)
         return value
 
@@ -399,7 +368,7 @@ class Folder(Builder):
             self.constant_guard = None
         if op in READS_MEMORY or op in WRITES_MEMORY or traits.reads & _MSIZE:
             world.remember_memory(value)
-            if not value.raw:
+            if not value.prechecked:
                 self.note_growth(value)
         if touched & _STORAGE:
             world.remember(world.storage, value)
@@ -411,16 +380,3 @@ class Folder(Builder):
             start, size = value.args[offset], -length if length < 0 else value.args[length].number
             if start.op == CONST and (length < 0 or value.args[length].op == CONST) and size:
                 self.world.reach = max(self.world.reach, -(-(start.number + size) // 32) * 32)
-
-
-def fold_block(
-    source: bytecode.BasicBlock,
-    fork: Fork = LATEST,
-    mode: Mode = Mode.EXECUTION,
-    stages: Stage = EVERYTHING,
-    dests: frozenset[int] | None = None,
-) -> tuple[DependencyBlock, Stats]:
-    """Lifts one basic block through the engine, on its own."""
-    engine = Folder(fork, mode, stages, dests)
-    engine.fuel = fuel_for(len(source.instructions))
-    return lift_block(source, fork, engine), engine.stats

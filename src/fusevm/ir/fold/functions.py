@@ -7,23 +7,26 @@ Gas may only fall; everything else that a caller can observe is preserved.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Set
+from functools import partial
+from typing import TypeVar
 
-from fusevm.analysis.graphs import DominatorTree
 from fusevm.evm.opcodes import MEMORY, MSIZE, STORAGE, TRANSIENT
-from fusevm.ir.block import Mode
+from fusevm.ir import analyses
 from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold import stores
 from fusevm.ir.fold.engine import fuel_for
-from fusevm.ir.fold.facts import BITS, KnownState
-from fusevm.ir.fold.knowing import LESS, KnowingFolder, Knowledge
+from fusevm.ir.fold.facts import LESS, Facts, RangeFolder
+from fusevm.ir.fold.memory_facts import BITS, MemoryFacts
 from fusevm.ir.fold.recorder import Recorder
-from fusevm.ir.fold.stages import EVERYTHING, Stage
+from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.fold.stats import Stats
-from fusevm.ir.fold.summaries import Summary, summaries
-from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, SWITCH, Arc, End, Function, GraphBlock, Unit
+from fusevm.ir.fold.summaries import Summary, summaries, unseen_in
+from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, SWITCH, Arc, DependencyBlock, End, Function, Unit
 from fusevm.ir.ranges import TOP
-from fusevm.ir.values import CONST, PHI, Value, traits_of
+from fusevm.ir.values import CONST, Value, traits_of
+
+F = TypeVar("F", bound="FunctionFolder")
 
 _OWN = frozenset(("CALLFN", "RESULT", "SYMBOL", "SETIMMUTABLE", "VERBATIM"))
 _MEMORY, _STORAGE, _TRANSIENT = MEMORY.value, STORAGE.value, TRANSIENT.value
@@ -39,7 +42,7 @@ class ReachedLate(Exception):
         super().__init__(blocks)
 
 
-class FunctionFolder(KnowingFolder):
+class FunctionFolder(RangeFolder):
     def __init__(
         self,
         unit: Unit,
@@ -53,21 +56,17 @@ class FunctionFolder(KnowingFolder):
     ) -> None:
         super().__init__(unit.fork, mode, stages, keeps_growth=keeps_growth, recorder=recorder)
         self.unit, self.function, self.effects = unit, function, effects
-        self.order = function.blocks()
-        graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
-        self.tree = DominatorTree(graph, function.entry.start)
-        self.ways_in: dict[int, list[GraphBlock]] = {block.start: [] for block in self.order}
-        for block in self.order:
-            for target in block.targets:
-                self.ways_in[target.start].append(block)
+        self.order = analyses.order(function)
+        self.tree = analyses.dominators(function)
+        self.predecessors = analyses.predecessors(function)
         self.position = {block.start: number for number, block in enumerate(self.order)}
         self.writes = {block.start: self.written_by(block) for block in self.order}
-        self.made: dict[int, GraphBlock] = {}  # the new blocks
+        self.made: dict[int, DependencyBlock] = {}  # the new blocks
         self.values: dict[int, Value] = {}  # old to new
-        self.wanted = _uses(self.order)  # old values
+        self.wanted = analyses.use_counts(function)  # old values
         self.expected: dict[int, int] = {}  # new values: the uses of the old ones
-        self.worlds: dict[int, KnownState] = {}
-        self.known: dict[int, Knowledge] = {}  # at the end of each block
+        self.worlds: dict[int, MemoryFacts] = {}
+        self.known: dict[int, Facts] = {}  # at the end of each block
         self.symbols: dict[int, Value] = {}
         self.reached = {function.entry.start, *reached}
         self.arcs: list[tuple[int, Arc, Arc]] = []  # the predecessor, the new arc, the old arc
@@ -82,7 +81,7 @@ class FunctionFolder(KnowingFolder):
             if arg.op == CONST
         }
 
-    def written_by(self, block: GraphBlock) -> int:
+    def written_by(self, block: DependencyBlock) -> int:
         written = 0
         for value in block.instructions:
             if value.op == "CALLFN":
@@ -112,11 +111,7 @@ class FunctionFolder(KnowingFolder):
 
     def same_everywhere(self) -> dict[int, Value]:
         """Parameters that receive the same value from all predecessors."""
-        incoming: dict[int, list[Value]] = {}
-        for block in self.order:
-            for arc in block.end.arcs:
-                for param, arg in zip(arc.target.params, arc.args, strict=True):
-                    incoming.setdefault(param.id, []).append(arg)
+        arguments = analyses.arguments(self.function)
         found: dict[int, Value] = {}
 
         def resolved(value: Value) -> Value:
@@ -129,9 +124,9 @@ class FunctionFolder(KnowingFolder):
             changed = False
             for block in self.order:
                 for param in block.params:
-                    if param.id in found or param.id not in incoming:
+                    if param.id in found or param.id not in arguments:
                         continue
-                    values = {self.key(each): each for each in map(resolved, incoming[param.id])}
+                    values = {self.key(each): each for each in map(resolved, arguments[param.id])}
                     values.pop(self.key(param), None)
                     if len(values) == 1:
                         found[param.id] = next(iter(values.values()))
@@ -142,9 +137,9 @@ class FunctionFolder(KnowingFolder):
     def key(value: Value) -> tuple[bool, int]:
         return (True, value.number) if value.op == CONST else (False, value.id)
 
-    def fold_block(self, block: GraphBlock) -> None:
+    def fold_block(self, block: DependencyBlock) -> None:
         made = self.block_of(block)
-        self.begin(made)  # type: ignore[arg-type]
+        self.begin(made)
         self.enter_block(block, made)
         try:
             for value in block.instructions:
@@ -164,81 +159,81 @@ class FunctionFolder(KnowingFolder):
             self.reached.add(arc.target.start)
         self.sweep()
         self.worlds[block.start] = self.world
-        self.known[block.start] = self.knowledge
+        self.known[block.start] = self.facts
 
-    def block_of(self, block: GraphBlock) -> GraphBlock:
+    def block_of(self, block: DependencyBlock) -> DependencyBlock:
         if block.start not in self.made:
-            self.made[block.start] = GraphBlock(block.start)
+            self.made[block.start] = DependencyBlock(block.start)
         return self.made[block.start]
 
-    def enter_block(self, block: GraphBlock, made: GraphBlock) -> None:
-        ways = [way for way in self.ways_in[block.start] if self.may_come_from(way, block)]
-        self.know_world(block, ways)
+    def enter_block(self, block: DependencyBlock, made: DependencyBlock) -> None:
+        sources = [source for source in self.predecessors[block] if self.may_come_from(source, block)]
+        self.know_world(block, sources)
         above = self.tree.above[block.start]
-        is_sole = len(ways) == 1 and ways[0].start in self.known and block is not self.function.entry
-        sole = ways[0] if is_sole else None
+        is_sole = len(sources) == 1 and sources[0].start in self.known and block is not self.function.entry
+        sole = sources[0] if is_sole else None
         base = self.known.get(sole.start if sole is not None else above)
-        self.knowledge = base.copy() if base is not None else Knowledge()
+        self.facts = base.copy() if base is not None else Facts()
         if sole is not None:
-            self.assume_way(self.made[sole.start], made)
+            self.assume_edge(self.made[sole.start], made)
         for param in block.params:
             if param.id in self.aliases:
                 self.values[param.id] = self.new(self.aliases[param.id])
                 continue
-            handed = self.handed(param, block, ways)
+            handed = self.handed(param, block, sources)
             if handed is not None and all(each is handed[0] for each in handed) and handed:
                 self.values[param.id] = handed[0]
                 continue
-            value = self.make(PHI, (), len(made.params))
-            made.params.append(value)
+            value = self.param(made)
             self.values[param.id] = value
             if handed:
-                found = self.range(handed[0], self.known[ways[0].start])
-                for each, way in zip(handed[1:], ways[1:], strict=True):
-                    found = found.with_(self.range(each, self.known[way.start]))
+                found = self.range(handed[0], self.known[sources[0].start])
+                for each, source in zip(handed[1:], sources[1:], strict=True):
+                    found = found.with_(self.range(each, self.known[source.start]))
                 self.range_at[value.id] = found
 
-    def may_come_from(self, way: GraphBlock, block: GraphBlock) -> bool:
+    def may_come_from(self, source: DependencyBlock, block: DependencyBlock) -> bool:
         """Whether the edge may exist: of a folded predecessor, if it still leads here; of a later block, always."""
-        made = self.made.get(way.start)
-        if made is None or way.start not in self.known:
-            return self.position[way.start] >= self.position[block.start]
+        made = self.made.get(source.start)
+        if made is None or source.start not in self.known:
+            return self.position[source.start] >= self.position[block.start]
         return any(arc.target.start == block.start for arc in made.end.arcs)
 
-    def handed(self, param: Value, block: GraphBlock, ways: list[GraphBlock]) -> list[Value] | None:
+    def handed(self, param: Value, block: DependencyBlock, sources: list[DependencyBlock]) -> list[Value] | None:
         """The argument from each predecessor; None if one of them is not known yet."""
         if block is self.function.entry:
             return None
         number = block.params.index(param)
         found: list[Value] = []
-        for way in ways:
-            if way.start not in self.known:
+        for source in sources:
+            if source.start not in self.known:
                 return None
-            arcs = [arc for arc in way.end.arcs if arc.target is block]
+            arcs = [arc for arc in source.end.arcs if arc.target is block]
             if len(arcs) != 1:
                 return None
-            found.append(self.new(arcs[0].args[number], self.known[way.start]))
+            found.append(self.new(arcs[0].args[number], self.known[source.start]))
         return found
 
     def know(self, block: object) -> None:
         """Done by `enter_block`."""
 
-    def know_world(self, block: GraphBlock, ways: list[GraphBlock]) -> None:
+    def know_world(self, block: DependencyBlock, sources: list[DependencyBlock]) -> None:
         if block is self.function.entry:
-            self.world = KnownState(zeroed=not self.function.name and not self.ways_in[block.start])
-        elif len(ways) == 1 and ways[0].start in self.worlds:
-            self.world = self.worlds[ways[0].start].copy()
+            self.world = MemoryFacts(zeroed=not self.function.name and not self.predecessors[block])
+        elif len(sources) == 1 and sources[0].start in self.worlds:
+            self.world = self.worlds[sources[0].start].copy()
         else:
             self.world = self.world_over_join(block)
 
-    def world_over_join(self, block: GraphBlock) -> KnownState:
+    def world_over_join(self, block: DependencyBlock) -> MemoryFacts:
         """The facts at the end of the dominator that no block between it and this one invalidates."""
         above = self.tree.above[block.start]
         written = 0
         seen: set[int] = set()  # contains the block itself if it is in a loop
-        work = [way.start for way in self.ways_in[block.start]]
+        work = list(self.predecessors[block])
         while work:
-            start = work.pop()
+            source = work.pop()
+            start = source.start
             if start != above and start not in seen:
                 self.join_work -= 1
                 if self.join_work <= 0:  # over budget: assume that everything is written
@@ -246,10 +241,10 @@ class FunctionFolder(KnowingFolder):
                     break
                 seen.add(start)
                 written |= self.writes[start]
-                work += [way.start for way in self.ways_in[start]]
+                work += self.predecessors[source]
         before = self.worlds.get(above)
         self.clock += 1
-        world = before.copy() if before is not None else KnownState()
+        world = before.copy() if before is not None else MemoryFacts()
         for bit in BITS:
             if written & bit or before is None:
                 world.epochs[bit] = self.clock
@@ -270,12 +265,12 @@ class FunctionFolder(KnowingFolder):
     def is_available(self, value: Value) -> bool:
         return value.block == self.block.start or self.tree.dominates(value.block, self.block.start)
 
-    def new(self, old: Value, knowledge: Knowledge | None = None) -> Value:
+    def new(self, old: Value, facts: Facts | None = None) -> Value:
         """The replacement of an old value, here or given these facts."""
         if old.op == CONST:
             return self.const(old.number)
         value = self.symbol(old.number) if old.op == "SYMBOL" else self.values[old.id]
-        return (knowledge or self.knowledge).equal.get(value.id, value)
+        return (facts or self.facts).equal.get(value.id, value)
 
     def again(self, value: Value) -> Value | None:
         args = tuple([self.new(arg) for arg in value.args])
@@ -328,16 +323,18 @@ class FunctionFolder(KnowingFolder):
 
     # -- facts implied by branches ----------------------------------------------------------------------------------
 
-    def assume_way(self, source: GraphBlock, block: GraphBlock) -> None:
+    def assume_edge(self, source: DependencyBlock, block: DependencyBlock) -> None:
         """Records what the branch or switch at the end of the sole predecessor implies about this edge."""
+        if Stage.FACTS not in self.stages:
+            return
         end = source.end
-        ways = [number for number, arc in enumerate(end.arcs) if arc.target.start == block.start]
-        if len(ways) != 1:
+        edges = [number for number, arc in enumerate(end.arcs) if arc.target.start == block.start]
+        if len(edges) != 1:
             return
         if end.op == BRANCH:
-            self.assume(end.args[0], ways[0] == 0)
-        elif end.op == SWITCH and ways[0] < len(end.cases):
-            self.assume_equal(end.args[0], self.const(end.cases[ways[0]]))
+            self.assume(end.args[0], edges[0] == 0)
+        elif end.op == SWITCH and edges[0] < len(end.cases):
+            self.assume_equal(end.args[0], self.const(end.cases[edges[0]]))
 
     # -- ends -------------------------------------------------------------------------------------------------------
 
@@ -361,7 +358,7 @@ class FunctionFolder(KnowingFolder):
         while True:
             if condition.op == "ISZERO":
                 condition, taken, other = condition.args[0], other, taken
-                condition = self.knowledge.equal.get(condition.id, condition)
+                condition = self.facts.equal.get(condition.id, condition)
             elif condition.op == "EQ" and condition.args[1].op == CONST and condition.args[1].number == 0:
                 condition, taken, other = condition.args[0], other, taken
             else:
@@ -374,12 +371,12 @@ class FunctionFolder(KnowingFolder):
         ):
             return End(JUMP, (), [self.arc(taken)])
         if condition.op in LESS:
-            turned = self.turned(condition, _fails(taken.target))
-            if turned is not None:
-                condition, taken, other = turned, other, taken
+            inverted = self.inverted_comparison(condition, _fails(taken.target))
+            if inverted is not None:
+                condition, taken, other = inverted, other, taken
         return End(BRANCH, (condition,), [self.arc(taken), self.arc(other)])
 
-    def turned(self, condition: Value, fails: bool) -> Value | None:
+    def inverted_comparison(self, condition: Value, fails: bool) -> Value | None:
         """The inverted comparison, if that is better: its constant is shorter or used elsewhere too; or, for x + c < y,
         the edge taken so far does not fail (a taken branch should be the failing one)."""
         one, other = (condition.args[place] for place in LESS[condition.op])  # one < other
@@ -402,15 +399,15 @@ class FunctionFolder(KnowingFolder):
         return size < other or (size == other and size > 4 and shared)
 
     def switch(self, value: Value, end: End) -> End:
-        *ways, default = end.arcs
+        *others, default = end.arcs
         if value.op == CONST:
-            found = next((arc for case, arc in zip(end.cases, ways, strict=True) if case == value.number), default)
+            found = next((arc for case, arc in zip(end.cases, others, strict=True) if case == value.number), default)
             return End(JUMP, (), [self.arc(found)])
         possible = self.range(value)
         kept = [number for number, case in enumerate(end.cases) if case in possible]
         if not kept:
             return End(JUMP, (), [self.arc(default)])
-        arcs = [self.arc(ways[number]) for number in kept]
+        arcs = [self.arc(others[number]) for number in kept]
         made = End(SWITCH, (value,), [*arcs, self.arc(default)], tuple([end.cases[number] for number in kept]))
         made.places = tuple([end.places[number] for number in kept]) if end.places else ()
         return made
@@ -422,50 +419,39 @@ def _plain_size(number: int) -> int:
     return (number.bit_length() + 7) // 8 - max(low // 8 - 3, 0)
 
 
-def _uses(blocks: list[GraphBlock]) -> Counter[int]:
-    found: Counter[int] = Counter()
-    for block in blocks:
-        for args in (
-            *[value.args for value in block.instructions],
-            block.end.args,
-            *[arc.args for arc in block.end.arcs],
-        ):
-            found.update([arg.id for arg in args if arg.op != CONST])
-    return found
-
-
-def _fails(block: GraphBlock) -> bool:
+def _fails(block: DependencyBlock) -> bool:
     return block.end.op in ("REVERT", "INVALID", NEVER)
 
 
-def fold_unit(unit: Unit, recorder: Recorder | None = None) -> Stats:
-    """Folds every function of the unit in place."""
+def fold_unit(
+    unit: Unit, recorder: Recorder | None = None, stages: Stage = EVERYTHING, unshared: Set[str] = frozenset()
+) -> Stats:
+    """Folds every function of the unit in place; in those `unshared` no value is kept to be used again."""
     if recorder is not None:
         recorder.number(unit)
     effects, stats = summaries(unit), Stats()
-    keeps_growth = any(
-        value.op in ("MSIZE", "VERBATIM") for each in unit.functions.values() for value in each.instructions()
-    )
+    keeps_growth = not unseen_in(unit) & MSIZE
     for name, function in list(unit.functions.items()):
-        unit.functions[name], found = _folded(unit, function, effects, keeps_growth, recorder)
-        stats.add(found)
+        run = stages & ~Stage.CSE if name in unshared else stages
+        make = partial(FunctionFolder, unit, function, effects, keeps_growth, stages=run, recorder=recorder)
+        unit.functions[name], folder = folded(function, make)
+        stats.add(folder.stats)
     return stats
 
 
-def _folded(
-    unit: Unit, function: Function, effects: dict[str, Summary], keeps_growth: bool, recorder: Recorder | None
-) -> tuple[Function, Stats]:
-    """An irreducible loop may be entered at a block that was assumed to be unreachable: then folding is repeated.
+def folded(function: Function, folder_of: Callable[[frozenset[int]], F]) -> tuple[Function, F]:
+    """The new function, and the folder that made it, which is given the blocks that are reached for certain.
 
-    After `ATTEMPTS` rounds, in code that jumps everywhere, all blocks are assumed to be reachable."""
+    An irreducible loop may be entered at a block that was assumed to be unreachable: then folding is repeated. After
+    `ATTEMPTS` rounds, in code that jumps everywhere, all blocks are assumed to be reachable."""
     reached: frozenset[int] = frozenset()
     attempts = 0
     while True:
         attempts += 1
         if attempts > ATTEMPTS:
-            reached = frozenset([block.start for block in function.blocks()])
-        folder = FunctionFolder(unit, function, effects, keeps_growth, reached, recorder=recorder)
+            reached = frozenset([block.start for block in analyses.order(function)])
+        folder = folder_of(reached)
         try:
-            return folder.run(), folder.stats
+            return folder.run(), folder
         except ReachedLate as late:
             reached |= late.blocks

@@ -32,12 +32,6 @@ def holds(condition: Value) -> Verdict:
     return cond(condition.number != 0) if condition.op == CONST else Verdict.KEEP
 
 
-def valid(engine: Folder, target: Value) -> Verdict:
-    if target.op != CONST or engine.dests is None:
-        return Verdict.KEEP
-    return cond(target.number in engine.dests)
-
-
 def reach(engine: Folder, offset: Value, size: Value) -> Verdict:
     """Memory up to offset + size. Memory never shrinks, so what a dominating check covers stays valid."""
     if size.op == CONST and size.number == 0:

@@ -16,9 +16,9 @@ from fusevm.ir.functions import End, Unit
 from fusevm.ir.values import CONST, PHI, Value
 from fusevm.rules.pattern import Rule
 
-MOST_EVENTS = 24  # of one instruction in one round
-MOST_CALLERS = 16  # of one instruction
-MOST_REMOVED = 4_000  # instructions of a unit
+MAX_EVENTS = 24  # of one instruction in one round
+MAX_CALLERS = 16  # of one instruction
+MAX_REMOVED = 4_000  # instructions of a unit
 PLACE = 2  # how many numbers of a location are kept before the recorder's
 NOWHERE = (-1, -1)
 SHOWN_DEPTH = 3  # operands of operands
@@ -160,12 +160,12 @@ class Recorder:
         """A store or load was removed; `before` is the instruction before it in the block."""
         number = number_of(where)
         after = number_of(before.where) if before is not None else None
-        if number is not None and len(self.removed) < MOST_REMOVED:
+        if number is not None and len(self.removed) < MAX_REMOVED:
             self.removed.append(Removed(number, shown(op, args), why, -1 if after is None else after))
 
     def _add(self, number: int, events: list[Event]) -> None:
         known = self.numbered[number].events
-        known += [event for event in events if event not in known][: MOST_EVENTS - len(known)]
+        known += [event for event in events if event not in known][: MAX_EVENTS - len(known)]
 
     # -- queries afterwards -------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class Recorder:
         """The calls whose inlining created it, innermost first."""
         found: list[int] = []
         work = [number]
-        while work and len(found) < MOST_CALLERS:
+        while work and len(found) < MAX_CALLERS:
             calls = [self.numbered[each].caller for each in self.lineage(work.pop())]
             inner = [call for call in reversed(calls) if call >= 0 and call not in found]
             found += inner

@@ -1,10 +1,15 @@
-"""The stages of the emission pipeline, and the last rule of each opcode."""
+"""What folding does: its mode, the stages of the emission pipeline, and the last rule of each opcode."""
 
 from __future__ import annotations
 
-from enum import Enum, Flag, auto
+from enum import Enum, Flag, StrEnum, auto
 
 from fusevm.ir.values import NAMES, TRAITS
+
+
+class Mode(StrEnum):
+    EXECUTION = "execution"  # gas and memory size stay exact
+    OPTIMISATION = "optimisation"  # what a caller can observe is preserved; gas may only fall
 
 
 class Stage(Flag):
@@ -12,9 +17,11 @@ class Stage(Flag):
     CSE = auto()
     FWD = auto()
     DSE = auto()
+    RANGES = auto()  # the least and greatest word of each value, and the bits that may be set
+    FACTS = auto()  # what branches imply in the blocks they dominate
 
 
-EVERYTHING = Stage.FOLD | Stage.CSE | Stage.FWD | Stage.DSE
+EVERYTHING = ~Stage(0)
 
 
 class Then(Enum):

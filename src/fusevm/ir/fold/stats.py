@@ -15,8 +15,7 @@ class Stats:
     checks: int = 0  # memory checks requested
     checks_dropped: int = 0
     checks_merged: int = 0
-    hoisted: int = 0  # moved out of a loop
-    guards_decided: int = 0  # jump targets and conditions known
+    guards_decided: int = 0  # conditions known
     rules: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Stats) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fusevm.evm.opcodes import MSIZE, STORAGE, TRANSIENT
 from fusevm.ir.fold.alias import MUST, NO, Range, covers, range_of, relation, same_slot, split
-from fusevm.ir.fold.facts import REMEMBERED
+from fusevm.ir.fold.memory_facts import REMEMBERED
 from fusevm.ir.values import READS_MEMORY, WRITES_MEMORY, Value, traits_of
 
 if TYPE_CHECKING:

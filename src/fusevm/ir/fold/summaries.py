@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fusevm.analysis.graphs import cyclic_nodes
-from fusevm.evm.opcodes import BY_NAME, WORLD
+from fusevm.evm.opcodes import ACCESS, BY_NAME, MSIZE, WORLD, Effect
+from fusevm.ir import analyses
 from fusevm.ir.functions import JUMP, Unit
 from fusevm.ir.values import traits_of
 
@@ -23,14 +24,12 @@ class Summary:
 def summaries(unit: Unit) -> dict[str, Summary]:
     """Computed to a fixed point, since functions may be mutually recursive."""
     found = {name: Summary() for name in unit.functions}
-    calls: dict[str, set[str]] = {name: set() for name in unit.functions}
+    calls = analyses.call_graph(unit)
     for name, function in unit.functions.items():
         summary = found[name]
-        for block in function.blocks():
+        for block in analyses.order(function):
             for value in block.instructions:
-                if value.op == "CALLFN":
-                    calls[name].add(unit.names[value.number])
-                else:
+                if value.op != "CALLFN":
                     traits = traits_of(value)
                     summary.reads |= traits.reads
                     summary.writes |= traits.writes
@@ -41,7 +40,9 @@ def summaries(unit: Unit) -> dict[str, Summary]:
                 summary.ends |= block.end.op != "INVALID"
                 if block.end.op not in ("REVERT", "INVALID"):
                     summary.reads |= WORLD.value  # all changes so far are committed, so they are observed
-        summary.halts |= any(block.start >= target.start for block in function.blocks() for target in block.targets)
+        summary.halts |= any(
+            start >= target for start, targets in analyses.successors(function).items() for target in targets
+        )
     for name in cyclic_nodes(calls):
         found[name].halts = True  # functions that call each other may do so until the stack is full
     changed = True
@@ -57,3 +58,16 @@ def summaries(unit: Unit) -> dict[str, Summary]:
                 mine.ends |= found[callee].ends
             changed |= before != (mine.reads, mine.writes, mine.halts, mine.ends)
     return found
+
+
+def unseen_in(unit: Unit) -> Effect:
+    """Effects that cannot be observed: memory growth if there is no MSIZE, warmth if there are no calls and no GAS."""
+    unseen = MSIZE | ACCESS
+    shows = ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL", "CREATE", "CREATE2", "GAS") if unit.keeps_warmth else ()
+    for function in unit.functions.values():
+        for value in function.instructions():
+            if value.op in ("MSIZE", "VERBATIM"):
+                unseen &= ~MSIZE
+            if value.op == "VERBATIM" or value.op in shows:
+                unseen &= ~ACCESS
+    return unseen

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fusevm.evm.bytecode import BasicBlock
+from fusevm.ir import analyses
 from fusevm.ir.builder import Builder
-from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, Arc, End, Function, GraphBlock, Unit
-from fusevm.ir.recovery.finder import Edge, Finder, Found, Key, WayOn, returned, ways_on
-from fusevm.ir.recovery.walk import Leaving, Reading, walk
-from fusevm.ir.recovery.words import Known, Label, NotUnderstood, Number, Param, Shifted, Word, WordStack
-from fusevm.ir.values import PHI, Value, traits_of
+from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, Arc, DependencyBlock, End, Function, Unit
+from fusevm.ir.graphs import drop_others, needed_values
+from fusevm.ir.recovery.finder import Edge, Finder, Found, Key, OutEdge, Summary, out_edges, returned
+from fusevm.ir.recovery.walk import Leaving, Lifter, walk
+from fusevm.ir.recovery.words import Known, Label, Number, Param, RecoveryFailed, Shifted, Word, WordStack
+from fusevm.ir.values import traits_of
 
 
 @dataclass(slots=True)
@@ -19,37 +22,24 @@ class Built:
     needs: list[int]  # the depths of the words it takes as arguments
 
 
-class UnitBuilder:
-    def __init__(self, finder: Finder, unit: Unit, how: Reading) -> None:
-        self.finder, self.unit, self.how = finder, unit, how
-        self.built: dict[int, Built] = {}
-        self.sources: dict[GraphBlock, BasicBlock] = {}
-
-    def run(self) -> None:
-        for entry, found in self.finder.functions.items():
-            self.how.is_main = False
-            self.built[entry] = FunctionBuilder(self, found, f"f_{entry:x}").run()
-        self.how.is_main = True
-        main = FunctionBuilder(self, self.finder.main, "").run()
-        self.unit.functions[""] = main.function
-        for built in self.built.values():
-            self.unit.functions[built.function.name] = built.function
+def name_of(entry: int) -> str:
+    return f"f_{entry:x}"
 
 
 class FunctionBuilder:
     def __init__(self, units: UnitBuilder, found: Found, name: str) -> None:
-        self.units, self.found, self.name, self.how = units, found, name, units.how
+        self.units, self.found, self.name, self.lifter = units, found, name, units.lifter
         self.finder, self.unit = units.finder, units.unit
-        self.builder: Builder = self.how.builder
+        self.builder: Builder = self.lifter.builder
         self.count = 0
-        self.blocks: dict[Key, GraphBlock] = {}
+        self.blocks: dict[Key, DependencyBlock] = {}
         self.entries: dict[Key, WordStack] = {}
         self.phis: dict[Key, list[int]] = {}  # the stack positions that are block parameters
         self.params: list[Word] = []
         self.work: list[Key] = []
-        self.ways = self._ways_into()
+        self.edges_in = self._edges_in()
 
-    def _ways_into(self) -> dict[Key, int]:
+    def _edges_in(self) -> dict[Key, int]:
         count = dict.fromkeys(self.found.states, 0)
         for target in self.found.edges.values():
             count[target] += 1
@@ -60,11 +50,11 @@ class FunctionBuilder:
         entry = self.new_block()
         self.begin(entry)
         for depth in range(1, found.taken + 1):
-            self.params.append(Word(Param(depth), self.param(entry)))
+            self.params.append(Word(Param(depth), self.builder.param(entry)))
         stack = WordStack(params=self.params)
         stack.take(found.taken)
         first = Key(found.entry, 0, ())
-        self.ways[first] += 1
+        self.edges_in[first] += 1
         entry.end = End(JUMP, (), [self.arc_to(first, stack)])
         while self.work:
             self.write(self.work.pop())
@@ -75,24 +65,18 @@ class FunctionBuilder:
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def new_block(self) -> GraphBlock:
+    def new_block(self) -> DependencyBlock:
         self.count += 1
-        return GraphBlock(self.count - 1)
+        return DependencyBlock(self.count - 1)
 
-    def begin(self, block: GraphBlock) -> None:
-        self.builder.block = block  # type: ignore[assignment]
-
-    def param(self, block: GraphBlock) -> Value:
-        value = self.builder.make(PHI, (), len(block.params))
-        value.block = block.start
-        block.params.append(value)
-        return value
+    def begin(self, block: DependencyBlock) -> None:
+        self.builder.block = block
 
     def arc_to(self, key: Key, stack: WordStack) -> Arc:
         stack.take(self.found.taken)
         if key not in self.blocks:
             self.open(key, stack)
-        args = [self.how.number(stack.words[place]) for place in self.phis[key]]
+        args = [self.lifter.number(stack.words[place]) for place in self.phis[key]]
         return Arc(self.blocks[key], args)
 
     def open(self, key: Key, stack: WordStack) -> None:
@@ -112,11 +96,11 @@ class FunctionBuilder:
                 words.append(word)
             elif isinstance(word.known, Param):
                 words.append(self.params[word.known.depth - 1])
-            elif self.ways[key] == 1:
-                words.append(Word(None, self.how.number(stack.words[place])))
+            elif self.edges_in[key] == 1:
+                words.append(Word(None, self.lifter.number(stack.words[place])))
             else:
                 self.phis[key].append(place)
-                words.append(Word(None, self.param(block)))
+                words.append(Word(None, self.builder.param(block)))
         self.entries[key] = WordStack(self.found.taken, words, self.params)
 
     def write(self, key: Key) -> None:
@@ -125,27 +109,33 @@ class FunctionBuilder:
         self.begin(block)
         self.builder.where = (source.start, source.end, source.start)
         stack = self.entries[key].copy()
-        leaving = walk(source, stack, self.how)
-        ways = ways_on(source, leaving, stack)
-        if len(ways) > 1:
-            self.branch(key, leaving, ways)
-        elif ways:
-            self.go(block, (key, ways[0].number), ways[0].target, ways[0].stack)
+        if not self.enter(block, key, source, stack):
+            return
+        leaving = walk(source, stack, self.lifter)
+        edges = out_edges(source, leaving, stack)
+        if len(edges) > 1:
+            self.branch(key, leaving, edges)
+        elif edges:
+            self.go(block, (key, edges[0].number), edges[0].target, edges[0].stack)
         else:
-            block.end = End(leaving.op, tuple([self.how.number(arg) for arg in leaving.args]))
+            block.end = End(leaving.op, tuple([self.lifter.number(arg) for arg in leaving.args]))
         block.end.where = self.builder.where
 
-    def branch(self, key: Key, leaving: Leaving, ways: list[WayOn]) -> None:
+    def enter(self, block: DependencyBlock, key: Key, source: BasicBlock, stack: WordStack) -> bool:
+        """Hook: whether the block is lifted, which begins with this stack."""
+        return True
+
+    def branch(self, key: Key, leaving: Leaving, edges: list[OutEdge]) -> None:
         block = self.blocks[key]
-        condition = self.how.number(leaving.args[0])
+        condition = self.lifter.number(leaving.args[0])
         sides = [self.new_block(), self.new_block()]
         block.end = End(BRANCH, (condition,), [Arc(side) for side in sides])
-        for side, way in zip(sides, ways, strict=True):
+        for side, edge in zip(sides, edges, strict=True):
             self.begin(side)
-            self.go(side, (key, way.number), way.target, way.stack)
+            self.go(side, (key, edge.number), edge.target, edge.stack)
             side.end.where = self.builder.where
 
-    def go(self, block: GraphBlock, edge: Edge, target: Known, stack: WordStack) -> None:
+    def go(self, block: DependencyBlock, edge: Edge, target: Known, stack: WordStack) -> None:
         """Follows an edge and terminates the block: calls, then a jump to a block, a return or a halt."""
         while True:
             if isinstance(target, Param):
@@ -166,34 +156,35 @@ class FunctionBuilder:
                 return
             target = onward.known
 
-    def leave(self, block: GraphBlock, stack: WordStack) -> None:
+    def leave(self, block: DependencyBlock, stack: WordStack) -> None:
         stack.take(self.found.taken)
         words = [word for word, left in zip(stack.words, self.found.summary.left, strict=True) if left is None]
-        block.end = End(LEAVE, tuple([self.how.number(word) for word in words]))
+        block.end = End(LEAVE, tuple([self.lifter.number(word) for word in words]))
 
     def call(self, pc: int, stack: WordStack) -> Word | None:
         if pc == self.found.entry:
             callee, name, needs = self.found.summary, self.name, self.all_params()
         else:
             built = self.units.built.get(pc)
-            if built is None:  # a condition that was certain when ways were looked for is not any more
-                raise NotUnderstood("a way that was not looked into", pc)
+            if built is None:  # a condition that was certain when edges were followed is not any more
+                raise RecoveryFailed("an edge that was not followed", pc)
             callee, name, needs = self.finder.functions[pc].summary, built.function.name, built.needs
-        if self.how.is_main and callee.taken > len(stack.words):
-            raise NotUnderstood("a function takes more words than there are", pc)
+        if self.lifter.is_main and callee.taken > len(stack.words):
+            raise RecoveryFailed("a function takes more words than there are", pc)
         stack.reach(callee.taken)
-        args = tuple([self.how.number(stack.words[-depth]) for depth in needs])
+        args = tuple([self.lifter.number(stack.words[-depth]) for depth in needs])
         call = self.builder.raw("CALLFN", args, self.unit.number_of(name))
         below = len(stack.words) - callee.taken
-        onward = returned(callee, stack, self.how)
+        onward = returned(callee, stack, self.lifter)
         if onward is None:
             return None
-        number = 0
-        for place, left in enumerate(callee.left):
-            if left is None:
-                stack.words[below + place] = Word(None, self.builder.raw("RESULT", (call,), number))
-                number += 1
+        for number, place in self.results(callee):
+            stack.words[below + place] = Word(None, self.builder.raw("RESULT", (call,), number))
         return onward
+
+    def results(self, callee: Summary) -> Iterable[tuple[int, int]]:
+        """The numbers of a call's results, and their places among the words that it leaves."""
+        return enumerate(place for place, left in enumerate(callee.left) if left is None)
 
     def all_params(self) -> list[int]:
         """The depths of all words that the function takes, except its return address."""
@@ -204,42 +195,32 @@ class FunctionBuilder:
 
     def drop_unused(self, function: Function) -> list[int]:
         """Removes dead instructions, PHIs and parameters; returns the depths of the parameters that are left."""
-        blocks = function.blocks()
-        needed = needed_values(blocks)
-        for block in blocks:
-            block.instructions = [
-                value for value in block.instructions if value.id in needed or not traits_of(value).pure
-            ]
-            for arc in block.end.arcs:
-                params = arc.target.params
-                arc.args = [arg for param, arg in zip(params, arc.args, strict=True) if param.id in needed]
+        needed = needed_values(function, lambda value: not traits_of(value).pure)
+        drop_others(function, needed)
         if self.found.growth:  # recursive calls were built with all arguments, before it was known which are needed
             needed.update(self.params[depth - 1].value.id for depth in self.all_params())  # type: ignore[union-attr]
-        for block in blocks:
-            block.params = [param for param in block.params if param.id in needed]
+        function.entry.params = [param for param in function.params if param.id in needed]
+        analyses.forget(function)
         values = [word.value.id if word.value is not None else -1 for word in self.params]
         kept = [depth for depth, number in enumerate(values, 1) if number in needed]
         if self.found.summary.returns and self.found.summary.place in kept:
-            raise NotUnderstood("a return address is used as a number", self.found.entry)
+            raise RecoveryFailed("a return address is used as a number", self.found.entry)
         return kept
 
 
-def needed_values(blocks: list[GraphBlock]) -> set[int]:
-    incoming: dict[int, list[Value]] = {}
-    work: list[Value] = []
-    for block in blocks:
-        work += block.end.args
-        for value in block.instructions:
-            if not traits_of(value).pure:
-                work += value.args
-        for arc in block.end.arcs:
-            for param, arg in zip(arc.target.params, arc.args, strict=True):
-                incoming.setdefault(param.id, []).append(arg)
-    needed: set[int] = set()
-    while work:
-        value = work.pop()
-        if value.id >= 0 and value.id not in needed:
-            needed.add(value.id)
-            work += value.args
-            work += incoming.get(value.id, ())
-    return needed
+class UnitBuilder:
+    of_function = FunctionBuilder
+
+    def __init__(self, finder: Finder, unit: Unit, lifter: Lifter) -> None:
+        self.finder, self.unit, self.lifter = finder, unit, lifter
+        self.built: dict[int, Built] = {}
+        self.sources: dict[DependencyBlock, BasicBlock] = {}
+
+    def run(self) -> None:
+        for entry, found in self.finder.functions.items():
+            self.built[entry] = self.of_function(self, found, name_of(entry)).run()
+        if self.finder.main.states:
+            self.lifter.is_main = True
+            self.unit.functions[""] = self.of_function(self, self.finder.main, "").run().function
+        for built in self.built.values():
+            self.unit.functions[built.function.name] = built.function

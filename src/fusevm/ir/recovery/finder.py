@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from fusevm.evm.bytecode import BasicBlock
 from fusevm.ir.builder import Builder
-from fusevm.ir.recovery.walk import Leaving, Reading, told, walk
+from fusevm.ir.recovery.walk import Leaving, Lifter, refine_by_condition, walk
 from fusevm.ir.recovery.words import (
     GrowingStack,
     Known,
     Label,
-    NotUnderstood,
     Number,
     Param,
+    RecoveryFailed,
     Word,
     WordStack,
     join_stacks,
@@ -31,8 +31,8 @@ from fusevm.ir.recovery.words import (
 STATES_PER_BLOCK = 24
 STATES_AT_LEAST = 2_000
 DEEPEST_CALLS = 100
-MOST_HEIGHTS = 16  # of the stack at a function entry; elsewhere twice that, so that the entry is reported first
-MOST_SUMMARIES = 8  # of a recursive function
+MAX_HEIGHTS = 16  # of the stack at a function entry; elsewhere twice that, so that the entry is reported first
+MAX_SUMMARIES = 8  # of a recursive function
 
 
 class Key(NamedTuple):
@@ -76,9 +76,9 @@ class Found:
         places = {place for place, _ in self.exits.values()}
         heights = {stack.height for _, stack in self.exits.values()}
         if len(places) > 1:
-            raise NotUnderstood("a function returns to more than one address", self.entry)
+            raise RecoveryFailed("a function returns to more than one address", self.entry)
         if len(heights) > 1:
-            raise NotUnderstood("a function returns with stacks of different heights", self.entry)
+            raise RecoveryFailed("a function returns with stacks of different heights", self.entry)
         if not places:
             return Summary(self.entry, False, self.taken)
         for _, stack in self.exits.values():
@@ -94,12 +94,12 @@ class Finder:
         self,
         blocks: dict[int, BasicBlock],
         dests: frozenset[int],
-        how: Reading,
+        lifter: Lifter,
         recursive: frozenset[int] = frozenset(),
     ) -> None:
-        self.blocks, self.dests, self.how = blocks, dests, how
+        self.blocks, self.dests, self.lifter = blocks, dests, lifter
         self.recursive = recursive  # recursive functions
-        self.known = entries(blocks, dests, how) | recursive
+        self.known = entries(blocks, dests, lifter) | recursive
         self.functions: dict[int, Found] = {}  # callees first, the main code last
         self.active: set[int] = set()
         self.used: set[int] = set()  # PUSHes of addresses that are jumped to
@@ -107,32 +107,32 @@ class Finder:
         self.main = Found(0)
 
     def run(self) -> None:
-        self.how.is_main = True
+        self.lifter.is_main = True
         self.explore(self.main)
-        self.how.is_main = False
+        self.lifter.is_main = False
 
     def function(self, entry: int) -> Found:
         if entry not in self.functions:
             if len(self.active) > DEEPEST_CALLS:
-                raise NotUnderstood("calls are nested too deeply", entry)
-            was_main, self.how.is_main = self.how.is_main, False
+                raise RecoveryFailed("calls are nested too deeply", entry)
+            was_main, self.lifter.is_main = self.lifter.is_main, False
             self.explore(found := Found(entry))
             self.functions[entry] = found
-            self.how.is_main = was_main
+            self.lifter.is_main = was_main
         return self.functions[entry]
 
     def explore(self, found: Found) -> None:
         """Walks through the function; a recursive one until its summary reaches a fixed point."""
         self.active.add(found.entry)
         thought = found.summary = Summary(found.entry, returns=False)
-        for _ in range(MOST_SUMMARIES):
+        for _ in range(MAX_SUMMARIES):
             self.walk_through(found)
             found.summary = found.summarise()
             if not found.growth or found.summary == thought:
                 self.active.discard(found.entry)
                 return
             thought = found.summary
-        raise NotUnderstood("what a function that calls itself does to the stack is not certain", found.entry)
+        raise RecoveryFailed("what a function that calls itself does to the stack is not certain", found.entry)
 
     def walk_through(self, found: Found) -> None:
         start = Key(found.entry, 0, ())
@@ -143,19 +143,35 @@ class Finder:
             self.step(found, work.pop(), work)
 
     def step(self, found: Found, key: Key, work: list[Key]) -> None:
-        self.budget -= 1 + len(found.states[key].words) // 16
-        if self.budget < 0:
-            raise NotUnderstood("addresses wait on the stack in too many combinations", key.pc)
+        waiting = len(found.states[key].words) // 16
+        self.spend(1 + waiting, "addresses wait on the stack in too many combinations", key.pc)
         block = self.blocks[key.pc]
-        self.how.builder = Builder()
-        stack = self.how.named(found.states[key])
-        leaving = walk(block, stack, self.how)
+        self.lifter.builder = Builder()
+        stack = self.lifter.named(found.states[key])
+        self.prepare(found, key, stack)
+        leaving = walk(block, stack, self.lifter)
         self.measure(found, stack)
-        for number in (JUMPED, FALLEN):  # results of an earlier walk over this block may not hold any more
+        self.forget(found, key)
+        for edge in self.out_edges(block, leaving, stack):
+            self.go(found, (key, edge.number), edge.target, edge.stack, work)
+
+    def spend(self, units: int, reason: str, pc: int) -> None:
+        self.budget -= units
+        if self.budget < 0:
+            raise RecoveryFailed(reason, pc)
+
+    def prepare(self, found: Found, key: Key, stack: WordStack) -> None:
+        """Hook: called before a block is walked."""
+
+    def out_edges(self, block: BasicBlock, leaving: Leaving, stack: WordStack) -> list[OutEdge]:
+        return out_edges(block, leaving, stack)
+
+    @staticmethod
+    def forget(found: Found, key: Key) -> None:
+        """Results of an earlier walk over this block may not hold any more."""
+        for number in (JUMPED, FALLEN):
             found.edges.pop((key, number), None)
             found.exits.pop((key, number), None)
-        for way in ways_on(block, leaving, stack):
-            self.go(found, (key, way.number), way.target, way.stack, work)
 
     @staticmethod
     def measure(found: Found, stack: WordStack, above: int = 0) -> None:
@@ -163,46 +179,56 @@ class Finder:
         found.highest = max(found.highest, stack.peak, stack.height + above)
 
     def go(self, found: Found, edge: Edge, target: Known, stack: WordStack, work: list[Key]) -> None:
+        """Follows an edge, through the functions it calls."""
         pc = edge[0].pc
         while True:
-            self.budget -= 1
-            if self.budget < 0:
-                raise NotUnderstood("functions return to functions in too many combinations", pc)
+            self.spend(1, "functions return to functions in too many combinations", pc)
             if target is None:
-                raise NotUnderstood("a jump to an address that is not known", self.blocks[pc].last.pc)
+                raise RecoveryFailed("a jump to an address that is not known", self.blocks[pc].last.pc)
             if isinstance(target, Param):
                 found.exits[edge] = target.depth, nameless(stack)
                 return
             if not isinstance(target, Label):
-                raise NotUnderstood("a jump to an address that is computed", self.blocks[pc].last.pc)
-            self.used |= target.pushes
-            if target.target not in self.blocks or (target.pushes and target.target not in self.dests):
+                raise RecoveryFailed("a jump to an address that is computed", self.blocks[pc].last.pc)
+            if not self.is_valid(target):
+                self.halts(target)
                 return
-            if self.calls_itself(found, target.target, stack):
-                found.growth.append(stack.height)
-                summary = found.summary
-            elif self.is_call(target.target):
-                callee = self.function(target.target)
-                self.measure(found, stack, callee.highest)
-                summary = callee.summary
-            else:
+            self.used |= target.pushes
+            callee = self.callee(found, target.target, stack)
+            if callee is None:
                 self.reach(found, edge, target.target, stack, work)
                 return
-            onward = returned(summary, stack, self.how)
+            onward = returned(callee, stack, self.lifter)
             self.measure(found, stack)
             if onward is None:
                 return
             target = onward.known
 
+    def is_valid(self, target: Label) -> bool:
+        """Whether there is a block. Control may also fall through to one that is not a JUMPDEST."""
+        return target.target in self.blocks and (not target.pushes or target.target in self.dests)
+
+    def halts(self, target: Label) -> None:
+        """A jump to an invalid target."""
+        self.used |= target.pushes
+
+    def callee(self, found: Found, pc: int, stack: WordStack) -> Summary | None:
+        """What a jump there does if it is a call."""
+        if self.calls_itself(found, pc, stack):
+            found.growth.append(stack.height)
+            return found.summary
+        if pc not in self.known or pc in self.active:
+            return None
+        callee = self.function(pc)
+        self.measure(found, stack, callee.highest)
+        return callee.summary
+
     def calls_itself(self, found: Found, pc: int, stack: WordStack) -> bool:
         """A jump to the entry with a return address on the stack; without one it is a loop."""
         calls = pc == found.entry and pc in self.recursive and bool(stack.labels())
         if calls and found is self.main:
-            raise NotUnderstood("the code calls its own beginning", pc)
+            raise RecoveryFailed("the code calls its own beginning", pc)
         return calls
-
-    def is_call(self, pc: int) -> bool:
-        return pc in self.known and pc not in self.active
 
     def reach(self, found: Found, edge: Edge, pc: int, stack: WordStack, work: list[Key]) -> None:
         key = Key(pc, stack.height, stack.labels())
@@ -213,40 +239,44 @@ class Finder:
         if before is None:
             heights = found.heights.setdefault(pc, set())
             heights.add(stack.height)
-            if len(heights) > (MOST_HEIGHTS if pc in self.known else 2 * MOST_HEIGHTS):
-                raise GrowingStack(found.entry if pc in self.recursive else pc)
+            self.limit(found, key, len(heights))
         if after is not None:
             found.states[key] = after
             work.append(key)
 
+    def limit(self, found: Found, key: Key, heights: int) -> None:
+        """A block is reached at a further stack height."""
+        if heights > (MAX_HEIGHTS if key.pc in self.known else 2 * MAX_HEIGHTS):
+            raise GrowingStack(found.entry if key.pc in self.recursive else key.pc)
 
-class WayOn(NamedTuple):
+
+class OutEdge(NamedTuple):
     number: int
     target: Known
     stack: WordStack
 
 
-def ways_on(block: BasicBlock, leaving: Leaving, stack: WordStack) -> list[WayOn]:
+def out_edges(block: BasicBlock, leaving: Leaving, stack: WordStack) -> list[OutEdge]:
     """The edges out of a block; a branch on a known condition has one."""
     after = Label(block.end, frozenset())
     if leaving.op == "FALL":
-        return [WayOn(FALLEN, after, stack)]
+        return [OutEdge(FALLEN, after, stack)]
     if leaving.target is None:
         return []
     if leaving.op == "JUMP":
-        return [WayOn(JUMPED, leaving.target.known, stack)]
+        return [OutEdge(JUMPED, leaving.target.known, stack)]
     condition = leaving.args[0]
-    jumped = WayOn(JUMPED, leaving.target.known, told(stack, condition, True))
-    fallen = WayOn(FALLEN, after, told(stack, condition, False))
+    jumped = OutEdge(JUMPED, leaving.target.known, refine_by_condition(stack, condition, True))
+    fallen = OutEdge(FALLEN, after, refine_by_condition(stack, condition, False))
     if isinstance(condition.known, Number):
         return [jumped if condition.known.number else fallen]
     return [jumped, fallen]
 
 
-def returned(callee: Summary, stack: WordStack, how: Reading) -> Word | None:
+def returned(callee: Summary, stack: WordStack, lifter: Lifter) -> Word | None:
     """Applies a call's summary to the stack; returns the address it returns to, or None if it never does."""
-    if how.is_main and callee.taken > len(stack.words):
-        raise NotUnderstood("a function takes more words than there are", callee.entry)
+    if lifter.is_main and callee.taken > len(stack.words):
+        raise RecoveryFailed("a function takes more words than there are", callee.entry)
     stack.reach(callee.taken)
     args = stack.words[len(stack.words) - callee.taken :][::-1]  # the top first
     del stack.words[len(stack.words) - callee.taken :]
@@ -256,18 +286,18 @@ def returned(callee: Summary, stack: WordStack, how: Reading) -> Word | None:
         if isinstance(left, Param):
             stack.push(args[left.depth - 1])
         else:
-            stack.push(Word(left, None if left else how.builder.make("UNSPILL")))
+            stack.push(Word(left, None if left else lifter.builder.make("UNSPILL")))
     return args[callee.place - 1]
 
 
-def entries(blocks: dict[int, BasicBlock], dests: frozenset[int], how: Reading) -> set[int]:
+def entries(blocks: dict[int, BasicBlock], dests: frozenset[int], lifter: Lifter) -> set[int]:
     """Function entries: targets of jumps from blocks that leave a code address on the stack."""
     found: set[int] = set()
     for block in blocks.values():
         stack = WordStack()
         try:
-            leaving = walk(block, stack, how)
-        except NotUnderstood:
+            leaving = walk(block, stack, lifter)
+        except RecoveryFailed:
             continue  # reported when the walk reaches the block
         target = leaving.target.known if leaving.op == "JUMP" and leaving.target is not None else None
         if isinstance(target, Label) and target.target in dests and stack.labels():

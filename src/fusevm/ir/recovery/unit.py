@@ -9,13 +9,13 @@ from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.ir.builder import Builder
-from fusevm.ir.functions import GraphBlock, Unit
+from fusevm.ir.functions import DependencyBlock, Unit
 from fusevm.ir.recovery.build import UnitBuilder
 from fusevm.ir.recovery.finder import Finder
-from fusevm.ir.recovery.walk import Reading
-from fusevm.ir.recovery.words import GrowingStack, NotUnderstood
+from fusevm.ir.recovery.walk import Lifter
+from fusevm.ir.recovery.words import GrowingStack, RecoveryFailed
 
-MOST_RECURSIVE = 8
+MAX_RECURSIVE = 8
 ROUNDS = 4  # of finding which PUSHes are code addresses
 
 
@@ -26,7 +26,7 @@ _PUSH32 = BY_NAME["PUSH32"].byte
 class Recovered:
     unit: Unit
     reached: list[BasicBlock]  # reachable basic blocks, in code order
-    sources: dict[GraphBlock, BasicBlock] = field(default_factory=dict)  # the basic block that each was lifted from
+    sources: dict[DependencyBlock, BasicBlock] = field(default_factory=dict)  # what each was lifted from
     highest: int = 0  # the maximum height of the stack, recursive calls counted once
     growth: tuple[int, int] | None = None  # by how much, at least and at most, a recursive call raises it
 
@@ -40,21 +40,21 @@ class Recovered:
 
 
 def recover(code: bytes, fork: Fork = LATEST) -> Recovered:
-    """Raises NotUnderstood if the control flow or the uses of code addresses cannot be determined."""
+    """Raises RecoveryFailed if the control flow or the uses of code addresses cannot be determined."""
     blocks = {block.start: block for block in basic_blocks(code, fork)}
     if not blocks:
-        raise NotUnderstood("there is no code")
+        raise RecoveryFailed("there is no code")
     dests = jumpdests(code)
     finder, labels = _found(blocks, dests, fork)
     unit = Unit(fork)
-    how = Reading(fork, labels, unfilled(blocks), Builder(), unit)
-    builder = UnitBuilder(finder, unit, how)
+    lifter = Lifter(fork, labels, unfilled(blocks), Builder(), unit)
+    builder = UnitBuilder(finder, unit, lifter)
     builder.run()
-    escaped = how.escaped & finder.used
+    escaped = lifter.escaped & finder.used
     if escaped:
-        raise NotUnderstood("a code address is used as a number", min(escaped))
+        raise RecoveryFailed("a code address is used as a number", min(escaped))
     if finder.main.highest > STACK_LIMIT:
-        raise NotUnderstood("the stack may grow past its limit")
+        raise RecoveryFailed("the stack may grow past its limit")
     reached = {key.pc for found in (finder.main, *finder.functions.values()) for key in found.states}
     growth = [each for found in finder.functions.values() for each in found.growth]
     return Recovered(
@@ -73,7 +73,7 @@ def _found(blocks: dict[int, BasicBlock], dests: frozenset[int], fork: Fork) -> 
         try:
             return _found_with(blocks, dests, fork, recursive)
         except GrowingStack as grows:
-            if grows.pc is None or grows.pc in recursive or len(recursive) == MOST_RECURSIVE:
+            if grows.pc is None or grows.pc in recursive or len(recursive) == MAX_RECURSIVE:
                 raise
             recursive |= {grows.pc}
 
@@ -84,12 +84,12 @@ def _found_with(
     """At first every PUSH of a jump target may be a code address, then only those that were jumped to."""
     labels = candidates(blocks, dests)
     for _ in range(ROUNDS):
-        finder = Finder(blocks, dests, Reading(fork, labels, unfilled(blocks)), recursive)
+        finder = Finder(blocks, dests, Lifter(fork, labels, unfilled(blocks)), recursive)
         finder.run()
         if finder.used >= labels.keys():
             return finder, labels
         labels = {pc: word for pc, word in labels.items() if pc in finder.used}
-    raise NotUnderstood("which numbers are code addresses is not certain")
+    raise RecoveryFailed("which numbers are code addresses is not certain")
 
 
 def candidates(blocks: dict[int, BasicBlock], dests: frozenset[int]) -> dict[int, int]:

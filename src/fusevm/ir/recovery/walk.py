@@ -11,7 +11,18 @@ from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.builder import Builder
 from fusevm.ir.functions import SymbolKind, Unit
-from fusevm.ir.recovery.words import Known, Label, NotUnderstood, Number, Param, Shifted, Word, WordStack
+from fusevm.ir.recovery.words import (
+    Computed,
+    Known,
+    Label,
+    Number,
+    Param,
+    RecoveryFailed,
+    Shifted,
+    StackLimitReached,
+    Word,
+    WordStack,
+)
 from fusevm.ir.values import Value
 
 _MASK = 0xFFFFFF  # bits that addresses are made of
@@ -27,8 +38,8 @@ class Leaving(NamedTuple):
 
 
 @dataclass(slots=True)
-class Reading:
-    """How code is read: which PUSHes are code addresses or immutables, and which addresses are used as numbers."""
+class Lifter:
+    """Lifts words: it knows which PUSHes are code addresses or immutables, and which addresses are used as numbers."""
 
     fork: Fork
     labels: dict[int, int]  # the pc of a PUSH to the address
@@ -52,6 +63,20 @@ class Reading:
         assert word.value is not None
         return word.value
 
+    def computed(self, op: str, args: list[Known]) -> Known:
+        """What is known of a result: constant folding, and masks and shifts that preserve a code address."""
+        match op, args:
+            case ("AND", [Label() as label, Number(mask)]) | ("AND", [Number(mask), Label() as label]):
+                return label if mask & _MASK == _MASK else None
+            case "SHL", [Number(by), Label() as label] if 0 < by <= _HIGHEST_SHIFT:
+                return Shifted(label, by)
+            case "SHR", [Number(by), Shifted(label, shifted)] if by == shifted:
+                return label
+        numbers = [arg.number for arg in args if isinstance(arg, Number)]
+        if args and len(numbers) == len(args) and op in INTEGER_MEANINGS and op != "EXP":
+            return Number(INTEGER_MEANINGS[op](*numbers))
+        return None
+
     def before(self, instruction: Instruction, stack: WordStack) -> None:
         """Hook: called before every instruction that is not stack manipulation."""
 
@@ -61,78 +86,64 @@ class Reading:
         return WordStack(stack.taken, words, stack.params, stack.peak)
 
 
-def walk(block: BasicBlock, stack: WordStack, how: Reading) -> Leaving:
+def walk(block: BasicBlock, stack: WordStack, lifter: Lifter) -> Leaving:
     """Runs the block over the stack. New values get the block and the pc of their instruction as source location."""
     start, end = block.start, block.end
     for instruction in block.instructions:
         op = instruction.op
         if op is None:
             return Leaving("INVALID")
-        if how.is_main and op.pops > len(stack.words):
+        if lifter.is_main and op.pops > len(stack.words):
             return Leaving("INVALID")  # the stack underflows
         if op.is_push:
-            stack.push(_pushed(instruction.pc, instruction.push or 0, how))
+            stack.push(_pushed(instruction.pc, instruction.push or 0, lifter))
         elif op.is_dup:
             stack.reach(op.pops)
             stack.push(stack.words[-op.pops])
         elif op.is_swap:
             stack.reach(op.pops)
-            stack.words[-1], stack.words[-op.pops] = stack.words[-op.pops], stack.words[-1]
+            one, other = op.swaps
+            stack.words[-one], stack.words[-other] = stack.words[-other], stack.words[-one]
         elif op.name == "PC":
-            if how.moves:
-                raise NotUnderstood("PC reads the place of its own code", instruction.pc)
-            stack.push(Word(Number(instruction.pc), how.builder.const(instruction.pc)))
+            if lifter.moves:
+                raise RecoveryFailed("PC reads the place of its own code", instruction.pc)
+            stack.push(Word(Number(instruction.pc), lifter.builder.const(instruction.pc)))
         elif op.name not in ("POP", "JUMPDEST"):
-            how.before(instruction, stack)
-            how.builder.where = (start, end, instruction.pc)
+            lifter.before(instruction, stack)
+            lifter.builder.where = (start, end, instruction.pc)
             args = [stack.pop() for _ in range(op.pops)]
             if op.name in ("JUMP", "JUMPI"):
                 return Leaving(op.name, args[0], tuple(args[1:]))
             if op.ends:
                 return Leaving(op.name, None, tuple(args))
-            made = operation(op.name, args, instruction.pc, how)
+            made = operation(op.name, args, instruction.pc, lifter)
             if op.pushes:
                 stack.push(made)
         elif op.name == "POP":
             stack.pop()
         if len(stack.words) > STACK_LIMIT or stack.taken > STACK_LIMIT:
-            raise NotUnderstood("the stack grows past its limit: calls that are recursive, or a loop", instruction.pc)
-    how.builder.where = (start, end, block.last.pc)
+            raise StackLimitReached(instruction.pc)
+    lifter.builder.where = (start, end, block.last.pc)
     return Leaving("FALL")
 
 
-def _pushed(pc: int, number: int, how: Reading) -> Word:
-    if pc in how.labels:
+def _pushed(pc: int, number: int, lifter: Lifter) -> Word:
+    if pc in lifter.labels:
         return Word(Label(number, frozenset([pc])))
-    if pc in how.immutables:
-        symbol = how.unit.symbol(SymbolKind.IMMUTABLE, how.immutables[pc])
-        return Word(None, how.builder.raw("SYMBOL", (), symbol))
-    return Word(Number(number), how.builder.const(number))
+    if pc in lifter.immutables:
+        symbol = lifter.unit.symbol(SymbolKind.IMMUTABLE, lifter.immutables[pc])
+        return Word(None, lifter.builder.raw("SYMBOL", (), symbol))
+    return Word(Number(number), lifter.builder.const(number))
 
 
-def operation(op: str, args: list[Word], pc: int, how: Reading) -> Word:
-    known = _known(op, [arg.known for arg in args])
-    if known is not None:
+def operation(op: str, args: list[Word], pc: int, lifter: Lifter) -> Word:
+    known = lifter.computed(op, [arg.known for arg in args])
+    if known is not None and not isinstance(known, Computed):
         return Word(known)
-    return Word(None, how.builder.raw(op, tuple([how.number(arg) for arg in args]), pc))
+    return Word(known, lifter.builder.raw(op, tuple([lifter.number(arg) for arg in args]), pc))
 
 
-def _known(op: str, args: list[Known]) -> Known:
-    """Constant folding, and masks and shifts that preserve a code address."""
-    match op, args:
-        case ("AND", [Label() as label, Number(mask)]) | ("AND", [Number(mask), Label() as label]):
-            return label if mask & _MASK == _MASK else None
-        case "SHL", [Number(by), Label() as label] if 0 < by <= _HIGHEST_SHIFT:
-            return Shifted(label, by)
-        case "SHR", [Number(by), Shifted(label, shifted)] if by == shifted:
-            return label
-    numbers = [arg.number for arg in args if isinstance(arg, Number)]
-    if args and len(numbers) == len(args) and op in INTEGER_MEANINGS and op != "EXP":
-        return Number(INTEGER_MEANINGS[op](*numbers))
-    return None
-
-
-def told(stack: WordStack, condition: Word, holds: bool) -> WordStack:
+def refine_by_condition(stack: WordStack, condition: Word, holds: bool) -> WordStack:
     """The stack on the edge where a condition holds, or does not: on one of the two, the tested word is zero.
 
     Likewise the word whose ISZERO it is, and so on: of a copy of the condition no less is known if it is an ISZERO.
@@ -147,4 +158,4 @@ def told(stack: WordStack, condition: Word, holds: bool) -> WordStack:
 
 
 def _is(word: Word, value: Value) -> bool:
-    return word.value is value and (word.known is None or isinstance(word.known, Param))
+    return word.value is value and (word.known is None or isinstance(word.known, Param | Computed))

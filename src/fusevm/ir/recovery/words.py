@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fusevm.ir.values import UNSPILL, Value
 
 
-class NotUnderstood(Exception):
+class RecoveryFailed(Exception):
     """The code cannot be recovered. The message says why, for the report."""
 
     def __init__(self, reason: str, pc: int | None = None) -> None:
@@ -16,11 +16,18 @@ class NotUnderstood(Exception):
         super().__init__(reason if pc is None else f"{reason} (at {pc:#x})")
 
 
-class GrowingStack(NotUnderstood):
+class GrowingStack(RecoveryFailed):
     """A block is reached at ever greater stack heights: a recursive function, or a loop that grows the stack."""
 
     def __init__(self, pc: int) -> None:
         super().__init__("the stack grows with each turn: functions that call each other, or a loop", pc)
+
+
+class StackLimitReached(RecoveryFailed):
+    """A block needs a larger stack than there can be: it halts."""
+
+    def __init__(self, pc: int) -> None:
+        super().__init__("the stack grows past its limit: calls that are recursive, or a loop", pc)
 
 
 class Label(NamedTuple):
@@ -48,7 +55,14 @@ class Shifted(NamedTuple):
     by: int
 
 
-Known = Label | Param | Number | Shifted | None  # None: any word
+class Computed(NamedTuple):
+    """An operation over constants and live-in words; only `ir/recovery/flow.py` follows those."""
+
+    op: str
+    args: tuple[Known, ...]
+
+
+Known = Label | Param | Number | Shifted | Computed | None  # None: any word
 
 
 class Word(NamedTuple):
@@ -75,9 +89,10 @@ class WordStack:
 
     def reach(self, depth: int) -> None:
         """Makes the top `depth` words explicit."""
-        while len(self.words) < depth:
-            self.taken += 1
-            self.words.insert(0, self._param(self.taken))
+        missing = depth - len(self.words)
+        if missing > 0:
+            self.words[:0] = [self._param(each) for each in range(self.taken + missing, self.taken, -1)]
+            self.taken += missing
 
     def _param(self, depth: int) -> Word:
         return Word(Param(depth), Value(UNSPILL)) if self.params is None else self.params[depth - 1]

@@ -13,24 +13,20 @@ from dataclasses import dataclass, field
 from fusevm.analysis.symbolic import actions_of, bounds_of
 from fusevm.evm.bytecode import BasicBlock, Instruction, basic_blocks, jumpdests
 from fusevm.evm.forks import Fork
+from fusevm.evm.opcodes import opcodes_of
 from fusevm.ir.builder import Builder
-from fusevm.ir.functions import LEAVE, End, Function, GraphBlock, Unit
+from fusevm.ir.fold.stats import Stats
+from fusevm.ir.functions import LEAVE, DependencyBlock, End, Function, Unit
 from fusevm.ir.ranges import Range
-from fusevm.ir.recovery.build import FunctionBuilder, UnitBuilder
-from fusevm.ir.recovery.finder import Found, Key, returned, ways_on
+from fusevm.ir.recovery.build import FunctionBuilder, UnitBuilder, name_of
+from fusevm.ir.recovery.finder import Found, Key, Summary
 from fusevm.ir.recovery.unit import ROUNDS, candidates
-from fusevm.ir.recovery.walk import Reading, walk
+from fusevm.ir.recovery.walk import Lifter
 from fusevm.ir.recovery.words import Word, WordStack
 from fusevm.ir.regions.find import RegionFinder
 from fusevm.ir.values import TRAITS, FrameState, Value
 
 EXIT, FAIL = "EXIT", "FAIL"
-
-
-@dataclass(slots=True, eq=False)
-class RegionBlock(GraphBlock):
-    pc: int = -1  # its place in the code; -1 if it only splits an edge
-    state: FrameState | None = None  # the frame on entry
 
 
 @dataclass(slots=True)
@@ -51,10 +47,11 @@ class RegionUnit:
     shapes: dict[str, Shape] = field(default_factory=dict)
     entries: dict[int, str] = field(default_factory=dict)  # the functions that the schedule may enter, by pc
     ranges: dict[str, dict[int, Range]] = field(default_factory=dict)  # of the values of each function, after folding
+    stats: Stats = field(default_factory=Stats)  # of folding
     refused: dict[int, str] = field(default_factory=dict)  # executed blocks that are in no region, and why
 
 
-class RegionReading(Reading):
+class RegionLifter(Lifter):
     """Records the frame before every instruction that may fail."""
 
     __slots__ = ("ahead", "now", "taken")
@@ -94,74 +91,60 @@ class StateBuilder(Builder):
         return value
 
 
-class RegionUnitBuilder(UnitBuilder):
-    finder: RegionFinder
-    how: RegionReading
-
-    def run(self) -> None:
-        for entry, found in self.finder.functions.items():
-            self.built[entry] = RegionFunctionBuilder(self, found, name_of(entry)).run()
-        for built in self.built.values():
-            self.unit.functions[built.function.name] = built.function
-
-
 class RegionFunctionBuilder(FunctionBuilder):
-    how: RegionReading
+    lifter: RegionLifter
 
-    def new_block(self) -> RegionBlock:
-        self.count += 1
-        return RegionBlock(self.count - 1)
-
-    def write(self, key: Key) -> None:
-        block, source = self.blocks[key], self.finder.blocks[key.pc]
-        assert isinstance(block, RegionBlock)
+    def enter(self, block: DependencyBlock, key: Key, source: BasicBlock, stack: WordStack) -> bool:
         assert isinstance(self.finder, RegionFinder)
-        self.begin(block)
-        stack = self.entries[key].copy()
         block.pc = key.pc
         if key in self.finder.cold[self.found.entry]:
-            self.how.taken = self.found.taken
-            block.end = End(EXIT, self.how.all_words(stack), cases=(key.pc,))
-            return
-        block.gas = self.how.start(source, self.found.taken)
-        block.state = FrameState(key.pc, self.how.all_words(stack), block.gas)
-        leaving = walk(source, stack, self.how)
-        ways = ways_on(source, leaving, stack)
-        if len(ways) > 1:
-            self.branch(key, leaving, ways)
-        else:
-            self.go(block, (key, ways[0].number), ways[0].target, ways[0].stack)
+            self.lifter.taken = self.found.taken
+            block.end = End(EXIT, self.lifter.all_words(stack), cases=(key.pc,))
+            return False
+        block.gas = self.lifter.start(source, self.found.taken)
+        block.state = FrameState(key.pc, self.lifter.all_words(stack), block.gas)
+        return True
 
-    def leave(self, block: GraphBlock, stack: WordStack) -> None:
-        block.end = End(LEAVE, self.how.all_words(stack))
+    def leave(self, block: DependencyBlock, stack: WordStack) -> None:
+        block.end = End(LEAVE, self.lifter.all_words(stack))
 
     def call(self, pc: int, stack: WordStack) -> Word | None:
-        callee = self.finder.functions[pc].summary
-        stack.reach(callee.taken)
-        words = self.how.all_words(stack)
-        args = words[::-1][: callee.taken]
         assert isinstance(self.builder, StateBuilder)
-        self.builder.state = FrameState(pc, words)
-        call = self.builder.raw("CALLFN", args, self.unit.number_of(name_of(pc)))
-        below = len(stack.words) - callee.taken
-        onward = returned(callee, stack, self.how)
-        if onward is None:
-            return None
-        for place, left in enumerate(callee.left):
-            if left is None:
-                stack.words[below + place] = Word(None, self.builder.raw("RESULT", (call,), place))
-        return onward
+        stack.reach(self.finder.functions[pc].summary.taken)
+        self.builder.state = FrameState(pc, self.lifter.all_words(stack))
+        return super().call(pc, stack)
+
+    def results(self, callee: Summary) -> Iterable[tuple[int, int]]:
+        """They are numbered by their places: all words that a call leaves are on the stack in memory."""
+        return [(place, place) for place, left in enumerate(callee.left) if left is None]
 
     def drop_unused(self, function: Function) -> list[int]:
         return list(range(1, self.found.taken + 1))
 
 
-def name_of(entry: int) -> str:
-    return f"f_{entry:x}"
+class RegionUnitBuilder(UnitBuilder):
+    of_function = RegionFunctionBuilder
+
+
+def outside(region: RegionUnit, code: bytes, fork: Fork) -> list[BasicBlock]:
+    """The basic blocks that are in no function, or from the middle of which one is left."""
+    inside: set[int] = set()
+    left: set[int] = set()
+    for function in region.unit.functions.values():
+        for block in function.blocks():
+            if block.end.op == EXIT:
+                left.add(block.end.cases[0])
+            else:
+                inside.add(block.pc)
+    return [each for each in basic_blocks(code, fork) if each.start not in inside or _within(each, left)]
+
+
+def _within(block: BasicBlock, pcs: Collection[int]) -> bool:
+    return any(block.start < pc < block.end for pc in pcs)
 
 
 def pieces_of(code: bytes, fork: Fork, cuts: Collection[int]) -> dict[int, BasicBlock]:
-    """Basic blocks, split further at the cuts."""
+    """Basic blocks, split further at the cuts, of which one may be the end of the code."""
     pieces: dict[int, BasicBlock] = {}
     for block in basic_blocks(code, fork):
         current: list[Instruction] = []
@@ -171,6 +154,9 @@ def pieces_of(code: bytes, fork: Fork, cuts: Collection[int]) -> dict[int, Basic
                 current = []
             current.append(instruction)
         pieces[current[0].pc] = BasicBlock(current[0].pc, tuple(current))
+    end = len(code)
+    if end in cuts:  # control may fall off the code, which is a STOP
+        pieces[end] = BasicBlock(end, (Instruction(end, 0, opcodes_of(fork)[0], None, 0),))
     return pieces
 
 
@@ -191,8 +177,8 @@ def build_regions(
     entries = [pc for pc in entries if pc in pieces and not is_cold(pieces[pc])]
     finder, labels = _found(pieces, dests, fork, entries, is_cold, bounds_by_block(code, fork))
     unit = Unit(fork)
-    how = RegionReading(fork, labels, {}, StateBuilder(), unit, moves=False)
-    RegionUnitBuilder(finder, unit, how).run()
+    lifter = RegionLifter(fork, labels, {}, StateBuilder(), unit, moves=False)
+    RegionUnitBuilder(finder, unit, lifter).run()
     region = RegionUnit(unit)
     for pc, found in finder.functions.items():
         region.shapes[name_of(pc)] = _shape(found)
@@ -209,7 +195,7 @@ def finder_of(
     pieces: dict[int, BasicBlock], dests: frozenset[int], fork: Fork, is_cold: Callable[[BasicBlock], bool]
 ) -> RegionFinder:
     """A finder for exploration: it takes every PUSH of a jump target for a code address."""
-    return RegionFinder(pieces, dests, Reading(fork, candidates(pieces, dests), {}, moves=False), is_cold, {})
+    return RegionFinder(pieces, dests, Lifter(fork, candidates(pieces, dests), {}, moves=False), is_cold, {})
 
 
 def _found(
@@ -222,7 +208,7 @@ def _found(
 ) -> tuple[RegionFinder, dict[int, int]]:
     labels = candidates(pieces, dests)
     for number in range(ROUNDS):
-        finder = RegionFinder(pieces, dests, Reading(fork, labels, {}, moves=False), is_cold, bounds)
+        finder = RegionFinder(pieces, dests, Lifter(fork, labels, {}, moves=False), is_cold, bounds)
         for entry in entries:
             finder.function(entry)
         if finder.used >= labels.keys() or number == ROUNDS - 1:  # code does not move: a label is a number as well

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fusevm.ir import analyses
 from fusevm.ir.functions import Function
 from fusevm.ir.ranges import TOP
-from fusevm.ir.regions.build import RegionBlock
 from fusevm.ir.values import CONST, FrameState, Value
 
 _SAME = frozenset(("OR", "XOR", "NOT"))
@@ -14,17 +14,11 @@ _CARRYING = frozenset(("ADD", "SUB", "MUL"))  # a bit of the result depends on t
 class DemandFinder:
     def __init__(self, function: Function) -> None:
         self.demanded: dict[int, int] = {}
-        self.blocks = function.blocks()
-        self.handed: dict[int, list[Value]] = {}  # the arguments for each parameter
-        for block in self.blocks:
-            for arc in block.end.arcs:
-                for param, arg in zip(arc.target.params, arc.args, strict=True):
-                    self.handed.setdefault(param.id, []).append(arg)
+        self.blocks, self.arguments = analyses.order(function), analyses.arguments(function)
 
     def run(self) -> dict[int, int]:
         """Demanded bits by value id; of other values, none."""
         for block in self.blocks:
-            assert isinstance(block, RegionBlock)
             self._whole(block.end.args)
             self._state(block.state)
             for value in block.instructions:
@@ -37,7 +31,7 @@ class DemandFinder:
                     changed |= self._passed_on(value)
                 for param in block.params:
                     bits = self.demanded.get(param.id, 0)
-                    for arg in self.handed.get(param.id, ()):
+                    for arg in self.arguments.get(param.id, ()):
                         changed |= self._want(arg, bits)
         return self.demanded
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import cast
+from functools import partial
 
 from fusevm.evm.opcodes import ACCESS, MSIZE, OPCODES_TABLE
-from fusevm.ir.block import Mode
-from fusevm.ir.fold.functions import ATTEMPTS, FunctionFolder, ReachedLate
-from fusevm.ir.fold.stages import Stage
+from fusevm.ir import analyses
+from fusevm.ir.fold.functions import FunctionFolder, folded
+from fusevm.ir.fold.stages import Mode, Stage
 from fusevm.ir.fold.summaries import Summary, summaries
-from fusevm.ir.functions import End, Function, GraphBlock, Unit
+from fusevm.ir.functions import DependencyBlock, End, Function, Unit
 from fusevm.ir.ranges import ANYTHING, Range
-from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
+from fusevm.ir.regions.build import EXIT, FAIL, RegionUnit
 from fusevm.ir.regions.ranges import RangeFinder
 from fusevm.ir.values import PHI, TRAITS, FrameState, Value
 
 REACH = "REACH"
 # Memory and storage must be exact at side exits: no dead store elimination.
-STAGES = Stage.FOLD | Stage.CSE | Stage.FWD
+STAGES = ~Stage.DSE
 # Prepaid instructions: growth by a guard, the rest with the block's static gas. Others are charged when executed.
 PREPAID = frozenset(("MLOAD", "MSTORE", "MSTORE8", "KECCAK256"))
 
@@ -40,23 +40,21 @@ class RegionFolder(FunctionFolder):
         effects: dict[str, Summary],
         reached: frozenset[int] = frozenset(),
         known: dict[int, Range] | None = None,
+        stages: Stage = STAGES,
     ) -> None:
-        super().__init__(unit, function, effects, True, reached, Mode.EXECUTION, STAGES)
+        super().__init__(unit, function, effects, True, reached, Mode.EXECUTION, stages)
         self.foreknown = known or {}  # ranges of parameters
-        self.result = function
         self.state: FrameState | None = None
         self.anchor: FrameState | None = None  # the state from which everything since can be repeated
         self.prepaid = 0  # dynamic gas of the block's instructions so far that was added to its static gas
 
-    def block_of(self, block: GraphBlock) -> GraphBlock:
+    def block_of(self, block: DependencyBlock) -> DependencyBlock:
         if block.start not in self.made:
-            self.made[block.start] = RegionBlock(block.start, pc=cast(RegionBlock, block).pc)
+            self.made[block.start] = DependencyBlock(block.start, pc=block.pc)
         return self.made[block.start]
 
-    def enter_block(self, block: GraphBlock, made: GraphBlock) -> None:
+    def enter_block(self, block: DependencyBlock, made: DependencyBlock) -> None:
         super().enter_block(block, made)
-        assert isinstance(block, RegionBlock)
-        assert isinstance(made, RegionBlock)
         for param in block.params:
             found, value = self.foreknown.get(param.id), self.values[param.id]
             if found is not None and value.op == PHI and value.block == made.start:
@@ -72,7 +70,7 @@ class RegionFolder(FunctionFolder):
         super().charge(gas)
         self.prepaid += gas
 
-    def fold_block(self, block: GraphBlock) -> None:
+    def fold_block(self, block: DependencyBlock) -> None:
         super().fold_block(block)
         made = self.made[block.start]
         states: dict[int, FrameState] = {}
@@ -116,7 +114,7 @@ class RegionFolder(FunctionFolder):
         super().note(value)
         if value.op == REACH:
             self.world.observer, self.constant_guard = value.id - 1, None
-        elif not (value.raw or TRAITS[value.op].pure):
+        elif not (value.prechecked or TRAITS[value.op].pure):
             self.world.observer, self.constant_guard = value.id, None
 
     def prepay(self, op: str, args: tuple[Value, ...]) -> bool:
@@ -128,7 +126,7 @@ class RegionFolder(FunctionFolder):
         return super().ended(end)
 
 
-def fold_regions(region: RegionUnit) -> dict[str, dict[int, Range]]:
+def fold_regions(region: RegionUnit, stages: Stage = STAGES) -> dict[str, dict[int, Range]]:
     """Folds every function in place; returns the ranges of their values.
 
     Functions with loops are folded twice: the ranges of loop-carried words are known only after the first time.
@@ -136,40 +134,17 @@ def fold_regions(region: RegionUnit) -> dict[str, dict[int, Range]]:
     unit, ranges = region.unit, {}
     effects = summaries(unit)
     for name, function in list(unit.functions.items()):
-        folder = _folded(unit, function, effects)
-        if _has_loops(folder.result):
-            found = RangeFinder(folder.result).run()
-            params = [param for block in function.blocks() for param in block.params if param.id in folder.values]
-            known = {param.id: found.get(folder.values[param.id].id, ANYTHING) for param in params}
-            folder = _folded(unit, function, effects, known)
-        unit.functions[name] = folder.result
+        make = partial(RegionFolder, unit, function, effects, stages=stages & STAGES)
+        new, folder = folded(function, make)
+        loops = analyses.loops(new)
+        if loops.by_header or loops.irreducible or not loops.complete:
+            found = RangeFinder(new).run()
+            params = [param.id for block in analyses.order(function) for param in block.params]
+            known = {each: found.get(folder.values[each].id, ANYTHING) for each in params if each in folder.values}
+            new, folder = folded(function, partial(make, known=known))
+        unit.functions[name] = new
+        region.stats.add(folder.stats)
         ranges[name] = folder.range_at
-        for number, range_ in RangeFinder(folder.result).run().items():
+        for number, range_ in RangeFinder(new).run().items():
             ranges[name][number] = range_.within(ranges[name].get(number, ANYTHING))
     return ranges
-
-
-def _folded(
-    unit: Unit, function: Function, effects: dict[str, Summary], known: dict[int, Range] | None = None
-) -> RegionFolder:
-    reached: frozenset[int] = frozenset()
-    attempts = 0
-    while True:
-        attempts += 1
-        if attempts > ATTEMPTS:  # each may find one more block: all are taken for reachable
-            reached = frozenset([block.start for block in function.blocks()])
-        folder = RegionFolder(unit, function, effects, reached, known)
-        try:
-            folder.result = folder.run()
-            return folder
-        except ReachedLate as late:
-            reached |= late.blocks
-
-
-def _has_loops(function: Function) -> bool:
-    seen: set[int] = set()
-    for block in function.blocks():
-        seen.add(block.start)
-        if any(target.start in seen for target in block.targets):
-            return True
-    return False

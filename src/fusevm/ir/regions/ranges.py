@@ -7,15 +7,15 @@ keeps growing is widened to the next of a few bounds, so that the analysis ends 
 
 from __future__ import annotations
 
-from fusevm.analysis.graphs import DominatorTree
-from fusevm.ir.functions import BRANCH, Function, GraphBlock
+from fusevm.ir import analyses
+from fusevm.ir.functions import BRANCH, Function
 from fusevm.ir.ranges import ANYTHING, TOP, Range, assumed, bits_of, range_of
 from fusevm.ir.values import CONST, TRAITS, Value
 
 BOUNDS = tuple([(1 << bits) - 1 for bits in (1, 8, 16, 32, 64, 128, 160, 255, 256)])
 ROUNDS = 40
 PATIENT = 3  # rounds before ranges are widened
-MOST_CONDITIONS = 12
+MAX_CONDITIONS = 12
 PAYABLE = (1 << 42) - 1  # bytes of memory: no gas of 64 bits pays for more (3w + w²/512, for w words)
 
 Condition = tuple[Value, bool]
@@ -26,33 +26,27 @@ REACH = "REACH"
 class RangeFinder:
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.order = function.blocks()
+        self.order = analyses.order(function)
         self.ranges: dict[int, Range] = {}
-        graph = {block.start: tuple(target.start for target in block.targets) for block in self.order}
-        self.above = DominatorTree(graph, function.entry.start).above
+        self.above = analyses.dominators(function).above
         self.conditions = self._conditions()
         self.reached, self.reached_after = self._reached()
         self.incoming: dict[int, list[tuple[Value, int, Condition | None]]] = {}
         for block in self.order:
             for number, arc in enumerate(block.end.arcs):
-                told = (block.end.args[0], number == 0) if block.end.op == BRANCH else None
+                implied = (block.end.args[0], number == 0) if block.end.op == BRANCH else None
                 for param, arg in zip(arc.target.params, arc.args, strict=True):
-                    self.incoming.setdefault(param.id, []).append((arg, block.start, told))
+                    self.incoming.setdefault(param.id, []).append((arg, block.start, implied))
 
     def _conditions(self) -> dict[int, tuple[Condition, ...]]:
         """The conditions known to hold, or not to, in each block: those of its dominator, and the branch to it."""
-        ways: dict[int, list[GraphBlock]] = {}
-        for block in self.order:
-            for target in block.targets:
-                ways.setdefault(target.start, []).append(block)
         found: dict[int, tuple[Condition, ...]] = {}
-        for block in self.order:
+        for block, before in analyses.predecessors(self.function).items():
             known = found.get(self.above[block.start], ())
-            before = ways.get(block.start, [])
             if len(before) == 1 and before[0].end.op == BRANCH:
                 source = before[0]
                 known = (*known, (source.end.args[0], source.end.arcs[0].target is block))
-            found[block.start] = known[-MOST_CONDITIONS:]
+            found[block.start] = known[-MAX_CONDITIONS:]
         return found
 
     def _reached(self) -> tuple[dict[int, Reached], dict[int, Reached]]:
@@ -88,8 +82,8 @@ class RangeFinder:
 
     def _joined(self, param: Value) -> Range | None:
         whole: Range | None = None
-        for arg, start, told in self.incoming[param.id]:
-            found = self.at(arg, start, self.reached_after[start], told)
+        for arg, start, implied in self.incoming[param.id]:
+            found = self.at(arg, start, self.reached_after[start], implied)
             if found is not None:
                 whole = found if whole is None else whole.with_(found)
         return whole
@@ -106,7 +100,7 @@ class RangeFinder:
         bits = bits_of(value.op, [(1 << each.high.bit_length()) - 1 for each in known], constants, found.high)
         return found.within(Range(0, bits))
 
-    def at(self, value: Value, start: int, reached: Reached, told: Condition | None = None) -> Range | None:
+    def at(self, value: Value, start: int, reached: Reached, implied: Condition | None = None) -> Range | None:
         """The range of a value in a block, after these accesses, or on an edge out of it."""
         if value.op == CONST:
             return Range(value.number, value.number)
@@ -115,7 +109,7 @@ class RangeFinder:
             return found
         if value.id in reached:
             found = found.within(reached[value.id])
-        for condition, holds in (*self.conditions[start], *((told,) if told else ())):
+        for condition, holds in (*self.conditions[start], *((implied,) if implied else ())):
             found = self._told(value, found, condition, holds)
         return found
 

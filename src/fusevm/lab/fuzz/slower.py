@@ -106,7 +106,7 @@ def better(times: Times, work: Work, tier: str, rounds: int, *, forgets: bool = 
 
 def forget_code() -> None:
     """What this thread's engines and the reference tier know of code; what is on disk stays."""
-    for engine in vars(engines).values():
+    for engine in engines():
         engine.codes.forget()
         engine.choice.forget()
     jump_map.clear()

@@ -1,4 +1,4 @@
-"""Random blocks and programs, lifted, folded, scheduled and evaluated, held to the reference tier.
+"""Random blocks, lifted and folded, and programs run from the functions that become native code, held to the reference.
 
 python -m fusevm.lab.ir.campaign blocks 200000 --seed 1
 python -m fusevm.lab.ir.campaign programs 20000 --seed 1
@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 from fusevm.chain.environment import Block as ChainBlock
 from fusevm.chain.environment import Context, Message
@@ -24,16 +25,17 @@ from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.opcodes import NONE
-from fusevm.ir.block import Mode, Program
-from fusevm.ir.evaluate import BrokenPromise, Ending, IrTier, call, run_block
-from fusevm.ir.fold.engine import fold_block
-from fusevm.ir.fold.program import fold_program
-from fusevm.ir.fold.stages import EVERYTHING, Stage
+from fusevm.ir.fold.block import fold_block
+from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.lift import lift_block
 from fusevm.ir.ordering import schedule
-from fusevm.ir.program import lift_program
+from fusevm.lab.ir.evaluate import BrokenPromise, Ending, call, run_block
+from fusevm.lab.ir.functions import functions_of
 from fusevm.lab.ir.generate import BlockMaker, ProgramMaker
+from fusevm.lab.ir.region_tier import RegionTier
 from fusevm.lab.peers.work import Observation, Work
+from fusevm.native.region.build import Choose
+from fusevm.native.region.choice import every_block, functions_and_loops
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import refuse, table_of
 from fusevm.reference.interpreter import execute
@@ -55,6 +57,8 @@ NEIGHBOUR_CODES = {
 }
 STAGE_SETS = (
     EVERYTHING,
+    EVERYTHING & ~Stage.RANGES,
+    EVERYTHING & ~Stage.FACTS,
     EVERYTHING & ~Stage.FOLD,
     EVERYTHING & ~Stage.CSE,
     EVERYTHING & ~Stage.FWD,
@@ -217,7 +221,7 @@ def check_block(case: Case) -> str | None:
     block = basic_blocks(case.code, case.fork)[0]
     expected = reference_block(block, frame_for(case.code, case.data, case.gas, case.fork, case.static), case.stack)
     plain = lift_block(block, case.fork)
-    folded, _ = fold_block(block, case.fork, case.mode, case.stages)
+    folded, _ = fold_block(plain, case.fork, case.mode, case.stages)
     for name, lifted, mode in (("lifted", plain, Mode.EXECUTION), ("folded", folded, case.mode)):
         frame = frame_for(case.code, case.data, case.gas, case.fork, case.static)
         order = schedule(lifted, NONE if mode is Mode.OPTIMISATION else None, case.inline)
@@ -248,43 +252,30 @@ class ProgramCase:
     gas: int
     static: bool
     fork: Fork
-    stages: Stage | None  # None: lifted, not folded
-    mode: Mode
-    inline: bool
-    peel: bool = False
+    stages: Stage | None  # None: as the functions were found, not folded
+    choose: Choose = every_block
 
     def __str__(self) -> str:
         return (
             f"{disassemble(self.code, self.fork)}code {self.code.hex()}\ndata {self.data.hex()}\ngas {self.gas}, "
-            f"static {self.static}, {self.fork.label}, {self.stages}, {self.mode}, inline {self.inline}, "
-            f"peel {self.peel}"
+            f"static {self.static}, {self.fork.label}, {self.stages}, {self.choose.__name__}"
         )
 
-    def tier(self) -> IrTier:
-        def make(code: bytes, fork: Fork) -> Program:
-            if self.stages is None:
-                return lift_program(code, fork, self.peel)
-            # Only the code under test is optimised: what it calls may run short of gas.
-            mode = self.mode if code == self.code else Mode.EXECUTION
-            return fold_program(code, fork, mode, self.stages, self.peel)[0]
-
-        return IrTier(make, self.inline)
+    def tier(self) -> RegionTier:
+        return RegionTier(partial(functions_of, choose=self.choose, stages=self.stages))
 
     def message(self) -> Message:
         return Message(CALLER, OWN, self.code, self.data, gas=self.gas, static=self.static, code_address=OWN)
 
 
 def random_program_case(rng: random.Random) -> ProgramCase:
-    mode = Mode.OPTIMISATION if rng.random() < 0.3 else Mode.EXECUTION
     fork = rng.choice(FORKS)
-    code = ProgramMaker(rng, fork, gas_matters=mode is Mode.EXECUTION).program()
-    gas = rng.choice([100_000, 400_000]) if rng.random() < 0.85 else rng.randrange(60_000)
-    stages = rng.choice([*STAGE_SETS, None]) if rng.random() < 0.5 else EVERYTHING
-    if stages is None:
-        mode = Mode.EXECUTION
+    code = ProgramMaker(rng, fork, gas_matters=True).program()
+    gas = rng.choice([100_000, 400_000]) if rng.random() < 0.6 else rng.randrange(60_000)
     return ProgramCase(
-        code, rng.randbytes(rng.choice([0, 4, 36, 100])), gas, rng.random() < 0.1, fork, stages, mode,
-        inline=rng.random() < 0.3, peel=rng.random() < 0.4,
+        code, rng.randbytes(rng.choice([0, 4, 36, 100])), gas, rng.random() < 0.1, fork,
+        rng.choice([*STAGE_SETS, None]) if rng.random() < 0.5 else EVERYTHING,
+        rng.choice([every_block, functions_and_loops]),
     )  # fmt: skip
 
 
@@ -301,14 +292,10 @@ def outcome_seen(case: ProgramCase, executor: Executor) -> Sight:
 
 def check_program(case: ProgramCase) -> str | None:
     wanted = outcome_seen(case, execute)
-    if case.mode is Mode.OPTIMISATION and wanted.starved:
-        return None
     try:
         found = outcome_seen(case, case.tier())
     except (BrokenPromise, KeyError, AssertionError) as broken:
         return f"breaks a promise: {broken!r}\n{case}"
-    if case.mode is Mode.OPTIMISATION:
-        wanted, found = wanted.without_gas(), found.without_gas()
     return None if found == wanted else f"differs:\n{case}\n{found.differs_from(wanted)}"
 
 
@@ -319,12 +306,9 @@ def check_transaction(seed: str, fork: Fork, stages: Stage | None) -> str | None
 
     work = program(seed, fork).work()
 
-    def make(code: bytes, fork: Fork) -> Program:
-        return lift_program(code, fork) if stages is None else fold_program(code, fork, stages=stages)[0]
-
     wanted = _observed(work, execute)
     try:
-        found = _observed(work, IrTier(make))
+        found = _observed(work, RegionTier(partial(functions_of, stages=stages)))
     except (BrokenPromise, KeyError, AssertionError) as broken:
         return f"{seed}/{fork.label}/{stages} breaks a promise: {broken!r}"
     unequal = list(differences(wanted, found))
@@ -334,12 +318,11 @@ def check_transaction(seed: str, fork: Fork, stages: Stage | None) -> str | None
 def _observed(work: Work, executor: Executor) -> Observation:
     state = work.state()
     try:
-        receipt = process(work.transaction, state, work.block, work.fork, executor)
+        done = process(work.transaction, state, work.block, work.fork, executor)
     except Rejected as rejected:
         return Observation("rejected", accounts=state.accounts, reason=str(rejected))
-    outcome = receipt.outcome
     return Observation(
-        outcome.status.value, receipt.gas_used, receipt.gas_refunded, outcome.output, list(receipt.logs), state.accounts
+        done.status.value, done.gas_used, done.gas_refunded, done.output, list(done.logs), state.accounts
     )
 
 

@@ -1,6 +1,6 @@
-"""Ethereum's state tests with every frame run from the IR, folded in execution mode: gas must be exact.
+"""Ethereum's state tests with every frame run from the IR that becomes native code: gas must be exact.
 
-python -m fusevm.lab.ir.statetests ../shared/fixtures/state_tests.tar.xz [--every 10] [--peel] [--plain]
+python -m fusevm.lab.ir.statetests ../shared/fixtures/state_tests.tar.xz [--every 10] [--plain]
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from fusevm.evm.forks import Fork
-from fusevm.ir.block import Program
-from fusevm.ir.evaluate import BrokenPromise, IrTier
-from fusevm.ir.fold.program import fold_program
-from fusevm.ir.program import lift_program
+from fusevm.ir.fold.stages import EVERYTHING
+from fusevm.lab.ir.evaluate import BrokenPromise
+from fusevm.lab.ir.functions import functions_of
+from fusevm.lab.ir.region_tier import RegionTier
 from fusevm.lab.official.statetest import Case, Verdict, cases_in, run_case
 
 
@@ -29,7 +29,7 @@ def cases(archive: Path) -> Iterator[Case]:
                 yield from cases_in(json.load(content))
 
 
-def judged(case: Case, tier: IrTier) -> Verdict:
+def judged(case: Case, tier: RegionTier) -> Verdict:
     try:
         return run_case(case, tier)
     except (BrokenPromise, KeyError, AssertionError) as broken:
@@ -42,15 +42,9 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="only every so many cases")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--plain", action="store_true", help="lifted, not folded")
-    parser.add_argument("--peel", action="store_true", help="with the first turn of loops peeled off")
     chosen = parser.parse_args()
-
-    def make(code: bytes, fork: Fork) -> Program:
-        if chosen.plain:
-            return lift_program(code, fork, chosen.peel)
-        return fold_program(code, fork, peel=chosen.peel)[0]
-
-    tier, began, passed, failed = IrTier(make), time.perf_counter(), 0, 0
+    make = partial(functions_of, stages=None if chosen.plain else EVERYTHING)
+    tier, began, passed, failed = RegionTier(make), time.perf_counter(), 0, 0
     for number, case in enumerate(cases(chosen.archive)):
         if number % chosen.every != chosen.first:
             continue
@@ -58,6 +52,7 @@ def main() -> int:
         passed, failed = passed + verdict.passed, failed + (not verdict.passed)
         if not verdict.passed:
             print(f"FAILED {case.name}: {verdict.reason[:300]}", flush=True)
+    print(f"{tier.entered:,} times a function was entered")
     print(f"{passed} passed, {failed} failed, {time.perf_counter() - began:.0f} s")
     return 1 if failed else 0
 

@@ -72,7 +72,7 @@ def run_case(case: Case, execute: Executor, on_root: Callable[[bytes], None] | N
     rejection = case.post.get("expectException")
     got_logs = logs_hash([])
     try:
-        receipt = process(tx, state, block, case.fork, execute)
+        done = process(tx, state, block, case.fork, execute)
     except Rejected as rejected:
         if rejection is None:
             return Verdict(False, f"rejected, but it is valid: {rejected}")
@@ -81,7 +81,7 @@ def run_case(case: Case, execute: Executor, on_root: Callable[[bytes], None] | N
     else:
         if rejection is not None:
             return Verdict(False, f"accepted, but it must be rejected: {rejection}")
-        got_logs = logs_hash(receipt.logs)
+        got_logs = logs_hash(done.logs)
     root = state.root()
     if on_root is not None:
         on_root(root)

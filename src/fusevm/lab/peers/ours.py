@@ -14,7 +14,7 @@ from fusevm.evm.forks import Fork
 from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work
 from fusevm.reference.hooks import Hooks
 
-SETTLED = 0.3  # seconds of calls after which hot code is known to be hot
+SETTLED = 1.0  # seconds of calls after which hot code is known to be hot
 LONGEST = 120.0  # seconds that are waited for it to be compiled, at low priority on a machine that may be busy
 
 
@@ -71,8 +71,8 @@ def _settle(run: Stopwatch) -> None:
 
     began = perf_counter()
     while (now := perf_counter() - began) < LONGEST:
-        heat = engine(tiered=True).codes.heat
-        if now > SETTLED and (heat is None or heat.is_settled):
+        policy = engine(tiered=True).codes.policy
+        if now > SETTLED and (policy is None or policy.is_settled):
             return
         run()
 

@@ -19,12 +19,11 @@ from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.ir.regions.build import EXIT, RegionUnit
 from fusevm.lab.peers.work import Observation, Work
-from fusevm.native.emit.build import library
 from fusevm.native.host import engine as host
 from fusevm.native.host.all_regions import Regions
 from fusevm.native.host.engine import NativeEngine
-from fusevm.native.host.region_lockstep import RegionLockstep
-from fusevm.native.host.regions import counted, counting_schedule
+from fusevm.native.host.lockstep import Lockstep
+from fusevm.native.host.settings import Setting
 from fusevm.native.region import build
 from fusevm.native.region.choice import Chosen, Layout, every_block, functions_and_loops, hot_parts
 from fusevm.native.region.emit import region_module
@@ -34,20 +33,26 @@ from fusevm.schedule.build import Handlers, Schedule
 FEW, MANY = 2, 30  # places besides the beginning at which regions begin
 
 
-class Counting(Regions):
-    """Schedules that count what is run, instead of regions."""
+class Counting:
+    """An engine that counts all that it runs."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
+        self.engine = NativeEngine()
+        self.engine.codes.counts_all = True
+        self._counts: dict[tuple[bytes, Fork], dict[int, int]] = {}
 
-    def schedule(self, code: bytes, fork: Fork, handlers: Handlers) -> Schedule:
-        made = self.schedules[code, fork] = counting_schedule(code, fork, handlers)
-        return made
+    def codes(self) -> list[tuple[bytes, Fork]]:
+        """That have run."""
+        return list(self.engine.codes.counting)
 
     def counts(self, code: bytes, fork: Fork) -> dict[int, int]:
-        found = self.schedules.get((code, fork))
-        return {} if found is None else counted(found)
+        known = self._counts.setdefault((code, fork), {})
+        for pc, (count, _) in self.engine.codes.counted((code, fork)).items():
+            known[pc] = known.get(pc, 0) + count
+        return known
+
+    def execute(self, message: Message, state: State, context: Context) -> Outcome:
+        return self.engine.execute(message, state, context)
 
 
 class HotRegions(Regions):
@@ -57,9 +62,9 @@ class HotRegions(Regions):
         super().__init__(speed=speed)
         self.counting = counting
 
-    def schedule(self, code: bytes, fork: Fork, handlers: Handlers) -> Schedule:
+    def schedule(self, code: bytes, fork: Fork, handlers: Handlers, *, probes: bool) -> Schedule:
         self.choose = partial(hot_parts, counts=self.counting.counts(code, fork))
-        return super().schedule(code, fork, handlers)
+        return super().schedule(code, fork, handlers, probes=probes)
 
 
 def reached_blocks(schedule: Schedule, fork: Fork, places: frozenset[int], most: int) -> Chosen:
@@ -83,15 +88,14 @@ class RegionEngine:
     """One method of choosing regions, at one of LLVM's levels."""
 
     def __init__(self, regions: Regions) -> None:
-        native = library()
-        self.engine = NativeEngine(native, native.handlers, regions=regions)
+        self.engine = NativeEngine(regions=regions)
 
     @property
     def reruns(self) -> int:
         return self.engine.reruns
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
-        return self.engine.execute_surely(message, state, context)
+        return self.engine.execute(message, state, context)
 
     def run(self, work: Work) -> Observation:
         return observed(self.execute, work)
@@ -101,8 +105,8 @@ class LockstepEngine(RegionEngine):
     """Raises Disagreement if the state at a side exit differs from the reference tier's."""
 
     def __init__(self, choose: build.Choose) -> None:
-        self.lockstep = RegionLockstep(choose, 0)
-        self.engine = self.lockstep.engine
+        self.engine = NativeEngine(Setting(compared=True), regions=Regions(choose, 0))
+        self.lockstep = Lockstep(self.engine)
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         return self.lockstep.execute(message, state, context)
@@ -118,7 +122,7 @@ def engine_for(way: str, work: Work, places: frozenset[int] = frozenset(), most:
         return RegionEngine(Regions(reached, speed=0))
     if way == "hot":
         counting = Counting()
-        RegionEngine(counting).run(work)
+        observed(counting.execute, work)
         return RegionEngine(HotRegions(counting))
     if way == "chosen":
         return RegionEngine(Regions(functions_and_loops, speed=0))
@@ -157,10 +161,9 @@ def observed(execute: Executor, work: Work) -> Observation:
     except Rejected as rejected:
         return Observation("rejected", accounts=state.accounts, reason=str(rejected))
     state.settle()
-    out = done.outcome
     return Observation(
-        out.status.value, done.gas_used, done.gas_refunded, out.output, list(done.logs), state.accounts,
-        reason=str(out.failure or ""),
+        done.status.value, done.gas_used, done.gas_refunded, done.output, list(done.logs), state.accounts,
+        reason=str(done.failure or ""),
     )  # fmt: skip
 
 

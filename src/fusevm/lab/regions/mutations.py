@@ -15,7 +15,9 @@ TESTS = ("test_regions_programs.py", "test_regions_lockstep.py", "test_regions_r
 CAMPAIGN = ("fusevm.lab.regions.campaign", "--shrink", "0", "--stop", "1", "--limits", "10")
 
 EMIT, STATE, OPS = "native/region/emit.py", "native/region/state.py", "native/region/ops.py"
+OPCODES = "native/emit/opcodes.py"
 FOLD, FIND, BUILD = "ir/regions/fold.py", "ir/regions/find.py", "ir/regions/build.py"
+FINDER = "ir/recovery/finder.py"
 RANGES, DEMAND = "ir/regions/ranges.py", "ir/regions/demand.py"
 
 MUTATIONS = (
@@ -44,7 +46,8 @@ MUTATIONS = (
     Mutation(STATE, 'self.set_field("gas", self.gas)\n', "pass\n"),
     Mutation(STATE, 'self.set_field("gas", self.build.add(self.gas, ir.Constant(I64, state.gas)))', 'self.set_field("gas", self.gas)'),
     Mutation(STATE, 'self.set_field("pc", ir.Constant(I64, state.pc))', 'self.set_field("pc", ir.Constant(I64, self.shape.entry))'),
-    Mutation(EMIT, "unpatched = {pc: self.layout.words + at for pc, at in self.layout.places.items()}", "unpatched = dict(self.layout.places)"),
+    Mutation(EMIT, "unpatched = {pc: self.layout.words + at for pc, at in places.items()}", "unpatched = dict(places)"),
+    Mutation(EMIT, "at if pc not in entries else unpatched[pc]", "at"),
     Mutation(EMIT, "state.store_words(words[: len(words) - len(value.args)])\n        build.ret(left)", "build.ret(left)"),
     Mutation(EMIT, "lowest = min(lowest, self.state.height(value.state.words) - len(value.args))", "lowest = min(lowest, self.state.height(value.state.words))"),
     Mutation(FOLD, "if value.op not in REPEATABLE and not TRAITS[value.op].pure:", "if False:"),
@@ -56,7 +59,7 @@ MUTATIONS = (
     Mutation(EMIT, "build.store(state.word(arg), state.slot(height - number), align=8)\n        callee", "build.store(state.word(arg), state.slot(height - len(value.args) + number - 1), align=8)\n        callee"),
     Mutation(EMIT, "        back()\n        state.gas = left\n", "        back()\n"),
     # operations
-    Mutation(OPS, "state.build.add(state.gas, state.field(\"reserve\"))", "state.gas"),
+    Mutation(OPCODES, "to.build.add(to.gas, to.field(\"reserve\"))", "to.gas"),
     Mutation(OPS, "state.build.store(state.word(arg), state.slot(height - number), align=8)\n    count", "pass\n    count"),
     Mutation(OPS, 'limit = state.field("load_limit") if size > 1 else state.field("memory_size")', 'limit = state.field("memory_size")'),
     Mutation(OPS, "if state.range(offset).high > NARROW:", "if False:"),
@@ -75,7 +78,7 @@ MUTATIONS = (
     Mutation(FIND, "stack.reach(needs)\n", "pass\n"),
     Mutation(FIND, "found.highest = max(found.highest, stack.height + rises)\n", "pass\n"),
     Mutation(FIND, "if (place, stack.height) != kept:", "if False:"),
-    Mutation(FIND, "if pc not in self.blocks or (target.pushes and pc not in self.dests):", "if pc not in self.blocks:"),
+    Mutation(FINDER, " and (not target.pushes or target.target in self.dests)", ""),
     # what memory accesses tell
     Mutation(RANGES, "0 < size.number <= PAYABLE", "size.number <= PAYABLE"),
     Mutation(RANGES, "reached = self.reached[block.start]", "reached = self.reached_after[block.start]"),

@@ -9,13 +9,13 @@ from functools import partial
 
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import Outcome
-from fusevm.chain.processing import run_top, top_message, warm_up
+from fusevm.chain.processing import load_code, run_top, top_message, warm_up
 from fusevm.chain.state import State
-from fusevm.evm.forks import Fork, rules_of
-from fusevm.ir.function_text import function_text
+from fusevm.evm.forks import Fork
 from fusevm.ir.functions import Function, Unit
-from fusevm.ir.regions.build import EXIT, RegionBlock, RegionUnit
-from fusevm.lab.regions.engines import Counting, RegionEngine
+from fusevm.ir.regions.build import EXIT, RegionUnit
+from fusevm.ir.text import function_text
+from fusevm.lab.regions.engines import Counting
 from fusevm.native.emit.jit import optimised
 from fusevm.native.region.build import placed_schedule, regions_of, why_refused
 from fusevm.native.region.choice import Layout, functions_and_loops, hot_parts, layout_of
@@ -62,7 +62,7 @@ class CodeRegions:
         """The folded functions, or the one that begins there."""
         unit = self.unit.unit
         names = unit.functions if at is None else [self.unit.entries[at]]
-        return "\n".join(function_text(unit.functions[name], unit) for name in names)
+        return "\n".join(function_text(unit.functions[name], unit, region=True) for name in names)
 
     def llvm(self, at: int | None) -> str:
         """LLVM's text of all of it, or of one function and its handler, optimised as it is compiled."""
@@ -102,7 +102,7 @@ def regions_in(code: bytes, fork: Fork, counts: Mapping[int, int] | None) -> Cod
 
 def _entry(region: RegionUnit, pc: int, name: str, counts: Mapping[int, int] | None) -> Entry:
     function, shape = region.unit.functions[name], region.shapes[name]
-    blocks = [block for block in function.blocks() if isinstance(block, RegionBlock)]
+    blocks = function.blocks()
     called = {value.number for block in blocks for value in block.instructions if value.op == "CALLFN"}
     return Entry(
         pc,
@@ -123,7 +123,7 @@ def _headers(function: Function) -> set[int]:
     found: set[int] = set()
     for block in function.blocks():
         seen.add(block.start)
-        found |= {to.pc for to in block.targets if to.start in seen and isinstance(to, RegionBlock) and to.pc >= 0}
+        found |= {to.pc for to in block.targets if to.start in seen and to.pc >= 0}
     return found
 
 
@@ -132,10 +132,9 @@ def counted_call(
 ) -> tuple[Outcome, Counting]:
     """Runs a call, natively, and counts what it runs. Only what it did to the state tells that it ran."""
     counting = Counting()
-    rules = rules_of(context.fork)
     state.begin_transaction()
     warm_up(state, context, caller, to)
-    message = top_message(caller, to, data, value, False, state, rules)
-    message.gas = gas
-    outcome = run_top(message, state, context, RegionEngine(counting).execute)
+    message = top_message(caller, to, data, value, gas)
+    load_code(message, state, context.rules)
+    outcome = run_top(message, state, context, counting.execute)
     return outcome, counting

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from unittest.mock import patch
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
-from fusevm.codegen import backend, spilling
+from fusevm.codegen import spilling, writing
 from fusevm.codegen import yul as objects
 from fusevm.codegen.bytecode import optimize
 from fusevm.codegen.yul import CompiledObject, compile_object
@@ -192,8 +192,10 @@ def _short(thing: object) -> str:
     return text if len(text) < 400 else text[:400] + "…"
 
 
-def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str | None:
-    """What is wrong with the compiled code of a program; None where nothing is."""
+def check(
+    contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS, without: Set[str] = frozenset()
+) -> str | None:
+    """What is wrong with the compiled code of a program; None where nothing is. `without`: passes left out."""
     dialect, done = dialect_for(), tally.done
     obj = parse_object(contract.source, dialect)
     try:
@@ -212,7 +214,7 @@ def check(contract: Contract, tally: Tally, runs: tuple[int, ...] = RUNS) -> str
         try:
             spilled = -done["spills"]
             with _counted(done):
-                compiled = compile_object(obj, dialect, runs=number)
+                compiled = compile_object(obj, dialect, runs=number, without=without)
         except StackTooDeep:
             if plain is not None:
                 return f"{number} runs: the stack is too deep, but not for plain code"
@@ -280,7 +282,7 @@ def _counted(done: Counter[str]) -> Iterator[None]:
         return plainly(*arguments)
 
     keep, plainly = spilling.keep_in_memory, objects._plainly
-    with patch.object(backend, "keep_in_memory", kept), patch.object(objects, "_plainly", translated):
+    with patch.object(writing, "keep_in_memory", kept), patch.object(objects, "_plainly", translated):
         yield
 
 

@@ -14,10 +14,10 @@ from random import Random
 from time import perf_counter
 
 from fusevm.lab.yul.generate import random_program
+from fusevm.lab.yul.seeded_world import SeededWorld, Trace
 from fusevm.yul.context import StepContext
 from fusevm.yul.execution.host import Limits
 from fusevm.yul.execution.interpreter import interpret
-from fusevm.yul.execution.worlds import SeededWorld, Trace
 from fusevm.yul.generate import fits
 from fusevm.yul.optimise import optimize, run_sequence
 from fusevm.yul.sequence import parse_sequence

@@ -83,6 +83,13 @@ class Solc:
         ((contract,),) = (list(each.values()) for each in answer["contracts"].values())
         return _lines(contract["irOptimized"])
 
+    def bytecode(self, source: str, runs: int) -> bytes:
+        """The code that its optimiser makes of Yul."""
+        optimizer: Json = {"enabled": True, "runs": runs, "details": {"yul": True}}
+        answer = self.ask(_request("Yul", source, "evm.bytecode.object", optimizer))
+        ((contract, *_),) = (list(each.values()) for each in answer["contracts"].values())
+        return bytes.fromhex(contract["evm"]["bytecode"]["object"])
+
     def yul_of(self, source: str) -> Iterator[tuple[str, str]]:
         """The names of a Solidity source's contracts, and the Yul of each."""
         answer = self.ask(_request("Solidity", source, "ir", {"enabled": False}))

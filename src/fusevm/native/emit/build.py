@@ -11,7 +11,6 @@ from functools import cache
 from llvmlite import ir
 
 from fusevm.evm.keccak import use_native
-from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.evm.words import MEANINGS
 from fusevm.native.cache.folder import cached
 from fusevm.native.cache.ready import ready_made
@@ -27,7 +26,7 @@ from fusevm.native.runtime import calls, keccak, many, noted, outside, plain, re
 from fusevm.native.runtime import packing as joining
 from fusevm.native.runtime.linked import LINKED, natives
 from fusevm.schedule.build import Handlers
-from fusevm.schedule.fusions import fused_sequences, loop_sequences
+from fusevm.schedule.fusions import fused_sequences
 from fusevm.schedule.sections import TELLING
 from fusevm.version import __version__
 
@@ -59,6 +58,7 @@ EXPORTED = (
     plain.begin_plain,
     plain.write_block,
     plain.forget_plain,
+    plain.take_counts,
     keccak.keccak256,
     joining.measure_each,
     joining.join_each,
@@ -68,9 +68,7 @@ EXPORTED = (
 
 def single_sequences() -> list[tuple[str, ...]]:
     """One handler for every opcode native code can do, and for the schedule's own."""
-    names = [*MEANINGS, *made.FRAME_WORDS, *made.FRAME_SIZES, *CONTEXT_WORDS, *made.ARRANGED]
-    names += [name for name in made.SPECIAL if name != "PC"]
-    return [(name,) for name in dict.fromkeys(names)]
+    return [(name,) for name in dict.fromkeys(made.NAMES) if name != "PC"]
 
 
 def all_sequences() -> list[tuple[str, ...]]:
@@ -78,7 +76,14 @@ def all_sequences() -> list[tuple[str, ...]]:
     plain = [*single_sequences(), *fused_sequences()]
     telling = [noted_sequence(each, TELLING) for each in plain if not TELLING.isdisjoint(each)]
     stored = [noted_sequence(each, STORAGE) for each in plain if notes_last(each, STORAGE)]
-    return list(dict.fromkeys([*plain, *loop_sequences(), *telling, *stored]))
+    return list(dict.fromkeys([*plain, *telling, *stored]))
+
+
+def noted_handlers(handlers: Handlers, names: Collection[str]) -> Handlers:
+    """The handlers of which those note that do one of these opcodes; a handler that fails has noted nothing."""
+    plain = (sequence for sequence in handlers.addresses if not any(name.endswith("!") for name in sequence))
+    noted = {sequence: handlers.addresses.get(noted_sequence(sequence, names)) for sequence in plain}
+    return Handlers({sequence: address for sequence, address in noted.items() if address})
 
 
 def notes_last(sequence: tuple[str, ...], names: Collection[str]) -> bool:
@@ -153,6 +158,7 @@ class Library:
         self.begin_plain = exported(plain.begin_plain)
         self.write_block = exported(plain.write_block)
         self.forget_plain = exported(plain.forget_plain)
+        self.take_counts = exported(plain.take_counts)
         self.keccak256 = exported(keccak.keccak256)
         self.measure_each = exported(joining.measure_each)
         self.join_each = exported(joining.join_each)

@@ -1,4 +1,4 @@
-"""Handlers of control flow: sections, jumps, loops, and the ways a frame ends."""
+"""Handlers of control flow: sections, jumps, and the ways a frame ends."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from fusevm.native.emit.emitter import I8, I32, I64, I256
 from fusevm.native.emit.llvm_words import V
-from fusevm.native.emit.state import I8, I32, I64, I256, Handler, Opcode, noted_name
+from fusevm.native.emit.opcodes import noted_name
+from fusevm.native.emit.state import Handler, Opcode
 from fusevm.native.lang import PTR
 from fusevm.native.layout import STACK_ALIGN, Status
-from fusevm.native.runtime import loop_counts as loops
 from fusevm.native.runtime import memory, notes
 from fusevm.schedule.threading import HOPPING
 
@@ -129,35 +130,6 @@ def jumpi_hopping(handler: Handler) -> None:
         handler.go_on(handler.next_ip() if place is None else place)
 
 
-def loop_entry(handler: Handler) -> None:
-    """To the loop's copy if all of it can be paid now, else on to the plain loop."""
-    build = handler.build
-    handler.write_back()
-    left = handler.call(loops.enter_loop, handler.frame, handler.gas, handler.sp, handler.ip)
-    copy = build.gep(handler.ip, [ir.Constant(I64, loops.TARGET)], source_etype=I8)
-    handler.operand += loops.TARGET // 8 + 1
-    plain, paid = handler.function.append_basic_block("plain"), handler.function.append_basic_block("paid")
-    build.cbranch(build.icmp_signed("<", left, ir.Constant(I64, 0)), plain, paid)
-    build.position_at_end(plain)
-    handler.go_on(handler.next_ip())
-    build.position_at_end(paid)
-    handler.gas = left
-    handler.go_on(build.load(copy, typ=PTR, align=8))
-
-
-def loop_exit(handler: Handler) -> None:
-    """Another iteration, or the exit: two targets."""
-    again, out = handler.next_operand(PTR), handler.next_operand(PTR)
-    _go_either_way(handler, _truth(handler, handler.pop()), lambda: again, lambda: out)
-
-
-def loop_leave(handler: Handler) -> None:
-    """A side exit: returns the gas of iterations that will not run."""
-    handler.write_back()
-    handler.gas = handler.call(loops.leave_loop, handler.frame, handler.gas, handler.sp, handler.ip)
-    handler.operand += loops.TARGET // 8  # as an entry's, without where to go
-
-
 def _dynamic_target(handler: Handler, target: V) -> ir.Value:
     build = handler.build
     low = build.trunc(target.value, I64)
@@ -213,11 +185,6 @@ CONTROL: dict[str, Opcode] = {
     "JUMP@": jump_static,
     "JUMPI@": jumpi_static,
     HOPPING: jumpi_hopping,
-    "BACKWARD_LOOP_ENTRY": loop_entry,
-    "BACKWARD_LOOP_EXIT": loop_exit,
-    "FORWARD_LOOP_ENTRY": loop_entry,
-    "FORWARD_LOOP_EXIT": loop_exit,
-    "LOOP_LEAVE": loop_leave,
     "JUMP": jump,
     "JUMPI": jumpi,
     "STOP": stop,

@@ -11,10 +11,10 @@ An opcode in a sequence may have an operand, after the handler's address in the 
     SECTION  gas, and stack bounds, of what    GASSECTION  gas of what follows
              follows
     COPY, EXCHANGE: depths of words, 32 bits each
-    PC, SYNC, PROBE, CALL and the like: the program counter. Of loops: `LoopOperands`, then the targets.
+    PC, SYNC, PROBE, CALL and the like: the program counter.
 
-The vocabulary is in `state`; opcodes that are more than their meaning are in `memory`, `control` and `outside`, or
-below if they only concern the stack.
+The vocabulary is in `state`. Opcodes that make words of words are in `opcodes`, which regions share; jumps and calls in
+`control` and `outside`; below those that only concern the stack.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from __future__ import annotations
 from llvmlite import ir
 
 from fusevm.analysis.symbolic import ACTIONS, OPERATES, PUSHES
-from fusevm.evm.opcodes import BY_NAME, CONTEXT_WORDS, OPCODES_TABLE
+from fusevm.evm.opcodes import BY_NAME, CONTEXT_WORDS
 from fusevm.evm.words import MEANINGS
 from fusevm.native.emit.control import CONTROL
-from fusevm.native.emit.memory import MEMORY
+from fusevm.native.emit.emitter import I8, I64, I256
+from fusevm.native.emit.opcodes import EMITTED, FRAME_SIZES, FRAME_WORDS, NOTED, emit, noted_name
 from fusevm.native.emit.outside import OUTSIDE
-from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I64, I256, Handler, Opcode, noted_name, symbol_of
+from fusevm.native.emit.state import CONVENTION, HANDLER, Handler, Opcode, symbol_of
 from fusevm.native.layout import WORD
-from fusevm.native.runtime import memory, moduli
+from fusevm.native.runtime import moduli
 from fusevm.schedule.sections import COPY, SWAP
 
 __all__ = [
@@ -45,15 +46,6 @@ __all__ = [
     "noted_name",
     "symbol_of",
 ]
-
-# What the frame knows, by opcode; sizes are not words, so the opcode table does not have them.
-FRAME_WORDS = {op.name: op.word.rpartition(".")[2] for op in OPCODES_TABLE if op.word.startswith("message.")}
-FRAME_SIZES = {
-    "CALLDATASIZE": "data_size",
-    "CODESIZE": "code_size",
-    "RETURNDATASIZE": "returned_size",
-    "MSIZE": "memory_size",
-}
 
 # DUP, SWAP and POP. What a PUSH pushes is an operand of the handler.
 ARRANGED = {name: action for name, action in ACTIONS.items() if action.kind not in (PUSHES, OPERATES)}
@@ -78,24 +70,14 @@ class HandlerBuilder(Handler):
         if self.sequence in IN_PLACE:
             self.call(IN_PLACE[self.sequence], self.frame, self.sp)
             self.sp = self.slot_address(BY_NAME[name].pops - 1)
-        elif name in MEANINGS:
-            self._pure(name)
         elif name in ARRANGED:
             self.stack.arrange(ARRANGED[name])
-        elif name in FRAME_WORDS:
-            self.push(self.field(FRAME_WORDS[name], I256))
-        elif name in FRAME_SIZES:
-            self.push(self.build.zext(self.field(FRAME_SIZES[name]), I256))
-        elif name in CONTEXT_WORDS:
-            self.push(self.engine_field(CONTEXT_WORDS[name], I256))
-        else:
+        elif name in SPECIAL:
             SPECIAL[name](self)
-
-    def _pure(self, name: str) -> None:
-        operands = [self.pop() for _ in range(BY_NAME[name].pops)]
-        if name == "EXP":
-            self.charged(self.call(memory.exponent_gas, self.frame, self.gas, operands[1].value))
-        self.push(self.meanings[name](*operands))
+        else:
+            result = emit(self, name, [self.pop() for _ in range(BY_NAME[name.removesuffix("!")].pops)])
+            if result is not None:
+                self.push(result)
 
 
 def push(handler: Handler) -> None:
@@ -131,10 +113,7 @@ def _deep(handler: Handler, depth: ir.Value) -> ir.Value:
     return handler.build.gep(handler.sp, [offset], source_etype=I8)
 
 
-def gas(handler: Handler) -> None:
-    handler.push(handler.build.zext(handler.build.add(handler.gas, handler.field("reserve")), I256))
-
-
-STACK: dict[str, Opcode] = {"PUSH": push, "PC": push, "PUSHW": push_wide, "GAS": gas}
+STACK: dict[str, Opcode] = {"PUSH": push, "PC": push, "PUSHW": push_wide}
 STACK |= {COPY: copy_deep, SWAP: swap_deep}
-SPECIAL = STACK | MEMORY | CONTROL | OUTSIDE
+SPECIAL = STACK | CONTROL | OUTSIDE
+NAMES = [*MEANINGS, *FRAME_WORDS, *FRAME_SIZES, *CONTEXT_WORDS, *ARRANGED, *EMITTED, *NOTED, *SPECIAL]

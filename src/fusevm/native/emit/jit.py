@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from llvmlite import binding as llvm
 from llvmlite import ir
@@ -15,6 +16,12 @@ from fusevm.native.lang.foreign import prototype_of
 from fusevm.native.processor import initialise, target
 
 R = TypeVar("R", int, None)
+
+# A child forked while another thread is in LLVM would find llvmlite's lock taken for ever: the fork waits for LLVM.
+if hasattr(os, "register_at_fork"):
+    _lock: Any = llvm.ffi.lib._lock
+    _leave = partial(_lock.__exit__, None, None, None)
+    os.register_at_fork(before=_lock.__enter__, after_in_parent=_leave, after_in_child=_leave)
 
 
 def target_machine(speed: int = 2, *, scattered: bool = False) -> llvm.TargetMachine:

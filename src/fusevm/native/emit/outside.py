@@ -8,7 +8,9 @@ from functools import partial
 from llvmlite import ir
 
 from fusevm.evm.opcodes import OPCODES_TABLE
-from fusevm.native.emit.state import I64, I256, Handler, Opcode, noted_name
+from fusevm.native.emit.emitter import I64
+from fusevm.native.emit.opcodes import noted_name
+from fusevm.native.emit.state import Handler, Opcode
 from fusevm.native.layout import Status
 from fusevm.native.runtime import calls, creations, destruction, frames, noted_calls, outside
 
@@ -29,13 +31,6 @@ def _log(handler: Handler, topics: int) -> None:
     left = handler.call(outside.write_log, handler.frame, handler.gas, handler.sp, ir.Constant(I64, topics))
     handler.charged(left)
     handler.sp = handler.slot_address(topics + 2)
-
-
-def blockhash(handler: Handler) -> None:
-    scratch = handler.scratch()
-    done = handler.call(outside.block_hash, handler.frame, handler.pop().value, scratch)
-    handler.fail_if(handler.build.icmp_unsigned("!=", done, ir.Constant(I64, frames.DONE)), Status.ERROR)
-    handler.push(handler.build.load(scratch, typ=I256, align=8))
 
 
 def _call_out(
@@ -62,13 +57,6 @@ OUTSIDE: dict[str, Opcode] = {
     "SYNC": lambda handler: _python(handler, Status.SYNC),
     "MORE": lambda handler: _python(handler, Status.MORE),
     "PROBE": lambda handler: _python(handler, Status.PROBE),
-    "BLOCKHASH": blockhash,
-    "BALANCE": lambda handler: handler.answering(outside.read_balance, handler.pop().value),
-    "SELFBALANCE": lambda handler: handler.answering(outside.read_own_balance),
-    "EXTCODESIZE": lambda handler: handler.answering(outside.read_code_size, handler.pop().value),
-    "EXTCODEHASH": lambda handler: handler.answering(outside.read_code_hash, handler.pop().value),
-    "EXTCODECOPY": lambda handler: handler.acting(outside.copy_code, 4),
-    "BLOBHASH": lambda handler: handler.push(handler.call(outside.blob_hash, handler.frame, handler.pop().value)),
     "CALL": lambda handler: _call_out(handler, calls.begin_call, calls.CALL),
     "CALLCODE": lambda handler: _call_out(handler, calls.begin_call, calls.CALLCODE),
     "DELEGATECALL": lambda handler: _call_out(handler, calls.begin_call, calls.DELEGATECALL),

@@ -13,16 +13,17 @@ from typing import TextIO
 
 WIDTH = 30  # characters
 ALMOST = 0.97
+MOMENT = 1.0  # seconds after which a log wants to know
 _PAUSE = 0.1  # seconds between two drawings
 
 
 class Bar:
-    """`with Bar(…) as bar`: nothing is shown where the stream is not a terminal."""
+    """`with Bar(…) as bar`: a stream that is not a terminal gets one line, if it takes longer than a moment."""
 
     def __init__(self, what: str, stream: TextIO) -> None:
         self._what = what
         self._stream = stream
-        self._shown = stream.isatty()
+        self._draws = stream.isatty()
         self._began = time.monotonic()
         self._share = 0.0  # of all the work
         self._clock: tuple[float, float, float] | None = None  # since when, from which share, for how long
@@ -30,8 +31,7 @@ class Bar:
         self._drawer = threading.Thread(target=self._draw_on, name="fusevm shows progress", daemon=True)
 
     def __enter__(self) -> Bar:
-        if self._shown:
-            self._drawer.start()
+        self._drawer.start()
         return self
 
     def reach(self, share: float) -> None:
@@ -57,6 +57,10 @@ class Bar:
         return time.monotonic() - self._began
 
     def _draw_on(self) -> None:
+        if not self._draws:
+            if not self._done.wait(MOMENT):
+                self._write(f"fusevm: building {self._what}, once; this takes some seconds\n")
+            return
         while not self._done.wait(_PAUSE):
             self._write("\r" + self.text())
 
@@ -70,10 +74,10 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._shown:
-            return
         self._done.set()
         self._drawer.join()
+        if not self._draws:
+            return
         ended = "built" if kind is None else "interrupted while building"
         line = f"fusevm: {ended} {self._what} in {self._seconds():.1f} s"
         self._write("\r" + line.ljust(len(self.text())) + "\n")

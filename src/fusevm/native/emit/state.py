@@ -8,20 +8,14 @@ from operator import index
 from llvmlite import ir
 
 from fusevm.analysis.symbolic import SymbolicStack
-from fusevm.evm.words import meanings_in
-from fusevm.native.emit.llvm_words import LlvmWords, V
-from fusevm.native.lang import PTR, Callee, Native, Struct
-from fusevm.native.layout import WORD, Engine, NativeFrame, Status
+from fusevm.native.emit.emitter import I8, I64, I256, Emitter
+from fusevm.native.emit.llvm_words import V
+from fusevm.native.lang import PTR, Callee
+from fusevm.native.layout import WORD, Status
 from fusevm.native.runtime import memory
 
-I8, I32, I64, I256 = (ir.IntType(bits) for bits in (8, 32, 64, 256))
 CONVENTION = "preserve_nonecc"
 HANDLER = ir.FunctionType(I64, [PTR, PTR, I64, PTR])  # ip, sp, gas, frame -> status
-
-
-def noted_name(name: str) -> str:
-    """The name of the opcode's variant that also writes notes, for recordings."""
-    return name + "!"
 
 
 def symbol_of(sequence: tuple[str, ...]) -> str:
@@ -33,24 +27,20 @@ def untouched() -> SymbolicStack[V | int]:
     return SymbolicStack(index, index)
 
 
-class Handler:
-    """A handler in the making: what `memory`, `control` and `outside` say opcodes with."""
+class Handler(Emitter):
+    """A handler in the making: what `control` and `outside` say opcodes with."""
 
     def __init__(self, module: ir.Module, sequence: tuple[str, ...]) -> None:
-        self.module = module
         self.sequence = sequence
         self.function = ir.Function(module, HANDLER, symbol_of(sequence))
         self.function.calling_convention = CONVENTION
         self.function.attributes.add("nounwind")
-        self.build = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.ip, self.sp, self.gas, self.frame = self.function.args
-        self.words = LlvmWords(self.build, module, self.frame)
-        self.meanings = meanings_in(self.words)
+        self.ip, self.sp, self.gas, frame = self.function.args
+        super().__init__(module, self.function, frame)
         self.stack = untouched()
         self.loaded: dict[int, V] = {}
         self.operand = 0  # how many have been read
         self.failures: dict[int, ir.Block] = {}  # by status the block that returns it
-        self._scratch: ir.Value = None
         self.before: dict[str, ir.Value] = {}  # fields of the frame as this handler began
 
     # -- the virtual stack
@@ -124,35 +114,36 @@ class Handler:
         branch.set_weights([1, 2000])
         self.build.position_at_end(following)
 
-    # -- the frame
+    # -- what is paid for
 
-    def _field_address(self, struct: type[Struct], base: ir.Value, name: str) -> ir.Value:
-        return self.build.gep(base, [ir.Constant(I64, struct.offset(name))], source_etype=I8)
-
-    def field(self, name: str, kind: ir.Type = I64) -> ir.Value:
-        return self.build.load(self._field_address(NativeFrame, self.frame, name), typ=kind, align=8)
-
-    def set_field(self, name: str, value: ir.Value) -> None:
-        self.build.store(value, self._field_address(NativeFrame, self.frame, name), align=8)
-
-    def engine_field(self, name: str, kind: ir.Type = I64) -> ir.Value:
-        return self.build.load(self._field_address(Engine, self.field("engine", PTR), name), typ=kind, align=8)
-
-    # -- functions of the runtime
-
-    def call(self, function: Callable[..., int | None], *arguments: ir.Value) -> ir.Value:
-        assert isinstance(function, Native)
-        return self.build.call(function.define(self.module), list(arguments))
-
-    def scratch(self) -> ir.Value:
-        """A word of machine stack for a runtime function to answer in."""
-        if self._scratch is None:
-            with self.build.goto_entry_block():
-                self._scratch = self.build.alloca(I256)
-        return self._scratch
+    def pointer(self, offset: V, size: int) -> ir.Value:
+        """Memory is grown if need be."""
+        build = self.build
+        low = build.trunc(offset.value, I64)
+        high = build.trunc(build.lshr(offset.value, ir.Constant(I256, 64)), ir.IntType(192))
+        limit = self.field("load_limit") if size == WORD else self.field("memory_size")
+        fits = build.and_(
+            build.icmp_unsigned("==", high, ir.Constant(ir.IntType(192), 0)),
+            build.icmp_unsigned("<", low, limit),
+        )
+        before = build.block
+        slow, after = self.function.append_basic_block("grow"), self.function.append_basic_block("there")
+        branch = build.cbranch(fits, after, slow)
+        branch.set_weights([2000, 1])
+        build.position_at_end(slow)
+        old_gas = self.gas
+        start = self.call(memory.clamp, offset.value)
+        self.charged(self.call(memory.grow, self.frame, self.gas, start, ir.Constant(I64, size)))
+        grown = build.block
+        build.branch(after)
+        build.position_at_end(after)
+        gas = build.phi(I64)
+        gas.add_incoming(old_gas, before)
+        gas.add_incoming(self.gas, grown)
+        self.gas = gas
+        return build.gep(self.field("memory", PTR), [low], source_etype=I8)
 
     def charged(self, gas: ir.Value) -> None:
-        """Continues with the gas that a runtime function left, or fails with its status."""
         failed = self.build.icmp_signed("<", gas, ir.Constant(I64, 0))
         bad, following = self.function.append_basic_block("bad"), self.function.append_basic_block("ok")
         branch = self.build.cbranch(failed, bad, following)
@@ -161,17 +152,6 @@ class Handler:
         self.fail_unpaid(gas)
         self.build.position_at_end(following)
         self.gas = gas
-
-    def answering(self, function: Callable[..., int], *arguments: ir.Value) -> None:
-        """Calls a runtime function that charges gas and answers one word."""
-        scratch = self.scratch()
-        self.charged(self.call(function, self.frame, self.gas, *arguments, scratch))
-        self.push(self.build.load(scratch, typ=I256, align=8))
-
-    def acting(self, function: Callable[..., int], count: int, *more: ir.Value) -> None:
-        """Calls a runtime function that charges gas and answers nothing."""
-        operands = [self.pop().value for _ in range(count)]
-        self.charged(self.call(function, self.frame, self.gas, *operands, *more))
 
     def fail_unpaid(self, why: ir.Value) -> None:
         """What was paid before in this handler, for memory too, is given back: it is part of the replay."""

@@ -10,10 +10,10 @@ from fusevm.schedule.build import Handlers, Schedule, build_schedule
 
 
 class Regions:
-    def __init__(self, choose: Choose = functions_and_loops, speed: int = 1, *, probes: bool = False) -> None:
-        self.choose, self.speed, self.probes = choose, speed, probes
+    def __init__(self, choose: Choose = functions_and_loops, speed: int = 1) -> None:
+        self.choose, self.speed = choose, speed
 
-    def schedule(self, code: bytes, fork: Fork, handlers: Handlers) -> Schedule:
-        schedule = build_schedule(code, fork, handlers, loops=False, probes=self.probes)
-        compiled = compile_regions(code, fork, self.choose, self.speed, probes=self.probes)
+    def schedule(self, code: bytes, fork: Fork, handlers: Handlers, *, probes: bool) -> Schedule:
+        schedule = build_schedule(code, fork, handlers, probes=probes)
+        compiled = compile_regions(code, fork, self.choose, self.speed, probes=probes)
         return schedule if compiled is None else patched(schedule, compiled) or schedule

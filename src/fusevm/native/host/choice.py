@@ -32,8 +32,7 @@ TRIED = 2  # runs on the reference tier before the two are compared
 QUICK = 5e-6  # seconds: as long as a call takes on the reference tier before any code runs
 PAUSE, LONGEST_PAUSE = 16, 1 << 20  # native runs before the reference tier is tried again: times 4 with each try
 LOOK, SELDOM = 8, 1 << 8  # runs on the reference tier before a native one: times 2 with each
-LOOK_AT_HEAT = 0.01  # seconds of calls of one kind, noted at once
-WORTH_NOTING = 0.001  # seconds of calls of one kind: less is not reported to heat yet
+UNTIMED = 0.001  # seconds of calls of one kind between two that are timed
 SELECTORS = 32  # of one code; further ones share a trial
 KEPT = 1 << 23  # bytes, for all trials and the codes they belong to
 ENTRY = 256  # bytes a trial takes
@@ -45,8 +44,8 @@ class Trial:
     """What is known of calls of one code with one selector."""
 
     __slots__ = (
-        "_look", "_next_pause", "_runs", "_spent", "_tries", "free", "native", "on_reference", "pause", "reference",
-        "started", "steps", "unnoted", "until_look",
+        "_granted", "_look", "_next_pause", "_runs", "_spent", "_tries", "decides", "free", "native", "on_reference",
+        "pause", "reference", "started", "steps", "until_look",
     )  # fmt: skip
 
     def __init__(self, *, is_new: bool) -> None:
@@ -56,8 +55,9 @@ class Trial:
         self.started = 0.0  # when a native run that is timed began; 0 if it is not
         self.steps = NEW_STEPS if is_new else 0  # for the next run on the reference tier; 0: it is native
         self.native = self.reference = _NEVER  # seconds
-        self.free = 0  # native runs before that, which need not be timed: their heat is noted already
-        self.unnoted = 0.0  # seconds of native runs not yet reported to heat
+        self.free = 0  # native runs that need not be timed: the next one that is stands for them
+        self._granted = 0  # those that were free since the last one that was timed, and those that still are
+        self.decides = False  # whether the run that is timed says which tier is quicker
         self._runs = 0  # natively, timed
         self._spent = 0.0  # seconds on the reference tier before the first native run
         self._tries = 0  # on the reference tier, that were slower
@@ -71,10 +71,28 @@ class Trial:
     def is_paused(self) -> bool:
         return bool(self.free or self.pause)
 
+    def ended_natively(self, seconds: float, *, each: bool) -> int:
+        """A run that began natively is over. Returns how many it stands for: itself and those that were free before
+        it. Some that follow are free, unless each is to be timed."""
+        if self.decides:
+            self.ran_natively(seconds)
+        runs = 1 + self._granted - self.free
+        self.free = 0 if each else min(self.pause, int(UNTIMED / max(seconds, 1e-9)))
+        self._granted = self.free
+        self.pause -= self.free
+        return runs
+
+    def time_each(self) -> None:
+        """Runs that were free are timed again."""
+        self.pause += self.free
+        self._granted -= self.free
+        self.free = 0
+
     def skip(self) -> None:
         """One run of the pause is done."""
         if self.free:
             self.free -= 1
+            self._granted -= 1  # its time is told by itself
         else:
             self.pause -= 1
 
@@ -183,14 +201,14 @@ class Choice:
         return (None if trials is None else trials.get(selector)) or self._new_trial(code, selector)
 
     def begins_natively(self, trial: Trial) -> bool:
-        """Whether it is this call's turn to run natively. If so it is timed from now on, or the next ones are free."""
+        """Whether it is this call's turn to run natively. If so it is timed from now on; the next ones may be free."""
         if trial.pause:
-            trial.free = min(trial.pause, max(1, int(LOOK_AT_HEAT / trial.native))) - 1
-            trial.pause -= 1 + trial.free
-            trial.started = 0.0
-            return True
-        if trial.steps and not trial.is_natives_turn:
+            trial.pause -= 1
+            trial.decides = False
+        elif trial.steps and not trial.is_natives_turn:
             return False
+        else:
+            trial.decides = True
         trial.started = self._clock()
         return True
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Container
-from operator import attrgetter
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import LATEST, Fork, rules_of
-from fusevm.native.host.compiler import region_names
-from fusevm.native.host.heat import Heat
+from fusevm.native.host.compiler import Asked, compiler, discard, kept, region_names
 from fusevm.native.host.kept_schedules import LARGE, ScheduleStore, checksum
 from fusevm.native.host.plain import PlainSchedule, PlainScheduler
+from fusevm.native.host.regions import patched
+from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import NativeLimit, Tables
+from fusevm.native.host.tier_policy import Answer, Key, Kind, Pieces, TierPolicy
 from fusevm.native.host.views import packed
 from fusevm.native.layout import (
     ACCOUNT_DELEGATED,
@@ -26,8 +27,10 @@ from fusevm.native.layout import (
     Account,
     NativeFrame,
 )
+from fusevm.native.region.compiled import LARGEST, Compiled
 from fusevm.native.switches import is_on
 from fusevm.schedule.build import Handlers, Marks, Schedule, Unit, address_of, build_schedule
+from fusevm.schedule.sections import TELLING
 
 if TYPE_CHECKING:
     from fusevm.native.emit.build import Library
@@ -55,6 +58,8 @@ _ZERO = bytes(WORD)
 _JUMPDEST = bytes([JUMPDEST])
 ENTRY = 1024  # bytes that an entry takes beside its content
 
+# Schedules, those with regions, and what is known of their codes.
+Prepared = tuple[dict[Key, Schedule], dict[Key, Schedule], TierPolicy | None]
 Running = Callable[[], Container[int]]  # says where the tables of jumps of frames are
 
 
@@ -69,38 +74,34 @@ class CodeFacts(NamedTuple):
 class Codes:
     """Schedules and what follows from them. Native frames and accounts hold addresses into these."""
 
-    def __init__(
-        self,
-        tables: Tables,
-        native: Library,
-        store: ScheduleStore,
-        handlers: Handlers,
-        *,
-        probes: bool,
-        tiered: bool,
-        regions: Regions | None = None,
-    ) -> None:
+    def __init__(self, tables: Tables, native: Library, setting: Setting, regions: Regions | None) -> None:
         self._tables = tables
         self._native = native
-        self._store = store
-        self.handlers = handlers
-        self._plain = PlainScheduler(native, handlers, tables)
-        self._probes = probes
+        self._use(native.handlers if setting.fused else native.handlers.only(frozenset()))
+        self._probes = setting.compared
         self._all_regions = self._regions = regions  # where they are wanted at once
         self.marks: Callable[[Fork], Marks] | None = None  # where all that runs is counted
-        self.heat = Heat(handlers, self.tidy_up) if tiered and not probes and is_on("regions") else None
-        self.tiered = tiered  # whether code is run plainly until that has taken as long as preparing it
+        self.installed = 0  # schedules with regions that were put in place
+        self._recorded: dict[frozenset[str], Prepared] = {}  # by the opcodes that are noted
+        self._noted: frozenset[str] = frozenset()  # opcodes that are recorded
+        self.tiered = setting.tiered  # whether code is run plainly until that has taken as long as preparing it
+        self.is_adaptive = setting.tiered and not setting.compared and is_on("regions")
+        self.policy = self._new_policy() if self.is_adaptive else None
         self.fork = LATEST
-        self.schedules: dict[tuple[bytes, Fork], Schedule] = {}
+        self.schedules: dict[Key, Schedule] = {}
+        self.hot: dict[Key, Schedule] = {}  # with regions
+        self.counting: dict[Key, PlainSchedule] = {}  # begun once, used in windows
+        self.counts_all = False  # whether all code is counted, whatever it costs
+        self._codes: dict[bytes, bytes] = {}  # of equal code one object, to which schedules and accounts lead
         self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
         self.facts: dict[bytes | int, CodeFacts] = {}  # by code, or by its identity where it is large
+        self._placed: dict[bytes | int, CodeFacts] = {}  # likewise, of code whose schedule has been asked for
         self.size = 0
         self._init_codes: dict[bytes, Schedule] = {}  # of the present fork; native code remembers where they are
         self._init_size = 0
-        self.in_use: set[tuple[bytes, Fork]] = set()  # code that this call runs plainly
-        self._spent: dict[tuple[bytes, Fork], float] = {}  # seconds that took
-        self._retired: list[Schedule] = []  # frames may still hold addresses into these
-        self._held: list[object] = []  # code whose address native code may hold, until the next call
+        self.in_use: set[Key] = set()  # code that this call runs plainly
+        self._spent: dict[Key, float] = {}  # seconds that took
+        self._pinned: list[object] = []  # schedules and code that native code may lead to, until the next call
         self.dropped = 0  # moves on whenever code is held no more that kept accounts may lead to: EXTCODECOPY reads it
         self._fused = 0  # bytes of code fused in this call
         self._lent = False  # whether native accounts have addresses of plain schedules
@@ -110,6 +111,11 @@ class Codes:
         self.untidy = False  # whether there is something to do before the next call
         blank = _FRAME_REST.pack(*[0] * 24, tables.address, 0)
         self._first_frame_end = blank[_FIRST_FRAME.size :]  # what first frames have in common
+
+    def _use(self, handlers: Handlers) -> None:
+        self.handlers = handlers
+        self._store = ScheduleStore(self._native, handlers)
+        self._plain = PlainScheduler(self._native, handlers, self._tables)
 
     def bind(self, fork: Fork) -> None:
         """Only between calls."""
@@ -132,145 +138,231 @@ class Codes:
     def _drop_facts(self) -> None:
         """Accounts that are described already lead to the code of these."""
         self.dropped += 1
-        self._held.append(self.facts)
-        self.facts = {}
+        self._pinned += (self.facts, self._codes)
+        self.facts, self._placed, self._codes = {}, {}, {}
 
     def make_room(self) -> None:
         """Only between calls, where it is `untidy`; which it stays until nothing leads to what is dropped here."""
         if self.size > KEPT or self._plain.is_crowded:
             self.forget()
-        if self.heat is not None:
-            self._take_regions(self.heat)
-        if self._retired:  # nothing may lead to them any more, even if what retired them was interrupted
+        if self.policy is not None and self._install(self.policy):
             self._change_schedules()
-        self._retired, self._held, self._fused = [], [], 0
+        if self._pinned:  # nothing may lead to them any more, even if what replaced them was interrupted
+            self._change_schedules()
+        self._pinned, self._fused = [], 0
         if not self.tiered:  # what ran plainly for the last call's sake
             for key in self.in_use:
                 if len(key[0]) <= FUSED_MOST:
                     self.generation += 1
-                    self.dropped += 1
                     self.schedules.pop(key, None)
             self.in_use.clear()
 
     def tidied(self) -> None:
         """Room was made, and nothing leads any more to what was dropped."""
-        self.untidy = self.heat is not None and self.heat.counting is not None
-        if self.heat is not None and self.heat.finished:  # sent while this was done
-            self.untidy = True
+        self.untidy = self.policy is not None and bool(self.policy.finished)  # sent while this was done
 
-    def tidy_up(self) -> None:
-        """Before the next call."""
+    # -- which code is hot
+
+    def _new_policy(self) -> TierPolicy:
+        made: TierPolicy
+
+        def ask(key: Key, counts: dict[int, int], heat: float) -> Answer | None:
+            return compiler().ask(self._asked(key), counts, heat, partial(self._answered, made, key))
+
+        made = TierPolicy(ask)
+        return made
+
+    def _asked(self, key: Key) -> Asked:
+        return Asked(*key, self._noted - TELLING)
+
+    def _answered(self, policy: TierPolicy, key: Key, answer: Compiled | Answer) -> None:
+        """Called by the thread that waits for the compiler."""
+        policy.finished.append((key, answer))
         self.untidy = True
 
-    def ran_for(self, code: bytes, seconds: float) -> None:
-        """Reports the time of one or several calls of the code, which may start counting its blocks."""
-        if self.heat is not None and self.heat.note((code, self.fork), seconds):
-            self.heat.begin()
-            self._change_schedules()
+    @property
+    def has_regions(self) -> bool:
+        """Whether some are compiled before code runs."""
+        return self._regions is not None
 
-    def _take_regions(self, heat: Heat) -> None:
-        """Between two calls: ends counting, puts regions in place that have been compiled."""
-        changed = self._install(heat)
-        if heat.counting is not None and heat.next_call():
-            self._retired += heat.counting.values()
-            heat.end()
-            changed = True
-        if changed:
-            self._change_schedules()
+    @property
+    def is_watched(self) -> bool:
+        """Whether the time of every call is asked for."""
+        return self.policy is not None and self.policy.is_watching
 
-    def _install(self, heat: Heat) -> bool:
+    @property
+    def is_counting(self) -> bool:
+        return self.policy is not None and self.policy.window is not None
+
+    def worked(self, kind: Kind | None, seconds: float, gas: int = 0, noted: float = 0.0, earlier: float = 0.0) -> None:
+        """Reports calls, or a part of one (`TierPolicy.worked`). Other schedules may be in use from then on."""
+        policy = self.policy
+        if policy is not None and policy.worked(kind, seconds, gas, noted, earlier):
+            policy.change(self.counted)
+            self._change_schedules()
+            for key in policy.rejected:
+                discard(self._asked(key))
+            policy.rejected.clear()
+
+    def _install(self, policy: TierPolicy) -> bool:
         """Puts what has been compiled in place; whether there was anything."""
-        changed = False
-        while heat.finished:
-            key, compiled = heat.take_finished()
-            made = heat.with_regions(key, compiled)
-            if made is not None and key[1] == self.fork:
-                before = self.schedules.get(key)
+        if not policy.finished:
+            return False
+        new = []
+        while policy.finished:
+            key, answer = policy.finished[0]
+            made = self._with_regions(key, answer) if isinstance(answer, Compiled) else None
+            if made is not None:
+                before = self.hot.get(key)
                 if before is not None:
-                    self._retired.append(before)
-                self.schedules[key] = made
-                self.size += made.size
-                changed = True
-        return changed
+                    self._pinned.append(before)
+                self.hot[key] = made
+                new.append(key)
+            policy.take_finished()  # last: interrupted before, it is put in place again
+        policy.installed(new)
+        return bool(new)
+
+    def _with_regions(self, key: Key, compiled: Compiled) -> Schedule | None:
+        fused = self.schedules.get(key)
+        if fused is None or fused.plain:
+            fused = self._store.get(self._one(key[0]), key[1])
+        made = patched(fused, compiled)
+        if made is not None:
+            self.installed += 1
+            self.size += made.size + len(compiled.code)
+        return made
+
+    def _from_disk(self, key: Key) -> Schedule | None:
+        """The schedule with regions that were made before, in this process or another."""
+        policy, code = self.policy, key[0]
+        if policy is None or policy.is_off(key) or checksum(code) not in region_names():
+            return None
+        if len(code) < LARGE and not self._is_worth_fusing_now(key):  # to link them takes longer than a short run
+            return None
+        found = kept(self._asked(key))
+        made = None if found is None else self._with_regions(key, found)
+        if made is not None and policy is not None and found is not None:
+            self.hot[key] = made
+            policy.known(key, found.profile)
+        return made
+
+    def _counter(self, key: Key, schedule: Schedule | None) -> PlainSchedule | None:
+        """The schedule that counts, if the code has run for so long that it has, or should have, a fused one."""
+        counter = self.counting.get(key)
+        if counter is not None:
+            return counter
+        if len(key[0]) > LARGEST or self._plain.is_crowded:
+            return None
+        is_known = key in self.hot or (self._is_worth_fusing_now(key) if schedule is None else not schedule.plain)
+        return self._begin_counting(key) if is_known else None
+
+    def _begin_counting(self, key: Key) -> PlainSchedule:
+        made = self.counting[key] = self._plain.schedule(self._one(key[0]), key[1], counts=True)
+        self._grow(made.size + ENTRY)
+        return made
+
+    def counted(self, key: Key) -> Pieces:
+        """What of a code has run since this was asked last, or since counting began."""
+        counter = self.counting.get(key)  # none if all code was forgotten meanwhile
+        return {} if counter is None else self._plain.counted(counter)
 
     def hotter(self, code: bytes, jumps: int, at: int, seconds: float) -> tuple[int, int, int] | None:
         """For a frame that runs long: base, jumps and place of the schedule to continue with, if there is one and
         it is at a place where it can switch. It has run for `seconds` since the last request."""
-        heat, key = self.heat, (code, self.fork)
-        if heat is None:
+        policy = self.policy
+        if policy is None:
             return None
-        changed = self._install(heat)
-        if heat.counting is None:
-            if heat.note(key, seconds):
-                heat.begin()
-                changed = True
-        elif heat.has_counted_enough:
-            self._retired += heat.counting.values()
-            heat.end()
-            changed = True
-        if changed:
+        if self._install(policy):
             self._change_schedules()
+        self.worked(None, seconds)
         present = self.schedule_with(code, jumps)
         better = self.schedule(code)
         if better is present or present.plain or better.plain:
             return None
-        if present.twin and at >= present.twin:
-            at -= present.twin
-        units = self.units(present, at)
-        found = bisect_left(units, at, key=attrgetter("at"))
-        if found == len(units) or units[found].at != at:
+        pc = self._landing(present, at)
+        if pc is None:  # tried again later
             return None
-        pc = units[found].tokens[0].pc  # a section's first instruction, or that of a fused loop
-        if not better.jumps[pc]:  # not at a JUMPDEST: tried again later
+        return self._entered(better, pc)
+
+    def _entered(self, schedule: Schedule, pc: int) -> tuple[int, int, int]:
+        """For a frame that goes on in a schedule at a JUMPDEST: base, jumps and place."""
+        at = self._plain.block(schedule, pc) if isinstance(schedule, PlainSchedule) else schedule.jumps[pc]
+        return schedule.base, schedule.jumps_base, schedule.base + 8 * at
+
+    def _landing(self, schedule: Schedule, at: int) -> int | None:
+        """The JUMPDEST that a word of a schedule belongs to, if it is the first of its block."""
+        if isinstance(schedule, PlainSchedule):
+            first, pc, opens = self._plain.origin(at)
+            return pc if first == at and opens and schedule.code[pc : pc + 1] == _JUMPDEST else None
+        if schedule.twin and at >= schedule.twin:
+            at -= schedule.twin
+        try:
+            return schedule.jumps.index(at)
+        except ValueError:
             return None
-        return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
 
     def _change_schedules(self) -> None:
         """Other schedules are in use from now on; running frames keep theirs."""
         self.first_frames.clear()
-        self._drop_facts()
+        self._placed = {}
         self._native.forget_schedules(self._tables.address)
         self._drop()
 
-    def record(
-        self, store: ScheduleStore, handlers: Handlers, marks: Callable[[Fork], Marks] | None, *, regions: bool
-    ) -> None:
-        """Schedules for a recording from now on: with handlers that note, and marks where they count."""
-        self.use(store, handlers)
-        self.marks = marks
-        self._regions = self._all_regions if regions else None
-        self.heat = Heat(handlers, self.tidy_up) if regions and self.tiered else None
+    def record(self, handlers: Handlers, marks: Callable[[Fork], Marks] | None, noted: frozenset[str]) -> None:
+        """Schedules for a recording from now on: with handlers that note these opcodes, and marks where they count.
 
-    def use(self, store: ScheduleStore, handlers: Handlers) -> None:
-        """Other handlers from now on. Only between calls."""
+        Without marks there are regions, which leave those opcodes to the schedule; and schedules and what is known of
+        hot code are kept for the next recording of the same kind.
+        """
+        if self.marks is None and self._noted:
+            left = {key: each for key, each in self.schedules.items() if not each.plain}
+            self._recorded[self._noted] = left, self.hot, self.policy
+        self.policy = None  # it knows of what is kept
         self.forget()  # first: plain schedules lead to what their scheduler holds
-        self._store, self.handlers = store, handlers
-        self._plain = PlainScheduler(self._native, handlers, self._tables)
+        self.marks, self._noted = marks, noted
+        self._use(handlers)
+        self._regions = self._all_regions if marks is None and noted <= TELLING else None
+        self.policy = self._new_policy() if self.is_adaptive and marks is None else None
+        if marks is None and noted in self._recorded:
+            self.schedules, self.hot, self.policy = self._recorded.pop(noted)
+            for each in (*self.schedules.values(), *self.hot.values()):
+                self._codes[each.code] = each.code
+                self._grow(each.size + ENTRY)
 
     def forget(self) -> None:
         """All code, as if none had run. Only between calls."""
         self._drop()
         self.first_frames.clear()
         self._drop_facts()
-        self.schedules.clear()
+        self.schedules, self.hot, self.counting = {}, {}, {}
+        if self.policy is not None:
+            self.policy.forget()
         self._spent.clear()
         self.size = 0
         self._forget_init_codes()
         self._plain.forget()
 
+    def _one(self, code: bytes) -> bytes:
+        """The object for this code that schedules are made of. It is held until all code is forgotten, since native
+        accounts lead to it."""
+        return self._codes.setdefault(code, code)
+
     def schedule(self, code: bytes, *, on_disk: bool = True) -> Schedule:
-        key = (code, self.fork)
+        key, policy = (code, self.fork), self.policy
         schedule = self.schedules.get(key)
-        if self.heat is not None and self.heat.counting is not None:
-            counting = self.heat.counting.get(key)
-            if counting is None and self._is_worth_counting(key, schedule):
-                counting = self.heat.count(key)
-                if counting is not None and schedule is not None:
-                    schedule.units = []  # two such lists would be the most memory that is ever taken
-            if counting is not None:
-                return counting
+        if self.counts_all:
+            return self.counting.get(key) or self._begin_counting(key)
+        if policy is not None:
+            if policy.window is not None and (counter := self._counter(key, schedule)) is not None:
+                policy.counts(key)
+                return counter
+            hot = self.hot.get(key)
+            if hot is None and schedule is None and on_disk:
+                hot = self._from_disk(key)
+            if hot is not None and not policy.is_off(key):
+                return hot
         if schedule is None:
-            schedule = self.schedules[key] = self._made(code, on_disk=on_disk)
+            schedule = self.schedules[key] = self._made(self._one(code), on_disk=on_disk)
             self._grow(schedule.size + ENTRY)
         if schedule.plain:
             self.run_plainly(code)
@@ -281,9 +373,9 @@ class Codes:
         key = (code, self.fork)
         if not (self.tiered and code) or self._probes or self.marks is not None or self._regions is not None:
             return
-        if key in self.schedules or self._plain.is_crowded or self._may_be_on_disk(code):
+        if self.is_ready(code) or self._plain.is_crowded or self._may_be_on_disk(code):
             return
-        schedule = self.schedules[key] = self._begun(code)
+        schedule = self.schedules[key] = self._begun(self._one(code))
         self._grow(schedule.size + ENTRY)
 
     def from_inside(self, code: bytes, pc: int) -> tuple[Schedule, int] | None:
@@ -298,7 +390,8 @@ class Codes:
         return schedule, schedule.base + 8 * self._plain.block(schedule, pc)
 
     def is_ready(self, code: bytes) -> bool:
-        return (code, self.fork) in self.schedules
+        key = code, self.fork
+        return key in self.schedules or key in self.hot
 
     def _begun(self, code: bytes) -> Schedule:
         schedule = self._plain.schedule(code, self.fork)
@@ -306,11 +399,8 @@ class Codes:
             self.untidy = True
         return schedule
 
-    def _is_worth_counting(self, key: tuple[bytes, Fork], schedule: Schedule | None) -> bool:
-        """Only what has run for so long that it has, or should have, a fused schedule: new code is not prepared so."""
-        if schedule is not None:
-            return not schedule.plain
-        return self.is_worth_fusing(key[0], self._spent.get(key, 0.0))
+    def _is_worth_fusing_now(self, key: Key) -> bool:
+        return not self.tiered or self.is_worth_fusing(key[0], self._spent.get(key, 0.0))
 
     def run_plainly(self, code: bytes) -> None:
         """This call runs the code on its plain schedule."""
@@ -323,14 +413,11 @@ class Codes:
         if self.marks is not None:
             return build_schedule(code, fork, self.handlers, keep_units=True, marks=self.marks(fork))
         if self._regions is not None:
-            return self._regions.schedule(code, fork, self.handlers)
+            return self._regions.schedule(code, fork, self.handlers, probes=self._probes)
         if self._probes:
             return build_schedule(code, fork, self.handlers, probes=True)
         on_disk = on_disk and self._may_be_on_disk(code)
-        worth = not self.tiered or self.is_worth_fusing(code, self._spent.get((code, fork), 0.0))
-        hot = on_disk and (worth or len(code) >= LARGE)  # to link regions takes longer than a short run of small code
-        if hot and self.heat is not None and (made := self.heat.from_disk((code, fork))) is not None:
-            return made
+        worth = self._is_worth_fusing_now((code, fork))
         if worth and self._may_fuse(code):
             self._fused += len(code)
             self.untidy = True
@@ -340,7 +427,7 @@ class Codes:
 
     def _may_be_on_disk(self, code: bytes) -> bool:
         """A quick look: the digest of unseen code takes longer than running it may pay for."""
-        return self._store.may_keep(code) or (self.heat is not None and checksum(code) in region_names())
+        return self._store.may_keep(code) or (self.policy is not None and checksum(code) in region_names())
 
     def _may_fuse(self, code: bytes) -> bool:
         """Preparing code is work that no gas pays for: there is a budget of it for each call."""
@@ -350,10 +437,13 @@ class Codes:
         """In the middle of a call: drops the schedules that no frame runs."""
         self._drop()
         self._drop_facts()
-        self._held += self.schedules  # of the same code there may be copies, and accounts lead to either
         self.first_frames.clear()
         self.schedules = {key: each for key, each in self.schedules.items() if each.jumps_base in running}
-        self.size = sum(each.size + ENTRY for each in self.schedules.values())
+        self.hot = {key: each for key, each in self.hot.items() if each.jumps_base in running}
+        self.counting = {key: each for key, each in self.counting.items() if each.jumps_base in running}
+        left = (*self.schedules.values(), *self.hot.values(), *self.counting.values())
+        self._codes = {each.code: each.code for each in left}
+        self.size = sum(each.size + ENTRY for each in left)
         self._spent.clear()
         self.in_use.intersection_update(self.schedules)
 
@@ -371,7 +461,6 @@ class Codes:
             self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
             if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
                 self._drop()
-                self.dropped += 1
                 self.schedules.pop(key, None)
         if self._lent:
             self._drop()
@@ -385,27 +474,29 @@ class Codes:
         plain = self.schedules.get(key)
         if plain is None or not plain.plain or plain.jumps_base != jumps or not self._may_fuse(code):
             return None
-        first, pc, opens = self._plain.origin(at)
-        if first != at or not opens or code[pc : pc + 1] != _JUMPDEST:
+        pc = self._landing(plain, at)
+        if pc is None:
             return None
-        self._retired.append(plain)
+        self._pinned.append(plain)
         self.untidy = True
         del self.schedules[key]
         self.in_use.discard(key)
         self._spent[key] = PREPARING * len(code)
-        better = self.schedule(code, on_disk=on_disk)
-        return better.base, better.jumps_base, better.base + 8 * better.jumps[pc]
+        return self._entered(self.schedule(code, on_disk=on_disk), pc)
 
     def schedule_with(self, code: bytes, jumps: int) -> Schedule:
         """The schedule of this code whose table of jumps is at that address."""
-        for retired in self._retired:
-            if retired.jumps_base == jumps:
-                return retired
+        for pinned in self._pinned:
+            if isinstance(pinned, Schedule) and pinned.jumps_base == jumps:
+                return pinned
         created = self._init_codes.get(code)
         if created is not None and created.jumps_base == jumps:
             return created
-        found = self.schedules.get((code, self.fork))  # which is not the one in use while that is counted
-        return found if found is not None and found.jumps_base == jumps else self.schedule(code)
+        key = code, self.fork
+        for found in (self.schedules.get(key), self.hot.get(key), self.counting.get(key)):
+            if found is not None and found.jumps_base == jumps:
+                return found
+        return self.schedule(code)
 
     def init_code(self, code: bytes, running: Running) -> Schedule:
         """The schedule of init code, which native code will remember; `running` says where those in use are."""
@@ -439,19 +530,11 @@ class Codes:
     def units(self, schedule: Schedule, at: int) -> list[Unit]:
         """The units of a schedule, at least around one of its words: built on demand, to locate a failure."""
         code = schedule.code
-        if schedule.plain:
-            schedule.units = self._plain.section(code, self.fork, at)
+        if isinstance(schedule, PlainSchedule):
+            schedule.units = self._plain.section(schedule, self.fork, at)
         elif not schedule.units:
-            again = build_schedule(
-                code,
-                self.fork,
-                self.handlers,
-                keep_units=True,
-                probes=self._probes,
-                loops=schedule.looped,
-                counts=bool(schedule.counters),
-            )
-            schedule.units, schedule.copies = again.units, again.copies
+            again = build_schedule(code, self.fork, self.handlers, keep_units=True, probes=self._probes)
+            schedule.units = again.units
             self.size += 20 * len(code)
         return schedule.units
 
@@ -487,7 +570,7 @@ class Codes:
     def facts_of(self, code: bytes) -> CodeFacts:
         """Without a schedule and without a hash, which take longer to make than looking at an account may cost."""
         key = fact_key(code)
-        facts = self.facts.get(key)
+        facts = self._placed.get(key) or self.facts.get(key)
         if facts is None:
             delegate = delegate_in(code) if rules_of(self.fork).delegation else None
             flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
@@ -497,11 +580,15 @@ class Codes:
 
     def note_hash(self, code: bytes, code_hash: bytes) -> None:
         flags, fields, _ = self.facts_of(code)
-        self.facts[fact_key(code)] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], code)
+        key = fact_key(code)
+        for facts in (self.facts, self._placed):
+            if key in facts:
+                flags, fields, held = facts[key]
+                facts[key] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], held)
 
     def places(self, code: bytes, running: Running, forget: Callable[[], None]) -> bytes:
         """Where code and schedule are, for code that is about to run. `forget` is called if schedules were dropped."""
-        if self.size > KEPT and (code, self.fork) not in self.schedules:
+        if self.size > KEPT and not self.is_ready(code):
             self._forget_idle(running())
             forget()
         schedule = self.schedule(code)
@@ -510,7 +597,8 @@ class Codes:
             self._lent = True
         else:
             flags, fields, _ = self.facts_of(code)
-            self.facts[fact_key(code)] = CodeFacts(flags, fields[:WORD] + places + fields[WORD + len(places) :], code)
+            fields = fields[:WORD] + places + fields[WORD + len(places) :]
+            self._placed[fact_key(code)] = CodeFacts(flags, fields, schedule.code)
         return places
 
 

@@ -55,7 +55,6 @@ class Counting:
         self._known: dict[Cell, int] = {}
         # beside the cells, by pc
         self._unrun: Corrections = Counter()  # counted with a section, and not run
-        self._nowhere: Corrections = Counter()  # JUMPIs that had no target
         self._extra: Corrections = Counter()  # gas
 
     @property
@@ -91,9 +90,6 @@ class Counting:
             if each >= at:
                 self._unrun[of, each] += 1
 
-    def jumped_nowhere(self, of: Of, pc: int) -> None:
-        self._nowhere[of, pc] += 1
-
     def took(self, of: Of, pc: int, gas: int) -> None:
         """An instruction that is not metered has halted a frame."""
         self._extra[of, pc] += gas
@@ -101,13 +97,13 @@ class Counting:
     def drop(self) -> None:
         """What was counted never was."""
         self._arena.write(0, bytes(8 * len(self._cells)))
-        for each in (self._unrun, self._nowhere, self._extra):
+        for each in (self._unrun, self._extra):
             each.clear()
 
     def taken(self) -> Counts:
         """Returns the counts and resets them."""
         counts = array("Q", self._arena.read(0, 8 * len(self._cells)))
-        found = Counts(self._cells, counts, self._unrun.copy(), self._nowhere.copy(), self._extra.copy())
+        found = Counts(self._cells, counts, self._unrun.copy(), self._extra.copy())
         self.drop()
         return found
 
@@ -115,11 +111,9 @@ class Counting:
 class Counts:
     """A snapshot of the counts, evaluated lazily."""
 
-    def __init__(
-        self, cells: list[Cell], counts: array[int], unrun: Corrections, nowhere: Corrections, extra: Corrections
-    ) -> None:
+    def __init__(self, cells: list[Cell], counts: array[int], unrun: Corrections, extra: Corrections) -> None:
         self._cells, self._counts = cells, counts
-        self._unrun, self._nowhere, self._extra = unrun, nowhere, extra
+        self._unrun, self._extra = unrun, extra
 
     def add_to(self, recording: Recording) -> None:
         sums: dict[Of, _Sums] = {}
@@ -135,11 +129,7 @@ class Counts:
         hits = Counter(begun) + sums.exact
         if recording.wanted.coverage:
             covered = recording.coverage_of(code)
-            jumps = {
-                pc: count - sums.passed[pc] - self._nowhere[of, pc]
-                for pc, count in begun.items()
-                if pc < len(code) and code[pc] == JUMPI
-            }
+            jumps = {pc: count - sums.passed[pc] for pc, count in begun.items() if pc < len(code) and code[pc] == JUMPI}
             _merge(covered.hits, hits)
             _merge(covered.passed, sums.passed)
             _merge(covered.taken, {pc: count for pc, count in jumps.items() if count})

@@ -15,20 +15,18 @@ from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.native.host import engine as machinery
-from fusevm.native.host.choice import LOOK_AT_HEAT, WORTH_NOTING, Trial
+from fusevm.native.host.choice import Trial
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine
 from fusevm.native.host.kept import Shape, Target
 from fusevm.native.host.logs import NativeLogs
-from fusevm.native.host.recorder import MUCH_GAS, Recorder
+from fusevm.native.host.recorder import MUCH_GAS
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
-from fusevm.native.host.tiers import engines
-from fusevm.native.host.writeback import PendingStorage
+from fusevm.native.host.tiers import OfThreads
+from fusevm.native.host.writeback import PendingStorage, leave_pending
 from fusevm.native.layout import WORD, Call
 from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.notes import FEW_LOGS
 from fusevm.tracing.session import Session
-
-PENDING_MOST = 1 << 8  # calls whose storage waits to be written
 
 _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
@@ -38,7 +36,7 @@ _new, _unpack_ended = object.__new__, ENDED.unpack_from
 
 
 def call_directly(
-    kind: str,
+    own: OfThreads,
     chooses: bool,
     state: State,
     context: Context,
@@ -49,11 +47,11 @@ def call_directly(
     static: bool,
     keep: bool,
 ) -> Result | Executor | None:
-    """On this thread's engine of that kind, if it is free; `chooses` says whether some calls are the reference tier's.
+    """On this thread's engine, if it is free; `chooses` says whether some calls are the reference tier's.
 
     See `DirectCall` in `tiers.py`. The first half is for a call like the last one, on an unchanged state.
     """
-    engine: NativeEngine | None = getattr(engines, kind, None)
+    engine = own.engine
     if engine is None:
         return None
     kept, codes, world, tables, ended, call = engine.parts
@@ -107,12 +105,9 @@ def call_directly(
     world.busy = False
     state.ledger = None
     if trial is not None:
-        if trial.started:
-            trial.ran_natively(time.perf_counter() - trial.started)
-        trial.unnoted += trial.native * (1 + trial.free)
-        if trial.unnoted > WORTH_NOTING:
-            codes.ran_for(target.code, trial.unnoted)
-            trial.unnoted = 0.0
+        seconds = time.perf_counter() - trial.started
+        runs = trial.ended_natively(seconds, each=codes.is_watched)
+        engine.report(target.code, data, seconds, gas - left, earlier=(runs - 1) * seconds)
     if codes.in_use and codes.tiered:
         codes.tally()
     return result
@@ -121,6 +116,8 @@ def call_directly(
 def _packed(engine: NativeEngine, target: Target, trial: Trial | None, shape: Shape, *, fresh: bool) -> bytes:
     """What native code is given of a call; kept for calls of the same shape, which find the tables filled."""
     address, caller, _, size, gas, static, keep, most = shape
+    if engine.codes.is_counting:
+        most = min(most, machinery.SHORT_SLICE)
     now = gas if gas < most else most
     given = GIVEN.pack(
         engine.tables.address, target.rest_place, now, gas - now, size, target.number, static, target.blank, fresh,
@@ -132,7 +129,7 @@ def _packed(engine: NativeEngine, target: Target, trial: Trial | None, shape: Sh
 
 
 def record_directly(
-    kind: str,
+    own: OfThreads,
     session: Session,
     state: State,
     context: Context,
@@ -143,47 +140,29 @@ def record_directly(
     static: bool,
     keep: bool,
 ) -> Result | Executor | None:
-    """As `call_directly`, recorded: on the engine of that kind that records."""
-    engine: NativeEngine | None = getattr(engines, kind, None)
+    """As `call_directly`, recorded: on an engine that records."""
+    engine = own.engine
     if engine is None or gas > MUCH_GAS or (recorder := engine.recorder) is None:
         return None
     if recorder.recording is not session.recording:
         if engine.world.busy:
             return None
         recorder.start(session.recording)
-    started = 0.0 if engine.codes.heat is None else time.perf_counter()
+    started = 0.0 if engine.codes.policy is None else time.perf_counter()
     try:
-        found = call_directly(kind, False, state, context, caller, address, data, gas, static, keep)
+        found = call_directly(own, False, state, context, caller, address, data, gas, static, keep)
     except BaseException:
         recorder.drop()
         raise
     if type(found) is not Result:
-        return None if found is None else partial(_go_on_recording, recorder, found)  # type: ignore[arg-type]
+        return None if found is None else partial(recorder.around, found)  # type: ignore[arg-type]
     if recorder.buffer.has_more:
         recorder.finish()
     if started:
-        recorder.seconds += time.perf_counter() - started
-        if recorder.seconds > LOOK_AT_HEAT:
-            _note_heat(engine, recorder, address)
+        target = engine.kept.targets.get(address)
+        calls = None if target is None else (target.code, data[:4])
+        engine.codes.worked(calls, time.perf_counter() - started, found.gas_used)
     return found
-
-
-def _note_heat(engine: NativeEngine, recorder: Recorder, address: bytes) -> None:
-    """Recorded calls took so long: all of it is put down to the last."""
-    target = engine.kept.targets.get(address)
-    if target is not None:
-        engine.codes.ran_for(target.code, recorder.seconds)
-    recorder.seconds = 0.0
-
-
-def _go_on_recording(recorder: Recorder, go_on: Executor, message: Message, state: State, context: Context) -> Outcome:
-    try:
-        outcome = go_on(message, state, context)
-    except BaseException:
-        recorder.drop()
-        raise
-    recorder.finish()
-    return outcome
 
 
 def _prepared(
@@ -204,6 +183,8 @@ def _prepared(
         return False, None, None
     if selector is not None:
         trial = engine.choice.trial(code, selector)
+        if engine.codes.is_watched:
+            trial.time_each()
         if trial.steps and not trial.is_natives_turn:
             return False, None, None
     try:
@@ -250,22 +231,14 @@ def _take(
     if logs:
         state.add_logs(result.logs)
     if changes:
-        changed, pending = tables.changes.read(0, changes * CHANGE_SIZE), state.pending
-        state.remake()
-        if isinstance(pending, PendingStorage):
-            pending.raw.append(changed)
-            if len(pending.raw) > PENDING_MOST:
-                state.settle()
-        else:
-            state.pending = PendingStorage([changed], engine.kept, ends_transaction=True)
-        engine.kept.note(state)
+        leave_pending(state, tables.changes.read(0, changes * CHANGE_SIZE), engine.kept)
 
 
 def _go_on(
     engine: NativeEngine, trial: Trial | None, status: int, message: Message, state: State, context: Context
 ) -> Outcome:
     """Ends what native code came back from with a status."""
-    outcome = engine.execute_surely(message, state, context, status)
-    if trial is not None and trial.started:
+    outcome = engine.execute(message, state, context, status, trial.started if trial is not None else 0.0)
+    if trial is not None and trial.decides:
         trial.ran_natively(time.perf_counter() - trial.started)
     return outcome

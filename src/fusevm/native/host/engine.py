@@ -10,27 +10,27 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
-from fusevm.evm.halts import ExceptionalHalt, HaltReason
+from fusevm.evm.halts import ExceptionalHalt
 from fusevm.evm.opcodes import BY_BYTE
-from fusevm.native.emit.build import Library
+from fusevm.native.emit.build import library
 from fusevm.native.host.carried import Carried, carried
 from fusevm.native.host.choice import NEW_SIZE, Choice
 from fusevm.native.host.codes import Codes
-from fusevm.native.host.failures import Halts
+from fusevm.native.host.halting import Halting
 from fusevm.native.host.handover import go_on_natively
 from fusevm.native.host.kept import KeptTables
-from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
 from fusevm.native.host.precompiles import execute_without_code, run_precompile
 from fusevm.native.host.questions import Questions
 from fusevm.native.host.recorder import Recorder
+from fusevm.native.host.settings import PREPARED, Setting
 from fusevm.native.host.surroundings import tell_surroundings
 from fusevm.native.host.tables import CHANGE_SIZE, FRAME_SIZE, Caps, NativeLimit, tables_that_fit
 from fusevm.native.host.views import packed, packed_whole
@@ -47,8 +47,10 @@ from fusevm.schedule.build import Handlers, address_of
 
 if TYPE_CHECKING:
     from fusevm.native.host.all_regions import Regions
+    from fusevm.tracing.recording import Recording
 
 SHORT_SLICE = 2_000_000  # while blocks are counted
+REPORTED_AFTER = 1e-4  # seconds of calls that are reported together
 SLICE = 10_000_000  # gas between two checks of the clock and of signals: 0.05 s for the slowest of instructions
 
 Probe = Callable[[int, NativeFrame], None]  # depth and native frame
@@ -67,41 +69,37 @@ class NativeEngine:
     """One thread's arenas, tables and schedules."""
 
     def __init__(
-        self,
-        native: Library,
-        handlers: Handlers,
-        *,
-        caps: Caps | None = None,
-        probes: bool = False,
-        tiered: bool = False,
-        regions: Regions | None = None,
-        recorded: bool = False,
+        self, setting: Setting = PREPARED, *, caps: Caps | None = None, regions: Regions | None = None
     ) -> None:
-        self.native = native
+        """`regions`: how they are compiled before code runs, where not all are."""
+        if setting.regions and regions is None:
+            from fusevm.native.host.all_regions import Regions
+
+            regions = Regions()
+        self.native = native = library()
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
-        self.codes = Codes(
-            tables, native, ScheduleStore(native, handlers), handlers, probes=probes, tiered=tiered, regions=regions
-        )
+        self.codes = Codes(tables, native, setting, regions)
         self.world = NativeWorld(tables, native)
         self.questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
-        self.halts = Halts(tables, self.codes, self.world)
+        self.halting = Halting(self)
         self.choice = Choice(go_on=partial(go_on_natively, self))
-        self.kept = KeptTables(tables, native, self.codes, self.world, on=not probes)
+        self.kept = KeptTables(tables, native, self.codes, self.world, on=not setting.compared)
         self.probe: Probe | None = None  # called at every section's start, if there are probes
-        self.reruns = 0  # calls that ended on another engine, because this one could not say all of it
+        self.reruns = 0  # calls that ran from the start elsewhere, because this engine could not hold what they need
         self.frames: list[Frame] = []  # those Python knows, by depth
         self.serials: list[int] = []
         self.message: Message
         self.context: Context | None = None
         self.call, self.run = native.call, native.run
         self.recorder: Recorder | None = None
-        if recorded:
+        if setting.recorded:
             self.call, self.run = native.call_noted, native.run_noted
             self.recorder = Recorder(self)
         self.parts = self.kept, self.codes, self.world, tables, tables.engine, self.call
         self._timed, self._started = -1, 0.0  # the call that is timed, and since when
-        self._looked = 0.0  # when its heat was last checked
+        self._looked = self._noted = 0.0  # when its time was last reported, and how much of it
+        self._unreported = 0.0  # seconds of calls that the policy of tiers does not know yet
         self._described: object = None
         self.block_version = -1
         self.spare: NativeEngine | None = None  # for calls made while this one runs, as a provider of block hashes may
@@ -114,18 +112,31 @@ class NativeEngine:
     def handlers(self) -> Handlers:
         return self.codes.handlers
 
-    @cached_property
-    def _unfused(self) -> NativeEngine:
-        """Another one, which fuses nothing."""
-        return NativeEngine(self.native, self.native.handlers.only(frozenset()))
-
     # -- a call from outside
 
-    def execute(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
+    def execute(
+        self, message: Message, state: State, context: Context, status: int | None = None, started: float = 0.0
+    ) -> Outcome:
         """Runs a message; on the reference tier, from the start, where native code cannot hold what it needs.
 
         Native code may have begun to run it, and returned a status.
         """
+        started, codes, call = started or time.perf_counter(), self.codes, self.world.calls
+        try:
+            outcome = self._executed(message, state, context, status)
+        finally:
+            if codes.tiered and codes.in_use:  # what runs plainly must know for how long
+                codes.tally()
+        if codes.policy is not None:
+            seconds = time.perf_counter() - started
+            noted = self._noted if self._timed >= call else 0.0
+            self.report(message.code, message.data, seconds, message.gas - outcome.gas_left, noted)
+        if outcome.created is not None and len(outcome.output) > NEW_SIZE and not context.carries:
+            codes.expect(outcome.output)
+            self.kept.expect(outcome.created, state, context)
+        return outcome
+
+    def _executed(self, message: Message, state: State, context: Context, status: int | None) -> Outcome:
         if not message.code:
             return self._execute_without_code(message, state, context)
         if state.pending is not None:
@@ -144,37 +155,31 @@ class NativeEngine:
             if outcome.status is not _SUCCESS:
                 state.revert(mark)
             return outcome
-        except NativeLimit as limit:
+        except NativeLimit:
             self.reruns += 1
             self.codes.untidy = True
             state.undo_to_length(entries)
-            if self.recorder is None:
-                return execute_reference(message, state, context)
-            return self._record_elsewhere(limit, message, state, context)
+            hooks = None if self.recorder is None else self.recorder.leave()
+            return execute_reference(message, state, context, hooks)
 
-    def _record_elsewhere(self, limit: NativeLimit, message: Message, state: State, context: Context) -> Outcome:
-        from fusevm.native.host.recorded import record_elsewhere
+    def record(self, recording: Recording, message: Message, state: State, context: Context) -> Outcome:
+        """Runs a message on an engine that records."""
+        recorder = self.recorder
+        assert recorder is not None
+        recorder.start(recording, message.gas)
+        return recorder.around(self.execute, message, state, context)
 
-        return record_elsewhere(self, limit, message, state, context)
-
-    def execute_surely(self, message: Message, state: State, context: Context, status: int | None = None) -> Outcome:
-        """As `execute`. If a failure could not be located, runs again on an engine that fuses no loops."""
-        started, codes, halts = time.perf_counter(), self.codes, self.halts
-        try:
-            outcome = self.execute(message, state, context, status)
-            if outcome.failure is not None and halts.unsure:
-                self.reruns += 1
-                outcome = self._unfused.execute(message, state, context)
-        finally:
-            halts.unsure = False
-            if codes.tiered and codes.in_use:  # what runs plainly must know for how long
-                codes.tally()
-            elif codes.heat is not None:
-                codes.ran_for(message.code, time.perf_counter() - started)
-        if outcome.created is not None and len(outcome.output) > NEW_SIZE and not context.carries:
-            codes.expect(outcome.output)
-            self.kept.expect(outcome.created, state, context)
-        return outcome
+    def report(
+        self, code: bytes, data: bytes, seconds: float, gas: int, noted: float = 0.0, earlier: float = 0.0
+    ) -> None:
+        """Tells the policy of tiers of a call (`TierPolicy.worked`): of short ones, the last says what they were."""
+        policy = self.codes.policy
+        self._unreported += earlier
+        if policy and (self._unreported + seconds >= REPORTED_AFTER or policy.window or policy.trial):
+            earlier, self._unreported = self._unreported, 0.0
+            self.codes.worked((code, data[:4]), seconds, gas, noted, earlier)
+        else:
+            self._unreported += seconds - noted
 
     def _execute_code(self, message: Message, state: State, context: Context, status: int | None) -> Outcome:
         world, kept, keeps = self.world, self.kept, False
@@ -345,31 +350,26 @@ class NativeEngine:
                 recorder.end(frame, ran=entered, failed=failed)
             self.world.learn()
             if frame.error is not None and not failed and not frames:  # its code cannot be kept
-                frame.pc = self.pc_at_end(frame)
+                frame.pc = self.halting.pc_at_end(frame.message.code, self.tables.views[0])
             self.tables.shared.epoch += 1
             if len(frames) == base:
                 return outcome_of(frame)
             resume(frames[-1], frame)
             self.give_back(frames[-1], returned=True)
 
-    def pc_at_end(self, first: Frame) -> int:
-        """Of a first frame that has returned: after its last instruction."""
-        _, unit = self.halts.place(first.message.code, self.tables.views[0], 1)
-        return unit.tokens[-1].pc + 1 if unit else 0
-
     def _run(self, status: int | None) -> Frame:
         """Runs until a frame Python knows ends (it is returned) or calls (the callee's frame is)."""
-        run, address, recorder = self.run, self.tables.address, self.recorder
+        run, address = self.run, self.tables.address
         while True:
             if status is None:
                 status = run(address)
-            if recorder is not None and recorder.goes_on(status):
+            if status > Native.SYNC and self.halting.goes_on(status):
                 status = None
                 continue
             depth = self.tables.depth()
             view = self.tables.views[depth]
             if depth + 1 != len(self.frames) or view.serial != self.serials[depth]:
-                self._materialise(depth)
+                self.materialise(depth)
             frame = self.frames[depth]
             if status == Native.SYNC:
                 event = self._sync(frame, view)
@@ -387,7 +387,7 @@ class NativeEngine:
                     frame.output = frame.read(offset, view.output_size)
                 return frame
             else:
-                raise self.halts.halt(frame, view, status)
+                raise self.halting.halt(frame, view, status)
             status = None
 
     def _enter(self, frame: Frame) -> None:
@@ -418,7 +418,7 @@ class NativeEngine:
             message.static, blank, message.address[::-1], message.caller[::-1], message.value.to_bytes(WORD, "little"),
         )  # fmt: skip
 
-    def _materialise(self, depth: int) -> None:
+    def materialise(self, depth: int) -> None:
         """Brings the frames Python knows up to date with those native code began and ended."""
         self.world.learn()
         frames, serials, views = self.frames, self.serials, self.tables.views
@@ -494,10 +494,9 @@ class NativeEngine:
     def _refill(self, frame: Frame, view: NativeFrame) -> None:
         """Grants the next slice of gas, and checks the clock."""
         if not view.reserve:
-            raise self.halts.explained(frame, view, 0, ExceptionalHalt(HaltReason.OUT_OF_GAS))
+            raise self.halting.halt(frame, view, Native.REFILL)
         self.world.look_at_clock()
-        heat = self.codes.heat
-        more = min(view.reserve, SLICE if heat is None or heat.counting is None else SHORT_SLICE)
+        more = min(view.reserve, SHORT_SLICE if self.codes.is_counting else SLICE)
         view.gas += more
         view.reserve -= more
         if self.codes.tiered:
@@ -513,13 +512,14 @@ class NativeEngine:
         now = time.perf_counter()
         if self._timed != self.world.calls:
             self._timed, self._started = self.world.calls, now
-            self._looked = now
+            self._looked, self._noted = now, 0.0
         at = (view.ip - view.schedule) // 8
         better = None
         if self.codes.is_worth_fusing(message.code, now - self._started):
             better = self.codes.prepared(message.code, view.jumps, at, on_disk=not message.creates)
         if better is None and not message.creates:
             better = self.codes.hotter(message.code, view.jumps, at, now - self._looked)
+            self._noted += now - self._looked
         self._looked = now
         if better is not None:
             view.schedule, view.jumps, view.ip = better

@@ -2,7 +2,7 @@
 
 A section charges its gas, and a block checks the stack, before anything in them is done. So when native code finds that
 a block must fail, or an instruction in it cannot be paid, the instructions before the one that really fails have not
-run. A recording needs their effects: the frame continues here, and fails where the reference tier fails.
+run. The frame continues here, and fails where the reference tier fails.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 
-from fusevm.evm.bytecode import JUMPDEST, jumpdests
+from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import Fork
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.plain import plain_form
 from fusevm.native.host.tables import NativeLimit
-from fusevm.schedule.build import LIMB_MASK, METERED, Handlers
+from fusevm.schedule.build import LIMB_MASK, METERED, Handlers, Marks
 from fusevm.schedule.sections import (
     ENDS_BLOCK,
     ROLE_ASK,
@@ -30,23 +30,19 @@ from fusevm.schedule.sections import (
     variants_of,
 )
 
-SIZE = 1 << 26  # bytes
-PART = 64  # instructions that are written at once: a frame that fails has not paid for more
-CROWDED = SIZE // 2
-
-Cells = Callable[[bytes, int], int]  # of code and pc: where something is counted; 0 for nowhere
+PART = 16  # instructions that are written at once: a frame that fails has not paid for more
 
 
 class ExactCode:
     """Exact code of blocks that failed, in an arena of its own."""
 
-    def __init__(self) -> None:
-        self._arena = Arena(SIZE)
+    def __init__(self, arena: Arena) -> None:
+        self._arena = arena
         self._used = 0
         self._places: dict[tuple[bytes, Fork, int], int] = {}
 
     def __contains__(self, ip: int) -> bool:
-        return 0 <= ip - self._arena.address < SIZE
+        return 0 <= ip - self._arena.address < self._arena.size
 
     def forget(self) -> None:
         """Only between calls."""
@@ -60,18 +56,18 @@ class ExactCode:
 
     @property
     def is_crowded(self) -> bool:
-        return self._used > CROWDED
+        return self._used > self._arena.size // 2
 
-    def place(self, code: bytes, fork: Fork, pc: int, handlers: Handlers, tally: Cells, meter: Cells) -> int:
+    def place(self, code: bytes, fork: Fork, pc: int, handlers: Handlers, marks: Marks | None) -> int:
         """Where the code from an instruction on is: to the end of its block, or to where more must be written."""
         found = self._places.get((code, fork, pc))
         if found is None:
-            writer = _Writer(code, fork, handlers, tally, meter)
+            writer = _Writer(code, fork, handlers, marks)
             start = self._arena.address + self._used
             writer.write(pc, start, lambda at: self._places.get((code, fork, at)))
             words = array("Q", writer.words).tobytes()
-            if self._used + len(words) > SIZE:
-                raise NativeLimit("blocks that failed are too long to be recorded natively")
+            if self._used + len(words) > self._arena.size:
+                raise NativeLimit("blocks that failed are too long")
             self._arena.write(self._used, words)
             self._used += len(words)
             for at, place in writer.places.items():
@@ -81,18 +77,17 @@ class ExactCode:
 
 
 class _Writer:
-    def __init__(self, code: bytes, fork: Fork, handlers: Handlers, tally: Cells, meter: Cells) -> None:
+    def __init__(self, code: bytes, fork: Fork, handlers: Handlers, marks: Marks | None) -> None:
         self._code = code
         self._at = handlers.addresses
         self._kinds, self._variants = kinds_of(fork, handlers.native), variants_of(fork)
-        self._dests = jumpdests(code)
-        self._tally, self._meter = tally, meter
+        self._marks = marks
         self.words: list[int] = []
         self.places: dict[int, int] = {}
 
     def write(self, pc: int, start: int, known: Callable[[int], int | None]) -> None:
         code, first, written = self._code, pc, 0
-        while pc == first or pc >= len(code) or code[pc] != JUMPDEST or pc not in self._dests:
+        while pc == first or pc >= len(code) or code[pc] != JUMPDEST:
             before = known(pc)
             if before is not None:
                 self._put("JUMP@", before)
@@ -103,8 +98,8 @@ class _Writer:
             written += 1
             self.places[pc] = start + 8 * len(self.words)
             self._put("AT", pc)
-            if cell := self._tally(code, pc):
-                self._put("TALLY", cell)
+            if self._marks is not None:
+                self._put("TALLY", self._marks.exact(code, pc))
             kind = self._kinds[code[pc]] or variant_at(self._variants, code, pc) if pc < len(code) else None
             if kind is None:
                 self._put("STOP" if pc >= len(code) else "INVALID")
@@ -125,7 +120,7 @@ class _Writer:
         name, _ = plain_form(kind)
         if not name:
             return
-        cell = self._meter(self._code, pc) if name in METERED else 0
+        cell = self._marks.meter(self._code, pc) if self._marks is not None and name in METERED else 0
         if cell:
             self._put("METER", cell)
         if kind.role == ROLE_PUSH:

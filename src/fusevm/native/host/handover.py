@@ -29,7 +29,7 @@ def go_on_natively(engine: NativeEngine, frame: Frame, context: Context) -> Fram
     """
     if frame.message.depth > DEEPEST:
         raise TooLong
-    state, world, codes, halts = frame.state, engine.world, engine.codes, engine.halts
+    state, world, codes = frame.state, engine.world, engine.codes
     carries, left = context.carries or frame.message.depth > 0, None
     if context is not engine.context or context.block.version != engine.block_version:
         engine.bind(context)
@@ -45,13 +45,12 @@ def go_on_natively(engine: NativeEngine, frame: Frame, context: Context) -> Fram
         engine.tables.shared.origin = int.from_bytes(context.origin, "big")
         twin = _enter(engine, frame, context)
         outcome = engine.drive(None, None, frame.message.depth)
-        if twin.error is not None and halts.unsure:
-            raise TooLong
         if frame.message.creates and not frame.message.depth and twin.succeeded:
-            twin.pc = engine.pc_at_end(frame)  # should its code not be kept
+            twin.pc = engine.halting.pc_at_end(
+                frame.message.code, engine.tables.views[0]
+            )  # should its code not be kept
         left = engine.leave(state, outcome, carries=carries)
     finally:
-        halts.unsure = False
         world.end(state)
         engine.tables.shared.carries = 0
         if codes.in_use:

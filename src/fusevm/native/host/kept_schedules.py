@@ -56,7 +56,7 @@ class ScheduleStore:
         self._sequences = list(handlers.addresses)
         self._table = array("Q", handlers.addresses.values())
         self._numbers = {address: number for number, address in enumerate(self._table)}
-        self._fingerprint = f"{library.fingerprint} {self._sequences} {handlers.loops}"
+        self._fingerprint = f"{library.fingerprint} {self._sequences}"
         self._names: set[int] = set()  # how the names of files begin
         self._listed = -LISTED  # when that was
         self._written = MOST_BYTES  # bytes since the oldest files were last removed: it is time for that

@@ -1,43 +1,36 @@
-"""Lockstep: the reference tier beside the native one, compared wherever a section begins.
+"""Lockstep: the reference tier beside the native one, compared wherever native code can be stopped.
 
-At a section's start everything native code knows is in memory: stack, gas, memory, storage. Every section knows how
-many instructions it covers, counted as it was read; the reference tier takes as many steps, and both must be at
-the same place and agree to the word. The first difference is reported with the instructions since the last agreement.
+That is at every section's start, by probes in the schedule, where stack, gas, memory and storage are in memory. Gas
+only falls, so it is the clock: the reference tier runs until its frames together have as much gas as native code's, and
+both must then be at the same place and agree to the word. The first difference is reported with the instructions since
+the last agreement.
 
-A fused loop was charged in bulk and is compared at its exit. The number of instructions is not
-known there, but gas only falls: from the loop's header the reference tier runs until it has no more gas than native
-code, and must then be at the same place.
+Regions run on where there would be probes. They are compared as they are left, and as they fail: a region that fails
+leaves the frame as it was at an anchor, from which everything can be repeated. The reference must have been there, with
+the same stack, and the same gas except for warm accesses.
 """
 
 from __future__ import annotations
 
 import ctypes
-import threading
-from dataclasses import replace
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Disagreement, Outcome, Status
 from fusevm.chain.state import State
-from fusevm.evm.bytecode import jumpdests
-from fusevm.evm.forks import Fork
+from fusevm.evm.forks import Rules
+from fusevm.evm.gas import cold_account_cost, cold_slot_cost, memory_cost
 from fusevm.evm.halts import ExceptionalHalt
 from fusevm.evm.opcodes import BY_BYTE
-from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.views import view_at
 from fusevm.native.layout import SLOT_DIRTY, STACK_ALIGN, TRANSIENT, WORD, NativeFrame, StorageSlot
 from fusevm.reference.frame import Frame
-from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import refuse, table_of
-from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.reference.trampoline import begin, end, outcome_of, resume
-from fusevm.schedule.loops.plan import loop_plans
-from fusevm.schedule.sections import sections_of
-from fusevm.schedule.threading import hops_in, threaded
 
 SHOWN = 24  # instructions since the last agreement
-MOST_CODES = 4_096  # whose steps are kept
+Place = tuple[int, int]  # depth and pc
 
 
 class Stepper:
@@ -82,29 +75,9 @@ class Stepper:
         elif event is not None:
             self._enter(event)
 
-    def take(self, steps: int, place: tuple[int, int]) -> None:
-        """Runs this many steps of the current frame, fewer if it fails; codeless frames run to their end."""
-        running = self.frames[-1] if self.frames else None
-        for _ in range(steps):
-            if running not in self.frames[-1:]:
-                break
-            self.step()
-        while self.frames and not self.frames[-1].message.code and self.at() != place:
-            self.step()
-        while self.frames and self.frames[-1].message.depth > place[0]:
-            self.step()  # native code knew at its start that the block would fail
-
-    def at(self) -> tuple[int, int]:
+    def at(self) -> Place:
         """Depth and pc; (-1, -1) once all is over."""
         return (self.frames[-1].message.depth, self.frames[-1].pc) if self.frames else (-1, -1)
-
-
-class Strides(NamedTuple):
-    """How far native code goes in some code without a stop."""
-
-    steps: dict[int, int]  # by a section's pc: how many instructions it covers
-    hops: frozenset[int]  # sections that a JUMPI may pass over
-    loops: frozenset[int]  # headers of loops that may run on a copy of theirs
 
 
 class Lockstep:
@@ -112,18 +85,14 @@ class Lockstep:
 
     def __init__(self, engine: NativeEngine) -> None:
         self.engine = engine
+        engine.probe, engine.halting.watch = self.probe, self.failed
         self.stepper: Stepper | None = None
         self.compared = 0
-        self.loops = 0  # fused loops that were compared where they were left
-        self.strides: dict[tuple[bytes, Fork], Strides] = {}
-        self.owed = 0  # steps the reference must take to native code's next stop
+        self.failures = 0  # of regions, that were compared
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
         twin = _twin(state)
         self.stepper = Stepper(message, twin, context)
-        self.owed = 0
-        halts = self.engine.halts
-        halts.unsure = False
         outcome = self.engine.execute(message, state, context)
         stepper = self.stepper
         while stepper.outcome is None:
@@ -132,8 +101,6 @@ class Lockstep:
         self._equal("status", outcome.status, expected.status)
         self._equal("gas left", outcome.gas_left, expected.gas_left)
         self._equal("output", outcome.output.hex(), expected.output.hex())
-        if halts.unsure and outcome.failure is not None and expected.failure is not None:
-            outcome = replace(outcome, failure=expected.failure)  # in a fused loop: native code does not know where
         self._equal("failure", outcome.failure, expected.failure)
         self._equal("refund", state.refund, twin.refund)
         self._equal("logs", list(state.logs), list(twin.logs))
@@ -152,64 +119,68 @@ class Lockstep:
 
     def probe(self, depth: int, view: NativeFrame) -> None:
         """Native code is at a section's start."""
-        stepper = self.stepper
-        assert stepper is not None
         place = (depth, view.pc)
-        self.catch_up(stepper, place, view)
-        frame = stepper.frames[-1]
+        stack = self._catch_up(place, view)
+        assert self.stepper is not None
+        frame = self.stepper.frames[-1]
         self.compared += 1
-        self.compare_stacks(view, frame.stack, place)
-        self.compare_memory(view, frame, place)
+        self._compare_stacks(view, stack, place)
+        memory = ctypes.string_at(view.memory, view.memory_size)
+        size = len(memory) if self.engine.codes.has_regions else 0
+        self._equal("memory", memory.hex(), frame.memory.ljust(size, b"\0").hex(), place)
         returned = ctypes.string_at(view.returned, view.returned_size)
         self._equal("return data", returned.hex(), frame.returndata.hex(), place)
         self._compare_slots(frame.state, place)
-        stepper.recent.clear()
+        self.stepper.recent.clear()
 
-    def catch_up(self, stepper: Stepper, place: tuple[int, int], view: NativeFrame) -> None:
-        """Runs the reference tier to native code's place; it must have the same gas there."""
+    def failed(self, depth: int, view: NativeFrame) -> None:
+        """A region failed: the frame goes on from the state it left."""
+        place = (depth, view.pc)
+        stack = self._catch_up(place, view, failed=True)
+        assert self.stepper is not None
+        self.failures += 1
+        self._compare_stacks(view, stack, place)
+        self.stepper.recent.clear()
+
+    def _catch_up(self, place: Place, view: NativeFrame, *, failed: bool = False) -> list[int]:
+        """Runs the reference tier to native code's place; its stack there. Where native code `failed` it has paid,
+        since then, for what is cold: the reference may have more gas, and is taken to its own failure to know."""
+        stepper, passed = self.stepper, list[tuple[int, list[int]]]()
+        assert stepper is not None
         gas = view.gas + view.reserve
-        stepper.take(self.owed, place)
-        self._pass_over(stepper, place, gas)
-        if stepper.at() != place:
+        above = sum(frame.gas for frame in self.engine.frames[: place[0]])
+        while stepper.frames and not (failed and passed and len(stepper.frames) <= place[0]):
+            frame = stepper.frames[-1]
+            if stepper.at() == place:
+                left = frame.gas - self._growth(view, frame)
+                if left == gas:
+                    return frame.stack
+                passed.append((left, list(frame.stack)))
+                rules = frame.context.rules
+            if sum(each.gas for each in stepper.frames) < above + gas:
+                break
+            stepper.step()
+        if not passed:
             self.differ(f"native code is at depth {place[0]}, pc {place[1]}; the reference is at {stepper.at()}")
-        self.owed = self._strides(stepper.frames[-1]).steps[place[1]]
-        self._equal("gas", gas, stepper.frames[-1].gas, place)
+        if not (failed and _is_for_cold(passed[-1][0] - gas, rules)):
+            nearest = min((left for left, _ in passed), key=lambda left: abs(left - gas))
+            self._equal("gas", gas, nearest, place)
+        return passed[-1][1]
 
-    def compare_memory(self, view: NativeFrame, frame: Frame, place: tuple[int, int]) -> None:
-        memory = ctypes.string_at(view.memory, view.memory_size)
-        self._equal("memory", memory.hex(), frame.memory.hex(), place)
+    def _growth(self, view: NativeFrame, frame: Frame) -> int:
+        """What memory cost that native code has already and the reference does not: a region may have let it grow, and
+        have been left to the start of the block that will use it."""
+        if not self.engine.codes.has_regions:
+            return 0
+        return max(memory_cost(view.memory_size // WORD) - memory_cost(len(frame.memory) // WORD), 0)
 
-    def compare_stacks(self, view: NativeFrame, wanted: list[int], place: tuple[int, int]) -> None:
+    def _compare_stacks(self, view: NativeFrame, wanted: list[int], place: Place) -> None:
         base = view.sp - view.sp % STACK_ALIGN
         raw = ctypes.string_at(base, view.sp - base)
         stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
         self._equal("stack", [hex(word) for word in stack], [hex(word) for word in wanted], place)
 
-    def _pass_over(self, stepper: Stepper, place: tuple[int, int], gas: int) -> None:
-        """Takes the reference past hops that native code passed over, and to the end of a loop that it ran fused."""
-        if not stepper.frames or stepper.at()[0] != place[0] or stepper.frames[-1].gas <= gas:
-            return
-        frame = stepper.frames[-1]
-        strides = self._strides(frame)
-        if frame.pc not in strides.hops and frame.pc not in strides.loops:
-            return
-        self.loops += frame.pc in strides.loops
-        while stepper.frames and stepper.frames[-1] is frame and frame.gas > gas:
-            stepper.step()
-
-    def _strides(self, frame: Frame) -> Strides:
-        code, fork = frame.message.code, frame.context.fork
-        if (code, fork) not in self.strides:
-            if len(self.strides) > MOST_CODES:
-                self.strides.clear()
-            dests = jumpdests(code)
-            sections = threaded(sections_of(code, fork, self.engine.handlers.native, dests), dests)
-            _, plans = loop_plans(sections, dests, len(code))
-            steps = {section.pc: section.steps for section in sections}
-            self.strides[code, fork] = Strides(steps, frozenset(hops_in(sections, dests)), frozenset(plans))
-        return self.strides[code, fork]
-
-    def _compare_slots(self, reference: State, place: tuple[int, int]) -> None:
+    def _compare_slots(self, reference: State, place: Place) -> None:
         engine = self.engine
         for number in range(engine.tables.shared.slot_count):
             slot = view_at(StorageSlot, engine.tables.slots.address + number * StorageSlot.byte_size())
@@ -220,7 +191,7 @@ class Lockstep:
                     expected = reference.transient_storage(address, key)
                 self._equal(f"slot {key:#x}", slot.value, expected, place)
 
-    def _equal(self, what: str, native: object, reference: object, place: tuple[int, int] | None = None) -> None:
+    def _equal(self, what: str, native: object, reference: object, place: Place | None = None) -> None:
         if native != reference:
             where = "" if place is None else f" at depth {place[0]}, pc {place[1]}"
             self.differ(f"{what} differs{where}\n  native    {native}\n  reference {reference}")
@@ -246,22 +217,7 @@ def _twin(state: State) -> State:
     return twin
 
 
-_local = threading.local()
-
-
-def lockstep() -> Lockstep:
-    """This thread's pair of tiers."""
-    found: Lockstep | None = getattr(_local, "lockstep", None)
-    if found is None:
-        native = library()
-        engine = NativeEngine(native, native.handlers, probes=True)
-        found = _local.lockstep = Lockstep(engine)
-        engine.probe = found.probe
-    return found
-
-
-def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As the native tier, with the reference tier beside it; raises Disagreement at the first difference."""
-    if hooks is not None:
-        return execute_reference(message, state, context, hooks)
-    return lockstep().execute(message, state, context)
+def _is_for_cold(gas: int, rules: Rules) -> bool:
+    """Whether this amount is the extra cost of some number of cold accounts and slots."""
+    account, slot = int(cold_account_cost(rules)), int(cold_slot_cost(rules))
+    return rules.access_sets and gas >= 0 and any((gas - each) % slot == 0 for each in range(0, gas + 1, account))

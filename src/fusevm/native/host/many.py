@@ -8,7 +8,6 @@ it. Nothing is kept from Python for longer than some milliseconds: signals, regi
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 import weakref
 from array import array
@@ -25,14 +24,14 @@ from fusevm.chain.packed import NOTHING_SPECIAL, Data, Packed, Special
 from fusevm.chain.state import State
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.arena import Arena
-from fusevm.native.host.direct import PENDING_MOST, _go_on, _prepared
+from fusevm.native.host.direct import _go_on, _prepared
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine
 from fusevm.native.host.kept import Target
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit, Tables
-from fusevm.native.host.tiers import engines
+from fusevm.native.host.tiers import OfThreads
 from fusevm.native.host.views import view_at
-from fusevm.native.host.writeback import CHANGE, PendingStorage
+from fusevm.native.host.writeback import CHANGE, leave_pending
 from fusevm.native.layout import WORD, Call, Engine, Many
 from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.many import BETWEEN, REFUSED
@@ -134,22 +133,13 @@ class RunningCall(Collection[bytes]):
         return len(self._warm())
 
 
-_rooms = threading.local()  # of each thread: one for each kind of engine, which runs one call at a time
-
-
-def _room(kind: str) -> Room:
-    found: Room | None = getattr(_rooms, kind, None)
-    if found is None:
-        found = Room()
-        setattr(_rooms, kind, found)
-    return found
-
-
 class ManyCalls:
-    """Some calls on one state, kept or not, on this thread's engine of a kind."""
+    """Some calls on one state, kept or not, on this thread's engine of a setting."""
 
-    def __init__(self, kind: str, state: State, context: Context, calls: Packed, found: Outcomes, keep: bool) -> None:
-        self._kind = kind
+    def __init__(
+        self, own: OfThreads, state: State, context: Context, calls: Packed, found: Outcomes, keep: bool
+    ) -> None:
+        self._own = own
         self._state = state
         self._context = context
         self._calls = calls
@@ -172,7 +162,7 @@ class ManyCalls:
             end = self._end_of_plain()
             if end == self._found.done:
                 return None
-            engine: NativeEngine | None = getattr(engines, self._kind, None)
+            engine = self._own.engine
             if engine is None or not engine.kept.on:
                 return None
             fresh = self._prepare(engine)
@@ -203,8 +193,7 @@ class ManyCalls:
         return all(self._state.account(address).code for address, _, _ in special.slots)
 
     def _most(self, engine: NativeEngine) -> int:
-        heat = engine.codes.heat
-        return self._pace if heat is None or heat.counting is None else min(self._pace, COUNTED_CALLS)
+        return min(self._pace, COUNTED_CALLS) if engine.codes.is_counting else self._pace
 
     def _prepare(self, engine: NativeEngine) -> bool | None:
         """Whether native tables must be emptied; None where the next call cannot run on this engine now."""
@@ -253,7 +242,8 @@ class ManyCalls:
                 codes.run_plainly(target.code)
         if state.leftovers:
             state.forget_transaction()
-        room, first = _room(self._kind), self._found.done
+        room = self._own.room = self._own.room or Room()
+        first = self._found.done
         self._fill(room.many, engine, end, fresh)
         room.lay_out(self._found.outputs, self._found.logs)
         engine.kept.state = None  # until the crossing has ended well
@@ -336,21 +326,8 @@ class ManyCalls:
         if many.refunds:
             found.cap_refunds(first, last, self._context.rules, self._calls.data_of)
         if many.change_count:
-            self._pend(engine, room.changes.read(0, many.change_count * CHANGE_SIZE))
+            leave_pending(self._state, room.changes.read(0, many.change_count * CHANGE_SIZE), engine.kept)
         found.done = last
-
-    def _pend(self, engine: NativeEngine, raw: bytes) -> None:
-        """Changed slots are handed to the state, which writes them lazily."""
-        state = self._state
-        pending = state.pending
-        state.remake()
-        if isinstance(pending, PendingStorage):
-            pending.raw.append(raw)
-            if len(pending.raw) > PENDING_MOST:
-                state.settle()
-        else:
-            state.pending = PendingStorage([raw], engine.kept, ends_transaction=True)
-        engine.kept.note(state)
 
     def _end_one(self, engine: NativeEngine, status: int) -> tuple[Executor | None, bool]:
         """A call that needs Python: what continues it, if it is not over; and whether the tables are valid."""
@@ -369,7 +346,7 @@ class ManyCalls:
         if refund:
             found.cap_refunds(number, number + 1, self._context.rules, self._calls.data_of)
         if self._keep and changes:
-            self._pend(engine, tables.changes.read(0, changes * CHANGE_SIZE))
+            leave_pending(state, tables.changes.read(0, changes * CHANGE_SIZE), engine.kept)
         return None, not (accounts or state.handed_out)
 
     def _refuse(self, engine: NativeEngine) -> bool:
@@ -386,9 +363,7 @@ class ManyCalls:
     def _note_time(self, engine: NativeEngine, seconds: float) -> None:
         """What ran so long may be worth preparing, or compiling."""
         codes = engine.codes
-        if codes.heat is not None:
-            for target in self._given.values():
-                codes.ran_for(target.code, seconds / len(self._given))
+        codes.worked(None, seconds)
         if codes.in_use and codes.tiered:
             codes.tally()
 
@@ -410,7 +385,7 @@ def _address(data: Data) -> int:
 
 
 def many_calls(
-    kind: str, state: State, context: Context, calls: Packed, found: Outcomes, keep: bool
+    own: OfThreads, state: State, context: Context, calls: Packed, found: Outcomes, keep: bool
 ) -> Callable[[], Executor | None]:
     """See `ManyCalls` in `tiers.py`."""
-    return ManyCalls(kind, state, context, calls, found, keep).run
+    return ManyCalls(own, state, context, calls, found, keep).run

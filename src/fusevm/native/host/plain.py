@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import Fork
 from fusevm.native.host.tables import NativeLimit, Tables
-from fusevm.native.host.views import packed_whole
+from fusevm.native.host.views import packed_whole, view_at
 from fusevm.native.layout import PlainOp
+from fusevm.native.runtime.landings import PlainCode
 from fusevm.native.runtime.plain import HEADER, JUMPS, ORIGIN_SIZE, SHORT, Origin
 from fusevm.schedule.build import Handlers, Schedule, Unit, address_of
 from fusevm.schedule.sections import (
     ENDS_BLOCK,
-    ENDS_SECTION,
     GOES_ON,
     ROLE_ASK,
     ROLE_DEEP,
@@ -36,25 +34,27 @@ from fusevm.schedule.sections import (
 if TYPE_CHECKING:
     from fusevm.native.emit.build import Library
 
-_ORIGIN = packed_whole(Origin, "at pc opens plain")
+_ORIGIN = packed_whole(Origin, "at pc opens plain steps before")
+_COUNTED = struct.Struct("<3Q")
 _OP = packed_whole(PlainOp, "handler gas pops delta immediate role ending operand variants")
 NO_ROOM = "plain schedules of more code than there is room for"
+COUNTER = 2  # words before a section that is counted
 MUCH_WORDS = 1 << 20
 MOST_WORDS = 1 << 23
 
 
 class PlainSchedule(Schedule):
-    """The schedule of one code, as far as it is written."""
+    """The schedule of one code, as far as it is written. One that counts its sections is not for want of a better."""
 
-    __slots__ = ("_own",)
+    __slots__ = ("_own", "counts")
 
-    def __init__(self, code: bytes, words: int, entry: int, table: int, own: bytearray | None) -> None:
+    def __init__(self, code: bytes, words: int, entry: int, table: int, own: bytearray | None, *, counts: bool) -> None:
         """`table` is the address of its header, which the places of its jumps follow; `own` holds it, if it must."""
-        self._own = own
+        self._own, self.counts = own, counts
         self.code, self.code_base = code, address_of(code)
         self.base, self.entry, self.jumps_base = words, entry, table + HEADER
-        self.units, self.kinds, self.copies, self.plain = [], b"", 0, True
-        self.twin, self.counters, self.held = 0, [], None
+        self.units, self.kinds, self.plain = [], b"", not counts
+        self.twin, self.held = 0, None
 
     @property
     def header(self) -> int:
@@ -77,16 +77,18 @@ class PlainScheduler:
 
     def __init__(self, native: Library, handlers: Handlers, tables: Tables) -> None:
         self._begin, self._write, self._forget = native.begin_plain, native.write_block, native.forget_plain
+        self._take_counts = native.take_counts
         self._handlers = handlers
         self._tables = tables
         self._most_words = min(tables.caps.plain // 4, MOST_WORDS)
         self._most_tables = tables.plain_tables.size // 2
-        self._ops: dict[Fork, bytes] = {}
+        self._ops: dict[tuple[Fork, bool], bytes] = {}
 
-    def schedule(self, code: bytes, fork: Fork) -> PlainSchedule:
-        ops = self._ops.get(fork)
+    def schedule(self, code: bytes, fork: Fork, *, counts: bool = False) -> PlainSchedule:
+        """Begins a schedule; with `counts` its sections are counted as they run."""
+        ops = self._ops.get((fork, counts))
         if ops is None:
-            ops = self._ops[fork] = plain_ops(fork, self._handlers)
+            ops = self._ops[fork, counts] = plain_ops(fork, self._handlers, counts=counts)
         tables, own = self._tables, None
         arena, at, room = tables.plain_tables, tables.shared.plain_used, table_size(len(code))
         if at + room <= arena.size:
@@ -98,7 +100,7 @@ class PlainScheduler:
         if not number:
             raise NativeLimit(NO_ROOM)
         words = tables.plain_words.address
-        return PlainSchedule(code, words, words + 8 * number, table, own)
+        return PlainSchedule(code, words, words + 8 * number, table, own, counts=counts)
 
     def block(self, schedule: PlainSchedule, pc: int) -> int:
         """Writes a block; the number of its first word."""
@@ -106,6 +108,16 @@ class PlainScheduler:
         if not number:
             raise NativeLimit(NO_ROOM)
         return number
+
+    def counted(self, schedule: PlainSchedule) -> dict[int, tuple[int, int]]:
+        """By the pc of each section that ran since this was asked last: how often it did, and its instructions."""
+        header = view_at(PlainCode, schedule.header)
+        room = ctypes.create_string_buffer(_COUNTED.size * header.sections)
+        number = self._take_counts(self._tables.address, schedule.header, ctypes.addressof(room))
+        found: dict[int, tuple[int, int]] = {}
+        for pc, times, steps in _COUNTED.iter_unpack(room.raw[: number * _COUNTED.size]):
+            found[pc] = found.get(pc, (0, 0))[0] + times, steps
+        return found
 
     @property
     def is_crowded(self) -> bool:
@@ -126,7 +138,7 @@ class PlainScheduler:
         arena = self._tables.plain_origins
 
         def read(number: int) -> tuple[int, int, int]:
-            at, pc, opens, _ = _ORIGIN.unpack_from(arena.map, arena.skip + number * ORIGIN_SIZE)
+            at, pc, opens, *_ = _ORIGIN.unpack_from(arena.map, arena.skip + number * ORIGIN_SIZE)
             return at, pc, opens
 
         low, high = 0, self._tables.shared.origin_count
@@ -136,10 +148,11 @@ class PlainScheduler:
         first, pc, opens = read(low)
         return first, pc, bool(opens)
 
-    def section(self, code: bytes, fork: Fork, at: int) -> list[Unit]:
+    def section(self, schedule: PlainSchedule, fork: Fork, at: int) -> list[Unit]:
         """The units of the section that contains a word, to locate a failure."""
         first, pc, opens = self.origin(at)
-        head, *others = next(plain_sections(code, fork, self._handlers.native, pc, first, opens=opens))
+        code, first = schedule.code, first + COUNTER * schedule.counts
+        head, *others = plain_section(code, fork, self._handlers.native, pc, first, opens=opens)
         (packed,) = struct.unpack("<Q", self._tables.plain_words.read(8 * (first + 1), 8))
         assert head.section is not None
         gas = packed & 0xFFFFFFFF if opens else packed  # of as much as is written
@@ -159,13 +172,14 @@ def plain_form(kind: Kind) -> tuple[str, int]:
     return kind.name, int(kind.role == ROLE_DEEP or kind.name in TELLING)
 
 
-def plain_ops(fork: Fork, handlers: Handlers) -> bytes:
+def plain_ops(fork: Fork, handlers: Handlers, *, counts: bool = False) -> bytes:
     """What native code must know of each byte, then of the variants of those that have any."""
     at, variants = handlers.addresses, variants_of(fork)
     ends = _OP.pack(at["INVALID",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, 0)
     others = [_OP.pack(at["STOP",], 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, 0)]
     for name in ("SECTION", "GASSECTION", "JUMP@", "MORE"):
         others.append(_OP.pack(at[name,], 0, 0, 0, 0, ROLE_PLAIN, GOES_ON, 0, 0))
+    others.append(_OP.pack(at["COUNT",] if counts else 0, 0, 0, 0, 0, ROLE_PLAIN, GOES_ON, 0, 0))
     first = 256 + len(others)
     rows_of = {byte: first + 256 * number for number, byte in enumerate(variants)}
 
@@ -185,41 +199,29 @@ def plain_ops(fork: Fork, handlers: Handlers) -> bytes:
     return b"".join(table)
 
 
-def plain_sections(
-    code: bytes, fork: Fork, native: frozenset[str], pc: int = 0, at: int = 2, *, opens: bool = True
-) -> Iterator[list[Unit]]:
-    """The sections of a plain schedule one after another, from the one of that pc and place on."""
+def plain_section(code: bytes, fork: Fork, native: frozenset[str], pc: int, at: int, *, opens: bool) -> list[Unit]:
+    """The units of a section of a plain schedule, by its pc and place."""
     kinds, variants, end = kinds_of(fork, native), variants_of(fork), len(code)
+    start, gas = pc, 0
+    tokens = [("SECTION" if opens else "GASSECTION", at, pc)]  # names, places and pcs
+    at += 2
     while True:
-        start, first = pc, "SECTION" if opens else "GASSECTION"
-        tokens = [(first, at, pc)]  # names, places and pcs
-        at += 2
-        gas = 0
-        ending = GOES_ON
-        while ending == GOES_ON:
-            kind = kinds[code[pc]] or variant_at(variants, code, pc) if pc < end else None
-            if kind is None:
-                tokens.append(("STOP" if pc >= end else "INVALID", at, pc))
-                at, pc, ending = at + 1, pc + 1, JUMPS
-                break
-            if kind.role == ROLE_DEST and not (opens and pc == start):
-                ending = ENDS_BLOCK
-                break
-            gas += kind.gas
-            name, operands = plain_form(kind)
-            if name:
-                tokens.append((name, at, pc))
-                at += 1 + operands
-            pc += 1 + kind.immediate
-            ending = JUMPS if kind.ending == ENDS_BLOCK and kind.name != "JUMPI" else kind.ending
-        section = Section(start, gas, 0 if opens else -1, 0, [])
-        yield [
-            Unit(place, (name,), (Token(name, 0, where, int(n > 0)),), None if n else section)
-            for n, (name, place, where) in enumerate(tokens)
-        ]
-        opens = ending != ENDS_SECTION
-        while ending == JUMPS and (pc >= end or code[pc] != JUMPDEST):
-            if pc >= end:
-                return
-            skipped = kinds[code[pc]]
-            pc += 1 + (skipped.immediate if skipped and skipped.role == ROLE_PUSH else 0)
+        kind = kinds[code[pc]] or variant_at(variants, code, pc) if pc < end else None
+        if kind is None:
+            tokens.append(("STOP" if pc >= end else "INVALID", at, pc))
+            break
+        if kind.role == ROLE_DEST and not (opens and pc == start):
+            break
+        gas += kind.gas
+        name, operands = plain_form(kind)
+        if name:
+            tokens.append((name, at, pc))
+            at += 1 + operands
+        pc += 1 + kind.immediate
+        if kind.ending != GOES_ON:
+            break
+    section = Section(start, gas, 0 if opens else -1, 0, [])
+    return [
+        Unit(place, (name,), (Token(name, 0, where, int(n > 0)),), None if n else section)
+        for n, (name, place, where) in enumerate(tokens)
+    ]

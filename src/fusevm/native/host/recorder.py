@@ -10,15 +10,15 @@ import weakref
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fusevm.chain.outcome import Status
+from fusevm.chain.environment import Context, Message
+from fusevm.chain.outcome import Executor, Outcome, Status
+from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME
-from fusevm.native.emit.build import STORAGE, noted_sequence
+from fusevm.native.emit.build import STORAGE, noted_handlers
 from fusevm.native.host import note_codec
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.counting import Counting, ScheduleMarks
-from fusevm.native.host.halting import Halting
-from fusevm.native.host.kept_schedules import ScheduleStore
 from fusevm.native.host.note_buffer import NoteBuffer
 from fusevm.native.host.tables import DEPTH
 from fusevm.native.runtime.notes import FEW_LOGS, METER_SIZE
@@ -26,7 +26,6 @@ from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import Instruction
 from fusevm.reference.instructions.environment import to_address
-from fusevm.schedule.build import Handlers
 from fusevm.schedule.sections import TELLING
 from fusevm.tracing.frames import Before, begun, unbegun
 from fusevm.tracing.recording import Recording, Wanted
@@ -41,15 +40,8 @@ KECCAK = frozenset(("KECCAK256",))
 NONE: frozenset[str] = frozenset()
 
 
-def noted_handlers(handlers: Handlers, wanted: Wanted) -> Handlers:
-    """The handlers of which those note that must; a handler that fails has noted nothing.
-
-    No loops: gas taken in bulk hides where a frame halts.
-    """
-    names = TELLING | (STORAGE if wanted.storage else NONE) | (KECCAK if wanted.keccak else NONE)
-    plain = (sequence for sequence in handlers.addresses if not any(name.endswith("!") for name in sequence))
-    noted = {sequence: handlers.addresses.get(noted_sequence(sequence, names)) for sequence in plain}
-    return Handlers({sequence: address for sequence, address in noted.items() if address}, loops=False)
+def noted_opcodes(wanted: Wanted) -> frozenset[str]:
+    return TELLING | (STORAGE if wanted.storage else NONE) | (KECCAK if wanted.keccak else NONE)
 
 
 class Recorder:
@@ -63,11 +55,10 @@ class Recorder:
         self.note = self.buffer.note
         self._meters = Arena(DEPTH * METER_SIZE)
         engine.questions.take_notes = self.buffer.make_room
-        engine.halts.everywhere = True
-        self.seconds = 0.0  # of calls since their heat was last checked
         self._alone = False  # whether nothing is counted but the running call
         self._counting = Counting()
-        self._halting = Halting(engine, self._counting, self.note)
+        self._halting = halting = engine.halting
+        halting.note, halting.counting = self.note, self._counting
         self.recording: Recording | None = None
         self._wanted: Wanted | None = None
         self._known: weakref.WeakSet[Recording] = weakref.WeakSet()  # recordings that ask before they are read
@@ -78,6 +69,16 @@ class Recorder:
     def hooks(self) -> Hooks | None:
         """For a run on the reference tier, if one is needed."""
         return None if self.recording is None else Hooks(watcher=RecordingWatcher(self.recording))
+
+    def around(self, execute: Executor, message: Message, state: State, context: Context) -> Outcome:
+        """Runs, or ends, a call that `start` was told of."""
+        try:
+            outcome = execute(message, state, context)
+        except BaseException:
+            self.buffer.drop()
+            raise
+        self.finish()
+        return outcome
 
     # -- a call from outside
 
@@ -102,7 +103,6 @@ class Recorder:
         if recording not in self._known:
             self._known.add(recording)
             recording.on_reading(partial(self._flush_for, recording))
-        self._halting.make_room()
         self.recording, self.buffer.keeps = recording, recording.wanted.calls
 
     def finish(self) -> None:
@@ -114,11 +114,12 @@ class Recorder:
         """The call never was."""
         self.buffer.drop()
 
-    def leave(self) -> None:
-        """The call runs elsewhere, from the start."""
+    def leave(self) -> Hooks | None:
+        """The call runs on the reference tier, from the start: with these hooks."""
         if self._alone:
             self._counting.drop()
         self.buffer.drop()
+        return self.hooks
 
     def flush(self) -> None:
         """Between two calls: notes and counts go to the recording, to be decoded lazily."""
@@ -145,9 +146,9 @@ class Recorder:
         shared.meters = self._meters.address if wanted.gas else 0
         self._halting.meters = shared.meters
         marks = partial(self._marks, gas=wanted.gas) if wanted.coverage or wanted.gas else None
-        handlers = noted_handlers(self._handlers, wanted)
-        store = ScheduleStore(engine.native, handlers)
-        engine.codes.record(store, handlers, marks, regions=not any(wanted[2:]))
+        noted = noted_opcodes(wanted)
+        handlers = noted_handlers(self._handlers, noted)
+        engine.codes.record(handlers, marks, noted)
         self._wanted = wanted
 
     def _marks(self, fork: Fork, gas: bool) -> ScheduleMarks:
@@ -209,7 +210,3 @@ class Recorder:
         self.note(note_codec.ended(status, running.gas, reason, pc, running.output))
         if ran:
             self._halting.end(depth, running.gas)
-
-    def goes_on(self, status: int) -> bool:
-        """Native code has returned: whether it can continue, in the same frame or its caller, without Python."""
-        return self._halting.goes_on(status)

@@ -1,13 +1,12 @@
-"""Regions in schedules: handlers of compiled code in place of those that were there, and the code that is counted."""
+"""Regions in schedules: handlers of compiled code in place of those that were there."""
 
 from __future__ import annotations
 
 from array import array
 
-from fusevm.evm.forks import Fork
 from fusevm.native.emit.build import library
 from fusevm.native.region.compiled import Compiled, handler_name
-from fusevm.schedule.build import PLACE, Handlers, Schedule, build_schedule
+from fusevm.schedule.build import PLACE, Schedule
 
 
 def patched(schedule: Schedule, compiled: Compiled) -> Schedule | None:
@@ -30,15 +29,7 @@ def patched(schedule: Schedule, compiled: Compiled) -> Schedule | None:
         at = kinds.find(PLACE, at + 1)
     for pc, place in compiled.entries:
         words[place] = loaded.address(handler_name(pc))
-    made = Schedule(words, schedule.jumps, schedule.code, schedule.units, kinds + kinds)
-    made.twin, made.held, made.looped = count, loaded, schedule.looped
+    jumps = schedule.jumps[:]  # where a frame's are says which schedule it runs
+    made = Schedule(words, jumps, schedule.code, schedule.units, kinds + kinds)
+    made.twin, made.held = count, loaded
     return made
-
-
-def counting_schedule(code: bytes, fork: Fork, handlers: Handlers) -> Schedule:
-    return build_schedule(code, fork, handlers, counts=True)
-
-
-def counted(schedule: Schedule) -> dict[int, int]:
-    """The count of each section, by its place."""
-    return {pc: schedule.words[at] for pc, at in schedule.counters}

@@ -1,16 +1,57 @@
-"""The state as a frame that failed natively saw it: storage is read from the native table, slot by slot.
+"""Why an instruction halted: the reference tier does it again, and says so with all figures.
 
-Copying the whole table into the state would cost more than the call did.
+It finds the state as the native frame saw it: storage is read from the native table, slot by slot. Copying the whole
+table into the state would cost more than the call did.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Container
 
 from fusevm.chain.state import State
-from fusevm.native.layout import SLOT_WARM, StorageSlot
+from fusevm.evm.halts import ExceptionalHalt
+from fusevm.native.layout import SLOT_WARM, STACK_ALIGN, WORD, NativeFrame, StorageSlot
+from fusevm.reference.frame import Frame
+from fusevm.reference.instructions import refuse, table_of
 
 Place = tuple[bytes, int]
+SlotAt = Callable[[bytes, int, bool], StorageSlot | None]  # address, key, whether transient -> a view of it
+
+
+def done_again(frame: Frame, view: NativeFrame, halt: ExceptionalHalt, slot_at: SlotAt) -> ExceptionalHalt:
+    """The halt as the reference tier reports it; sets the frame's pc. The view is as the instruction found it."""
+    frame.pc = view.pc + 1
+    state = frame.state
+    mark, ledger = state.mark(), state.ledger
+    state.ledger = None  # what this does is undone by the state's own journal
+    try:
+        twin = _twin(frame, view, ReplayState(state, slot_at))
+        instruction, gas, needs, room = table_of(frame.context.fork)[frame.code[view.pc]]
+        if gas > twin.gas or not needs <= len(twin.stack) <= room:
+            refuse(twin, gas, needs)
+        twin.gas -= gas
+        instruction(twin)
+    except ExceptionalHalt as found:
+        return found
+    finally:
+        state.revert(mark)
+        state.ledger = ledger
+    return halt
+
+
+def _twin(frame: Frame, view: NativeFrame, state: State) -> Frame:
+    """A copy of the frame, on memory of its own."""
+    twin = Frame(frame.message, state, frame.context)
+    twin.static = frame.static
+    twin.pc = frame.pc
+    twin.gas = view.gas + view.reserve
+    base = view.sp - view.sp % STACK_ALIGN
+    raw = ctypes.string_at(base, view.sp - base)
+    twin.stack = [int.from_bytes(raw[at : at + WORD], "little") for at in range(0, len(raw), WORD)]
+    twin.memory = bytearray(ctypes.string_at(view.memory, view.memory_size))
+    twin.returndata = ctypes.string_at(view.returned, view.returned_size)
+    return twin
 
 
 class _Overlay(set[bytes]):
@@ -27,9 +68,9 @@ class _Overlay(set[bytes]):
 class ReplayState(State):
     """Shares accounts and journal with the state it replaces; writes to storage stay here."""
 
-    def __init__(self, state: State, slot_at: Callable[[bytes, int, bool], StorageSlot | None]) -> None:
+    def __init__(self, state: State, slot_at: SlotAt) -> None:
         self.__dict__.update(state.__dict__)
-        self._slot_at = slot_at  # address, key, whether transient -> a view of the native slot, or None
+        self._slot_at = slot_at
         self._written: dict[Place, int] = {}
         self._written_transient: dict[Place, int] = {}
         self.ledger = None  # what the replay does is undone by the state's own journal

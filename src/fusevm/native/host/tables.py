@@ -37,6 +37,7 @@ CHANGE_SIZE = SlotChange.byte_size()
 INIT_CODES = 1 << 10  # that are kept at hand
 CHANGES = 1 << 13  # changed slots that are handed over at once
 PLAIN_TABLES, PLAIN_ALIGN = 1 << 25, 1 << 21  # bytes: a huge page
+EXACT = 1 << 26  # bytes of code of blocks that failed
 LIGHT = 1 << 24  # bytes of EVM memory that stay touched after a call, for the next: to fault them in takes long
 
 
@@ -101,6 +102,7 @@ class Tables:
         self.kept_codes = Arena(caps.codes)
         self.plain_words = Arena(caps.plain * 8)
         self.plain_tables = Arena(min(PLAIN_TABLES, caps.plain), PLAIN_ALIGN, huge=True)
+        self.exact = Arena(min(EXACT, caps.memory))
         self.plain_origins = Arena(caps.plain // 2 * ORIGIN_SIZE)
         self.init_codes = Arena(INIT_CODES * InitCode.byte_size())
         self.block_hashes = Arena(256 * BlockHash.byte_size())

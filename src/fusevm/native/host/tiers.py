@@ -1,75 +1,104 @@
-"""The tiers that run native code: the engines of each thread, and how a message gets to one."""
+"""The tiers that run native code: each thread's engine of each setting, and how a message gets to one."""
 
 from __future__ import annotations
 
 import threading
 import warnings
 from functools import cache
+from typing import TYPE_CHECKING
 
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
-from fusevm.native.emit.build import library
 from fusevm.native.host.engine import NativeEngine
+from fusevm.native.host.lockstep import Lockstep
+from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import NativeUnavailable
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.interpreter import execute as execute_reference
+from fusevm.tracing.watching import RecordingWatcher
 
-engines = threading.local()  # of each thread: fused, unfused, tiered
-
-
-def engine(*, fuse: bool = True, tiered: bool = False) -> NativeEngine:
-    """This thread's engine: with fused sequences or without, at once or where it is worth while."""
-    name = ("tiered" if tiered else "fused") if fuse else "unfused"
-    found: NativeEngine | None = getattr(engines, name, None)
-    if found is None:
-        native = library()
-        found = NativeEngine(native, native.handlers if fuse else native.handlers.only(frozenset()), tiered=tiered)
-        setattr(engines, name, found)
-    while found.busy:
-        found.spare = found.spare or NativeEngine(found.native, found.handlers, tiered=tiered)
-        found = found.spare
-    return found
+if TYPE_CHECKING:
+    from fusevm.native.host.many import Room
 
 
-def _watched(kind: str, message: Message, state: State, context: Context, hooks: Hooks) -> Outcome:
-    from fusevm.native.host.recorded import execute_watched
+class OfThreads(threading.local):
+    """What each thread has of one setting."""
 
-    return execute_watched(kind, message, state, context, hooks)
+    engine: NativeEngine | None = None
+    pair: Lockstep | None = None
+    room: Room | None = None  # where one crossing at a time leaves what many calls return
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+
+    def free(self) -> NativeEngine:
+        """This thread's engine; another one while that runs."""
+        found = self.engine
+        if found is None:
+            found = self.engine = NativeEngine(self.setting)
+        while found.busy:
+            found.spare = found.spare or NativeEngine(self.setting)
+            found = found.spare
+        return found
+
+    def lockstep(self) -> Lockstep:
+        """This thread's engine with the reference tier beside it."""
+        if self.pair is None:
+            self.pair = Lockstep(self.free())
+        return self.pair
 
 
-def execute(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As the reference tier, natively. What is watched by hooks runs in the reference tier."""
+_settings: dict[Setting, OfThreads] = {}
+
+
+def of_threads(setting: Setting) -> OfThreads:
+    return _settings.get(setting) or _settings.setdefault(setting, OfThreads(setting))
+
+
+@cache
+def recording(setting: Setting) -> OfThreads:
+    """For what runs on this setting and is recorded."""
+    return of_threads(setting._replace(recorded=True))
+
+
+def engine(**setting: bool) -> NativeEngine:
+    """This thread's engine of the setting with these fields."""
+    return of_threads(Setting(**setting)).free()
+
+
+def engines() -> list[NativeEngine]:
+    """All of this thread."""
+    return [each.engine for each in _settings.values() if each.engine is not None]
+
+
+def execute(
+    own: OfThreads, chooses: bool, message: Message, state: State, context: Context, hooks: Hooks | None = None
+) -> Outcome:
+    """As the reference tier, natively; or there, where the tier `chooses` and that was found to be quicker.
+
+    What hooks watch runs on the reference tier; what is only recorded runs natively.
+    """
     if hooks is not None:
-        return _watched("fused", message, state, context, hooks)
-    return engine().execute_surely(message, state, context)
-
-
-def execute_tiered(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute`, except that code is prepared for speed only once it has run for as long as that takes."""
-    if hooks is not None:
-        return _watched("tiered", message, state, context, hooks)
-    return engine(tiered=True).execute_surely(message, state, context)
-
-
-def execute_quickest(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute_tiered`, or on the reference tier: whichever was found to be quicker for calls like this one."""
-    if hooks is not None:
-        return _watched("tiered", message, state, context, hooks)
-    tiered: NativeEngine | None = getattr(engines, "tiered", None)
+        return _execute_watched(own.setting, message, state, context, hooks)
+    if own.setting.compared:
+        return own.lockstep().execute(message, state, context)
+    if not chooses:
+        return own.free().execute(message, state, context)
+    tiered = own.engine
     if tiered is None or tiered.world.busy:
         try:
-            tiered = engine(tiered=True)
+            tiered = own.free()
         except NativeUnavailable as error:
             _warn_once(f"fusevm: the native tier cannot run here ({error}); using the reference tier")
             return execute_reference(message, state, context)
     trials = tiered.choice.trials.get(message.code)
     trial = None if trials is None else trials.get(message.data[:4])
     if (trial is None or not trial.is_paused) and message.code:
-        return tiered.choice.execute(trial, tiered.execute_surely, message, state, context)
+        return tiered.choice.execute(trial, tiered.execute, message, state, context)
     if trial is not None:
         trial.skip()
-    return tiered.execute_surely(message, state, context)
+    return tiered.execute(message, state, context)
 
 
 @cache
@@ -77,28 +106,12 @@ def _warn_once(text: str) -> None:
     warnings.warn(text, stacklevel=6)
 
 
-def execute_unfused(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute`, one handler per opcode: to measure what fusion brings, and to test it."""
-    if hooks is not None:
-        return _watched("unfused", message, state, context, hooks)
-    return engine(fuse=False).execute(message, state, context)
-
-
-def execute_regions(message: Message, state: State, context: Context, hooks: Hooks | None = None) -> Outcome:
-    """As `execute`, all code that regions can be made of compiled before it runs: for tests and measurements."""
-    if hooks is not None:
-        return _watched("regions", message, state, context, hooks)
-    return region_engine().execute_surely(message, state, context)
-
-
-def region_engine() -> NativeEngine:
-    from fusevm.native.host.all_regions import Regions
-
-    found: NativeEngine | None = getattr(engines, "regions", None)
-    if found is None or found.busy:
-        native = library()
-        made = NativeEngine(native, native.handlers, regions=Regions())
-        if found is None:
-            engines.regions = made
-        return made
-    return found
+def _execute_watched(setting: Setting, message: Message, state: State, context: Context, hooks: Hooks) -> Outcome:
+    watcher = hooks.watcher
+    if setting.compared or not isinstance(watcher, RecordingWatcher) or not hooks.only_watches:
+        return execute_reference(message, state, context, hooks)
+    try:
+        recorder = recording(setting).free()
+    except NativeUnavailable:  # there is no address space for one more
+        return execute_reference(message, state, context, hooks)
+    return recorder.record(watcher.recording, message, state, context)

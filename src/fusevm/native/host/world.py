@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, MutableSet
 
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import check_time
@@ -14,8 +14,30 @@ from fusevm.native.emit.build import Library
 from fusevm.native.host.ledger import NativeLedger, native_address
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import view_at
-from fusevm.native.host.warmth import NativeWarmth
 from fusevm.native.layout import TRANSIENT, WORD, StorageSlot
+
+
+class NativeWarmth(MutableSet[bytes]):
+    """What the reference tier's instructions see as the set of warm addresses: kept, and undone, natively."""
+
+    def __init__(self, is_warm: Callable[[bytes], bool], warm: Callable[[bytes], None]) -> None:
+        self._is_warm = is_warm
+        self._warm = warm
+
+    def __contains__(self, address: object) -> bool:
+        return isinstance(address, bytes) and self._is_warm(address)
+
+    def add(self, value: bytes) -> None:
+        self._warm(value)
+
+    def discard(self, value: bytes) -> None:
+        """Undoing is the native journal's business, which is reverted with the same frames."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise TypeError("warm addresses cannot be listed while native code runs")
+
+    def __len__(self) -> int:
+        raise TypeError("warm addresses cannot be counted while native code runs")
 
 
 class NativeWorld(NativeLedger):

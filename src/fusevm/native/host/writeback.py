@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fusevm.native.host.kept import KeptTables
 
 CHANGE = packed_whole(SlotChange, "account key value")
+PENDING_MOST = 1 << 8  # calls whose storage waits to be written
 TAKEN_BACK = 32  # slots; with more it takes less time to empty native tables
 
 
@@ -43,3 +44,16 @@ class PendingStorage:
         if sum(map(len, self.raw)) <= TAKEN_BACK * CHANGE.size and self.addresses is self.kept.addresses:
             changed = {slot[:2]: None for raw in self.raw for slot in CHANGE.iter_unpack(raw)}
             self.kept.take_back(state, changed)
+
+
+def leave_pending(state: State, raw: bytes, kept: KeptTables) -> None:
+    """Hands the slots that a transaction has changed to the state, which writes them lazily."""
+    pending = state.pending
+    state.remake()
+    if isinstance(pending, PendingStorage):
+        pending.raw.append(raw)
+        if len(pending.raw) > PENDING_MOST:
+            state.settle()
+    else:
+        state.pending = PendingStorage([raw], kept, ends_transaction=True)
+    kept.note(state)

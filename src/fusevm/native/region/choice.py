@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import log
 
+from fusevm.analysis.graphs import preorder
 from fusevm.evm.bytecode import BasicBlock, jumpdests
 from fusevm.evm.forks import Fork
-from fusevm.ir.regions.build import RegionBlock, build_regions, finder_of, pieces_of
+from fusevm.ir.regions.build import build_regions, finder_of, pieces_of
+from fusevm.ir.regions.find import RegionFinder
+from fusevm.native.region.compiled import HOT
 from fusevm.native.region.ops import DONE_IN_REGIONS
 from fusevm.native.region.state import Places
 from fusevm.schedule.build import Schedule
 
-HOT = 0.003  # relative to the count of the hottest block
 MOST = 6_000  # instructions of code in the regions of one code
 STEP = 1.3  # counts that differ by less are alike
 _GO_ON = frozenset(("JUMP", "JUMPI", "JUMPDEST", "PC"))
@@ -49,7 +51,7 @@ def layout_of(schedule: Schedule) -> Layout:
     return Layout(places, len(schedule.words))
 
 
-def why_cold(block: BasicBlock, layout: Layout) -> str | None:
+def why_cold(block: BasicBlock, layout: Layout, noted: Collection[str] = ()) -> str | None:
     """Why no region can run the block; None if one can."""
     if block.start not in layout.places:
         return "the schedule has no place for it"
@@ -59,6 +61,8 @@ def why_cold(block: BasicBlock, layout: Layout) -> str | None:
             return f"it ends the frame: {instruction.name}"
         if (op.immediate and not op.is_push) or not (op.is_stack or op.name in DONE_IN_REGIONS or op.name in _GO_ON):
             return f"no region does {op.name}"
+        if op.name in noted:
+            return f"the recording notes {op.name}"
     return None
 
 
@@ -79,19 +83,19 @@ def functions_and_loops(schedule: Schedule, fork: Fork) -> Chosen:
         seen: set[int] = set()
         for block in function.blocks():
             seen.add(block.start)
-            found |= {to.pc for to in block.targets if to.start in seen and isinstance(to, RegionBlock) and to.pc >= 0}
+            found |= {to.pc for to in block.targets if to.start in seen and to.pc >= 0}
     chosen.entries = sorted(found)
     return chosen
 
 
-def hot_parts(schedule: Schedule, fork: Fork, counts: Mapping[int, int]) -> Chosen:
-    """Regions for all hot blocks.
+def hot_parts(schedule: Schedule, fork: Fork, counts: Mapping[int, int], noted: Collection[str] = ()) -> Chosen:
+    """Regions for all hot blocks, without those that do an opcode which is noted.
 
     Code that runs less often leads to hotter code, so entries are taken in that order, unless they are in a region.
     """
     layout = layout_of(schedule)
     pieces = pieces_of(schedule.code, fork, layout.places.keys())
-    refused = {pc: why for pc, block in pieces.items() if counts.get(pc) and (why := why_cold(block, layout))}
+    refused = {pc: why for pc, block in pieces.items() if counts.get(pc) and (why := why_cold(block, layout, noted))}
     least = max(counts.values(), default=0) * HOT
     while True:
         hot = {pc for pc, count in counts.items() if count and count >= least and pc in pieces and pc not in refused}
@@ -107,4 +111,24 @@ def hot_parts(schedule: Schedule, fork: Fork, counts: Mapping[int, int]) -> Chos
             finder.function(pc)
             for entry, found in finder.functions.items():
                 covered |= {key.pc for key in found.states.keys() - finder.cold[entry]}
+    if any(counts.get(key.pc) and _goes_on(pieces[key.pc]) for cold in finder.cold.values() for key in cold):
+        chosen.entries += sorted(loop_headers(finder) & hot - set(chosen.entries))
     return chosen
+
+
+def _goes_on(block: BasicBlock) -> bool:
+    """Whether control goes on in this frame after the block."""
+    op = block.last.op
+    return op is not None and (not op.ends or op.name == "JUMP")
+
+
+def loop_headers(finder: RegionFinder) -> set[int]:
+    """Of all functions found. The schedule may come to a loop that a region has, if it went on after a side exit: it
+    enters the region with the next iteration."""
+    found: set[int] = set()
+    for entry, function in finder.functions.items():
+        graph: dict[int, list[int]] = {}
+        for (key, _), to in function.edges.items():
+            graph.setdefault(key.pc, []).append(to.pc)
+        found |= {header for _, header in preorder(graph, entry).back}
+    return found

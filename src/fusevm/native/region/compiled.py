@@ -5,8 +5,11 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-_HEADER = struct.Struct("<III")  # words of the schedule, entries, bytes of object code
+LARGEST = 49_152  # bytes of code that has regions
+HOT = 0.003  # sections are hot that ran so often, relative to the one that ran most
+_HEADER = struct.Struct("<IIII")  # words of the schedule, entries, hot sections, bytes of object code
 _ENTRY = struct.Struct("<II")  # pc, word
+_PC = struct.Struct("<I")
 
 
 class Compiled(NamedTuple):
@@ -15,21 +18,25 @@ class Compiled(NamedTuple):
     words: int
     entries: tuple[tuple[int, int], ...]  # pc, and the word index
     code: bytes
+    profile: tuple[int, ...] = ()  # the sections that were hot when it was requested, by their pc
 
     def packed(self) -> bytes:
-        head = _HEADER.pack(self.words, len(self.entries), len(self.code))
-        return head + b"".join([_ENTRY.pack(*entry) for entry in self.entries]) + self.code
+        head = _HEADER.pack(self.words, len(self.entries), len(self.profile), len(self.code))
+        entries, profile = (_ENTRY.pack(*entry) for entry in self.entries), (_PC.pack(pc) for pc in self.profile)
+        return head + b"".join([*entries, *profile]) + self.code
 
     @staticmethod
     def unpacked(data: bytes) -> Compiled:
         """Raises ValueError if the data is not from `packed`."""
         if len(data) < _HEADER.size:
             raise ValueError("regions are cut short")
-        words, count, size = _HEADER.unpack_from(data)
-        start = _HEADER.size + count * _ENTRY.size
+        words, count, hot, size = _HEADER.unpack_from(data)
+        middle = _HEADER.size + count * _ENTRY.size
+        start = middle + hot * _PC.size
         if len(data) != start + size:
             raise ValueError("regions are cut short")
-        return Compiled(words, tuple(_ENTRY.iter_unpack(data[_HEADER.size : start])), data[start:])
+        profile = tuple(pc for (pc,) in _PC.iter_unpack(data[middle:start]))
+        return Compiled(words, tuple(_ENTRY.iter_unpack(data[_HEADER.size : middle])), data[start:], profile)
 
 
 def handler_name(pc: int) -> str:

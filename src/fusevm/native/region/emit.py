@@ -7,14 +7,17 @@ next jump. So a region can be left anywhere without entering it again at the poi
 
 from __future__ import annotations
 
+from collections import Counter
+
 from llvmlite import ir
 
 from fusevm.evm.limits import STACK_LIMIT
-from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, GraphBlock
-from fusevm.ir.regions.build import EXIT, FAIL, RegionBlock, RegionUnit
+from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, DependencyBlock
+from fusevm.ir.regions.build import EXIT, FAIL, RegionUnit
 from fusevm.ir.values import FrameState, Value
+from fusevm.native.emit.emitter import I8, I32, I64, I256
 from fusevm.native.emit.llvm_words import V
-from fusevm.native.emit.state import CONVENTION, HANDLER, I8, I32, I64, I256
+from fusevm.native.emit.state import CONVENTION, HANDLER
 from fusevm.native.lang import PTR, Callee
 from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame
 from fusevm.native.region.choice import Layout
@@ -40,33 +43,39 @@ class RegionEmitter:
 
     def run(self) -> ir.Module:
         unit = self.region.unit
+        calls = Counter(
+            value.number
+            for function in unit.functions.values()
+            for value in function.instructions()
+            if value.op == "CALLFN"
+        )
         for name in unit.functions:
             llvm = self.functions[name] = ir.Function(self.module, REGION, name)
             llvm.linkage = "internal"
             llvm.attributes.add("nounwind")
-            if self._is_copied(name):
+            if self._is_copied(name, calls[unit.number_of(name)]):
                 llvm.attributes.add("alwaysinline")
-        unpatched = {pc: self.layout.words + at for pc, at in self.layout.places.items()}
+        places, entries = self.layout.places, self.region.entries
+        unpatched = {pc: self.layout.words + at for pc, at in places.items()}
+        patched = {pc: at if pc not in entries else unpatched[pc] for pc, at in places.items()}
         for name, function in unit.functions.items():
             shape = self.region.shapes[name]
             state = FunctionState(
-                self.module, self.functions[name], function, shape, self.region.ranges[name], unpatched
+                self.module, self.functions[name], function, shape, self.region.ranges[name], unpatched, patched
             )
             FunctionEmitter(self, state).run()
         for pc, name in self.region.entries.items():
             self.handler(pc, name)
         return self.module
 
-    def _is_copied(self, name: str) -> bool:
+    def _is_copied(self, name: str, calls: int) -> bool:
         """Whether calls of a function become copies of it: a call takes as long as the little it does."""
-        size, unit = 0, self.region.unit
-        for value in unit.functions[name].instructions():
+        size = 0
+        for value in self.region.unit.functions[name].instructions():
             size += 1
             if value.op == "CALLFN" or size > SHORT:
                 return False
-        calls = (value for function in unit.functions.values() for value in function.instructions())
-        count = sum(value.op == "CALLFN" and unit.names[value.number] == name for value in calls)
-        return count * size <= COPIED
+        return calls * size <= COPIED
 
     def handler(self, pc: int, name: str) -> None:
         """The handler that calls a region's function from the schedule, and continues after it."""
@@ -187,14 +196,14 @@ class FunctionEmitter:
             for target in block.targets:
                 if spends or position[target.start] <= position[block.start]:
                     checks.add(target.start)
-        moved = self._past_ways(checks)
+        moved = self._past_edge_blocks(checks)
         ahead: dict[int, int] = {}
         for block in reversed(self.order):
             further = [ahead[to.start] for to in block.targets if to.start not in moved and to.start in ahead]
             ahead[block.start] = block.gas + max(further, default=0)
         return moved, ahead
 
-    def _past_ways(self, checks: set[int]) -> set[int]:
+    def _past_edge_blocks(self, checks: set[int]) -> set[int]:
         """A block that only splits an edge has no state for a side exit: its successors check instead."""
         blocks = {block.start: block for block in self.order}
         found: set[int] = set()
@@ -205,7 +214,6 @@ class FunctionEmitter:
                 continue
             seen.add(start)
             block = blocks[start]
-            assert isinstance(block, RegionBlock)
             if block.state is not None:
                 found.add(start)
             else:
@@ -214,7 +222,7 @@ class FunctionEmitter:
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def _enter(self, entry: GraphBlock) -> None:
+    def _enter(self, entry: DependencyBlock) -> None:
         state, build = self.state, self.build
         low = build.and_(build.ptrtoint(state.sp, I64), ir.Constant(I64, STACK_ALIGN - 1))
         most = STACK_LIMIT - self.shape.rises
@@ -222,7 +230,7 @@ class FunctionEmitter:
             build.icmp_unsigned(">", low, ir.Constant(I64, WORD * most)) if most >= 0 else ir.Constant(ir.IntType(1), 1)
         )
         back = state.branch_off(high, "high")
-        state.go_to(self.shape.entry, 0)
+        state.go_to(state.unpatched[self.shape.entry], 0)
         back()
         for depth, param in enumerate(entry.params, 1):
             state.own[param.id] = -depth
@@ -230,7 +238,7 @@ class FunctionEmitter:
         self.phis[entry.start] = []
         build.branch(self.starts[entry.start])
 
-    def _begin(self, block: GraphBlock) -> None:
+    def _begin(self, block: DependencyBlock) -> None:
         self.build.position_at_end(self.starts[block.start])
         state = self.state
         kinds = [I64 if state.is_narrow(param) else I256 for param in block.params]
@@ -239,9 +247,8 @@ class FunctionEmitter:
             word = phi if phi.type is I256 else self.build.zext(phi, I256)
             state.values[param.id] = V(state.words, word)
 
-    def _block(self, block: GraphBlock) -> None:
+    def _block(self, block: DependencyBlock) -> None:
         state, build = self.state, self.build
-        assert isinstance(block, RegionBlock)
         build.position_at_end(self.starts[block.start])
         self._at(block.pc if block.pc >= 0 else self.shape.entry)
         if block.start in self.checks:
@@ -265,7 +272,7 @@ class FunctionEmitter:
         self._end(block)
         self.ends[block.start] = build.block
 
-    def _end(self, block: GraphBlock) -> None:
+    def _end(self, block: DependencyBlock) -> None:
         state, build, end = self.state, self.build, block.end
         if end.op == JUMP:
             build.branch(self.starts[end.arcs[0].target.start])
@@ -273,7 +280,7 @@ class FunctionEmitter:
             truth = build.icmp_unsigned("!=", state.word(end.args[0]), ir.Constant(I256, 0))
             build.cbranch(truth, *[self.starts[arc.target.start] for arc in end.arcs])
         elif end.op == EXIT:
-            state.leave_to(end.cases[0], end.args)
+            state.continue_at(end.cases[0], end.args)
         elif end.op == LEAVE:
             state.store_words(end.args)
             build.ret(state.gas)
@@ -305,9 +312,8 @@ class FunctionEmitter:
         self.state.bind(value, self.build.load(self.state.slot(base + value.number), typ=I256, align=8))
 
 
-def looks_itself(value: Value, block: GraphBlock) -> bool:
+def looks_itself(value: Value, block: DependencyBlock) -> bool:
     """Whether an instruction that spends gas can exit to the start of its block if too little is left after it."""
-    assert isinstance(block, RegionBlock)
     return value.op == "REACH" and block.pc >= 0 and value.state is not None and value.state.pc == block.pc
 
 

@@ -1,44 +1,35 @@
-"""Native code of a region's opcodes that are not pure word operations."""
+"""Native code of what is special in regions: guards, what they have paid for already, and logs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from llvmlite import ir
 
 from fusevm.evm.opcodes import CONTEXT_WORDS, OPCODES_TABLE
 from fusevm.evm.words import MEANINGS
 from fusevm.ir.values import CONST, Value
-from fusevm.native.emit.handlers import FRAME_SIZES, FRAME_WORDS
+from fusevm.native.emit.emitter import I64, I256
 from fusevm.native.emit.llvm_words import V
-from fusevm.native.emit.state import I8, I64, I256
-from fusevm.native.lang import PTR
-from fusevm.native.layout import WORD, Status
-from fusevm.native.region.state import LEFT, NARROW, FunctionState
-from fusevm.native.runtime import frames, memory, outside, storage
+from fusevm.native.emit.opcodes import EMITTED, FRAME_SIZES, FRAME_WORDS, meaning, pay_exponent
+from fusevm.native.emit.opcodes import emit as emit_opcode
+from fusevm.native.layout import WORD
+from fusevm.native.region.state import NARROW, FunctionState
+from fusevm.native.runtime import memory, outside
 
 Emit = Callable[[FunctionState, Value], None]
 
 
 def emit(state: FunctionState, value: Value) -> None:
-    op = value.op
-    if op in MEANINGS:
-        if op == "EXP" and not value.raw:
-            _pay_exponent(state, value, value.args[1])
-        state.bind(value, state.meanings[op](*[state.value(arg) for arg in value.args]))
-    elif op in FRAME_WORDS:
-        state.bind(value, state.field(FRAME_WORDS[op], I256))
-    elif op in FRAME_SIZES:
-        state.bind(value, state.build.zext(state.field(FRAME_SIZES[op]), I256))
-    elif op in CONTEXT_WORDS:
-        state.bind(value, state.engine_field(CONTEXT_WORDS[op], I256))
-    else:
+    op, state.anchor = value.op, value.state
+    if op in OPS:
         OPS[op](state, value)
-
-
-def _pay_exponent(state: FunctionState, value: Value, exponent: Value) -> None:
-    state.charged(state.call(memory.exponent_gas, state.frame, state.gas, state.word(exponent)), value.state)
+        return
+    assert value.prechecked or op not in ("MLOAD", "MSTORE", "MSTORE8")
+    paid = PAID if value.prechecked else {}
+    found = paid[op](state, value) if op in paid else emit_opcode(state, op, [state.value(arg) for arg in value.args])
+    if found is not None:
+        state.bind(value, found)
 
 
 # -- memory ---------------------------------------------------------------------------------------------------------
@@ -50,7 +41,7 @@ def reach(state: FunctionState, value: Value) -> None:
     build = state.build
     if size.op != CONST:
         start, length = (state.call(memory.clamp, state.word(each)) for each in (offset, size))
-        state.charged(state.call(memory.grow, state.frame, state.gas, start, length), value.state)
+        state.charged(state.call(memory.grow, state.frame, state.gas, start, length))
         _look_ahead(state, value)
         return
     length = ir.Constant(I64, size.number)
@@ -66,7 +57,7 @@ def reach(state: FunctionState, value: Value) -> None:
     build.cbranch(missing, slow, after).set_weights([1, 2000])
     build.position_at_end(slow)
     start = state.call(memory.clamp, state.word(offset)) if start is None else start
-    state.charged(state.call(memory.grow, state.frame, gas, start, length), value.state)
+    state.charged(state.call(memory.grow, state.frame, gas, start, length))
     _look_ahead(state, value)
     build.branch(after)
     build.position_at_end(after)
@@ -99,68 +90,10 @@ def _is_missing(state: FunctionState, offset: Value, size: int) -> ir.Value:
     return missing
 
 
-def _pointer(state: FunctionState, offset: Value) -> ir.Value:
-    return state.build.gep(state.memory, [state.limb(offset)], source_etype=I8)
-
-
-def mload(state: FunctionState, value: Value) -> None:
-    assert value.raw
-    state.bind(value, state.build.bswap(state.build.load(_pointer(state, value.args[0]), typ=I256, align=1)))
-
-
-def mstore(state: FunctionState, value: Value) -> None:
-    assert value.raw
-    offset, word = value.args
-    state.build.store(state.build.bswap(state.word(word)), _pointer(state, offset), align=1)
-
-
-def mstore8(state: FunctionState, value: Value) -> None:
-    assert value.raw
-    offset, word = value.args
-    state.build.store(state.build.trunc(state.word(word), I8), _pointer(state, offset), align=1)
-
-
-def keccak256(state: FunctionState, value: Value) -> None:
+def _hash_paid(state: FunctionState, value: Value) -> V:
     offset, size = value.args
-    if value.raw:
-        start = ir.Constant(I64, 0) if size.number == 0 else state.limb(offset)
-        state.answering(value, memory.hash_paid, start, ir.Constant(I64, size.number))
-    else:
-        state.answering(value, memory.hash_memory, state.word(offset), state.word(size))
-
-
-def calldataload(state: FunctionState, value: Value) -> None:
-    data, size = state.field("data", PTR), state.field("data_size")
-    state.bind(value, state.call(memory.read_data, data, size, state.word(value.args[0])))
-
-
-def _acting(function: Callable[..., int], state: FunctionState, value: Value, *more: ir.Value) -> None:
-    operands = [state.word(arg) for arg in value.args]
-    state.charged(state.call(function, state.frame, state.gas, *operands, *more), value.state)
-
-
-def _copying(source: str, state: FunctionState, value: Value) -> None:
-    _acting(memory.copy_padded, state, value, state.field(source, PTR), state.field(f"{source}_size"))
-
-
-def _asking(function: Callable[..., int], state: FunctionState, value: Value) -> None:
-    state.answering(value, function, *[state.word(arg) for arg in value.args])
-
-
-# -- the rest -------------------------------------------------------------------------------------------------------
-
-
-def gas(state: FunctionState, value: Value) -> None:
-    state.bind(value, state.build.zext(state.build.add(state.gas, state.field("reserve")), I256))
-
-
-def block_hash(state: FunctionState, value: Value) -> None:
-    scratch = state.scratch()
-    done = state.call(outside.block_hash, state.frame, state.word(value.args[0]), scratch)
-    back = state.branch_off(state.build.icmp_unsigned("!=", done, ir.Constant(I64, frames.DONE)), "bad")
-    state.build.ret(ir.Constant(I64, LEFT - 1 - Status.ERROR))  # Python holds the exception, which says everything
-    back()
-    state.bind(value, state.build.load(scratch, typ=I256, align=8))
+    start = ir.Constant(I64, 0) if size.number == 0 else state.limb(offset)
+    return state.answering(memory.hash_paid, start, ir.Constant(I64, size.number))
 
 
 def log(state: FunctionState, value: Value) -> None:
@@ -168,47 +101,24 @@ def log(state: FunctionState, value: Value) -> None:
     assert value.state is not None
     offset, size, *topics = value.args
     left = state.call(outside.pay_log, state.frame, state.gas, state.word(offset), state.word(size))
-    state.charged(left, value.state)
+    state.charged(left)
     height = state.height(value.state.words)
     for number, arg in enumerate(value.args, 1):
         state.build.store(state.word(arg), state.slot(height - number), align=8)
     count = ir.Constant(I64, len(topics))
-    state.charged(state.call(outside.write_log, state.frame, state.gas, state.slot(height), count), value.state)
+    state.charged(state.call(outside.write_log, state.frame, state.gas, state.slot(height), count))
 
 
-def blob_hash(state: FunctionState, value: Value) -> None:
-    state.bind(value, V(state.words, state.call(outside.blob_hash, state.frame, state.word(value.args[0]))))
-
-
+PAID: dict[str, Callable[[FunctionState, Value], V]] = {  # where guards have charged what their operands make them cost
+    "EXP": lambda state, value: meaning(state, "EXP", [state.value(arg) for arg in value.args]),
+    "KECCAK256": _hash_paid,
+}
 OPS: dict[str, Emit] = {
     "REACH": reach,
-    "MLOAD": mload,
-    "MSTORE": mstore,
-    "MSTORE8": mstore8,
-    "KECCAK256": keccak256,
-    "CALLDATALOAD": calldataload,
-    "CALLDATACOPY": partial(_copying, "data"),
-    "CODECOPY": partial(_copying, "code"),
-    "RETURNDATACOPY": partial(_acting, memory.copy_returned),
-    "MCOPY": partial(_acting, memory.copy_memory),
-    "EXTCODECOPY": partial(_acting, outside.copy_code),
-    "EXPGAS": lambda state, value: _pay_exponent(state, value, value.args[0]),
-    "SLOAD": partial(_asking, storage.storage_load),
-    "TLOAD": partial(_asking, storage.transient_load),
-    "SSTORE": partial(_acting, storage.storage_store),
-    "TSTORE": partial(_acting, storage.transient_store),
-    "BALANCE": partial(_asking, outside.read_balance),
-    "SELFBALANCE": partial(_asking, outside.read_own_balance),
-    "EXTCODESIZE": partial(_asking, outside.read_code_size),
-    "EXTCODEHASH": partial(_asking, outside.read_code_hash),
-    "BLOCKHASH": block_hash,
-    "BLOBHASH": blob_hash,
-    "GAS": gas,
+    "EXPGAS": lambda state, value: pay_exponent(state, state.value(value.args[0])),
     **{op.name: log for op in OPCODES_TABLE if op.is_log},
 }
-DONE_IN_REGIONS = frozenset((*MEANINGS, *FRAME_WORDS, *FRAME_SIZES, *CONTEXT_WORDS, *OPS))
+_ALL = frozenset((*EMITTED, *OPS))
+DONE_IN_REGIONS = _ALL.union(MEANINGS, FRAME_WORDS, FRAME_SIZES, CONTEXT_WORDS)
 # Opcodes whose gas is not known in advance.
-SPENDS = frozenset(OPS) - {"MLOAD", "MSTORE", "MSTORE8", "CALLDATALOAD", "BLOBHASH", "BLOCKHASH", "GAS"} | {
-    "EXP",
-    "CALLFN",
-}
+SPENDS = _ALL - {"MLOAD", "MSTORE", "MSTORE8", "CALLDATALOAD", "BLOBHASH", "BLOCKHASH", "GAS"} | {"EXP", "CALLFN"}

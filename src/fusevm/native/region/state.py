@@ -11,16 +11,16 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from fusevm.evm.words import meanings_in
 from fusevm.ir.functions import Function
 from fusevm.ir.ranges import ANYTHING, Range
 from fusevm.ir.regions.build import Shape
 from fusevm.ir.regions.demand import DemandFinder
 from fusevm.ir.values import CONST, FrameState, Value
-from fusevm.native.emit.llvm_words import LlvmWords, V
-from fusevm.native.emit.state import I8, I64, I256, status_of
-from fusevm.native.lang import PTR, Native, Struct
-from fusevm.native.layout import WORD, Engine, NativeFrame
+from fusevm.native.emit.emitter import I8, I64, I256, Emitter
+from fusevm.native.emit.llvm_words import V
+from fusevm.native.emit.state import status_of
+from fusevm.native.lang import PTR
+from fusevm.native.layout import WORD
 from fusevm.native.switches import is_on
 
 REGION = ir.FunctionType(I64, [PTR, PTR, I64])  # frame, sp, gas -> gas, or less than zero
@@ -30,7 +30,7 @@ NARROW = (1 << 64) - 1
 Places = dict[int, int]  # the word of the schedule at which each section begins, by pc
 
 
-class FunctionState:
+class FunctionState(Emitter):
     def __init__(
         self,
         module: ir.Module,
@@ -38,16 +38,15 @@ class FunctionState:
         function: Function,
         shape: Shape,
         ranges: dict[int, Range],
-        places: Places,
+        unpatched: Places,
+        patched: Places,
     ) -> None:
-        self.module, self.llvm, self.function, self.shape = module, llvm, function, shape
-        self.ranges, self.places = ranges, places
+        super().__init__(module, llvm, llvm.args[0])
+        self.llvm, self.function, self.shape = llvm, function, shape
+        self.ranges, self.unpatched, self.patched = ranges, unpatched, patched
         self.demanded = DemandFinder(function).run()
         self._narrows = is_on("narrowing")
-        self.frame, self.sp, gas = llvm.args
-        self.build = ir.IRBuilder(llvm.append_basic_block("entry"))
-        self.words = LlvmWords(self.build, module, self.frame)
-        self.meanings = meanings_in(self.words)
+        _, self.sp, gas = llvm.args
         self.values: dict[int, V] = {}
         self.ahead = 0  # static gas of the blocks after this one, up to those that check it
         self.own: dict[int, int] = {}  # parameters, and the slots they came in
@@ -58,7 +57,7 @@ class FunctionState:
         self._failing: dict[int, ir.Block] = {}  # by the frame state
         self._held: list[FrameState] = []
         self.memory = self.field("memory", PTR)
-        self._scratch: ir.Value = None
+        self.anchor: FrameState | None = None  # where the instruction that is emitted can be repeated from
 
     # -- values
 
@@ -83,27 +82,17 @@ class FunctionState:
         return Range(value.number, value.number) if value.op == CONST else self.ranges.get(value.id, ANYTHING)
 
     def limb(self, value: Value) -> ir.Value:
+        return self._limb(self.value(value))
+
+    def _limb(self, word: V) -> ir.Value:
         """The lowest 64 bits."""
-        if value.op == CONST:
-            return ir.Constant(I64, value.number & NARROW)
-        return self.build.trunc(self.word(value), I64)
+        return self.build.trunc(word.value, I64) if word.known is None else ir.Constant(I64, word.known & NARROW)
+
+    def pointer(self, offset: V, size: int) -> ir.Value:
+        """A guard has made memory large enough."""
+        return self.build.gep(self.memory, [self._limb(offset)], source_etype=I8)
 
     # -- the frame
-
-    def at(self, base: ir.Value, offset: int) -> ir.Value:
-        return self.build.gep(base, [ir.Constant(I64, offset)], source_etype=I8)
-
-    def _place(self, struct: type[Struct], base: ir.Value, name: str) -> ir.Value:
-        return self.at(base, struct.offset(name))
-
-    def field(self, name: str, kind: ir.Type = I64) -> ir.Value:
-        return self.build.load(self._place(NativeFrame, self.frame, name), typ=kind, align=8)
-
-    def set_field(self, name: str, value: ir.Value) -> None:
-        self.build.store(value, self._place(NativeFrame, self.frame, name), align=8)
-
-    def engine_field(self, name: str, kind: ir.Type = I64) -> ir.Value:
-        return self.build.load(self._place(Engine, self.field("engine", PTR), name), typ=kind, align=8)
 
     @property
     def gas(self) -> ir.Value:
@@ -135,12 +124,17 @@ class FunctionState:
         return lambda: self.build.position_at_end(following)
 
     def leave_to(self, pc: int, words: tuple[Value, ...]) -> None:
-        """A side exit: continues there in the unpatched copy of the schedule, so as not to enter the region again."""
+        """A side exit where a block cannot run in the region now: it runs in the unpatched copy of the schedule."""
         self.store_words(words)
-        self.go_to(pc, self.height(words))
+        self.go_to(self.unpatched[pc], self.height(words))
 
-    def go_to(self, pc: int, height: int) -> None:
-        self.set_field("ip", self.at(self.field("schedule", PTR), 8 * self.places[pc]))
+    def continue_at(self, pc: int, words: tuple[Value, ...]) -> None:
+        """A side exit to a block that the region does not have: control may enter it again right after that."""
+        self.store_words(words)
+        self.go_to(self.patched[pc], self.height(words))
+
+    def go_to(self, place: int, height: int) -> None:
+        self.set_field("ip", self.at(self.field("schedule", PTR), 8 * place))
         self.set_field("sp", self.slot(height))
         self.set_field("gas", self.gas)
         self.build.ret(ir.Constant(I64, LEFT))
@@ -163,29 +157,14 @@ class FunctionState:
         why = self.build.call(status_of(self.module), [self.build.load(self._why, typ=I64)])
         self.build.ret(self.build.sub(ir.Constant(I64, LEFT - 1), why))
 
-    def charged(self, gas: ir.Value, state: FrameState | None) -> None:
-        """Continues with the gas that a runtime function left, or fails with its status."""
-        assert state is not None
+    def charged(self, gas: ir.Value) -> None:
+        assert self.anchor is not None
         back = self.branch_off(self.build.icmp_signed("<", gas, ir.Constant(I64, 0)), "bad")
-        self.fail(state, gas)
+        self.fail(self.anchor, gas)
         back()
         self.gas = gas
 
-    # -- functions of the runtime
-
-    def call(self, function: Callable[..., int | None], *arguments: ir.Value) -> ir.Value:
-        assert isinstance(function, Native)
-        return self.build.call(function.define(self.module), list(arguments))
-
-    def scratch(self) -> ir.Value:
-        if self._scratch is None:
-            with self.build.goto_entry_block():
-                self.build.position_at_start(self.build.block)
-                self._scratch = self.build.alloca(I256)
-        return self._scratch
-
-    def answering(self, value: Value, function: Callable[..., int], *arguments: ir.Value) -> None:
-        """Calls a runtime function that charges gas and returns one word."""
-        scratch = self.scratch()
-        self.charged(self.call(function, self.frame, self.gas, *arguments, scratch), value.state)
-        self.bind(value, self.build.load(scratch, typ=I256, align=8))
+    def fail_if(self, condition: ir.Value, status: int) -> None:
+        back = self.branch_off(condition, "bad")
+        self.build.ret(ir.Constant(I64, LEFT - 1 - status))
+        back()

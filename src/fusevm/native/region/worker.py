@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 import time
+from collections.abc import Iterable
 from typing import IO
 
 from fusevm.evm.forks import fork_named
@@ -26,21 +27,30 @@ NICE = 10  # a tenth of a processor that a caller wants too, and not nothing whe
 
 def receive(stream: IO[bytes]) -> bytes | None:
     """One message: its size and its bytes; None at the end of the stream."""
-    head = stream.read(SIZE.size)
-    if len(head) < SIZE.size:
-        return None
-    (size,) = SIZE.unpack(head)
-    body = stream.read(size)
-    return body if len(body) == size else None
+    head = _exactly(stream, SIZE.size)
+    return None if head is None else _exactly(stream, *SIZE.unpack(head))
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes | None:
+    """What may come in parts, from a pipe without a buffer."""
+    found = bytearray()
+    while len(found) < size:
+        part = stream.read(size - len(found))
+        if not part:
+            return None
+        found += part
+    return bytes(found)
 
 
 def send(stream: IO[bytes], body: bytes) -> None:
-    stream.write(SIZE.pack(len(body)) + body)
+    rest = memoryview(SIZE.pack(len(body)) + body)
+    while rest:
+        rest = rest[stream.write(rest) :]
     stream.flush()
 
 
-def request(code: bytes, fork: str, counts: dict[int, int]) -> bytes:
-    return json.dumps([code.hex(), fork, [pair for pair in counts.items() if pair[1]]]).encode()
+def request(code: bytes, fork: str, noted: Iterable[str], counts: dict[int, int]) -> bytes:
+    return json.dumps([code.hex(), fork, sorted(noted), [pair for pair in counts.items() if pair[1]]]).encode()
 
 
 def answer(asked: bytes) -> bytes:
@@ -51,8 +61,8 @@ def answer(asked: bytes) -> bytes:
     from fusevm.native.region.build import compile_hot, why_refused
 
     try:
-        code, fork, counts = json.loads(asked)
-        made = compile_hot(bytes.fromhex(code), fork_named(fork), dict(counts))
+        code, fork, noted, counts = json.loads(asked)
+        made = compile_hot(bytes.fromhex(code), fork_named(fork), dict(counts), frozenset(noted))
     except MemoryError:
         raise
     except Exception as error:

@@ -31,6 +31,8 @@ class PlainCode(Struct):
     room: u64  # bytes from here to the end of what is kept of the code
     starts: ptr  # for each byte whether an instruction starts there, after the table, as far as it was walked
     walked: u64  # the instruction that the walk has come to; 0 where it has not begun
+    last: u64  # the number of the origin of the section written last, and one; 0: none
+    sections: u64  # how many are written
 
 
 @native

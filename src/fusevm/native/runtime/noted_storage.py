@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusevm.native.lang import inlined, load, native, ptr, slt, u64, u256
+from fusevm.native.lang import inlined, load, native, ptr, slt, specialised, u64, u256
 from fusevm.native.layout import Engine, NativeFrame, Undo
 from fusevm.native.runtime.memory import BROKEN, clamp, hash_memory
 from fusevm.native.runtime.notes import (
@@ -25,12 +25,9 @@ def storage_load_noted(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64
     return gas
 
 
-@native
-def transient_load_noted(frame: NativeFrame, gas: u64, key: u256, out: ptr) -> u64:
-    gas = transient_load(frame, gas, key, out)
-    if not slt(gas, 0) and note_read(Engine(frame.engine), READ_TRANSIENT, key, load(u256, out)) == 0:
-        return BROKEN
-    return gas
+transient_load_noted = specialised(
+    storage_load_noted, "transient_load_noted", storage_load=transient_load, READ=READ_TRANSIENT
+)
 
 
 @inlined
@@ -51,14 +48,9 @@ def storage_store_noted(frame: NativeFrame, gas: u64, key: u256, value: u256) ->
     return gas
 
 
-@native
-def transient_store_noted(frame: NativeFrame, gas: u64, key: u256, value: u256) -> u64:
-    engine = Engine(frame.engine)
-    mark = engine.journal_count
-    gas = transient_store(frame, gas, key, value)
-    if not slt(gas, 0) and note_written(engine, WRITTEN_TRANSIENT, key, value, overwritten(engine, mark, value)) == 0:
-        return BROKEN
-    return gas
+transient_store_noted = specialised(
+    storage_store_noted, "transient_store_noted", storage_store=transient_store, WRITTEN=WRITTEN_TRANSIENT
+)
 
 
 @native

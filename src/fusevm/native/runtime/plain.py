@@ -44,8 +44,8 @@ from fusevm.schedule.sections import (
 )
 
 CHUNK = 256  # bytes of code written at a time: a section of these costs less than 32 bits of gas
-CHUNK_WORDS = 6 * CHUNK + 64  # at most: two sections' two, a handler and its operand for each byte, and the link
-END, SECTION, GAS_SECTION, GO_ON, WRITE_ON = range(256, 261)  # after the opcodes
+CHUNK_WORDS = 8 * CHUNK + 64  # at most: two sections' four, a handler and its operand for each byte, and the link
+END, SECTION, GAS_SECTION, GO_ON, WRITE_ON, COUNT = range(256, 262)  # after the opcodes
 OP_SIZE = PlainOp.byte_size()
 JUMPS = ENDS_BLOCK + 1  # ends a block, and nothing but a jump can reach what follows
 SHORT = 8  # bytes that are pushed as one word
@@ -60,6 +60,8 @@ class Origin(Struct):
     pc: u64
     opens: u64  # whether it opens a block
     plain: ptr  # the PlainCode it is of
+    steps: u64  # its instructions
+    before: u64  # the number of the origin of the same code that was noted before it, and one; 0: none
 
 
 class Draft(Struct):
@@ -74,6 +76,8 @@ class Draft(Struct):
     height: u64  # of the stack, from the block's start
     needs: u64
     grows: u64
+    steps: u64  # instructions of the running section
+    origin: ptr  # of the running section
 
 
 HEADER = PlainCode.byte_size()
@@ -90,6 +94,8 @@ def begin_plain(engine: Engine, plain: PlainCode, code: ptr, size: u64, ops: ptr
     plain.room = room
     plain.starts = plain + HEADER + 4 * (size + 2)
     plain.walked = 0
+    plain.last = 0
+    plain.sections = 0
     if u64(plain) == u64(engine.plain_tables) + engine.plain_used:
         engine.plain_used += room
     return write_block(engine, plain, 0)
@@ -196,7 +202,7 @@ def arrive(words: ptr, plain: PlainCode, draft: Draft, pc: u64, stop: u64) -> u6
 
 @inlined
 def open_block(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
-    note_origin(engine, plain, draft.count, pc, 1)
+    begin_section(engine, plain, draft, pc, 1)
     put(engine.plain_words, draft, handler_of(plain, SECTION))
     draft.head = draft.count
     draft.place = draft.count
@@ -212,6 +218,7 @@ def open_block(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
 def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -> None:
     """Writes an instruction's handler and operand; adds up its gas and its effect on the stack."""
     draft.gas += op.gas
+    draft.steps += 1
     if slt(draft.needs, op.pops - draft.height):
         draft.needs = op.pops - draft.height
     draft.height += op.delta
@@ -235,7 +242,7 @@ def write_op(words: ptr, plain: PlainCode, draft: Draft, op: PlainOp, pc: u64) -
 def next_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> None:
     """The block continues with another section."""
     end_section(engine.plain_words, draft)
-    note_origin(engine, plain, draft.count, pc, 0)
+    begin_section(engine, plain, draft, pc, 0)
     put(engine.plain_words, draft, handler_of(plain, GAS_SECTION))
     draft.place = draft.count
     draft.count += 1
@@ -243,13 +250,44 @@ def next_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> Non
 
 
 @inlined
-def note_origin(engine: Engine, plain: PlainCode, at: u64, pc: u64, opens: u64) -> None:
+def begin_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64, opens: u64) -> None:
+    """Notes where it comes from. Where sections are counted, its counter comes first, in the schedule itself."""
     origin = Origin(engine.plain_origins + engine.origin_count * ORIGIN_SIZE)
-    origin.at = at
+    origin.at = draft.count
     origin.pc = pc
     origin.opens = opens
     origin.plain = plain
+    origin.before = plain.last
     engine.origin_count += 1
+    plain.last = engine.origin_count
+    plain.sections += 1
+    draft.origin = origin
+    draft.steps = 0
+    count = handler_of(plain, COUNT)
+    if count != 0:
+        put(engine.plain_words, draft, count)
+        put(engine.plain_words, draft, u64(0))
+
+
+@exported
+def take_counts(engine: Engine, plain: PlainCode, out: ptr) -> u64:
+    """Of each section that ran since the last time: its pc, how often, and its instructions. Returns how many; `out`
+    has room for all sections."""
+    found: u64 = 0
+    number = plain.last
+    while number != 0:
+        origin = Origin(engine.plain_origins + (number - 1) * ORIGIN_SIZE)
+        place: ptr = engine.plain_words + (origin.at << 3)
+        times = load(u64, place, 8)
+        if times != 0:
+            store(place, 8, u64(0))
+            store(out, 0, origin.pc)
+            store(out, 8, times)
+            store(out, 16, origin.steps)
+            out = out + 24
+            found += 1
+        number = origin.before
+    return found
 
 
 @native
@@ -288,6 +326,8 @@ def write_on(engine: Engine, frame: NativeFrame) -> u64:
 @inlined
 def end_section(words: ptr, draft: Draft) -> None:
     """The gas of the current section is known; that of the first is stored with the block's bounds."""
+    origin = Origin(draft.origin)
+    origin.steps = draft.steps
     if draft.place == draft.head:
         draft.first_gas = draft.gas
     else:

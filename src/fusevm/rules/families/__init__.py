@@ -16,14 +16,15 @@ from fusevm.rules.families.division import DIVISION
 from fusevm.rules.families.environment import ENVIRONMENT
 from fusevm.rules.families.multiplication import MULTIPLICATION
 from fusevm.rules.families.narrowing import NARROWING
+from fusevm.rules.families.ranges import RANGES
 from fusevm.rules.families.reassociation import REASSOCIATION
 from fusevm.rules.families.shifts import SHIFTS
-from fusevm.rules.pattern import ENGINE, NATIVE, YUL, Rule
+from fusevm.rules.pattern import ENGINE, NATIVE, YUL, Rule, Use
 
 # The order in which the engine tries them: what ends the work first, what only moves things last.
 RULES: tuple[Rule, ...] = (
     CONSTANTS + ADDITION + MULTIPLICATION + DIVISION + BITWISE + BOOLEANS + COMPARISONS + NARROWING + SHIFTS
-    + COUNTING + ENVIRONMENT + COMMUTATIVITY + REASSOCIATION
+    + COUNTING + ENVIRONMENT + COMMUTATIVITY + REASSOCIATION + RANGES
 )  # fmt: skip
 
 FAMILIES: dict[str, tuple[Rule, ...]] = {
@@ -35,6 +36,11 @@ def engine_rules(fork: Fork = LATEST, native: bool = True) -> tuple[Rule, ...]:
     """For the fold engine; without `native` only those that cost no more gas as bytecode."""
     wanted = ENGINE | NATIVE if native else ENGINE
     return tuple(rule for rule in RULES if rule.use & wanted and rule.since <= fork)
+
+
+def range_rules() -> tuple[Rule, ...]:
+    """For the fold engine with value analysis, besides those; no fork lacks what they need."""
+    return tuple(rule for rule in RULES if rule.use & Use.RANGES)
 
 
 def yul_rules(fork: Fork = LATEST) -> tuple[Rule, ...]:

@@ -2,158 +2,12 @@
 
 from __future__ import annotations
 
+# ruff: noqa: F403, F405
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fusevm.evm.opcodes import OPCODES_TABLE
-from fusevm.rules.pattern import (
-    ADD,
-    ADDMOD,
-    ADDRESS,
-    AND,
-    BALANCE,
-    BITS,
-    BYTE,
-    BYTES,
-    CALLER,
-    CLZ,
-    COINBASE,
-    DIV,
-    ENGINE,
-    EQ,
-    EXP,
-    EXTCODEHASH,
-    EXTCODESIZE,
-    GT,
-    ISZERO,
-    LAST,
-    LT,
-    MAX,
-    MOD,
-    MUL,
-    MULMOD,
-    NATIVE,
-    NOT,
-    OR,
-    ORIGIN,
-    SAR,
-    SDIV,
-    SELFBALANCE,
-    SGT,
-    SHL,
-    SHR,
-    SIGN,
-    SIGNEXTEND,
-    SLT,
-    SMAX,
-    SMOD,
-    SUB,
-    TOP,
-    XOR,
-    YUL,
-    A,
-    B,
-    C,
-    Const,
-    Meta,
-    Node,
-    Operand,
-    P,
-    Q,
-    Rule,
-    Tree,
-    Use,
-    V,
-    X,
-    Y,
-    Z,
-    is_constant,
-    text,
-    tree,
-)
-
-__all__ = [
-    "ADD",
-    "ADDMOD",
-    "ADDRESS",
-    "AND",
-    "BALANCE",
-    "BITS",
-    "BYTE",
-    "BYTES",
-    "CALLER",
-    "CLZ",
-    "COINBASE",
-    "DIV",
-    "ENGINE",
-    "EQ",
-    "EXP",
-    "EXTCODEHASH",
-    "EXTCODESIZE",
-    "GT",
-    "ISZERO",
-    "LAST",
-    "LT",
-    "MAX",
-    "MOD",
-    "MUL",
-    "MULMOD",
-    "NATIVE",
-    "NOT",
-    "OR",
-    "ORIGIN",
-    "SAR",
-    "SDIV",
-    "SELFBALANCE",
-    "SGT",
-    "SHL",
-    "SHR",
-    "SIGN",
-    "SIGNEXTEND",
-    "SLT",
-    "SMAX",
-    "SMOD",
-    "SUB",
-    "TOP",
-    "XOR",
-    "YUL",
-    "A",
-    "B",
-    "C",
-    "Const",
-    "Node",
-    "P",
-    "Q",
-    "Rule",
-    "Tree",
-    "Use",
-    "V",
-    "X",
-    "Y",
-    "Z",
-    "anew",
-    "apart",
-    "both",
-    "covers",
-    "family",
-    "log2",
-    "low_bytes",
-    "low_mask",
-    "low_sign",
-    "minimum",
-    "mirrored",
-    "multiple_of_8",
-    "non_zero",
-    "orders",
-    "power_of_two",
-    "product_fits",
-    "rule",
-    "shift_fits",
-    "sum_below",
-    "sum_reaches",
-    "tree",
-    "yul",
-]  # fmt: skip
+from fusevm.rules.pattern import *
 
 COMMUTATIVE = frozenset(op.name for op in OPCODES_TABLE if op.commutes)  # in their first two operands
 
@@ -171,6 +25,13 @@ def rule(
     if use is None:
         use = ENGINE if solc is None else ENGINE | YUL
     return Rule(name, pattern, tree(result), when, use, solc, axiom)
+
+
+def ranged(name: str, pattern: Node, result: Operand, *conditions: Tree) -> Rule:
+    """A rule with conditions on facts, for the engine with value analysis."""
+    given = tuple(each for each in conditions if any(facts(each)))
+    when = tuple(each for each in conditions if each not in given)
+    return Rule(name, pattern, tree(result), when, Use.RANGES, given=given)
 
 
 def yul(name: str, pattern: Node, result: Operand, *when: Tree, solc: int) -> Rule:
@@ -272,6 +133,11 @@ def both(left: Tree, right: Tree) -> Node:
     return _named(AND(left, right), f"({text(left)} and {text(right)})")
 
 
+def either(left: Tree, right: Tree) -> Node:
+    """For truths."""
+    return _named(OR(left, right), f"({text(left)} or {text(right)})")
+
+
 def power_of_two(a: Tree) -> Node:
     return _named(LT(a & (a - 1), ISZERO(ISZERO(a))), f"{text(a)} = 2^k")
 
@@ -289,6 +155,11 @@ def apart(a: Tree, b: Tree) -> Node:
     return _named(ISZERO(a & b), f"{text(a, nested=True)} & {text(b, nested=True)} = 0")
 
 
+def lowest(a: Tree) -> Node:
+    """Its lowest bit alone."""
+    return _named(a & -a, f"lowest({text(a)})")
+
+
 def multiple_of_8(a: Tree) -> Node:
     return _named(ISZERO(a & 7), f"8 divides {text(a)}")
 
@@ -300,6 +171,31 @@ def sum_below(a: Tree, b: Tree, bound: Tree) -> Node:
 
 def sum_reaches(a: Tree, b: Tree, bound: Tree) -> Node:
     return _named(ISZERO(sum_below(a, b, bound)), f"{text(a)} + {text(b)} ≥ {text(bound)}")
+
+
+def low(x: Meta) -> Fact:
+    """The least word that x can be."""
+    return Fact("low", (x,))
+
+
+def high(x: Meta) -> Fact:
+    """The greatest word that x can be."""
+    return Fact("high", (x,))
+
+
+def bits(x: Meta) -> Fact:
+    """The bits of x that may be set."""
+    return Fact("bits", (x,))
+
+
+def less(x: Meta, y: Meta) -> Fact:
+    """x is known to be less than y: that follows from a branch, or from how they were computed."""
+    return Fact("less", (x, y))
+
+
+def not_greater(x: Meta, y: Meta) -> Fact:
+    """x is known to be less than y, or equal."""
+    return Fact("not_greater", (x, y))
 
 
 def log2(a: Tree) -> Node:
@@ -323,9 +219,9 @@ def shift_fits(count: Tree, a: Tree) -> Node:
 
 def low_bytes(k: Tree) -> Node:
     """The mask of what SIGNEXTEND(k, _) reads, k less than the number of bytes."""
-    return _named(SHR(BITS - 8 - (k << 3), MAX), f"low({text(k)})")
+    return _named(SHR(BITS - 8 - (k << 3), MAX), f"low_bytes({text(k)})")
 
 
 def low_sign(k: Tree) -> Node:
     """The bit that SIGNEXTEND(k, _) copies, k less than the number of bytes."""
-    return _named(SHL((k << 3) + 7, tree(1)), f"sign({text(k)})")
+    return _named(SHL((k << 3) + 7, tree(1)), f"low_sign({text(k)})")

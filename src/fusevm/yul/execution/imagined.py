@@ -7,10 +7,10 @@ from typing import Any
 
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import OPCODES_TABLE
-from fusevm.yul.execution.host import End, Ended, LimitReached, Limits, Outcome
+from fusevm.yul.execution.host import End, Ended, LimitReached, Limits
 from fusevm.yul.execution.interpreter import interpret
 from fusevm.yul.execution.worlds import ADDRESS_MASK, WORD, Storage, World, hash_of, zero_extended
-from fusevm.yul.syntax.ast import Block, Object
+from fusevm.yul.syntax.ast import Block
 from fusevm.yul.syntax.dialect import Builtin, dialect_for
 
 TRACE_LINES = 32
@@ -27,9 +27,9 @@ _BALANCE = 0x22222222
 _CODE = b"code" * 5
 _CREATED = {"create": 0xCCCCCC, "create2": 0xDDDDDD}
 _BLOB_COMMITMENTS = (1, 2)
-_MOST_BYTES = 0xFFFF  # larger pieces of memory, and those past the last offset, are neither read nor written
+_MAX_BYTES = 0xFFFF  # larger pieces of memory, and those past the last offset, are neither read nor written
 _OFFSETS = 1 << 64  # offsets into data wrap around here
-_LAST_OFFSET = _OFFSETS - 1 - _MOST_BYTES
+_LAST_OFFSET = _OFFSETS - 1 - _MAX_BYTES
 
 # The memory that calls, creations and logs read: pairs of pointer and length.
 _RANGES = {op.name.lower(): op.touches for op in OPCODES_TABLE if op.calls or op.is_log}
@@ -97,7 +97,7 @@ class FakeWorld(World):
             self.msize = WORD - 1
             return False
         self.msize = max(self.msize, (offset + size + 31) & ~31)
-        return size <= _MOST_BYTES and offset <= _LAST_OFFSET
+        return size <= _MAX_BYTES and offset <= _LAST_OFFSET
 
     def read(self, offset: int, size: int) -> bytes:
         memory = self.memory
@@ -256,15 +256,3 @@ class FakeWorld(World):
 
 def _dump(storage: Storage) -> list[str]:
     return [f"  {key:064x}: {storage[key]:064x}" for key in sorted(storage) if storage[key]]
-
-
-def run_fake(
-    code: Block | Object, fork: Fork = LATEST, simulate_calls: bool = False, limits: Limits = LIMITS
-) -> tuple[FakeWorld, Outcome]:
-    """Interpret code in the imagined chain; a limit that ends it is the trace's last line."""
-    block = code.code if isinstance(code, Object) else code
-    world = FakeWorld(fork, block if simulate_calls else None)
-    outcome = interpret(block, world, dialect_for(fork), limits)
-    if outcome.end is End.LIMIT:
-        world.lines.append(outcome.reason)
-    return world, outcome

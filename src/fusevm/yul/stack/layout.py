@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
+from fusevm.analysis.graphs import postorder
 from fusevm.yul.context import TooDeep
 from fusevm.yul.stack.flowgraph import (
     JUNK,
@@ -82,7 +84,7 @@ class Layouts:
 
     def _lay_out(self) -> None:
         """Targets before the blocks that lead to them. A jump back takes what its target needed the last time."""
-        order = _targets_first(self.graph.entry)
+        order = postorder(self.graph.entry, attrgetter("forward_targets"))
         back = [(block, block.targets[0]) for block in order if block.jumps_back]
         open_: set[BasicBlock] = set(order)
         while open_:
@@ -197,24 +199,6 @@ def _forward(entry: BasicBlock) -> list[BasicBlock]:
                 seen.add(target)
                 queue.append(target)
     return queue
-
-
-def _targets_first(entry: BasicBlock) -> list[BasicBlock]:
-    """Every block after the targets of its forward jumps."""
-    order: list[BasicBlock] = []
-    seen = {entry}
-    work = [(entry, iter(entry.forward_targets))]
-    while work:
-        block, targets = work[-1]
-        for target in targets:
-            if target not in seen:
-                seen.add(target)
-                work.append((target, iter(target.forward_targets)))
-                break
-        else:
-            order.append(block)
-            work.pop()
-    return order
 
 
 def _between(head: BasicBlock, end: BasicBlock) -> set[BasicBlock]:

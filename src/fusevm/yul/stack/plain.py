@@ -83,7 +83,7 @@ class Generator:
 
     def program(self, block: Block) -> None:
         counter = ReferenceCounter()
-        counter.block(block, None)
+        counter.block(block)
         self.assembly.at(block.location)
         self.scopes = counter.scopes
         self.block(block)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fusevm.yul.stack.flowgraph import JUNK, Slot, Stack
 
 REACH = 16
-_MOST_MOVES = 1000
+_MAX_MOVES = 1000
 
 
 class Shuffle:
@@ -116,7 +116,7 @@ class StackShuffle(Shuffle):
 
 
 def shuffle(moves: Shuffle) -> None:
-    for _ in range(_MOST_MOVES):
+    for _ in range(_MAX_MOVES):
         moves.prepare()
         if not _move(moves):
             return

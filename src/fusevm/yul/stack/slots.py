@@ -8,17 +8,13 @@ from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
     Expression,
-    ExpressionStatement,
     ForLoop,
-    FunctionCall,
     FunctionDefinition,
     Identifier,
-    If,
-    Statement,
-    Switch,
     TypedName,
     VariableDeclaration,
 )
+from fusevm.yul.syntax.walk import Modifier
 
 
 @dataclass(slots=True, eq=False)
@@ -65,59 +61,48 @@ class Scope:
         raise KeyError(name)
 
 
-class ReferenceCounter:
+class ReferenceCounter(Modifier):
     """Builds the scopes and counts every variable's references."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.scopes: dict[int, Scope] = {}
+        self.scope = Scope()
 
-    def block(self, block: Block, outer: Scope | None) -> None:
-        scope = self.scopes[id(block)] = Scope(outer)
-        for statement in block.statements:
-            self.statement(statement, scope)
+    def block(self, block: Block) -> None:
+        outer = self.scope
+        self.scope = self.scopes[id(block)] = Scope(outer)
+        super().block(block)
+        self.scope = outer
 
-    def statement(self, statement: Statement, scope: Scope) -> None:
-        if isinstance(statement, ExpressionStatement):
-            self.expression(statement.expression, scope)
-        elif isinstance(statement, VariableDeclaration):
-            if statement.value is not None:
-                self.expression(statement.value, scope)
-            scope.declare(statement.variables)
-        elif isinstance(statement, Assignment):
-            self.expression(statement.value, scope)
-            for target in statement.targets:
-                scope.variable(target.name).references += 1
-        elif isinstance(statement, Block):
-            self.block(statement, scope)
-        elif isinstance(statement, If):
-            self.expression(statement.condition, scope)
-            self.block(statement.body, scope)
-        elif isinstance(statement, Switch):
-            self.expression(statement.expression, scope)
-            for case in statement.cases:
-                self.block(case.body, scope)
-        elif isinstance(statement, ForLoop):
-            self.loop(statement, scope)
-        elif isinstance(statement, FunctionDefinition):
-            self.function(statement, scope)
+    def declaration(self, declaration: VariableDeclaration) -> None:
+        super().declaration(declaration)
+        self.scope.declare(declaration.variables)
 
-    def loop(self, loop: ForLoop, scope: Scope) -> None:
-        self.block(loop.pre, scope)
-        inner = self.scopes[id(loop.pre)]
-        self.expression(loop.condition, inner)
-        self.block(loop.post, inner)
-        self.block(loop.body, inner)
+    def assignment(self, assignment: Assignment) -> None:
+        super().assignment(assignment)
+        for target in assignment.targets:
+            self.expression(target)
 
-    def function(self, function: FunctionDefinition, scope: Scope) -> None:
-        own = self.scopes[id(function)] = Scope(scope, is_function=True)
-        own.declare([*function.parameters, *function.returns])
+    def loop(self, loop: ForLoop) -> None:
+        outer = self.scope
+        self.block(loop.pre)
+        self.scope = self.scopes[id(loop.pre)]
+        self.expression(loop.condition)
+        self.block(loop.post)
+        self.block(loop.body)
+        self.scope = outer
+
+    def function(self, function: FunctionDefinition) -> None:
+        outer = self.scope
+        self.scope = self.scopes[id(function)] = Scope(outer, is_function=True)
+        self.scope.declare([*function.parameters, *function.returns])
         for variable in function.returns:
-            own.variables[variable.name].references += 1
-        self.block(function.body, own)
+            self.scope.variables[variable.name].references += 1
+        self.block(function.body)
+        self.scope = outer
 
-    def expression(self, expression: Expression, scope: Scope) -> None:
+    def expression(self, expression: Expression) -> Expression:
         if isinstance(expression, Identifier):
-            scope.variable(expression.name).references += 1
-        elif isinstance(expression, FunctionCall):
-            for argument in expression.arguments:
-                self.expression(argument, scope)
+            self.scope.variable(expression.name).references += 1
+        return super().expression(expression)

@@ -22,11 +22,11 @@ from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.printer import print_block
 from fusevm.yul.syntax.walk import functions_of
 
-MOST_ROUNDS = 16
+MAX_ROUNDS = 16
 
 
 def run(context: StepContext, block: Block) -> None:
-    rounds = MOST_ROUNDS if _is_old(context.dialect) else 1
+    rounds = MAX_ROUNDS if _is_old(context.dialect) else 1
     for _ in range(rounds):
         if not compress(context, block, stack_report(context, block)):
             break

@@ -32,7 +32,7 @@ from fusevm.yul.syntax.scopes import Function, Scope, ScopeFiller, Variable
 from fusevm.yul.syntax.walk import calls_of
 
 _DECLARATION, _TYPE, _SYNTAX, _WARNING = ErrorKind.DECLARATION, ErrorKind.TYPE, ErrorKind.SYNTAX, ErrorKind.WARNING
-_MOST_STRING_BYTES = 32
+_MAX_STRING_BYTES = 32
 
 # Calling an opcode that a later fork brought: solc's number for each. Any other is simply not found.
 _LATER_OPCODES = {
@@ -172,8 +172,8 @@ class _Checker:
         return self.literal(expression)
 
     def literal(self, literal: Literal) -> int:
-        if literal.kind is LiteralKind.STRING and len(literal.text) > _MOST_STRING_BYTES:
-            message = f"the string is too long ({len(literal.text)} > {_MOST_STRING_BYTES} bytes)"
+        if literal.kind is LiteralKind.STRING and len(literal.text) > _MAX_STRING_BYTES:
+            message = f"the string is too long ({len(literal.text)} > {_MAX_STRING_BYTES} bytes)"
             self.errors.add(_TYPE, 3069, message, literal.location)
         elif literal.value >> 256:
             self.errors.add(_TYPE, 6708, "the number is too large (more than 256 bits)", literal.location)

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field
 
 from fusevm.yul.syntax.ast import (
     Block,
+    Expression,
     ForLoop,
     FunctionDefinition,
-    If,
     Location,
-    Statement,
-    Switch,
     TypedName,
     VariableDeclaration,
 )
 from fusevm.yul.syntax.errors import ErrorKind, ErrorList
+from fusevm.yul.syntax.walk import Modifier
 
 
 @dataclass(slots=True, eq=False)
@@ -55,10 +54,11 @@ class Scope:
         return None
 
 
-class ScopeFiller:
+class ScopeFiller(Modifier):
     """First pass: `scopes` by the identity of the block or function they belong to."""
 
     def __init__(self, errors: ErrorList) -> None:
+        super().__init__()
         self.errors = errors
         self.scopes: dict[int, Scope] = {}
         self.scope: Scope | None = None
@@ -72,24 +72,15 @@ class ScopeFiller:
         for statement in block.statements:
             if isinstance(statement, FunctionDefinition):
                 self.declare_function(statement, scope)
-        for statement in block.statements:
-            self.statement(statement, scope)
+        super().block(block)
         self.scope = outer
 
-    def statement(self, statement: Statement, scope: Scope) -> None:
-        if isinstance(statement, VariableDeclaration):
-            self.declare_variables(statement.variables, statement.location, scope)
-        elif isinstance(statement, Block):
-            self.block(statement)
-        elif isinstance(statement, If):
-            self.block(statement.body)
-        elif isinstance(statement, Switch):
-            for case in statement.cases:
-                self.block(case.body)
-        elif isinstance(statement, ForLoop):
-            self.loop(statement)
-        elif isinstance(statement, FunctionDefinition):
-            self.function(statement)
+    def expression(self, expression: Expression) -> Expression:
+        return expression  # it declares nothing
+
+    def declaration(self, declaration: VariableDeclaration) -> None:
+        assert self.scope is not None
+        self.declare_variables(declaration.variables, declaration.location, self.scope)
 
     def loop(self, loop: ForLoop) -> None:
         """What the init block declares is seen by the rest of the loop."""
