@@ -181,7 +181,7 @@ def test_nonsense_is_neither_used_nor_kept_and_the_next_request_is_served(
     working = sys.executable
     monkeypatch.setattr(sys, "executable", executable(cache, f"head -c 4 > /dev/null; printf '{said}'"))
     assert asking.ask()
-    time.sleep(0.3)
+    asking.wait_for_none(1)
     monkeypatch.setattr(sys, "executable", working)
     asking.compiler.stop()
     assert asking.ask()
