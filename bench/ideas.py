@@ -34,7 +34,9 @@ def measure(folder: Path, names: list[str], seconds: float) -> dict[str, float]:
     tier, found = Tier("auto"), {}
     tier.settles = True
     for file in bench_files(folder, names):
-        run, best, turns, began = tier.stopwatch(file.work), float("inf"), 0, perf_counter()
+        run = tier.stopwatch(file.work)
+        tier.settle(run)
+        best, turns, began = float("inf"), 0, perf_counter()
         while turns < LEAST or perf_counter() - began < seconds:
             started = thread_time()
             seen = run()

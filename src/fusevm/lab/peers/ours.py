@@ -19,7 +19,7 @@ LONGEST = 120.0  # seconds that are waited for it to be compiled, at low priorit
 
 
 class Tier:
-    settles = False  # whether a stopwatch waits until hot code is compiled
+    settles = False  # whether `settle` waits until hot code is compiled
 
     def __init__(self, tier: str, hooks: Hooks | None = None) -> None:
         self.name = self._tier = tier
@@ -60,21 +60,20 @@ class Tier:
                 seconds = perf_counter() - start
             return Timing(seconds, result.status.value, result.gas_used, result.gas_refunded, result.output)
 
-        if self.settles and self._tier in ("auto", "native-tiered"):
-            _settle(measure)
         return measure
 
+    def settle(self, run: Stopwatch) -> None:
+        """Runs until nothing is counted or compiled any more."""
+        from fusevm.native.host.tiers import engine
 
-def _settle(run: Stopwatch) -> None:
-    """Runs until nothing is counted or compiled any more."""
-    from fusevm.native.host.tiers import engine
-
-    began = perf_counter()
-    while (now := perf_counter() - began) < LONGEST:
-        policy = engine(tiered=True).codes.policy
-        if now > SETTLED and (policy is None or policy.is_settled):
+        if not self.settles or self._tier not in ("auto", "native-tiered"):
             return
-        run()
+        began = perf_counter()
+        while (now := perf_counter() - began) < LONGEST:
+            policy = engine(tiered=True).codes.policy
+            if now > SETTLED and (policy is None or policy.is_settled):
+                return
+            run()
 
 
 def _observed(evm: EVM, tx: Transaction) -> Observation:
