@@ -163,6 +163,25 @@ def heavy_callee(tier: str) -> Iterator[object]:
         yield evm.call(at(0), word(5_000), gas=GAS).check()
 
 
+def fractal(tier: str) -> Iterator[object]:
+    """a thin caller before a contract that draws: fixed-point arithmetic, signed, until each pixel escapes"""
+    square = "DUP1 MUL PUSH1 64 SAR"
+    step = f"""DUP2 {square} DUP2 {square} SWAP1 SUB DUP6 ADD
+        DUP3 DUP3 MUL PUSH1 63 SAR DUP6 ADD SWAP2 POP SWAP2 POP"""  # of x and y: x² - y² + a, 2xy + b
+    pixel = f"""PUSH1 40 PUSH0 PUSH0
+        more: JUMPDEST {step} DUP1 {square} DUP3 {square} ADD PUSH1 66 SHR PUSH2 @escaped JUMPI
+        SWAP2 PUSH1 1 SWAP1 SUB SWAP2 DUP3 PUSH2 @more JUMPI
+        escaped: JUMPDEST POP POP SWAP2 POP POP"""  # leaves the iterations that were left
+    source = f"""PUSH0 PUSH0 CALLDATALOAD
+        next: JUMPDEST DUP1 ISZERO PUSH2 @end JUMPI
+        DUP1 PUSH1 20 SWAP1 MOD PUSH1 10 SUB PUSH1 59 SHL DUP2 PUSH1 20 SWAP1 DIV PUSH1 10 SUB PUSH1 60 SHL
+        {pixel} SWAP1 SWAP2 ADD SWAP1 PUSH1 1 SWAP1 SUB PUSH2 @next JUMP
+        end: JUMPDEST POP{RETURN}"""
+    evm = machine(tier, contract(COPY + calling(push(at(1))) + BACK), contract(source, 8_000))
+    while True:
+        yield evm.call(at(0), word(400), gas=GAS).check()
+
+
 def recursion(tier: str) -> Iterator[object]:
     """a contract that calls itself, with a loop at each depth"""
     deeper = f"""PUSH1 32 CALLDATALOAD DUP1 ISZERO PUSH2 @leaf JUMPI PUSH1 1 SWAP1 SUB PUSH1 32 MSTORE
@@ -405,7 +424,7 @@ LIVES: dict[str, Life] = {
     life.__name__: life
     for life in (
         proxy_and_loop, diamond, router_pair_token, one_call_into_many, one_call_into_many_small, rotation,
-        callers_of_a_library, delegate_chain, heavy_callee, recursion, interpreter, many_functions, failures,
+        callers_of_a_library, delegate_chain, heavy_callee, fractal, recursion, interpreter, many_functions, failures,
         fresh_machines, fresh_deployments, growing_inputs, moving_loop,
         two_machines, two_threads, watched, recorded, anchored, block_of_transactions, short_contracts, heavy_contracts,
         thin_snailtracer, random_world,
