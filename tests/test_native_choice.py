@@ -15,6 +15,7 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.native.host import choice, codes, halting
 from fusevm.native.host.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, TRIED, Choice, Trial
+from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.host.tiers import engine
 from fusevm.reference import brief
@@ -317,6 +318,34 @@ def test_a_timed_run_stands_for_the_free_ones_before_it() -> None:
     assert trial.ended_natively(1e-6, each=True) == 6
     choice.begins_natively(trial)
     assert trial.ended_natively(1e-6, each=True) == 1
+
+
+@pytest.mark.parametrize("ending", ["STOP", "INVALID"], ids=["on the direct path", "on the general path"])
+def test_the_policy_of_tiers_is_told_of_every_call_once(ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one that ends on the direct path by the next call that is timed; of others by themselves."""
+    stands_for: list[int] = []
+    ended_natively, execute = Trial.ended_natively, NativeEngine.execute
+
+    def ended(trial: Trial, seconds: float, *, each: bool) -> int:
+        stands_for.append(ended_natively(trial, 1e-6, each=each))
+        return stands_for[-1]
+
+    def executed(*arguments: Any) -> Outcome:
+        stands_for.append(1)
+        return execute(*arguments)
+
+    evm = machine(f"PUSH0 CALLDATALOAD PUSH1 @fails JUMPI STOP fails: JUMPDEST {ending}")
+    evm.call(HERE)
+    trial = engine(tiered=True).choice.trial(evm.get_code(HERE), b"\0" * 4)
+    trial.steps, trial.pause = 0, 1_000  # native code's turn
+    monkeypatch.setattr(Trial, "ended_natively", ended)
+    monkeypatch.setattr(NativeEngine, "execute", executed)
+    for number in range(100):
+        evm.call(HERE, (number % 3).to_bytes(32, "big"))
+    assert trial.free
+    trial.time_each()
+    evm.call(HERE, bytes(32))
+    assert sum(stands_for) == 101
 
 
 def test_code_trained_by_one_input_and_heavy_by_another_runs_natively(chosen: Choice) -> None:

@@ -88,11 +88,15 @@ class Trial:
         self._granted -= self.free
         self.free = 0
 
+    def tell_alone(self) -> None:
+        """The time of a run that was free is reported by itself: the one that is timed next does not stand for it."""
+        self._granted -= 1
+
     def skip(self) -> None:
         """One run of the pause is done."""
         if self.free:
             self.free -= 1
-            self._granted -= 1  # its time is told by itself
+            self.tell_alone()
         else:
             self.pause -= 1
 

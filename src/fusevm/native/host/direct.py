@@ -91,6 +91,8 @@ def call_directly(
     left, offset, size, changes, logs, refund, accounts, heavy = _unpack_ended(ended)
     if status > _REVERT or accounts or heavy or changes >= CHANGES or world.changed:
         if keep or status > _REVERT or heavy:
+            if chooses and trial is None:
+                engine.choice.trial(target.code, data[:4]).tell_alone()
             return partial(_go_on, engine, trial, status)
         world.end(state)  # accounts were moved and moved back, and Python may have learned of it
     output = tables.memory.read(offset, size) if size else b""
