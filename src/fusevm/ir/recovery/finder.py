@@ -294,12 +294,14 @@ def entries(blocks: dict[int, BasicBlock], dests: frozenset[int], lifter: Lifter
     """Function entries: targets of jumps from blocks that leave a code address on the stack."""
     found: set[int] = set()
     for block in blocks.values():
+        if block.last.name != "JUMP":
+            continue
         stack = WordStack()
         try:
             leaving = walk(block, stack, lifter)
         except RecoveryFailed:
             continue  # reported when the walk reaches the block
-        target = leaving.target.known if leaving.op == "JUMP" and leaving.target is not None else None
+        target = None if leaving.target is None else leaving.target.known
         if isinstance(target, Label) and target.target in dests and stack.labels():
             found.add(target.target)
     return found
