@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -150,15 +152,32 @@ def test_the_layers_of_imports_are_those_that_are_checked() -> None:
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_headline_of_the_readme_is_the_mean_over_contracts() -> None:
-    readme, performance = (path.read_text("utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "performance.md"))
-    large = re.search(r"^\| contracts of 10,000 instructions and more \| (\d+) \| ([\d.]+) \|", performance, re.M)
-    short = re.search(r"^\| contracts of fewer than 10,000 instructions \| \d+ \| ([\d.]+) \|", performance, re.M)
-    said = re.search(r"\*\*([\d.]+) times pyrevm's speed\*\*[^.]*?over (\d+) contracts \(([\d.]+) times", readme)
-    assert large
-    assert short
-    assert said
-    assert said.groups() == (f"{float(large[2]):.1f}", large[1], f"{float(short[1]):.1f}")
+@pytest.fixture(scope="module")
+def figure_pages() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(ROOT / "bench"))
+    yield importlib.import_module("figure_pages")
+    sys.path.remove(str(ROOT / "bench"))
+
+
+def test_every_figure_of_the_pages_and_the_readme_is_one_that_a_command_printed(figure_pages: ModuleType) -> None:
+    """`python bench/figures.py --render` writes what is wrong anew."""
+    figures = json.loads(figure_pages.FIGURES.read_text("utf-8"))
+    made = figure_pages.render(figures)
+    assert {path.name for path in made} >= {"README.md", "performance.md", "reliability.md", "against-pyrevm.svg"}
+    assert [path.name for path, text in made.items() if path.read_text("utf-8") != text] == []
+    assert all(len(text.splitlines()) <= 120 for path, text in made.items() if path.parent.name == "docs")
+
+
+def test_numbers_of_the_readme_follow_the_figures(figure_pages: ModuleType) -> None:
+    row = {"group": figure_pages.LARGE, "name": "a", "seconds": {"pyrevm": 6.0, "auto": 1.5}}
+    short = {"group": figure_pages.SHORT, "name": "b", "seconds": {"pyrevm": 3.0, "auto": 1.0}}
+    found = {"contracts": {"results": [{"result": [row, short]}]}}
+    text = figure_pages.readme(
+        "**9.9 times pyrevm's speed** in the mean over 2 contracts (1.1 times on short ones)", found
+    )
+    assert text == "**4.0 times pyrevm's speed** in the mean over 1 contracts (3.0 times on short ones)"
+    with pytest.raises(ValueError, match="no sentence like"):
+        figure_pages.readme("nothing", found)
 
 
 def test_the_readme_shows_what_the_demo_prints() -> None:
