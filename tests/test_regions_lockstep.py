@@ -112,8 +112,8 @@ def test_a_wrong_charge_of_gas_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_word_that_is_not_written_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = FunctionState.store_words
-    pair = planted(monkeypatch, FunctionState, "store_words", lambda self, words: whole(self, words[:-1]))
+    whole = FunctionState.displaced
+    pair = planted(monkeypatch, FunctionState, "displaced", lambda self, words: whole(self, words[:-1]))
     with pytest.raises(Disagreement, match="stack differs at depth 0"):
         execute(pair, "JUMPDEST NUMBER PUSH1 3 ADD NUMBER PUSH1 4 ADD JUMPDEST STOP")
 

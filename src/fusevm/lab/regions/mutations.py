@@ -41,14 +41,14 @@ MUTATIONS = (
     Mutation(FOLD, "state.gas - self.prepaid)", "state.gas)"),
     Mutation(FOLD, "cases=(self.state.pc, self.state.gas + self.prepaid)", "cases=(self.state.pc, self.state.gas)"),
     # leaving and failing
-    Mutation(STATE, "if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST:", "if self.own.get(word.id) != number or word.op == CONST:"),
-    Mutation(STATE, "if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST:", "if word.id not in self.own or word.op == CONST:"),
+    Mutation(STATE, "if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST", "if self.own.get(word.id) != number or word.op == CONST"),
+    Mutation(STATE, "if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST", "if word.id not in self.own or word.op == CONST"),
     Mutation(STATE, 'self.set_field("gas", self.gas)\n', "pass\n"),
     Mutation(STATE, 'self.set_field("gas", self.build.add(self.gas, ir.Constant(I64, state.gas)))', 'self.set_field("gas", self.gas)'),
     Mutation(STATE, 'self.set_field("pc", ir.Constant(I64, state.pc))', 'self.set_field("pc", ir.Constant(I64, self.shape.entry))'),
     Mutation(EMIT, "unpatched = {pc: self.layout.words + at for pc, at in places.items()}", "unpatched = dict(places)"),
     Mutation(EMIT, "at if pc not in entries else unpatched[pc]", "at"),
-    Mutation(EMIT, "state.store_words(words[: len(words) - len(value.args)])\n        build.ret(left)", "build.ret(left)"),
+    Mutation(EMIT, "state.leave(words[: len(words) - len(value.args)], left)", "state.leave((), left)"),
     Mutation(EMIT, "lowest = min(lowest, self.state.height(value.state.words) - len(value.args))", "lowest = min(lowest, self.state.height(value.state.words))"),
     Mutation(FOLD, "if value.op not in REPEATABLE and not TRAITS[value.op].pure:", "if False:"),
     Mutation(FOLD, "if self.anchor is None or value.op in OWN_STATE:", "if self.anchor is None:"),
@@ -84,6 +84,9 @@ MUTATIONS = (
     Mutation(RANGES, "reached = self.reached[block.start]", "reached = self.reached_after[block.start]"),
     Mutation(RANGES, "before[block.start] = after.get(self.above[block.start], {})", "before[block.start] = list(after.values())[-1] if after else {}"),
     Mutation(RANGES, "PAYABLE = (1 << 42) - 1", "PAYABLE = (1 << 12) - 1"),
+    Mutation(STATE, "(number, True, word.number) if", "(number, True, 0) if"),
+    Mutation(STATE, "else (number, False, word.id)", "else (number, False, 0)"),
+    Mutation(STATE, "            found = longer\n", "            found = found if word.op == CONST else longer\n"),
 )  # fmt: skip
 
 

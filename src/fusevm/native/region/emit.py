@@ -231,6 +231,7 @@ class FunctionEmitter:
         )
         back = state.branch_off(high, "high")
         state.go_to(state.unpatched[self.shape.entry], 0)
+        state.leave((), ir.Constant(I64, LEFT))
         back()
         for depth, param in enumerate(entry.params, 1):
             state.own[param.id] = -depth
@@ -300,8 +301,7 @@ class FunctionEmitter:
         callee = self.emitter.functions[self.emitter.region.unit.names[value.number]]
         left = build.call(callee, [state.frame, state.slot(height), state.gas])
         back = state.branch_off(build.icmp_signed("<", left, ir.Constant(I64, 0)), "unwind")
-        state.store_words(words[: len(words) - len(value.args)])
-        build.ret(left)
+        state.leave(words[: len(words) - len(value.args)], left)
         back()
         state.gas = left
 

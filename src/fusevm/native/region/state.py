@@ -30,6 +30,17 @@ NARROW = (1 << 64) - 1
 Places = dict[int, int]  # the word of the schedule at which each section begins, by pc
 
 
+class ExitCode:
+    """A block that stores some words and returns, and those that store one word more and go on there: by the number
+    of its slot, and the word, which is a constant or a value's id."""
+
+    __slots__ = ("block", "longer")
+
+    def __init__(self, block: ir.Block) -> None:
+        self.block = block
+        self.longer: dict[tuple[int, bool, int], ExitCode] = {}
+
+
 class FunctionState(Emitter):
     def __init__(
         self,
@@ -54,6 +65,8 @@ class FunctionState(Emitter):
         self._gas = self.build.alloca(I64)
         self.build.store(gas, self._gas)
         self._why = self.build.alloca(I64)
+        self._result = self.build.alloca(I64)  # of a side exit
+        self._exit: ExitCode | None = None  # that stores nothing
         self._failing: dict[int, ir.Block] = {}  # by the frame state
         self._held: list[FrameState] = []
         self.memory = self.field("memory", PTR)
@@ -107,9 +120,17 @@ class FunctionState(Emitter):
 
     def store_words(self, words: tuple[Value, ...]) -> None:
         """Writes the stack back, from the deepest word the function knows upwards, except words that are in place."""
-        for number, word in enumerate(words, -self.shape.taken):
-            if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST:
-                self.build.store(self.word(word), self.slot(number), align=8)
+        for number, word in self.displaced(words):
+            self.build.store(self.word(word), self.slot(number), align=8)
+
+    def displaced(self, words: tuple[Value, ...]) -> list[tuple[int, Value]]:
+        """The words that are not in their slots, with these."""
+        numbered = enumerate(words, -self.shape.taken)
+        return [
+            (number, word)
+            for number, word in numbered
+            if number >= self.untouched or self.own.get(word.id) != number or word.op == CONST
+        ]
 
     def height(self, words: tuple[Value, ...]) -> int:
         return len(words) - self.shape.taken
@@ -125,19 +146,49 @@ class FunctionState(Emitter):
 
     def leave_to(self, pc: int, words: tuple[Value, ...]) -> None:
         """A side exit where a block cannot run in the region now: it runs in the unpatched copy of the schedule."""
-        self.store_words(words)
         self.go_to(self.unpatched[pc], self.height(words))
+        self.leave(words, ir.Constant(I64, LEFT))
 
     def continue_at(self, pc: int, words: tuple[Value, ...]) -> None:
         """A side exit to a block that the region does not have: control may enter it again right after that."""
-        self.store_words(words)
         self.go_to(self.patched[pc], self.height(words))
+        self.leave(words, ir.Constant(I64, LEFT))
 
     def go_to(self, place: int, height: int) -> None:
         self.set_field("ip", self.at(self.field("schedule", PTR), 8 * place))
         self.set_field("sp", self.slot(height))
         self.set_field("gas", self.gas)
-        self.build.ret(ir.Constant(I64, LEFT))
+
+    def leave(self, words: tuple[Value, ...], result: ir.Value) -> None:
+        """Writes the stack back and returns. Exits share the code that stores the deep words they have in common:
+        most words of most exits, which would be most of a region's code."""
+        self.build.store(result, self._result)
+        with self.build.goto_block(self.build.block):
+            found = self._storing(self.displaced(words))
+        self.build.branch(found)
+
+    def _storing(self, stores: list[tuple[int, Value]]) -> ir.Block:
+        """The block that stores these words, the top one first, and returns. A word is defined wherever it is stored:
+        all exits that lead there have it on their stack."""
+        if self._exit is None:
+            self._exit = ExitCode(self._cold("leave"))
+            self.build.ret(self.build.load(self._result, typ=I64))
+        found = self._exit
+        for number, word in stores:
+            key = (number, True, word.number) if word.op == CONST else (number, False, word.id)
+            longer = found.longer.get(key)
+            if longer is None:
+                longer = found.longer[key] = ExitCode(self._cold("store"))
+                self.build.store(self.word(word), self.slot(number), align=8)
+                self.build.branch(found.block)
+            found = longer
+        return found.block
+
+    def _cold(self, name: str) -> ir.Block:
+        """A new block, in which code is written from now on."""
+        block = self.llvm.append_basic_block(name)
+        self.build.position_at_end(block)
+        return block
 
     def fail(self, state: FrameState, why: ir.Value) -> None:
         """An exceptional halt, with the frame at the anchor, from which it can be repeated to find the reason."""
@@ -149,13 +200,12 @@ class FunctionState(Emitter):
         self._held.append(state)  # so that its id is not reused
         self.build.branch(block)
         self.build.position_at_end(block)
-        self.store_words(state.words)
         self.set_field("ip", ir.Constant(PTR, None))
         self.set_field("pc", ir.Constant(I64, state.pc))
         self.set_field("sp", self.slot(self.height(state.words)))
         self.set_field("gas", self.build.add(self.gas, ir.Constant(I64, state.gas)))
         why = self.build.call(status_of(self.module), [self.build.load(self._why, typ=I64)])
-        self.build.ret(self.build.sub(ir.Constant(I64, LEFT - 1), why))
+        self.leave(state.words, self.build.sub(ir.Constant(I64, LEFT - 1), why))
 
     def charged(self, gas: ir.Value) -> None:
         assert self.anchor is not None
