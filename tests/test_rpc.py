@@ -343,6 +343,20 @@ def test_an_impersonated_contract_sends_transactions(session: Session) -> None:
     assert traced["from"] == keeper
 
 
+def test_an_unsigned_transaction_needs_neither_key_nor_impersonation(session: Session) -> None:
+    session.request("anvil_setBalance", [STRANGER, hex(10**18)])
+    sent = session.request("eth_sendUnsignedTransaction", [{"from": STRANGER, "to": BOB, "value": "0x1"}])
+    receipt = session.request("eth_getTransactionReceipt", [sent])
+    assert (receipt["status"], receipt["from"]) == ("0x1", STRANGER)
+    assert "'from'" in refused(session, "eth_sendUnsignedTransaction", {"to": BOB}).message
+
+
+def test_no_access_list_is_made_for_a_call_that_fails(session: Session) -> None:
+    session.request("anvil_setCode", [STRANGER, "0x63deadbeef5f526004601cfd"])
+    error = refused(session, "eth_createAccessList", {"from": ALICE, "to": STRANGER})
+    assert (error.code, error.data) == (3, "0xdeadbeef")
+
+
 def test_two_impersonated_accounts_have_transactions_of_different_hashes(session: Session) -> None:
     session.request("anvil_autoImpersonateAccount", [True])
     hashes = set()

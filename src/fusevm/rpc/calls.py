@@ -143,7 +143,10 @@ def _exceeds(allowance: str) -> RpcError:
 def create_access_list(session: Session, form: Any, tag: Any = None) -> Any:
     fields, which = read_request(form), which_block(session, tag)
     with machine(session, which) as evm:
-        return evm.create_access_list(fields["to"], fields["data"], **traced_fields(evm, fields))
+        found = evm.create_access_list(fields["to"], fields["data"], **traced_fields(evm, fields))
+        if "error" in found and not (result := run_call(evm, fields)).ok:  # as in anvil, an error
+            raise failed(result)
+        return found
 
 
 def traced_fields(evm: EVM, fields: Fields) -> Fields:
