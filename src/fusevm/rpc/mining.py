@@ -255,7 +255,7 @@ def node_info(session: Session) -> Any:
         "currentBlockNumber": hex(session.dev.head.number),
         "currentBlockTimestamp": session.dev.head.header.timestamp,
         "currentBlockHash": data(session.dev.head.hash),
-        "hardFork": step.name,
+        "hardFork": step.name.capitalize(),
         "transactionOrder": "fifo",
         "environment": {
             "baseFee": hex(header.base_fee or 0),
