@@ -25,7 +25,7 @@ class Enabled:
         _enabled.append(self)
         if not isinstance(
             boa.env, NetworkEnv
-        ):  # `mox test --network …` asks for the node, whatever conftest.py enables
+        ):  # which `mox test --network …` asks for
             boa.set_env(self.env)
 
     def __enter__(self) -> FusevmEnv:
