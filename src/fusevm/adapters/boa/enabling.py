@@ -23,9 +23,7 @@ class Enabled:
         FusevmEnv.default_tier = tier
         Env.__new__ = _new
         _enabled.append(self)
-        if not isinstance(
-            boa.env, NetworkEnv
-        ):  # which `mox test --network …` asks for
+        if not isinstance(boa.env, NetworkEnv):  # which `mox test --network …` asks for
             boa.set_env(self.env)
 
     def __enter__(self) -> FusevmEnv:
