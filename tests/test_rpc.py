@@ -337,6 +337,7 @@ def test_an_impersonated_contract_sends_transactions(session: Session) -> None:
     session.request("anvil_setBalance", [keeper, hex(10**18)])
     assert "impersonate" in refused(session, "eth_sendTransaction", form).message
     session.request("anvil_impersonateAccount", [keeper])
+    assert session.request("eth_accounts")[10:] == [keeper], "where ethers looks for a signer"
     receipt = send(session, sender=keeper, to=BOB, value="0x1")
     assert (receipt["status"], receipt["from"]) == ("0x1", keeper)
     traced = session.request("debug_traceTransaction", [receipt["transactionHash"], {"tracer": "callTracer"}])
