@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-SECONDS = 10.0
+SECONDS = 30.0  # that the page may take, on a machine that has more to do
 SKIPPED = "chromium is not installed"  # .ci/run looks for this
 
 
@@ -57,9 +57,8 @@ class Browser:
         )  # fmt: skip
         os.close(into)
         os.close(outof)
-        found = self._ask("Target.getTargets", {})["targetInfos"]
-        target = next(each["targetId"] for each in found if each["type"] == "page")
-        self._session = self._ask("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
+        attached = self._ask("Target.attachToTarget", {"targetId": self._first_page(), "flatten": True})
+        self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.ask(f"{domain}.enable")
         metrics = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
@@ -75,6 +74,16 @@ class Browser:
         for each in (self._read, self._write):
             with contextlib.suppress(OSError):
                 os.close(each)
+
+    def _first_page(self) -> str:
+        """It comes a moment after the browser."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            for each in self._ask("Target.getTargets", {})["targetInfos"]:
+                if each["type"] == "page":
+                    return str(each["targetId"])
+            time.sleep(0.03)
+        raise RuntimeError(f"the browser has no page after {SECONDS:g} s")
 
     # -- the protocol
 

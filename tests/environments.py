@@ -27,6 +27,7 @@ FOREIGN = ROOT / "tests" / "foreign"
 INSTALL_SECONDS = 400
 RUN_SECONDS = 590
 TOOLS = ("eth-ape", "eth-tester", "titanoboa", "vyper", "web3")  # that have adapters
+ALONE = ("wake",)  # that never import fusevm, and want other versions of what it needs
 SKIPPED = "the package index has no environment for us"  # .ci/run looks for this
 
 
@@ -57,7 +58,7 @@ def requirements_of(name: str, *more: str) -> list[str]:
     tools = [*project["optional-dependencies"].get(name, []), *more]
     if os.environ.get("FUSEVM_UPSTREAM"):
         tools = [newest(each) for each in tools]
-    return sorted([*project["dependencies"], "pytest>=8,<9", *tools])
+    return sorted(tools if name in ALONE else [*project["dependencies"], "pytest>=8,<9", *tools])
 
 
 def environment(name: str, *more: str) -> Path:

@@ -55,7 +55,7 @@ def open_page(browser: Browser, url: str) -> float:
 def select_line(browser: Browser, pane: str, line: int) -> None:
     """With the mouse: the line, counted from 1, comes into view and is clicked at its number."""
     place = browser.js(SELECT % (pane, line, line))
-    time.sleep(0.05)
+    next_frames(browser)
     browser.click_at(*place)
     browser.until(
         f"window.fusevm.state.selection?.pane === '{pane}' && window.fusevm.state.selection.line === {line - 1}"
@@ -103,6 +103,11 @@ def lit(pane: str) -> str:
     """An expression for the texts of a pane's lit lines; null where none is in view."""
     rows = f"[...document.querySelectorAll('[data-pane=\"{pane}\"] .line.lit')].map(e => e.textContent)"
     return f"(found => found.length ? found : null)({rows})"
+
+
+def lit_has(pane: str, text: str) -> str:
+    """An expression that is true where one of a pane's lit lines has the text: its rows may have to come into view."""
+    return f"({lit(pane)}).some((row) => row.includes({json.dumps(text)}))"
 
 
 def answer_time(browser: Browser, pane: str, line: int) -> float:

@@ -52,4 +52,4 @@ def test_forks_answer_as_with_py_evm(anvil: Any, monkeypatch: pytest.MonkeyPatch
     anvil.ask("anvil_mine", "0x3")
     monkeypatch.setenv("FUSEVM_NODE", anvil.url)
     counts = pytest_inside(environment("boa"), "check_boa_fork.py", cwd=FOREIGN)
-    assert counts == {"passed": 7}
+    assert counts == {"passed": 8}

@@ -22,6 +22,7 @@ from explorerpages import (
     choose,
     jumpdests,
     lit,
+    lit_has,
     next_frames,
     open_code,
     open_page,
@@ -89,8 +90,8 @@ def test_a_click_on_a_source_line_lights_up_what_became_of_it_in_every_pane(page
     select_line(page, "source", DEPOSIT_LINE)
     for pane in ("source", "yul", "ir", "bytecode", "schedule"):
         assert page.until(lit(pane)), pane
-    assert page.until(f"({lit('bytecode')}).some((text) => text.includes('SSTORE'))")  # panes scroll one after another
-    assert page.until(f"({lit('yul')}).some((text) => text.includes('sstore'))")
+    page.until(lit_has("bytecode", "SSTORE"))  # panes scroll one after another
+    page.until(lit_has("yul", "sstore"))
     assert "line 62" in page.js("document.querySelector('.inspect').textContent")
 
 
@@ -101,14 +102,14 @@ def test_a_click_on_bytecode_leads_back_to_its_source_line(page: Browser) -> Non
     page.key("Escape")
     page.until("!document.querySelector('[data-pane=source] .line.lit')")
     select_line(page, "bytecode", row)
-    assert "total_slot" in "".join(page.until(lit("source")))
+    page.until(lit_has("source", "total_slot"))
 
 
 def test_inlined_code_leads_to_its_own_line_and_more_faintly_to_its_call(page: Browser) -> None:
     lines = "window.fusevm.state.doc.panes.find(p => p.id === 'bytecode').lines"
     stores = page.js(f"{lines}.map((l, at) => l.text.endsWith('SSTORE') ? at + 1 : 0).filter(Boolean)")
     select_line(page, "bytecode", stores[-1])
-    assert "sload(total_slot())" in "".join(page.until(lit("source")))
+    page.until(lit_has("source", "sload(total_slot())"))
     assert page.js("[...window.fusevm.paneAt('source').around]") == [16], "deposit(…), where the function was called"
 
 
@@ -219,7 +220,7 @@ def test_arrow_keys_go_through_the_steps(page: Browser) -> None:
     page.key("ArrowLeft", modifiers=8)
     page.key("ArrowLeft", modifiers=8)
     earlier = page.until(f"{title} !== {last!r} && {title}")
-    assert page.js("document.querySelectorAll('.diff.added, .diff.gone').length") > 0
+    page.until("document.querySelectorAll('.diff.added, .diff.gone').length > 0")
     page.key("ArrowRight", modifiers=8)
     page.until(f"{title} !== {earlier!r}")
 
@@ -275,8 +276,8 @@ def test_a_call_is_run_and_its_trace_is_walked_backwards(page: Browser) -> None:
             break
     assert steps[-1] == "SSTORE"
     assert page.js("document.querySelectorAll('[data-pane=trace] section:nth-child(1) .word').length") >= 2
-    assert "SSTORE" in "".join(page.until(lit("bytecode")))
-    assert "sstore" in "".join(page.until(lit("source")))
+    page.until(lit_has("bytecode", "SSTORE"))
+    page.until(lit_has("source", "sstore"))
     forwards = page.js("window.fusevm.state.trace")
     page.key(".", ".")
     page.until(f"window.fusevm.state.trace === {forwards + 1}")
@@ -298,7 +299,7 @@ def test_the_graph_is_coloured_by_heat_and_a_click_selects_a_block(page: Browser
     view(page, 2)
     choose(page, "[data-pane=graph] select", "heat")
     press(page, "[data-pane=graph]", "Fit")
-    time.sleep(0.2)
+    next_frames(page)
     place = page.js(
         "(({blocks: [,,, b], view, canvas}, r = canvas.getBoundingClientRect()) => "
         "[r.x + view.x + (b.x + b.w / 2) * view.scale, r.y + view.y + (b.y + b.h / 2) * view.scale, b.id])"
@@ -318,7 +319,7 @@ def test_two_versions_are_compared_block_by_block(page: Browser) -> None:
     assert page.js("document.querySelectorAll('.compare-head .figure').length") == 3, (
         "bytes, gas and the gas of the run"
     )
-    assert page.js("document.querySelector('[data-pane=\"a:bytecode\"] .line') !== null")
+    page.until("document.querySelector('[data-pane=\"a:bytecode\"] .line') !== null")
     assert "−" in page.js("document.querySelector('.compare-head').textContent")
 
 

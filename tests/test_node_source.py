@@ -57,6 +57,22 @@ def test_a_node_without_batches_is_asked_one_by_one(fake: FakeNode) -> None:
     assert EVM.fork_from(fake.url).call(C).output == (42).to_bytes(32, "big")
 
 
+def test_a_call_that_fails_is_loaded_as_far_as_nodes_tell(fake: FakeNode) -> None:
+    def refuse(body: Any) -> tuple[int, bytes, dict[str, str]] | None:
+        asked = body if isinstance(body, list) else [body]
+        if asked[0]["method"] != "eth_createAccessList":
+            return None
+        error = {"id": asked[0]["id"], "error": {"code": 3, "message": "execution reverted", "data": "0x"}}
+        return 200, json.dumps([error] if isinstance(body, list) else error).encode(), {}
+
+    fake.before = refuse
+    evm = EVM.fork_from(fake.url)
+    evm.prefetch_call(C)
+    fake.requests.clear()
+    evm.get_code(C)
+    assert fake.requests == []
+
+
 def test_many_questions_are_asked_in_batches_that_nodes_accept(fake: FakeNode) -> None:
     evm = EVM.fork_from(fake.url)
     fake.requests.clear()

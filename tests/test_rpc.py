@@ -337,10 +337,39 @@ def test_an_impersonated_contract_sends_transactions(session: Session) -> None:
     session.request("anvil_setBalance", [keeper, hex(10**18)])
     assert "impersonate" in refused(session, "eth_sendTransaction", form).message
     session.request("anvil_impersonateAccount", [keeper])
+    assert session.request("eth_accounts")[10:] == [keeper], "where ethers looks for a signer"
     receipt = send(session, sender=keeper, to=BOB, value="0x1")
     assert (receipt["status"], receipt["from"]) == ("0x1", keeper)
     traced = session.request("debug_traceTransaction", [receipt["transactionHash"], {"tracer": "callTracer"}])
     assert traced["from"] == keeper
+
+
+def test_an_unsigned_transaction_needs_neither_key_nor_impersonation(session: Session) -> None:
+    session.request("anvil_setBalance", [STRANGER, hex(10**18)])
+    sent = session.request("eth_sendUnsignedTransaction", [{"from": STRANGER, "to": BOB, "value": "0x1"}])
+    receipt = session.request("eth_getTransactionReceipt", [sent])
+    assert (receipt["status"], receipt["from"]) == ("0x1", STRANGER)
+    assert "'from'" in refused(session, "eth_sendUnsignedTransaction", {"to": BOB}).message
+
+
+def test_a_transfer_is_estimated_whatever_its_sender_has(session: Session) -> None:
+    form = {"from": STRANGER, "to": BOB, "value": hex(10**30)}
+    assert session.request("eth_estimateGas", [form]) == hex(21_000)
+    assert refused(session, "eth_estimateGas", {**form, "data": "0x00"}).code == -32003
+    assert refused(session, "eth_estimateGas", {**form, "to": deploy(session, KEEPER)}).code == -32003
+    assert refused(session, "eth_createAccessList", form).code == -32003
+
+
+def test_a_block_to_come_has_a_bloom(session: Session) -> None:
+    pending = session.request("eth_getBlockByNumber", ["pending"])
+    assert (pending["hash"], pending["nonce"], pending["miner"]) == (None, None, None)
+    assert len(pending["logsBloom"]) == 2 + 2 * 256
+
+
+def test_no_access_list_is_made_for_a_call_that_fails(session: Session) -> None:
+    session.request("anvil_setCode", [STRANGER, "0x63deadbeef5f526004601cfd"])
+    error = refused(session, "eth_createAccessList", {"from": ALICE, "to": STRANGER})
+    assert (error.code, error.data) == (3, "0xdeadbeef")
 
 
 def test_two_impersonated_accounts_have_transactions_of_different_hashes(session: Session) -> None:

@@ -117,7 +117,7 @@ def test_other_calls_are_not_for_this_way(more: dict[str, Any], monkeypatch: pyt
 
 
 def test_a_call_without_end_is_cut_off() -> None:
-    session = Session(call_seconds=0.2)
+    session = Session(call_seconds=1.0)
     session.request("anvil_setCode", [ACCOUNT, "0x5b5f56"])
     session.dev.gas_limit = 1 << 50
     session.request("anvil_mine", [])

@@ -85,6 +85,18 @@ def test_boas_own_fork_is_fusevms_once_it_is_enabled() -> None:
     assert type(boa.env) is Env
 
 
+def test_a_network_stays_where_fusevm_is_enabled() -> None:
+    """A test for a network must not pass because it ran in the same process."""
+    with boa.set_network_env(NODE):
+        network = boa.env
+        with enable():
+            assert boa.env is network
+            with boa.set_env(Env()):
+                assert type(boa.env) is FusevmEnv
+            assert boa.env is network
+        assert boa.env is network
+
+
 def test_a_fork_of_a_node_that_does_not_answer_leaves_everything_as_it_was() -> None:
     before = boa.env
     with pytest.raises(Exception, match=r"127\.0\.0\.1"):

@@ -61,6 +61,11 @@ class Page:
             elif message["id"] == number:
                 return message
 
+    async def begun(self) -> None:
+        """The worker is at work: it says so."""
+        while "progress" not in json.loads(await self.socket.receive_str(timeout=60)):
+            pass
+
     def explain(self, source: str = SMALL, **more: Any) -> Coroutine[Any, Any, Any]:
         return self.ask(do="explain", settings={"source": source, "name": "x.yul", **more})
 
@@ -339,7 +344,7 @@ def test_work_is_cancelled_and_the_session_goes_on() -> None:
         call = {"signature": "add(uint256)(uint256)", "arguments": ["5"]}
         await page.ask(do="run", call=call)
         await page.socket.send_json({"id": 2, "do": "pin", "settings": {"source": SLOW, "name": "slow.yul"}})
-        await asyncio.sleep(0.5)
+        await page.begun()
         await page.socket.send_json({"do": "cancel"})
         assert (await page.answer(2))["error"]["message"] == "cancelled"
         after = await page.ask(do="run", call=call)
@@ -384,8 +389,8 @@ def test_the_worker_ends_with_its_page() -> None:
                 process = held.session.worker._process
                 assert process is not None
                 await page.socket.send_json({"id": 9, "do": "explain", "settings": {"source": SLOW, "name": "s.yul"}})
-                await asyncio.sleep(0.2)
-            for _ in range(100):
+                await page.begun()
+            for _ in range(600):
                 if process.returncode is not None:
                     break
                 await asyncio.sleep(0.1)
@@ -404,7 +409,7 @@ def test_a_worker_that_dies_is_one_line_and_replaced() -> None:
             process = held.session.worker._process
             assert process is not None
             await page.socket.send_json({"id": 5, "do": "explain", "settings": {"source": SLOW, "name": "s.yul"}})
-            await asyncio.sleep(0.5)
+            await page.begun()
             process.kill()
             assert "worker process ended" in (await page.answer(5))["error"]["message"]
             assert "result" in await page.explain()

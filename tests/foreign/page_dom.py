@@ -11,13 +11,22 @@ import aiohttp
 SECONDS = 30
 
 
+async def debugger_of(session: aiohttp.ClientSession, port: str, until: float) -> str:
+    """Of the one page there is; it comes a moment after the browser."""
+    while True:
+        async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+            pages = [each for each in await answer.json() if each["type"] == "page"]
+        if len(pages) == 1 or time.monotonic() > until:
+            (page,) = pages
+            return str(page["webSocketDebuggerUrl"])
+        await asyncio.sleep(0.05)
+
+
 async def shown(port: str, text: str) -> str:
     found = ""
     async with aiohttp.ClientSession() as session:
-        async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-            (page,) = [each for each in await answer.json() if each["type"] == "page"]
-        async with session.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-            until = time.monotonic() + SECONDS
+        until = time.monotonic() + SECONDS
+        async with session.ws_connect(await debugger_of(session, port, until), max_msg_size=0) as socket:
             while text not in found and time.monotonic() < until:
                 expression = {"expression": "document.body ? document.body.outerHTML : ''"}
                 await socket.send_json({"id": 1, "method": "Runtime.evaluate", "params": expression})

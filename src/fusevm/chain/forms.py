@@ -106,7 +106,7 @@ def block_form(block: SealedBlock, receipts: tuple[BlockReceipt, ...], *, full: 
     if block.withdrawals is not None:
         form["withdrawals"] = [withdrawal_form(each) for each in block.withdrawals]
     if pending:
-        form |= {"hash": None, "nonce": None, "logsBloom": None, "miner": None}
+        form |= {"hash": None, "nonce": None, "miner": None}  # as geth; clients want a bloom
     return form
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def accounts(session: Session) -> list[str]:
-    return [data(address) for address in session.dev.accounts]
+    """Those that can send: with the impersonated ones, among which ethers looks for a signer."""
+    return [data(address) for address in dict.fromkeys((*session.dev.accounts, *session.impersonated))]
 
 
 def coinbase(session: Session) -> str:

@@ -9,14 +9,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fusevm.api import EVM
-from fusevm.chain.checks import Checks
+from fusevm.chain.checks import Checks, checks_of
 from fusevm.chain.forms import data
 from fusevm.chain.outcome import TimeLimit
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.result import Result
 from fusevm.chain.tree import Which
 from fusevm.devchain import CALL_CHECKS
+from fusevm.evm.forks import rules_of
 from fusevm.evm.halts import HaltReason
+from fusevm.evm.precompiles import precompiles_of
 from fusevm.machine.estimate import STARVED, EstimateFailed
 from fusevm.rpc.errors import TRANSACTION_REJECTED, RpcError, failed, invalid
 from fusevm.rpc.requests import Fields, read_request
@@ -119,20 +121,32 @@ def estimate(
         which = session.dev.head.number
     checks = replace(session.config.checks, nonce=False, base_fee=False)
     with machine(session, which, overrides, block_overrides, checks=checks) as evm:
+        if _is_transfer(evm, fields):
+            return rules_of(evm.fork).tx_base
         try:
             return evm.estimate_gas(fields["to"], fields["data"], caller=fields["sender"], **given)
         except Rejected as error:  # what the sender can pay for is not enough to begin with
             if error.reason not in STARVED:
                 raise
-            balance, value = evm.get_balance(fields["sender"]), fields.get("value", 0)
-            if balance < value:
-                reason = RejectReason.INSUFFICIENT_ACCOUNT_FUNDS
-                raise Rejected(reason, f"{balance} of {value} wei") from None
+            _check_funds(evm, fields)
             raise _exceeds(error.detail) from None
         except EstimateFailed as error:
             if error.result.failure is not None and error.result.failure.reason is HaltReason.OUT_OF_GAS:
                 raise _exceeds(str(error.limit)) from error
             raise
+
+
+def _is_transfer(evm: EVM, fields: Fields) -> bool:
+    """To an account without code: it costs the same whatever the sender has, and is not run, as in anvil."""
+    to = fields["to"]
+    more = fields["data"] or any(name in fields for name in ("access_list", "authorizations", "blob_hashes"))
+    return not more and to is not None and to not in precompiles_of(evm.fork) and not evm.get_code(to)
+
+
+def _check_funds(evm: EVM, fields: Fields) -> None:
+    balance, value = evm.get_balance(fields["sender"]), fields.get("value", 0)
+    if balance < value:
+        raise Rejected(RejectReason.INSUFFICIENT_ACCOUNT_FUNDS, f"{balance} of {value} wei") from None
 
 
 def _exceeds(allowance: str) -> RpcError:
@@ -143,11 +157,16 @@ def _exceeds(allowance: str) -> RpcError:
 def create_access_list(session: Session, form: Any, tag: Any = None) -> Any:
     fields, which = read_request(form), which_block(session, tag)
     with machine(session, which) as evm:
-        return evm.create_access_list(fields["to"], fields["data"], **traced_fields(evm, fields))
+        found = evm.create_access_list(fields["to"], fields["data"], **traced_fields(evm, fields))
+        if "error" in found and not (result := run_call(evm, fields)).ok:  # as in anvil, an error
+            raise failed(result)
+        return found
 
 
 def traced_fields(evm: EVM, fields: Fields) -> Fields:
-    """What of a request `trace_call` and `create_access_list` take."""
+    """What of a request `trace_call` and `create_access_list` take. Raises Rejected if the sender has too little."""
+    if checks_of(fields["sender"], evm.checks).balance:
+        _check_funds(evm, fields)
     given: Fields = {"caller": fields["sender"], "gas": fields.get("gas", evm.block.gas_limit)}
     for name in ("value", "gas_price", "access_list"):
         if name in fields:

@@ -98,11 +98,11 @@ def _answers(session: Session, token: bytes, asked: bytes, slot: int, value: int
 
 
 def impersonate(session: Session, address: Any) -> None:
-    session.impersonated.add(to_address(address, "address"))
+    session.impersonated[to_address(address, "address")] = None
 
 
 def stop_impersonating(session: Session, address: Any) -> None:
-    session.impersonated.discard(to_address(address, "address"))
+    session.impersonated.pop(to_address(address, "address"), None)
 
 
 def impersonate_all(session: Session, wanted: Any) -> None:

@@ -104,13 +104,13 @@ def increase_time(session: Session, seconds: Any) -> int:
 
 
 def set_time(session: Session, time: Any) -> int:
-    """The clock stands at this time now; seconds, or milliseconds as JavaScript counts."""
+    """The clock stands at this time now; seconds, or JavaScript's milliseconds. How far forward that was."""
     found = number_of(time, "timestamp", 64)
     if found > 10**11:
         found //= 1000
     before = int(session.now()) + session.time_offset
     session.time_offset = found - int(session.now())
-    return found - before
+    return max(found - before, 0)
 
 
 def set_block_interval(session: Session, seconds: Any) -> None:
@@ -255,7 +255,7 @@ def node_info(session: Session) -> Any:
         "currentBlockNumber": hex(session.dev.head.number),
         "currentBlockTimestamp": session.dev.head.header.timestamp,
         "currentBlockHash": data(session.dev.head.hash),
-        "hardFork": step.name,
+        "hardFork": step.name.capitalize(),
         "transactionOrder": "fifo",
         "environment": {
             "baseFee": hex(header.base_fee or 0),

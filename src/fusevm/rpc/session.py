@@ -74,7 +74,7 @@ class Session:
         self.blobs = Blobs()
         self.quick_calls: QuickCalls | None = None if self.upstream else QuickCalls()
         self.machines: dict[Checks, EVM] = {}  # of calls on the head, for the next one
-        self.impersonated: set[bytes] = set()
+        self.impersonated: dict[bytes, None] = {}  # in the order in which they were named
         self.impersonates_all = False
         self.filters = Filters()
         self.abi = Abi(KNOWN)

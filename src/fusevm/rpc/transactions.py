@@ -49,6 +49,13 @@ def send(session: Session, form: Any) -> str:
     return data(session.submit(signed_request(session, form)))
 
 
+def send_unsigned(session: Session, form: Any) -> str:
+    """Whoever it is from, without a key and without `anvil_impersonateAccount`."""
+    if isinstance(form, Mapping) and form.get("from") is None:
+        raise invalid("No Signer available: transaction has no 'from'")
+    return data(session.submit(_unsigned(request_of(session, form, may_fail=True), session.dev.chain_id)))
+
+
 def send_raw_and_wait(session: Session, raw: Any) -> Any:
     return _receipt_now(session, to_hash(send_raw(session, raw), "transaction"))
 
@@ -197,7 +204,7 @@ METHODS = {
     "eth_sendTransaction": send,
     "eth_sendRawTransactionSync": send_raw_and_wait,
     "eth_sendTransactionSync": send_and_wait,
-    "eth_sendUnsignedTransaction": send,
+    "eth_sendUnsignedTransaction": send_unsigned,
     "eth_signTransaction": sign_transaction,
     "eth_fillTransaction": fill,
     "eth_getTransactionByHash": by_hash,

@@ -7,6 +7,7 @@ from typing import Any
 
 import boa
 from boa.environment import Env
+from boa.network import NetworkEnv
 
 from fusevm.adapters.boa.environment import FusevmEnv
 
@@ -22,7 +23,8 @@ class Enabled:
         FusevmEnv.default_tier = tier
         Env.__new__ = _new
         _enabled.append(self)
-        boa.set_env(self.env)
+        if not isinstance(boa.env, NetworkEnv):  # which `mox test --network …` asks for
+            boa.set_env(self.env)
 
     def __enter__(self) -> FusevmEnv:
         return self.env
@@ -45,7 +47,7 @@ def enable(tier: str = "auto", **settings: Any) -> Enabled:
     `boa.set_env(boa.Env())`, `boa.swap_env`, and in tools that make environments, such as moccasin.
 
     Until `disable()`, or the end of the `with` block. `settings` are those of `FusevmEnv`, for the first environment.
-    Environments of a network (`boa.set_network_env`) remain what they are.
+    Environments of a network (`boa.set_network_env`) remain what they are: where `boa.env` is one, it stays.
     """
     return Enabled(tier, settings)
 

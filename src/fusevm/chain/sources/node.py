@@ -18,6 +18,7 @@ from fusevm.values import BadValue, shown, to_address, to_bytes, to_hash, to_num
 
 TAGS = ("latest", "safe", "finalized", "earliest")
 _INVALID_PARAMETERS = (-32602, -32601)
+_CALL_FAILS = (3, -32603)  # a revert, a halt: nodes other than geth say so instead of making a list
 
 
 class NodeSource:
@@ -95,8 +96,13 @@ class NodeSource:
         return found
 
     def access_list(self, transaction: Mapping[str, Any]) -> list[tuple[bytes, list[int]]]:
-        """What the node says that a call touches (eth_createAccessList): to be loaded in one go."""
-        answer = self._ask_state([("eth_createAccessList", [dict(transaction)])])[0]
+        """What the node says that a call touches (eth_createAccessList), to load in one go; nothing if it fails."""
+        try:
+            answer = self._ask_state([("eth_createAccessList", [dict(transaction)])])[0]
+        except NodeError as error:
+            if error.code not in _CALL_FAILS:
+                raise
+            return []
         listed = answer.get("accessList", []) if isinstance(answer, Mapping) else []
         return [
             (to_address(each["address"], "accessList"), [_word(key, "accessList") for key in each["storageKeys"]])
