@@ -153,6 +153,16 @@ def bytecode(figures: Figures) -> Iterator[str]:
     yield from table(("relative to the better of solc's", "mean", "worst contract"), rows)
 
 
+def optimize(figures: Figures) -> Iterator[str]:
+    yield source(figures, "optimize") + "\n"
+    rows = result(figures, "optimize")
+    ratios = ((name, [row[measure] for row in rows]) for measure, name in MEASURES.items() if measure != "gas")
+    yield from table(
+        ("left of solc's codes", "mean", "worst", "best"),
+        ((name, f"{mean(each):.3f}", f"{max(each):.3f}", f"{min(each):.3f}") for name, each in ratios),
+    )
+
+
 def node(figures: Figures) -> Iterator[str]:
     yield source(figures, "node") + " Milliseconds, the best of several.\n"
     found = result(figures, "node")
@@ -173,7 +183,7 @@ def runs(section: str) -> Callable[[Figures], Iterator[str]]:
 
 SUITES = "state tests", "blockchain tests", "programs against peers", "programs on all tiers", "compilers", "rules"
 PARTS: dict[str, Callable[[Figures], Iterator[str]]] = {
-    **{each.__name__: each for each in (contracts, calls, lives, bytecode, node)},
+    **{each.__name__: each for each in (contracts, calls, lives, bytecode, optimize, node)},
     **{name: runs(name) for name in SUITES},
 }
 
@@ -190,8 +200,20 @@ def beside_solc(figures: Figures) -> tuple[str, ...]:
     return tuple(f"{mean(against_solc_by(figures, measure).values()):.2f}" for measure in MEASURES)
 
 
+def codes_left(figures: Figures) -> tuple[str, ...]:
+    rows = result(figures, "optimize")
+    unchanged = sum(row["bytes"] == row["reducible"] == 1.0 for row in rows)
+    means = (f"{mean(row[measure] for row in rows):.2f}" for measure in ("bytes", "reducible"))
+    return str(len(rows)), str(unchanged), *means
+
+
 SENTENCES: tuple[tuple[str, str, Callable[[Figures], tuple[str, ...]]], ...] = (
     ("contracts", r"\*\*([\d.]+) times pyrevm's speed\*\*[^.]*?over (\d+) contracts \(([\d.]+) times", headline),
+    (
+        "optimize",
+        r"of solc's (\d+) codes for the same contracts (\d+); over all of them ([\d.]+) of the\s+bytes and ([\d.]+)",
+        codes_left,
+    ),
     ("bytecode", r"([\d.]+) of the bytes, ([\d.]+) of the gas that a compiler can change and ([\d.]+) of", beside_solc),
 )
 

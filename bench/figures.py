@@ -40,6 +40,16 @@ def last_line(text: str) -> str:
     return text.strip().splitlines()[-1].strip()
 
 
+def corpus_rows(text: str) -> list[dict[str, Any]]:
+    """Contract, kind of code, and what is left of its bytes and reducible gas, from the table that is printed."""
+    rows = (line.strip("| ").split(" | ") for line in text.splitlines() if "| ×" in line)
+    return [
+        {"contract": row[0], "code": row[1], "bytes": float(row[2][1:]), "reducible": float(row[3][1:])}
+        for row in rows
+        if row[1].strip()
+    ]
+
+
 def of_suite(command: str, *tiers: str) -> Section:
     return Section(tuple(f"fusevm {command} --tier {tier}" for tier in tiers), last_line)
 
@@ -54,6 +64,7 @@ SECTIONS: dict[str, Section] = {
     "calls": Section(("python bench/calls.py --json",)),
     "lives": Section(("python bench/lives.py --json",)),
     "bytecode": Section(("python bench/codegen.py --runs 200 --json",)),
+    "optimize": Section((f"{LAB}.optimize --kind corpus",), corpus_rows),
     "node": Section(("python bench/node.py --anvil ANVIL --json",)),
     # what reliability.md shows
     "state tests": of_suite(
