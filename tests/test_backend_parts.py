@@ -40,6 +40,13 @@ def compiled(source: str) -> bytes:
     return compile_object(parse_object(source, dialect), dialect, runs=200).code
 
 
+def test_a_comparison_with_a_sum_that_may_wrap_is_not_inverted() -> None:
+    calls = tuple((word(one) + word(other), 0) for one in (0, TOP - 5, TOP - 4) for other in (0, 5, TOP))
+    compiles_rightly(
+        "{ if iszero(lt(add(calldataload(0), 5), calldataload(32))) { revert(0, 0) } sstore(1, 2) }", calls
+    )
+
+
 # -- calls that are not inlined ---------------------------------------------------------------------------------------
 
 AGAIN = "if n { f(sub(n, 1)) }"  # makes a function recursive, so that its calls stay
