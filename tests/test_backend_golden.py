@@ -9,13 +9,15 @@ import pytest
 
 from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.backend import LEFT_OUT
-from fusevm.codegen.pipeline import OPTIMISE, PIPELINE, Work, run_passes
+from fusevm.codegen.pipeline import LOWER, OPTIMISE, PIPELINE, Work, run_passes
 from fusevm.codegen.weights import LOOP_ITERATIONS, all_weights, damped, together, undamped
 from fusevm.codegen.yul import compile_object
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import assemble
 from fusevm.evm.bytecode import decode
+from fusevm.ir import analyses
 from fusevm.ir.recovery.unit import recover
+from fusevm.ir.sink_values import sink_values
 from fusevm.ir.text import unit_text
 from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.syntax.dialect import dialect_for
@@ -245,6 +247,39 @@ def test_a_loop_turns_without_an_unconditional_jump() -> None:
     source = "{ let s for { let i := 0 } lt(i, calldataload(0)) { i := add(i, 1) } { s := xor(s, i) } sstore(0, s) }"
     assert opcodes(source, 10_000)["JUMP"] <= 1
     assert opcodes(source, None)["JUMP"] >= 1
+
+
+COPY = """{
+    let end := add(128, and(calldataload(0), 0xffff))
+    let at := 128
+    let key := keccak256(0, 32)
+    for { } 1 { } {
+        mstore(at, sload(key))
+        key := add(key, 1)
+        at := add(at, 32)
+        if iszero(gt(end, at)) { break }
+    }
+    return(128, sub(at, 128))
+}"""
+
+
+def test_a_sum_that_the_next_iteration_takes_is_not_made_again_to_turn_the_comparison() -> None:
+    assert opcodes(COPY)["ADD"] == 3
+
+
+def test_what_the_next_iteration_takes_is_not_computed_in_a_block_of_its_own() -> None:
+    unit = unit_of(disambiguated(DIALECT, parse_object(COPY, DIALECT).code), DIALECT)
+    work = Work(unit, without=LEFT_OUT)
+    run_passes(work, OPTIMISE)
+    run_passes(work, LOWER)
+    main = unit.functions[""]
+    before = {block.start for block in main.blocks() if not block.instructions}
+    sink_values(main)
+    tree = analyses.dominators(main)
+    latches = [block for block in main.blocks() for goal in block.targets if tree.dominates(goal.start, block.start)]
+    assert len(latches) == 1
+    assert latches[0].start in before
+    assert not latches[0].instructions
 
 
 def test_a_branch_needs_no_iszero() -> None:

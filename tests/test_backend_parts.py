@@ -7,8 +7,11 @@ import pytest
 from fusevm import yul
 from fusevm.chain.outcome import Status
 from fusevm.codegen import writing
+from fusevm.codegen.inlining import inline_what_pays, size_of
+from fusevm.codegen.weights import all_weights
 from fusevm.codegen.yul import Order, compile_object
 from fusevm.codegen.yul_functions import unit_of
+from fusevm.ir import analyses
 from fusevm.ir.fold.functions import FunctionFolder
 from fusevm.ir.fold.summaries import summaries
 from fusevm.lab.yul.compiled import Tally, check, run_code
@@ -37,6 +40,13 @@ def compiled(source: str) -> bytes:
     return compile_object(parse_object(source, dialect), dialect, runs=200).code
 
 
+def test_a_comparison_with_a_sum_that_may_wrap_is_not_inverted() -> None:
+    calls = tuple((word(one) + word(other), 0) for one in (0, TOP - 5, TOP - 4) for other in (0, 5, TOP))
+    compiles_rightly(
+        "{ if iszero(lt(add(calldataload(0), 5), calldataload(32))) { revert(0, 0) } sstore(1, 2) }", calls
+    )
+
+
 # -- calls that are not inlined ---------------------------------------------------------------------------------------
 
 AGAIN = "if n { f(sub(n, 1)) }"  # makes a function recursive, so that its calls stay
@@ -54,6 +64,16 @@ AGAIN = "if n { f(sub(n, 1)) }"  # makes a function recursive, so that its calls
 )
 def test_a_call_may_write_and_read_what_the_caller_knows(source: str) -> None:
     compiles_rightly(source)
+
+
+def test_as_many_calls_are_inlined_as_fit_into_the_size_that_may_be_reached() -> None:
+    sizes = range(4, 20)
+    functions = "".join(f"function f{n}(a) -> b {{ b := a {'b := mulmod(b, a, 7) ' * n}}}" for n in sizes)
+    calls = "".join(f"sstore({n}, f{n}(f{n}(calldataload({n}))))" for n in sizes)
+    unit = unit_of(parse_object(f"{{ {calls} {functions} }}", dialect_for()).code, dialect_for(), 0)
+    largest = 1.2 * sum(size_of(function, unit) for function in unit.functions.values())
+    inline_what_pays(unit, all_weights(unit), 2_000, largest)
+    assert sum(len(list(analyses.calls(function))) for function in unit.functions.values()) <= len(sizes)
 
 
 @pytest.mark.parametrize("end", ["return(0, 32)", "stop()", "revert(0, 32)", "invalid()", "selfdestruct(caller())"])

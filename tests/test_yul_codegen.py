@@ -13,20 +13,16 @@ from fusevm import EVM, Block, Status
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
-from fusevm.codegen import yul as codegen
 from fusevm.codegen.yul import compile_object
-from fusevm.evm.assembler import Assembly
 from fusevm.evm.forks import LATEST
 from fusevm.lab.yul.generate import random_program
 from fusevm.yul import optimise
 from fusevm.yul.execution.evm import run_message
 from fusevm.yul.execution.host import LimitReached, Limits
-from fusevm.yul.generate import StackTooDeep, fits, generate
+from fusevm.yul.generate import StackTooDeep, fits
 from fusevm.yul.optimise import optimize
 from fusevm.yul.sequence import DEFAULT_SEQUENCE
-from fusevm.yul.stack.by_layouts import generate as by_layouts
 from fusevm.yul.stack.reach import unreachable_variables
-from fusevm.yul.steps.disambiguator import disambiguated
 from fusevm.yul.syntax.ast import Block as YulBlock
 from fusevm.yul.syntax.dialect import Dialect, dialect_for
 from fusevm.yul.syntax.errors import YulError
@@ -408,20 +404,21 @@ def test_a_long_chain_in_one_expression_does_not_overflow_the_stack() -> None:
     assert evm.state.account(ADDRESS).storage[0] == expected
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_the_generator_by_layouts_runs_as_interpreted(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = Programs(seed).program() if seed % 2 else random_program(seed)
-    if any(word in source for word in ("gas()", "codesize", "codecopy", "extcode")):
-        return
-    calldata = random.Random(seed).randbytes(64)
-    expected = effects_of_bytecode(source, calldata)
-
-    def laid_out(code: YulBlock, dialect: Dialect) -> Assembly:
-        found = by_layouts(disambiguated(dialect, code), dialect)
-        return generate(code, dialect) if found is None else found
-
-    monkeypatch.setattr(codegen, "generate", laid_out)
-    assert effects_of_bytecode(source, calldata) == expected, source
+@pytest.mark.parametrize("guard", ["", "pop(memoryguard(128))"])
+def test_a_variable_that_the_plain_generator_cannot_reach_is_moved_though_nothing_is_rewritten(guard: str) -> None:
+    count = 24
+    reads = " ".join(f"let x{i} := calldataload({32 * i})" for i in range(count))
+    total = " ".join(f"sstore({i}, sub(x{i}, x{(5 * i + 7) % count}))" for i in range(count))
+    program = parse_object(f"{{ {guard} {reads} {total} }}")
+    evm = EVM()
+    evm.set_code(ADDRESS, compile_object(program, runs=None).code)
+    words = [i * i for i in range(count)]
+    assert unreachable_variables(program.code)[""]
+    assert evm.call(ADDRESS, caller=CALLER, gas=GAS, data=b"".join(each.to_bytes(32) for each in words)).ok
+    found = evm.state.account(ADDRESS).storage
+    assert [found.get(i, 0) for i in range(count)] == [
+        (words[i] - words[(5 * i + 7) % count]) % 2**256 for i in range(count)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(60))

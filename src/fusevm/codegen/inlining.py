@@ -22,6 +22,7 @@ LONG = 20  # bytes of code that push a constant which cannot be made shorter
 DOUBLING = 1_000  # runs at which a unit may double its size, and in proportion
 LEAST_GROWTH, MAX_GROWTH = 0.2, 4.0
 LEAST_RUNS = 1e-6  # fewer make no difference
+DEARER = 0.9  # fewer runs, as if bytes cost more: in small steps, since a large one gives up copies that would fit
 
 
 @dataclass(slots=True)
@@ -96,7 +97,7 @@ def inline_what_pays(
     often: float = runs
     chosen, size = _chosen(unit, order, recursive, sites, sizes, often, apart)
     while size > max(largest, sum(sizes.values())) and often > LEAST_RUNS:
-        often /= 2  # as if bytes cost twice as much
+        often *= DEARER
         chosen, size = _chosen(unit, order, recursive, sites, sizes, often, apart)
     kept = {"", *recursive}
     for name in reversed(order):  # callers first: a function that is inlined everywhere is skipped

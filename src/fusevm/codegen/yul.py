@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -262,7 +263,13 @@ def _named(obj: Object) -> str:
 
 
 def _plainly(code: Block, dialect: Dialect) -> Assembly:
-    assembly = generate(code, dialect)
+    """Translated as it stands, by the passes that rewrite nothing where a variable has to be moved."""
+    try:
+        assembly = generate(code, dialect)
+    except StackTooDeep as error:
+        with suppress(StackTooDeep):
+            return backend.generate(disambiguated(dialect, code), dialect, 0, without=REWRITES).assembly
+        raise error
     assembly.at(code.location)
     assembly.raw(STOP, 0)
     return assembly

@@ -54,8 +54,10 @@ MUTATIONS = (
     Mutation("ir/fold/functions.py", "if summary.writes & _MEMORY:\n            world.memory, world.zeroed = [], False", "if False:\n            pass"),
     Mutation("ir/fold/functions.py", "world.write(summary.writes, self.clock)\n        touched = summary.writes | summary.reads", "summary = Summary(summary.reads)\n        touched = summary.reads"),
     Mutation("ir/fold/functions.py", 'return self.pure("LT", (other, moved))', 'return self.pure("LT", (other, one))'),
+    Mutation("ir/fold/functions.py", "not self.is_shared(value) and self.range(value).high < TOP", "not self.is_shared(value)"),
     Mutation("ir/fold/summaries.py", "summary.reads |= WORLD.value  #", "summary.reads |= 0  #"),
     Mutation("ir/fold/stores.py", "if event.op == \"MSIZE\" and not engine.guards_growth:", "if False:"),
+    Mutation("codegen/inlining.py", "often *= DEARER", "often /= 2"),
     # graphs, inlining, sinking, sharing, threading
     Mutation("ir/graphs.py", "return bool(summary.writes & ~unseen.value) or summary.halts", "return bool(summary.writes & ~unseen.value)"),
     Mutation("ir/graphs.py", "len(predecessors[target]) != 1 or target.params:", "target.params:"),
@@ -63,6 +65,7 @@ MUTATIONS = (
     Mutation("ir/inline.py", "[Arc(after, list(ended))]", "[Arc(after, list(ended[::-1]))]"),
     Mutation("ir/sink_values.py", "while depth[target] > depth[block.start]:", "while False:"),
     Mutation("ir/sink_values.py", "if not traits_of(value).pure or", "if"),
+    Mutation("ir/sink_values.py", "or target in latches", ""),
     Mutation("ir/share_constants.py", "literal if arg.op == CONST and arg.number == number else arg", "literal if arg.op == CONST else arg"),
     Mutation("ir/jump_threading.py", "arcs[0] if condition.number else arcs[1]", "arcs[1] if condition.number else arcs[0]"),
     Mutation("ir/jump_threading.py", "all(fails is not None for fails in refuses)", "any(fails is not None for fails in refuses)"),

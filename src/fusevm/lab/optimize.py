@@ -6,6 +6,9 @@ python -m fusevm.lab.optimize --programs 2000 --seed 1
 python -m fusevm.lab.optimize --programs 500 --seed 1 --kind mutated
 python -m fusevm.lab.optimize --programs 500 --seed 1 --kind transactions
 python -m fusevm.lab.optimize --kind corpus
+python -m fusevm.lab.optimize --kind files --hex FOLDER
+
+`files` are runtime codes of other packages, a line each in files `*.hex`, called by their selectors with random words.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +30,7 @@ from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.codegen.bytecode import optimize
-from fusevm.evm.bytecode import decode
+from fusevm.evm.bytecode import decode, instructions
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.halts import HaltReason
 from fusevm.lab.contracts import contracts, run_contract
@@ -35,6 +39,7 @@ from fusevm.lab.ir.generate import ProgramMaker
 from fusevm.lab.optimize_corpus import measured_corpus, print_table
 from fusevm.lab.optimize_pieces import piece, places_run
 from fusevm.lab.optimize_transactions import transaction_problem
+from fusevm.lab.real_code import RealCode, hex_code
 from fusevm.reference.interpreter import execute
 
 GAS = 3_000_000
@@ -77,6 +82,23 @@ def random_case(seed: int, number: int) -> Case:
     inputs = [Input(rng.randbytes(size), rng.choice((0, 0, 5))) for size in (0, 4, 36, 100)]
     inputs.append(Input(bytes(64), static=True))
     return Case(f"random {seed}/{number}", code, fork, inputs, runs=rng.choice((1, 200, 200, 100_000)))
+
+
+def file_case(seed: int, each: RealCode) -> Case:
+    """Two calls of each selector that the code compares with, and one of none."""
+    rng = random.Random(f"files/{seed}/{each.code.hex()}")
+    pushed = dict.fromkeys(found.push for found in instructions(each.code, LATEST) if found.push is not None)
+    words = (0, 1, 2, 64, 2**256 - 1, int.from_bytes(OWN, "big"), int.from_bytes(CALLER, "big"), *pushed)
+    inputs = [Input(b"")]
+    for selector in (word for word in pushed if 2**16 <= word < 2**32):
+        for count in (rng.randrange(4), rng.randrange(2, 7)):
+            given = [rng.choice((*words, rng.randrange(300))) for _ in range(count)]
+            data = b"".join(word.to_bytes(32, "big") for word in given)
+            inputs.append(
+                Input(selector.to_bytes(4, "big") + data, rng.choice((0, 0, 0, 1)), static=rng.random() < 0.1)
+            )
+    storage = {slot: rng.choice((0, 1, *words)) for slot in range(8)}
+    return Case(f"{each.source} ({len(each.code)} bytes)", each.code, LATEST, inputs, storage)
 
 
 def _fixtures() -> Path:
@@ -279,7 +301,7 @@ def _fails(case: Case) -> bool:
         return True
 
 
-def campaign(cases: Iterator[Case], most: int = 3, progress: Callable[[Tally], None] | None = None) -> Tally:
+def campaign(cases: Iterable[Case], most: int = 3, progress: Callable[[Tally], None] | None = None) -> Tally:
     tally = Tally()
     for case in cases:
         try:
@@ -301,20 +323,30 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1_000, help="how many of each kind")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--kind", choices=["random", "mutated", "transactions", "corpus", "all"], default="all")
+    parser.add_argument(
+        "--kind", choices=["random", "mutated", "transactions", "corpus", "files", "all"], default="all"
+    )
+    parser.add_argument("--hex", type=Path, help="the folder of the files")
     parser.add_argument("--most", type=int, default=3, help="stop after so many failures")
     chosen = parser.parse_args()
     if chosen.kind == "corpus":
         print_table(rows := list(measured_corpus(_fixtures())))
         return int(any(row.wrong for row in rows))
-    makers = {"random": random_case, "mutated": mutated_case}
+    numbers = range(chosen.first, chosen.first + chosen.programs)
+    makers: dict[str, Iterable[Case]] = {
+        "random": (random_case(chosen.seed, number) for number in numbers),
+        "mutated": (mutated_case(chosen.seed, number) for number in numbers),
+    }
+    if chosen.hex is not None:
+        makers["files"] = (file_case(chosen.seed, each) for each in islice(hex_code(chosen.hex), chosen.programs))
+    elif chosen.kind == "files":
+        parser.error("--hex must name the folder of the files")
     failed = False
-    for kind, make in makers.items():
+    for kind, cases in makers.items():
         if chosen.kind not in (kind, "all"):
             continue
         began = time.perf_counter()
-        numbers = range(chosen.first, chosen.first + chosen.programs)
-        tally = campaign((make(chosen.seed, number) for number in numbers), chosen.most)
+        tally = campaign(cases, chosen.most)
         for failure in (*tally.dearer, *tally.failures):
             print(f"--- {failure}")
         print(

@@ -2,9 +2,8 @@
 
 In this order, until one reaches every variable:
 1. the plain generator (`stack/plain.py`), in which a variable stays where it was declared;
-2. both generators without functions that are never called: the plain one, and that by layouts (`stack/by_layouts.py`),
-   which moves variables;
-3. both again with variables in memory (StackLimitEvader), where the code has a memoryguard.
+2. the same without functions that are never called;
+3. the same with variables in memory (StackLimitEvader), where the code has a memoryguard.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Iterator, Mapping
 
 from fusevm.evm.assembler import Assembly
 from fusevm.yul.context import StepContext
-from fusevm.yul.stack.by_layouts import generate as by_layouts
 from fusevm.yul.stack.reach import by_function, plainly, unreachable_variables
 from fusevm.yul.steps import circular_references_pruner, function_hoister
 from fusevm.yul.steps.disambiguator import disambiguated
@@ -53,9 +51,6 @@ def generate(code: Block, dialect: Dialect) -> Assembly:
         found = plainly(variant, dialect)
         if not found.too_deep and found.assembly.highest <= _TALL:
             return found.assembly
-        laid_out = by_layouts(variant, dialect)
-        if laid_out is not None and laid_out.highest <= _TALL:
-            return laid_out
     if plain.too_deep:
         raise StackTooDeep(by_function(plain.too_deep))
     return plain.assembly

@@ -388,10 +388,15 @@ class FunctionFolder(RangeFolder):
             moved = self.const(other.number - 1)
             if self.is_better(moved.number, other.number):
                 return self.pure("LT", (moved, one))
-        elif not fails and one.op == "ADD" and one.args[1].op == CONST and one.uses <= 1 and self.range(one).high < TOP:
+        elif not fails and self.is_moved_freely(one):
             more = self.pure("ADD", (one.args[0], self.const(one.args[1].number + 1)))
             return self.pure("LT", (other, more))  # x + c < y: not y < x + (c + 1)
         return None
+
+    def is_moved_freely(self, value: Value) -> bool:
+        """Whether x + c + 1 can take the place of the value x + c: nothing else needs that, and it does not wrap."""
+        is_sum = value.op == "ADD" and value.args[1].op == CONST
+        return is_sum and not self.is_shared(value) and self.range(value).high < TOP
 
     def is_better(self, number: int, than: int) -> bool:
         size, other = _plain_size(number), _plain_size(than)

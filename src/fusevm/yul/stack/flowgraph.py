@@ -70,7 +70,6 @@ class Operation:
     output: Stack
     is_recursive: bool = False
     call: FunctionCall | None = None
-    compares: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -229,7 +228,7 @@ class _Builder:
                 rest = after if case is switch.cases[-1] else BasicBlock()
                 equal = Slot(SlotKind.TEMPORARY)
                 inputs = [ghost, self.literal(case.value.value)]
-                self.current.operations.append(Operation(inputs, [equal], compares=True))
+                self.current.operations.append(Operation(inputs, [equal]))
                 self.branch(equal, inside, rest)
                 self.current = inside
             self.block(case.body)
