@@ -21,9 +21,9 @@ from conftest import WHOLE, first
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST, Fork, fork_named
-from fusevm.native.host import choice, codes, kept, recorder, tier_policy
+from fusevm.native.host import choice, code_cache, recorder, tier_policy, warm_tables
 from fusevm.native.host import engine as host
-from fusevm.native.host.codes import _FIRST_FRAME
+from fusevm.native.host.code_cache import _FIRST_FRAME
 from fusevm.native.host.compiler import Asked
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.tier_policy import Answer
@@ -109,7 +109,7 @@ def handed_over(evm: EVM) -> Result:
     tiered = engine(tiered=True)  # may be interrupted as well
     steps, choice.NEW_STEPS = choice.NEW_STEPS, 60
     try:
-        tiered.choice.trials.clear()
+        tiered.choice.stats.clear()
         tiered.codes._spent.clear()  # so that it is not prepared for better,
         tiered.codes._may_be_on_disk = lambda code: False  # type: ignore[method-assign]  # nor was before
         return evm.call(HERE, caller=SENDER, value=1)
@@ -301,7 +301,7 @@ def test_an_interrupt_while_an_account_gets_its_number_leaves_none_without_an_ad
 
 INNER = assemble("PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH1 20 GT PUSH1 @loop JUMPI PUSH0 SSTORE STOP")
 OUTER = assemble(f"PUSH0 loop: JUMPDEST PUSH1 1 ADD {call(OTHER)} POP DUP1 PUSH1 3 GT PUSH1 @loop JUMPI STOP")
-CHANGING = tuple(str(each.__file__) for each in (codes, kept, tier_policy))
+CHANGING = tuple(str(each.__file__) for each in (code_cache, warm_tables, tier_policy))
 CHANGING_LINES = max(LINES // 14, 1)
 
 
@@ -319,12 +319,12 @@ class AtOnce:
 
 def gone(native: NativeEngine) -> list[str]:
     """What leads native code to schedules that are not held any more."""
-    known, tables, shared = native.codes, native.kept, native.tables.shared
+    known, tables, shared = native.codes, native.warm, native.tables.shared
     held = [*known.schedules.values(), *known.hot.values(), *known._init_codes.values()]
     held += [*known.counting.values(), *(each for each in known._pinned if isinstance(each, Schedule))]
     bases = {each.base for each in held}
     found = [f"first frame of {code.hex()}" for code, rest in known.first_frames.items() if _base(rest) not in bases]
-    if tables.state is None or known.untidy:  # both mean that the next call looks at all of it first
+    if tables.state is None or known.needs_sweep:  # both mean that the next call looks at all of it first
         return found
     found += [f"target {address.hex()}" for address, each in tables.targets.items() if _base(each.rest) not in bases]
     found += [f"shape {shape}" for shape, (each, *_) in tables.ready.items() if _base(each.rest) not in bases]
@@ -343,13 +343,13 @@ def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_
 ) -> None:
     """Plain, fused, counting and with regions, between calls or, in short slices, within them."""
     at_once = AtOnce()
-    monkeypatch.setattr(codes, "compiler", lambda: at_once)
+    monkeypatch.setattr(code_cache, "compiler", lambda: at_once)
     for name in ("FIRST_WINDOW", "WINDOW", "MIN_GAP", "MAX_GAP", "MIN_HEAT", "RENT", "ARM", "FAR_BETTER"):
         monkeypatch.setattr(tier_policy, name, 0.0)
     monkeypatch.setattr(host, "SLICE", slice_)
     monkeypatch.setattr(host, "SHORT_SLICE", min(slice_, host.SHORT_SLICE))
-    monkeypatch.setattr(codes, "PREPARING", preparing)
-    monkeypatch.setattr(codes.Codes, "_may_be_on_disk", lambda *_: False)
+    monkeypatch.setattr(code_cache, "PREPARING", preparing)
+    monkeypatch.setattr(code_cache.CodeCache, "_may_be_on_disk", lambda *_: False)
     native = engine(tiered=True)
     monkeypatch.setattr(native.codes, "policy", None)  # put back in the end
     installed, line = 0, FIRST_LINE
@@ -390,7 +390,7 @@ def test_an_interrupt_while_a_recording_begins_leaves_nothing_that_the_next_one_
     wanted, line = recorded(True), FIRST_LINE
     while True:
         recorded(False)  # other schedules
-        interrupt = Interrupt(line, (str(codes.__file__), str(recorder.__file__)))
+        interrupt = Interrupt(line, (str(code_cache.__file__), str(recorder.__file__)))
         sys.settrace(interrupt)
         try:
             with suppress(KeyboardInterrupt):

@@ -238,7 +238,7 @@ def count_of(result: Result) -> int:
 def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What native code asks from now on."""
     asked: list[str] = []
-    questions = engine().questions
+    questions = engine().callbacks
     for name in ("load_slot", "load_account"):
         original = questions._callbacks[name]
         counted = type(original)(lambda address, name=name, original=original: asked.append(name) or original(address))
@@ -369,7 +369,7 @@ def test_tables_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         evm.state.begin_transaction()
         plain.execute(message, evm.state, Context(evm.fork, evm.block))
-        assert plain.kept.state is None
+        assert plain.warm.state is None
 
 
 def test_messages_of_one_transaction_know_what_slots_were_as_it_began() -> None:

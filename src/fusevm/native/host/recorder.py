@@ -54,7 +54,7 @@ class Recorder:
         self.buffer = NoteBuffer(tables)
         self.note = self.buffer.note
         self._meters = Arena(DEPTH * METER_SIZE)
-        engine.questions.take_notes = self.buffer.make_room
+        engine.callbacks.take_notes = self.buffer.make_room
         self._alone = False  # whether nothing is counted but the running call
         self._counting = Counting()
         self._halting = halting = engine.halting

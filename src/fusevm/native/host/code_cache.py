@@ -11,9 +11,9 @@ from fusevm.chain.state import EMPTY_CODE_HASH, delegate_in
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import LATEST, Fork, rules_of
 from fusevm.native.host.compiler import Asked, compiler, discard, kept, region_names
-from fusevm.native.host.kept_schedules import LARGE, ScheduleStore, checksum
 from fusevm.native.host.plain import PlainSchedule, PlainScheduler
 from fusevm.native.host.regions import patched
+from fusevm.native.host.schedule_cache import LARGE, ScheduleStore, checksum
 from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.tier_policy import Answer, Key, Kind, Pieces, TierPolicy
@@ -63,7 +63,7 @@ Prepared = tuple[dict[Key, Schedule], dict[Key, Schedule], TierPolicy | None]
 Running = Callable[[], Container[int]]  # says where the tables of jumps of frames are
 
 
-class CodeFacts(NamedTuple):
+class CodeRecord(NamedTuple):
     """What an account's native copy says of its code."""
 
     flags: int
@@ -71,7 +71,7 @@ class CodeFacts(NamedTuple):
     code: bytes  # held, since the fields say where it is
 
 
-class Codes:
+class CodeCache:
     """Schedules and what follows from them. Native frames and accounts hold addresses into these."""
 
     def __init__(self, tables: Tables, native: Library, setting: Setting, regions: Regions | None) -> None:
@@ -94,8 +94,8 @@ class Codes:
         self.counts_all = False  # whether all code is counted, whatever it costs
         self._codes: dict[bytes, bytes] = {}  # of equal code one object, to which schedules and accounts lead
         self.first_frames: dict[bytes, bytes] = {}  # of the present fork, as the facts
-        self.facts: dict[bytes | int, CodeFacts] = {}  # by code, or by its identity where it is large
-        self._placed: dict[bytes | int, CodeFacts] = {}  # likewise, of code whose schedule has been asked for
+        self.facts: dict[bytes | int, CodeRecord] = {}  # by code, or by its identity where it is large
+        self._placed: dict[bytes | int, CodeRecord] = {}  # likewise, of code whose schedule has been asked for
         self.size = 0
         self._init_codes: dict[bytes, Schedule] = {}  # of the present fork; native code remembers where they are
         self._init_size = 0
@@ -104,11 +104,11 @@ class Codes:
         self._pinned: list[object] = []  # schedules and code that native code may lead to, until the next call
         self.dropped = 0  # moves on whenever code is held no more that kept accounts may lead to: EXTCODECOPY reads it
         self._fused = 0  # bytes of code fused in this call
-        self._lent = False  # whether native accounts have addresses of plain schedules
+        self.plain_exported = False  # whether native accounts have addresses of plain schedules
         self._since = 0.0  # when the first code of this call began to run plainly
         self.generation = 0  # moves on whenever addresses of schedules that native code has may be good no more
         self.has_time_limit: Callable[[], bool] = lambda: False
-        self.untidy = False  # whether there is something to do before the next call
+        self.needs_sweep = False  # whether there is something to do before the next call
         blank = _FRAME_REST.pack(*[0] * 24, tables.address, 0)
         self._first_frame_end = blank[_FIRST_FRAME.size :]  # what first frames have in common
 
@@ -129,11 +129,11 @@ class Codes:
     def _grow(self, size: int) -> None:
         self.size += size
         if self.size > KEPT:
-            self.untidy = True
+            self.needs_sweep = True
 
     def _drop(self) -> None:
         self.generation += 1
-        self.untidy = True
+        self.needs_sweep = True
 
     def _drop_facts(self) -> None:
         """Accounts that are described already lead to the code of these."""
@@ -141,8 +141,8 @@ class Codes:
         self._pinned += (self.facts, self._codes)
         self.facts, self._placed, self._codes = {}, {}, {}
 
-    def make_room(self) -> None:
-        """Only between calls, where it is `untidy`; which it stays until nothing leads to what is dropped here."""
+    def sweep(self) -> None:
+        """Only between calls, where it is `needs_sweep`; which it stays until nothing leads to what is dropped here."""
         if self.size > KEPT or self._plain.is_crowded:
             self.forget()
         if self.policy is not None and self._install(self.policy):
@@ -157,9 +157,9 @@ class Codes:
                     self.schedules.pop(key, None)
             self.in_use.clear()
 
-    def tidied(self) -> None:
+    def swept(self) -> None:
         """Room was made, and nothing leads any more to what was dropped."""
-        self.untidy = self.policy is not None and bool(self.policy.finished)  # sent while this was done
+        self.needs_sweep = self.policy is not None and bool(self.policy.finished)  # sent while this was done
 
     # -- which code is hot
 
@@ -178,7 +178,7 @@ class Codes:
     def _answered(self, policy: TierPolicy, key: Key, answer: Compiled | Answer) -> None:
         """Called by the thread that waits for the compiler."""
         policy.finished.append((key, answer))
-        self.untidy = True
+        self.needs_sweep = True
 
     @property
     def has_regions(self) -> bool:
@@ -396,7 +396,7 @@ class Codes:
     def _begun(self, code: bytes) -> Schedule:
         schedule = self._plain.schedule(code, self.fork)
         if self._plain.is_crowded:
-            self.untidy = True
+            self.needs_sweep = True
         return schedule
 
     def _is_worth_fusing_now(self, key: Key) -> bool:
@@ -420,7 +420,7 @@ class Codes:
         worth = self._is_worth_fusing_now((code, fork))
         if worth and self._may_fuse(code):
             self._fused += len(code)
-            self.untidy = True
+            self.needs_sweep = True
             return self._store.get(code, fork) if keeps else build_schedule(code, fork, self.handlers)
         kept = self._store.kept(code, fork) if on_disk else None
         return kept or self._begun(code)
@@ -454,7 +454,7 @@ class Codes:
     def tally(self) -> None:
         """A call is over: what it ran plainly may now be worth preparing. It is asked for again with the next call.
 
-        Codes share its time equally: which of them took it is not known, and together they cannot win back more.
+        CodeCache share its time equally: which of them took it is not known, and together they cannot win back more.
         """
         seconds = (time.perf_counter() - self._since) / len(self.in_use)
         for key in self.in_use:
@@ -462,9 +462,9 @@ class Codes:
             if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
                 self._drop()
                 self.schedules.pop(key, None)
-        if self._lent:
+        if self.plain_exported:
             self._drop()
-            self._lent = False
+            self.plain_exported = False
         self.in_use.clear()
 
     def prepared(self, code: bytes, jumps: int, at: int, *, on_disk: bool) -> tuple[int, int, int] | None:
@@ -478,7 +478,7 @@ class Codes:
         if pc is None:
             return None
         self._pinned.append(plain)
-        self.untidy = True
+        self.needs_sweep = True
         del self.schedules[key]
         self.in_use.discard(key)
         self._spent[key] = PREPARING * len(code)
@@ -567,24 +567,24 @@ class Codes:
             *marks, 1, serial, 0, 0, tables.address, depth,
         )  # fmt: skip
 
-    def facts_of(self, code: bytes) -> CodeFacts:
+    def record_of(self, code: bytes) -> CodeRecord:
         """Without a schedule and without a hash, which take longer to make than looking at an account may cost."""
-        key = fact_key(code)
+        key = code_key(code)
         facts = self._placed.get(key) or self.facts.get(key)
         if facts is None:
             delegate = delegate_in(code) if rules_of(self.fork).delegation else None
             flags = ACCOUNT_PLAIN if delegate is None else ACCOUNT_DELEGATED
-            facts = self.facts[key] = CodeFacts(flags, code_fields(code, delegate), code)
+            facts = self.facts[key] = CodeRecord(flags, code_fields(code, delegate), code)
             self._grow(ENTRY + len(code))
         return facts
 
     def note_hash(self, code: bytes, code_hash: bytes) -> None:
-        flags, fields, _ = self.facts_of(code)
-        key = fact_key(code)
+        flags, fields, _ = self.record_of(code)
+        key = code_key(code)
         for facts in (self.facts, self._placed):
             if key in facts:
                 flags, fields, held = facts[key]
-                facts[key] = CodeFacts(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], held)
+                facts[key] = CodeRecord(flags | ACCOUNT_HASHED, code_hash[::-1] + fields[WORD:], held)
 
     def places(self, code: bytes, running: Running, forget: Callable[[], None]) -> bytes:
         """Where code and schedule are, for code that is about to run. `forget` is called if schedules were dropped."""
@@ -594,15 +594,15 @@ class Codes:
         schedule = self.schedule(code)
         places = _PLACES.pack(schedule.code_base, len(code), schedule.base, schedule.jumps_base, schedule.entry)
         if schedule.plain:
-            self._lent = True
+            self.plain_exported = True
         else:
-            flags, fields, _ = self.facts_of(code)
+            flags, fields, _ = self.record_of(code)
             fields = fields[:WORD] + places + fields[WORD + len(places) :]
-            self._placed[fact_key(code)] = CodeFacts(flags, fields, schedule.code)
+            self._placed[code_key(code)] = CodeRecord(flags, fields, schedule.code)
         return places
 
 
-def fact_key(code: bytes) -> bytes | int:
+def code_key(code: bytes) -> bytes | int:
     """To hash large code takes longer than a look at its account may cost; small code is often that of many."""
     return code if len(code) < LARGE else id(code)
 

@@ -10,7 +10,7 @@ from fusevm.chain.state import Account as StateAccount
 from fusevm.evm.precompiles import PrecompileFailure
 from fusevm.evm.precompiles.contract import Answers
 from fusevm.native.emit.build import Library
-from fusevm.native.host.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
+from fusevm.native.host.code_cache import NO_ACCOUNT, NO_CODE, CodeCache, code_fields
 from fusevm.native.host.ledger import BODY, HEAD, native_word, require_native_nonce
 from fusevm.native.host.precompiles import DIRECT, load_entry, loaded_entry, run_precompile
 from fusevm.native.host.tables import NativeLimit, Tables
@@ -59,10 +59,10 @@ _ZERO = bytes(WORD)
 _LONG = 4_096  # bytes: copying less costs little
 
 
-class Questions:
+class Callbacks:
     """Answers them, for one engine; the fields of the native engine that hold their addresses name them."""
 
-    def __init__(self, world: NativeWorld, tables: Tables, codes: Codes, native: Library) -> None:
+    def __init__(self, world: NativeWorld, tables: Tables, codes: CodeCache, native: Library) -> None:
         self._world = world
         self._tables = tables
         self._codes = codes
@@ -181,7 +181,7 @@ class Questions:
             flags = ACCOUNT_PRECOMPILE
             fields = code_fields(code) if code else NO_ACCOUNT if account.empty else NO_CODE
         elif code:
-            flags, fields, _ = self._codes.facts_of(code)
+            flags, fields, _ = self._codes.record_of(code)
         else:
             flags, fields = ACCOUNT_VOID, NO_ACCOUNT if account.empty else NO_CODE
         if not self._world.voids:
