@@ -13,7 +13,7 @@ import pytest
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.code_cache import CodeCache
-from fusevm.native.host import code_cache, plain
+from fusevm.native.host import code_cache, plain, schedule_maker
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import LIGHT, Caps
@@ -27,7 +27,7 @@ from programs import HERE, NOBODY, OTHER, call, push
 @pytest.fixture(autouse=True)
 def not_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     """What ran before on this thread's engine may have been hot: while that is counted, all code is."""
-    monkeypatch.setattr(engine(tiered=True).codes, "policy", None)
+    monkeypatch.setattr(engine(tiered=True).codes.hot_code, "policy", None)
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,11 +118,11 @@ def test_one_call_fuses_no_more_than_its_budget() -> None:
 @pytest.mark.parametrize("tier", ["native", "native-tiered"])
 def test_of_init_code_only_what_runs_is_prepared(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before EIP-3860 it may be longer than a MiB."""
-    monkeypatch.setattr(code_cache, "build_schedule", lambda code, *_, **__: pytest.fail(f"{len(code)} bytes fused"))
+    monkeypatch.setattr(schedule_maker, "build_schedule", lambda *_, **__: pytest.fail("fused"))
     known = engine(tiered=tier == "native-tiered").codes
     known.forget()
     init = assemble("PUSH3 0x110000 JUMP").ljust(0x110000, b"\x5b") + assemble("JUMPDEST PUSH1 7 PUSH1 0 SSTORE")
-    schedule = known.init_code(init, lambda: ())
+    schedule = known.init_code.schedule(init, lambda: ())
     assert schedule.plain
     assert known._tables.shared.plain_count < 100
 
@@ -182,7 +182,7 @@ def test_a_first_halt_in_new_code_looks_at_one_section_of_it(ending: str, monkey
         return section(*arguments, **named)
 
     monkeypatch.setattr(plain, "plain_section", counted)
-    monkeypatch.setattr(code_cache, "build_schedule", lambda *_, **__: pytest.fail("fused"))
+    monkeypatch.setattr(schedule_maker, "build_schedule", lambda *_, **__: pytest.fail("fused"))
     code = assemble("PUSH2 0x5000 JUMP") + b"\x5b\x50\x5a" * 6823 + bytes(100)
     code = code[:0x5000] + assemble(f"JUMPDEST {ending}") + os.urandom(30)
     evm = EVM(tier="native-tiered")

@@ -13,7 +13,7 @@ from fusevm.chain.outcome import EngineLimit, Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.native.host import choice, code_cache, halting
+from fusevm.native.host import choice, halting, hot_code
 from fusevm.native.host.choice import (
     LONGEST_PAUSE,
     LOOK,
@@ -292,7 +292,7 @@ def test_new_code_that_is_brief_runs_on_the_reference_tier(chosen: TierChoice) -
 
 
 def test_new_code_that_is_long_costs_one_run_in_vain(chosen: TierChoice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_cache, "region_names", set)  # as if it had never run: regions on disk begin from the start
+    monkeypatch.setattr(hot_code, "region_names", set)  # as if it had never run: regions on disk begin from the start
     before = chosen.on_reference, in_vain(chosen)
     evm = machine(LOOP.format(times=70_000))
     for _ in range(5):

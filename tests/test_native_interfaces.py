@@ -14,7 +14,7 @@ from fusevm.evm.forks import Rules
 from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.native.emit import build, crypto
 from fusevm.native.emit.jit import Loaded, object_code
-from fusevm.native.host import code_cache, engine
+from fusevm.native.host import code_records, engine
 from fusevm.native.host.callbacks import Callbacks
 from fusevm.native.host.views import packed, packed_whole, view_at
 from fusevm.native.lang import Native, Struct, exported, native, ptr, u8, u32, u64, u256
@@ -142,7 +142,7 @@ def test_a_view_has_every_field_as_a_number_and_refuses_other_names() -> None:
 
 def test_head_and_rest_make_a_whole_frame() -> None:
     assert engine._FRAME_HEAD.size == NativeFrame.offset("ip")
-    assert engine._FRAME_HEAD.size + code_cache._FRAME_REST.size == NativeFrame.byte_size()
+    assert engine._FRAME_HEAD.size + code_records._FRAME_REST.size == NativeFrame.byte_size()
 
 
 def test_how_a_call_ended_is_what_the_engine_begins_with() -> None:

@@ -415,7 +415,7 @@ def test_another_fork_sees_no_precompiles_and_delegations_of_the_last(tier: str)
             assert used[0] == used[1], (fork, hex(to))
 
 
-@pytest.mark.parametrize("how", ["forget", "_change_schedules", "_forget_idle"])
+@pytest.mark.parametrize("how", ["forget", "change_schedules", "_forget_idle"])
 @pytest.mark.parametrize("size", [1_000, 5_000])
 @pytest.mark.parametrize("called", [False, True])
 def test_the_code_of_accounts_in_the_tables_is_held_or_they_are_described_again(

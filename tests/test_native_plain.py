@@ -286,7 +286,7 @@ def test_a_tier_asked_for_by_name_is_prepared_at_once() -> None:
 def without_policy(monkeypatch: pytest.MonkeyPatch) -> code_cache.CodeCache:
     """What is known of codes, where nothing is counted or compiled: then slices are shorter, and schedules others."""
     known = engine(tiered=True).codes
-    monkeypatch.setattr(known, "policy", None)
+    monkeypatch.setattr(known.hot_code, "policy", None)
     return known
 
 

@@ -95,9 +95,9 @@ def counting() -> tuple[EVM, CodeCache]:
     evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
     codes: CodeCache = engine(tiered=True).codes
     for _ in range(100):  # more than once where that call took so long that a window began with it
-        if codes.is_counting:
+        if codes.hot_code.is_counting:
             return evm, codes
-        codes.worked(None, FIRST_WINDOW)
+        codes.hot_code.worked(None, FIRST_WINDOW)
     raise AssertionError("nothing is counted")
 
 
@@ -106,7 +106,7 @@ def test_code_that_is_new_is_not_counted() -> None:
     for number in range(20):
         evm.set_code(UNSEEN + number, number.to_bytes(8, "big") + bytes(LARGEST - 8))
     evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
-    assert {code for code, _ in codes.counting} <= {assemble(CALLS_UNSEEN)}
+    assert {code for code, _ in codes.hot_code.counting} <= {assemble(CALLS_UNSEEN)}
 
 
 def test_a_frame_that_runs_long_goes_on_with_a_schedule_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,5 +125,5 @@ def test_a_frame_that_runs_long_goes_on_with_a_schedule_that_counts(monkeypatch:
         evm.set_code(COUNTED, code)
         results.append(evm.call(COUNTED, gas=1_000_000).check())
     assert results[0] == results[1]
-    counted = codes.counted((code, LATEST))
+    counted = codes.hot_code.counted((code, LATEST))
     assert 0 < counted[1][0] < 9_000

@@ -191,7 +191,7 @@ def soak(options: argparse.Namespace, seed: int) -> tuple[Soak, int, int]:
         if wrong is not None:
             findings += 1
             print(wrong, flush=True)
-    return made, engine(tiered=True).codes.installed, findings
+    return made, engine(tiered=True).codes.hot_code.installed, findings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

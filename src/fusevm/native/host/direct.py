@@ -108,7 +108,7 @@ def call_directly(
     state.ledger = None
     if stats is not None:
         seconds = time.perf_counter() - stats.started
-        runs = stats.ended_natively(seconds, each=codes.is_watched)
+        runs = stats.ended_natively(seconds, each=codes.hot_code.is_watched)
         engine.report(target.code, data, seconds, gas - left, earlier=(runs - 1) * seconds)
     if codes.in_use and codes.tiered:
         codes.tally()
@@ -118,7 +118,7 @@ def call_directly(
 def _packed(engine: NativeEngine, target: Target, stats: CallStats | None, shape: Shape, *, fresh: bool) -> bytes:
     """What native code is given of a call; kept for calls of the same shape, which find the tables filled."""
     address, caller, _, size, gas, static, keep, most = shape
-    if engine.codes.is_counting:
+    if engine.codes.hot_code.is_counting:
         most = min(most, machinery.SHORT_SLICE)
     now = gas if gas < most else most
     given = GIVEN.pack(
@@ -150,7 +150,7 @@ def record_directly(
         if engine.world.busy:
             return None
         recorder.start(session.recording)
-    started = 0.0 if engine.codes.policy is None else time.perf_counter()
+    started = 0.0 if engine.codes.hot_code.policy is None else time.perf_counter()
     try:
         found = call_directly(own, False, state, context, caller, address, data, gas, static, keep)
     except BaseException:
@@ -163,7 +163,7 @@ def record_directly(
     if started:
         target = engine.warm.targets.get(address)
         calls = None if target is None else (target.code, data[:4])
-        engine.codes.worked(calls, time.perf_counter() - started, found.gas_used)
+        engine.codes.hot_code.worked(calls, time.perf_counter() - started, found.gas_used)
     return found
 
 
@@ -185,7 +185,7 @@ def _prepared(
         return False, None, None
     if selector is not None:
         stats = engine.choice.stats_of(code, selector)
-        if engine.codes.is_watched:
+        if engine.codes.hot_code.is_watched:
             stats.time_each()
         if stats.steps and not stats.is_natives_turn:
             return False, None, None

@@ -80,7 +80,7 @@ class NativeEngine:
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
         self.codes = CodeCache(tables, native, setting, regions)
         self.world = NativeWorld(tables, native)
-        self.callbacks = Callbacks(self.world, tables, self.codes, native)  # held while native code may ask
+        self.callbacks = Callbacks(self.world, tables, self.codes)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halting = Halting(self)
         self.choice = TierChoice(go_on=partial(resume_natively, self))
@@ -110,7 +110,7 @@ class NativeEngine:
 
     @property
     def handlers(self) -> Handlers:
-        return self.codes.handlers
+        return self.codes.maker.handlers
 
     # -- a call from outside
 
@@ -127,7 +127,7 @@ class NativeEngine:
         finally:
             if codes.tiered and codes.in_use:  # what runs plainly must know for how long
                 codes.tally()
-        if codes.policy is not None:
+        if codes.hot_code.policy is not None:
             seconds = time.perf_counter() - started
             noted = self._noted if self._timed >= call else 0.0
             self.report(message.code, message.data, seconds, message.gas - outcome.gas_left, noted)
@@ -173,11 +173,11 @@ class NativeEngine:
         self, code: bytes, data: bytes, seconds: float, gas: int, noted: float = 0.0, earlier: float = 0.0
     ) -> None:
         """Tells the policy of tiers of a call (`TierPolicy.worked`): of short ones, the last says what they were."""
-        policy = self.codes.policy
+        policy = self.codes.hot_code.policy
         self._unreported += earlier
         if policy and (self._unreported + seconds >= REPORTED_AFTER or policy.window or policy.trial):
             earlier, self._unreported = self._unreported, 0.0
-            self.codes.worked((code, data[:4]), seconds, gas, noted, earlier)
+            self.codes.hot_code.worked((code, data[:4]), seconds, gas, noted, earlier)
         else:
             self._unreported += seconds - noted
 
@@ -244,7 +244,7 @@ class NativeEngine:
         blank = self.world.is_blank(state.account(address))
         value = message.value.to_bytes(WORD, "little") if message.value else _ZERO
         keep = HELD if context.carries else 1
-        rest = self.codes.first_frames.get(code) or self.codes.first_frame(code)
+        rest = self.codes.first_frame(code)
         given = GIVEN.pack(
             self.tables.address, address_of(rest), now, gas - now, len(data), self.world.number(address),
             message.static, blank, fresh, keep, address, message.caller, context.origin, value,
@@ -403,7 +403,7 @@ class NativeEngine:
         shared.serial = self.serials[depth] = shared.serial + 1
         marks = shared.journal_count, shared.log_size, shared.refund
         schedule = self.codes.schedule(message.code, on_disk=not message.creates)
-        rest = self.codes.frame_rest(schedule, schedule.entry, depth, start, marks, shared.serial)
+        rest = self.codes.records.frame_rest(schedule, schedule.entry, depth, start, marks, shared.serial)
         tables.frames.write(depth * FRAME_SIZE, self.frame_head(message) + rest)
         shared.frame = tables.frames.address + depth * FRAME_SIZE
         self.world.undo_to(*marks)
@@ -496,7 +496,7 @@ class NativeEngine:
         if not view.reserve:
             raise self.halting.halt(frame, view, Native.REFILL)
         self.world.look_at_clock()
-        more = min(view.reserve, SHORT_SLICE if self.codes.is_counting else SLICE)
+        more = min(view.reserve, SHORT_SLICE if self.codes.hot_code.is_counting else SLICE)
         view.gas += more
         view.reserve -= more
         if self.codes.tiered:

@@ -81,7 +81,7 @@ def _enter(engine: NativeEngine, frame: Frame, context: Context) -> Frame:
     engine.message = message
     engine.frames[:] = [twin] * (depth + 1)  # native code does not return to the callers
     engine.serials[:] = [each.serial for each in tables.views[:depth]] + [shared.serial]
-    rest = engine.codes.frame_rest(*found, depth, start, (0, 0, 0), shared.serial)
+    rest = engine.codes.records.frame_rest(*found, depth, start, (0, 0, 0), shared.serial)
     tables.frames.write(depth * FRAME_SIZE, engine.frame_head(message) + rest)
     if frame.memory:
         twin.memory.extend(frame.memory)

@@ -193,7 +193,7 @@ class ManyCalls:
         return all(self._state.account(address).code for address, _, _ in special.slots)
 
     def _most(self, engine: NativeEngine) -> int:
-        return min(self._pace, COUNTED_CALLS) if engine.codes.is_counting else self._pace
+        return min(self._pace, COUNTED_CALLS) if engine.codes.hot_code.is_counting else self._pace
 
     def _prepare(self, engine: NativeEngine) -> bool | None:
         """Whether native tables must be emptied; None where the next call cannot run on this engine now."""
@@ -363,7 +363,7 @@ class ManyCalls:
     def _note_time(self, engine: NativeEngine, seconds: float) -> None:
         """What ran so long may be worth preparing, or compiling."""
         codes = engine.codes
-        codes.worked(None, seconds)
+        codes.hot_code.worked(None, seconds)
         if codes.in_use and codes.tiered:
             codes.tally()
 

@@ -128,7 +128,7 @@ class Recorder:
             return
         if batch is not None and recording.wanted.calls:
             recording.add_later(note_codec.decoded, batch)
-        if self._engine.codes.marks is not None:
+        if self._engine.codes.maker.marks is not None:
             recording.count_later(self._counting.taken())
 
     def _flush_for(self, recording: Recording) -> None:

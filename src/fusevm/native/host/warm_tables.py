@@ -54,11 +54,9 @@ class WarmTables:
         self.on = on and is_on("kept")
         self.state: State | None = None  # None while a call runs
         self.version = 0
-        self._remade = self._moved = self._generation = self._dropped = 0
+        self._remade = self._moved = self._generation = 0
         self.targets: dict[bytes, Target] = {}
-        self.ready: dict[
-            Shape, tuple[Target, CallStats | None, bytes]
-        ] = {}  # what native code is given, of calls of the same shape
+        self.ready: dict[Shape, tuple[Target, CallStats | None, bytes]] = {}  # what native code is given of such calls
 
     def begin(self, state: State, *, good: bool = True) -> bool:
         """Before a call: whether the tables must be emptied; they must where they are not `good` for other reasons."""
@@ -77,7 +75,7 @@ class WarmTables:
         """Whether the tables hold nothing but what is so, once accounts that moved are forgotten."""
         if self.state is not state or self._remade != state.remade or state.handed_out or not self.on:
             return False
-        if len(self._world.addresses) > MOST_ADDRESSES or self._dropped != self._codes.dropped:
+        if len(self._world.addresses) > MOST_ADDRESSES or self._codes.retired.code:
             return False
         if self.version != state.version:
             self._forget_targets()
@@ -95,7 +93,7 @@ class WarmTables:
         self._world.forget()
         if state.pending is not None:
             state.settle()  # native code does not know of it any more
-        self._generation, self._dropped = self._codes.generation, self._codes.dropped
+        self._generation = self._codes.generation
         self.note(state)
 
     def drop(self) -> None:
@@ -157,12 +155,9 @@ class WarmTables:
     def expect(self, address: bytes, state: State, context: Context) -> None:
         """A contract was made just now and will be called before long. Tables that are emptied now need not be then."""
         codes, shared = self._codes, self._tables.shared
-        if (
-            not self.on
-            or state.handed_out
-            or codes.needs_sweep
-            or not codes.is_ready(state.unsettled_account(address).code)
-        ):
+        if not self.on or state.handed_out or codes.needs_sweep:
+            return
+        if not codes.is_ready(state.unsettled_account(address).code):
             return
         self._forget(state)
         self._native.forget_all(self._tables.address)
