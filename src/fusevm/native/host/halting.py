@@ -19,6 +19,7 @@ from fusevm.evm.opcodes import BY_NAME, opcodes_of
 from fusevm.native.host import note_codec
 from fusevm.native.host.counting import Counting, Of
 from fusevm.native.host.exact import ExactCode
+from fusevm.native.host.poison import UseAfterFree
 from fusevm.native.host.replay import done_again
 from fusevm.native.host.tables import NativeLimit
 from fusevm.native.host.views import view_at
@@ -208,6 +209,8 @@ class Halting:
         world = self._engine.world
         if world.error is not None:
             return world.error
+        if status == Native.PROBE:
+            return UseAfterFree("native code entered a schedule that was freed")
         if status not in REASONS:
             return NativeLimit(f"over one of the native engine's limits: {self._tables.caps}")
         halt = ExceptionalHalt(REASONS[status])

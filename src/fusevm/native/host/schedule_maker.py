@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.evm.forks import Fork
+from fusevm.native.host import poison
 from fusevm.native.host.plain import PlainSchedule, PlainScheduler
+from fusevm.native.host.poison import Poison
 from fusevm.native.host.schedule_cache import ScheduleStore
 from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import Tables
@@ -31,6 +33,9 @@ class ScheduleMaker:
         self._native = native
         self._regions = regions
         self.has_probes = setting.compared
+        self._poison = Poison(native.handlers.addresses["PROBE",]) if poison.is_on() else None
+        if self._poison is not None:
+            self._poison.watch()
         self.use(native.handlers if setting.fused else native.handlers.only(frozenset()), None, frozenset())
 
     def use(self, handlers: Handlers, marks: MarksOf | None, noted: frozenset[str]) -> None:
@@ -38,6 +43,7 @@ class ScheduleMaker:
         self.handlers, self.marks, self.noted = handlers, marks, noted
         self.store = ScheduleStore(self._native, handlers)
         self.plain = PlainScheduler(self._native, handlers, self._tables)
+        self.plain.poison = self._poison
 
     @property
     def regions(self) -> Regions | None:
