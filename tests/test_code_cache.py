@@ -95,7 +95,7 @@ def test_tests_of_invalidation_pass_in_poison_mode() -> None:
         "tests/test_costs.py::test_schedules_are_dropped_in_the_middle_of_a_call",
         "tests/test_native_engine.py::test_schedules_of_code_seen_once_are_not_kept_for_ever",
     )
-    ended = run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *which, PYTHONMALLOC="malloc")
+    ended = run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *which)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

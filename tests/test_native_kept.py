@@ -360,6 +360,17 @@ def test_callers_in_turn_are_origin_and_warm_each_in_its_own_call() -> None:
     assert seen_by["native"] == seen_by["reference"]
 
 
+def test_a_listed_account_is_warm_though_the_tables_know_it_as_cold() -> None:
+    code = assemble(f"{push(FOURTH)} BALANCE POP PUSH1 1 SLOAD POP")
+    gas: dict[str, list[int]] = {}
+    for tier in ("reference", "native"):
+        evm = EVM(tier=tier)
+        evm.set_code(HERE, code)
+        gas[tier] = [evm.call(HERE, access_list=each).gas_used for each in (None, [(FOURTH, ())], None)]
+    assert gas["native"] == gas["reference"]
+    assert len(set(gas["native"])) == 2
+
+
 def test_tables_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSEVM_WITHOUT", "kept,direct")
     evm = counter()
@@ -436,6 +447,7 @@ def test_the_code_of_accounts_in_the_tables_is_held_or_they_are_described_again(
     evm.set_code(THIRD, b"\x01")
     assert evm.call(HERE).output == code
     getattr(native.codes, how)(*[()] * (how == "_forget_idle"))
+    assert evm.call(HERE).output == code  # what was retired is reclaimed as this call begins
     others = [bytes([9]) * size for _ in range(500)]  # where the freed copy was
     assert evm.call(HERE).output == code
     assert len(others) == 500
