@@ -92,7 +92,7 @@ def live(name: str, seconds: float) -> dict[str, Any]:
     early = sum(steps for steps, _ in auto.turns[: first + 1])
     native, regions = curves["native"].settled, curves["regions"].settled
     codes = engine(tiered=True).codes
-    policy = codes.policy
+    policy = codes.hot_code.policy
     return {
         "life": name,
         "native": native,
@@ -104,15 +104,15 @@ def live(name: str, seconds: float) -> dict[str, Any]:
         "counting": policy.spent / policy.work if policy and policy.work else 0.0,
         "windows": policy.windows if policy else 0,
         "requests": policy.requests if policy else 0,
-        "installed": codes.installed,
+        "installed": codes.hot_code.installed,
         "settled_after": changed,
     }
 
 
 def _state() -> object:
     codes = engine(tiered=True).codes
-    policy = codes.policy
-    return policy and (policy.requests, codes.installed, policy.trial is None)
+    policy = codes.hot_code.policy
+    return policy and (policy.requests, codes.hot_code.installed, policy.trial is None)
 
 
 def in_a_process(name: str, seconds: float, cache: Path) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def settle(evm: EVM, run: Callable[[], object], recorded: bool) -> None:
     began = time.perf_counter()
     undone(evm, run)
     while evm.tier in ("auto", "native-tiered") and (now := time.perf_counter() - began) < LONGEST:
-        policy = engine(tiered=True, recorded=recorded).codes.policy
+        policy = engine(tiered=True, recorded=recorded).codes.hot_code.policy
         if now > SETTLED and (policy is None or policy.is_settled):
             return
         undone(evm, run)

@@ -76,7 +76,7 @@ def per_byte(code: bytes, build: Callable[[bytes], object]) -> float:
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FUSEVM_FIXTURES", "../shared/fixtures"))
     handlers = library().handlers
-    plain = engine(tiered=True).codes._plain
+    plain = engine(tiered=True).codes.maker.plain
 
     def begun(code: bytes) -> None:
         plain.forget()

@@ -13,7 +13,7 @@ import pytest
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.code_cache import CodeCache
-from fusevm.native.host import codes, plain
+from fusevm.native.host import code_cache, plain, schedule_maker
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import LIGHT, Caps
@@ -27,7 +27,7 @@ from programs import HERE, NOBODY, OTHER, call, push
 @pytest.fixture(autouse=True)
 def not_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     """What ran before on this thread's engine may have been hot: while that is counted, all code is."""
-    monkeypatch.setattr(engine(tiered=True).codes, "policy", None)
+    monkeypatch.setattr(engine(tiered=True).codes.hot_code, "policy", None)
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,18 +79,18 @@ def test_code_whose_call_is_not_paid_for_is_not_prepared(tier: str) -> None:
 
 @pytest.mark.parametrize("tier", ["native", "native-tiered"])
 def test_schedules_are_dropped_in_the_middle_of_a_call(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "KEPT", 4 << 20)
+    monkeypatch.setattr(code_cache, "KEPT", 4 << 20)
     known = engine(tiered=tier == "native-tiered").codes
     known.forget()
     seen: list[int] = []
-    built = codes.Codes.schedule
+    built = code_cache.CodeCache.schedule
 
-    def watched(self: codes.Codes, code: bytes, **named: Any) -> Any:
+    def watched(self: code_cache.CodeCache, code: bytes, **named: Any) -> Any:
         schedule = built(self, code, **named)
         seen.append(self.size)
         return schedule
 
-    monkeypatch.setattr(codes.Codes, "schedule", watched)
+    monkeypatch.setattr(code_cache.CodeCache, "schedule", watched)
     evm = crowd(tier, 60, gas=50_000)
     result = evm.call(HERE)
     assert int.from_bytes(result.output, "big") == sum(range(60))
@@ -110,7 +110,7 @@ def test_one_call_fuses_no_more_than_its_budget() -> None:
     evm = crowd("native", 12, gas=50_001)
     first = evm.call(HERE)
     once = fused()
-    assert 0 < once <= codes.FUSED_IN_CALL
+    assert 0 < once <= code_cache.FUSED_IN_CALL
     assert evm.call(HERE) == first
     assert fused() > once  # the rest, later
 
@@ -118,17 +118,17 @@ def test_one_call_fuses_no_more_than_its_budget() -> None:
 @pytest.mark.parametrize("tier", ["native", "native-tiered"])
 def test_of_init_code_only_what_runs_is_prepared(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before EIP-3860 it may be longer than a MiB."""
-    monkeypatch.setattr(codes, "build_schedule", lambda code, *_, **__: pytest.fail(f"{len(code)} bytes fused"))
+    monkeypatch.setattr(schedule_maker, "build_schedule", lambda *_, **__: pytest.fail("fused"))
     known = engine(tiered=tier == "native-tiered").codes
     known.forget()
     init = assemble("PUSH3 0x110000 JUMP").ljust(0x110000, b"\x5b") + assemble("JUMPDEST PUSH1 7 PUSH1 0 SSTORE")
-    schedule = known.init_code(init, lambda: ())
+    schedule = known.init_code.schedule(init, lambda: ())
     assert schedule.plain
     assert known._tables.shared.plain_count < 100
 
 
 def test_of_new_code_only_what_runs_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    monkeypatch.setattr(code_cache, "PREPARING", 1e9)
     known = engine(tiered=True).codes
     evm = EVM(tier="native-tiered")
     evm.set_code(HERE, assemble("PUSH2 0x5000 JUMP").ljust(0x5000, b"\x5b") + assemble("JUMPDEST PUSH0 PUSH0 RETURN"))
@@ -140,7 +140,7 @@ def test_of_new_code_only_what_runs_is_prepared(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_block_is_written_once_however_jumps_land(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the last to the first, each falling into the next."""
-    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    monkeypatch.setattr(code_cache, "PREPARING", 1e9)
     block, size = bytes.fromhex("5b80600457"), 20_000  # JUMPDEST DUP1 PUSH1 4 JUMPI
     head = assemble(f"PUSH3 {size} loop: JUMPDEST PUSH1 5 SWAP1 SUB DUP1 JUMP")
     head = assemble(f"PUSH3 {len(head) + size} loop: JUMPDEST PUSH1 5 SWAP1 SUB DUP1 JUMP")
@@ -182,7 +182,7 @@ def test_a_first_halt_in_new_code_looks_at_one_section_of_it(ending: str, monkey
         return section(*arguments, **named)
 
     monkeypatch.setattr(plain, "plain_section", counted)
-    monkeypatch.setattr(codes, "build_schedule", lambda *_, **__: pytest.fail("fused"))
+    monkeypatch.setattr(schedule_maker, "build_schedule", lambda *_, **__: pytest.fail("fused"))
     code = assemble("PUSH2 0x5000 JUMP") + b"\x5b\x50\x5a" * 6823 + bytes(100)
     code = code[:0x5000] + assemble(f"JUMPDEST {ending}") + os.urandom(30)
     evm = EVM(tier="native-tiered")

@@ -34,7 +34,7 @@ from fusevm.evm.gas import (
 )
 from fusevm.evm.opcodes import BY_NAME, OPCODES_TABLE, Immediate, Opcode, arranged_by_immediate, copying
 from fusevm.native.emit.jit import Loaded, object_code
-from fusevm.native.host.surroundings import tell_surroundings
+from fusevm.native.host.environment import write_environment
 from fusevm.native.host.views import view_at
 from fusevm.native.lang import Native, exported, load, ptr, u64, u128, u256
 from fusevm.native.layout import Engine
@@ -134,7 +134,7 @@ def loaded() -> Loaded:
 
 def engine_of(fork: Fork) -> Tables:
     tables = Tables()
-    tell_surroundings(tables, Context(fork, Block()))  # type: ignore[arg-type]
+    write_environment(tables, Context(fork, Block()))  # type: ignore[arg-type]
     return tables
 
 

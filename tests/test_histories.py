@@ -6,7 +6,7 @@ import pytest
 
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.histories import Difference, run_history
-from fusevm.native.host.carried import Carried
+from fusevm.native.host.carryover import TransactionCarryover
 
 
 @pytest.mark.parametrize("tier", ["reference", "native", "native-tiered", "auto"])
@@ -18,7 +18,7 @@ def test_histories_are_those_of_the_model(fork: Fork, tier: str) -> None:
 
 def test_a_planted_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slots that a message warmed are not told to the transaction."""
-    monkeypatch.setattr(Carried, "tell", lambda carried, state: None)
+    monkeypatch.setattr(TransactionCarryover, "apply", lambda carried, state: None)
 
     def search() -> None:
         for seed in range(40):

@@ -21,9 +21,20 @@ from conftest import WHOLE, first
 from fusevm import EVM, Hooks, Result, Status
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST, Fork, fork_named
-from fusevm.native.host import choice, codes, kept, recorder, tier_policy
+from fusevm.native.host import (
+    choice,
+    code_cache,
+    code_records,
+    hot_code,
+    init_code,
+    recorder,
+    retired,
+    schedule_maker,
+    tier_policy,
+    warm_tables,
+)
 from fusevm.native.host import engine as host
-from fusevm.native.host.codes import _FIRST_FRAME
+from fusevm.native.host.code_records import _FIRST_FRAME
 from fusevm.native.host.compiler import Asked
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.tier_policy import Answer
@@ -33,7 +44,6 @@ from fusevm.native.layout import Account
 from fusevm.native.region.build import compile_regions
 from fusevm.native.region.choice import every_block
 from fusevm.native.region.compiled import Compiled
-from fusevm.schedule.build import Schedule
 from programs import HERE, NOBODY, OTHER, call, deployer, push
 
 SOURCE = str(Path(fusevm.__file__).parent)
@@ -109,7 +119,7 @@ def handed_over(evm: EVM) -> Result:
     tiered = engine(tiered=True)  # may be interrupted as well
     steps, choice.NEW_STEPS = choice.NEW_STEPS, 60
     try:
-        tiered.choice.trials.clear()
+        tiered.choice.stats.clear()
         tiered.codes._spent.clear()  # so that it is not prepared for better,
         tiered.codes._may_be_on_disk = lambda code: False  # type: ignore[method-assign]  # nor was before
         return evm.call(HERE, caller=SENDER, value=1)
@@ -301,7 +311,8 @@ def test_an_interrupt_while_an_account_gets_its_number_leaves_none_without_an_ad
 
 INNER = assemble("PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH1 20 GT PUSH1 @loop JUMPI PUSH0 SSTORE STOP")
 OUTER = assemble(f"PUSH0 loop: JUMPDEST PUSH1 1 ADD {call(OTHER)} POP DUP1 PUSH1 3 GT PUSH1 @loop JUMPI STOP")
-CHANGING = tuple(str(each.__file__) for each in (codes, kept, tier_policy))
+CACHE = tuple(str(each.__file__) for each in (code_cache, code_records, hot_code, init_code, retired, schedule_maker))
+CHANGING = (*CACHE, str(warm_tables.__file__), str(tier_policy.__file__))
 CHANGING_LINES = max(LINES // 14, 1)
 
 
@@ -319,12 +330,14 @@ class AtOnce:
 
 def gone(native: NativeEngine) -> list[str]:
     """What leads native code to schedules that are not held any more."""
-    known, tables, shared = native.codes, native.kept, native.tables.shared
-    held = [*known.schedules.values(), *known.hot.values(), *known._init_codes.values()]
-    held += [*known.counting.values(), *(each for each in known._pinned if isinstance(each, Schedule))]
+    known, tables, shared = native.codes, native.warm, native.tables.shared
+    held = [*known.schedules.values(), *known.hot_code.schedules.values(), *known.init_code.schedules.values()]
+    held += [*known.hot_code.counting.values(), *known.retired.schedules]
     bases = {each.base for each in held}
-    found = [f"first frame of {code.hex()}" for code, rest in known.first_frames.items() if _base(rest) not in bases]
-    if tables.state is None or known.untidy:  # both mean that the next call looks at all of it first
+    found = [
+        f"first frame of {code.hex()}" for code, rest in known.records.first_frames.items() if _base(rest) not in bases
+    ]
+    if tables.state is None or known.needs_sweep:  # both mean that the next call looks at all of it first
         return found
     found += [f"target {address.hex()}" for address, each in tables.targets.items() if _base(each.rest) not in bases]
     found += [f"shape {shape}" for shape, (each, *_) in tables.ready.items() if _base(each.rest) not in bases]
@@ -343,20 +356,20 @@ def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_
 ) -> None:
     """Plain, fused, counting and with regions, between calls or, in short slices, within them."""
     at_once = AtOnce()
-    monkeypatch.setattr(codes, "compiler", lambda: at_once)
+    monkeypatch.setattr(hot_code, "compiler", lambda: at_once)
     for name in ("FIRST_WINDOW", "WINDOW", "MIN_GAP", "MAX_GAP", "MIN_HEAT", "RENT", "ARM", "FAR_BETTER"):
         monkeypatch.setattr(tier_policy, name, 0.0)
     monkeypatch.setattr(host, "SLICE", slice_)
     monkeypatch.setattr(host, "SHORT_SLICE", min(slice_, host.SHORT_SLICE))
-    monkeypatch.setattr(codes, "PREPARING", preparing)
-    monkeypatch.setattr(codes.Codes, "_may_be_on_disk", lambda *_: False)
+    monkeypatch.setattr(code_cache, "PREPARING", preparing)
+    monkeypatch.setattr(code_cache.CodeCache, "_may_be_on_disk", lambda *_: False)
     native = engine(tiered=True)
-    monkeypatch.setattr(native.codes, "policy", None)  # put back in the end
+    monkeypatch.setattr(native.codes.hot_code, "policy", None)  # put back in the end
     installed, line = 0, FIRST_LINE
     while True:
         native.codes.forget()
-        before = native.codes.installed
-        native.codes.policy = native.codes._new_policy()
+        before = native.codes.hot_code.installed
+        native.codes.hot_code.policy = native.codes.hot_code.new_policy()
         evm, interrupt = EVM(tier="native-tiered"), Interrupt(line, CHANGING)
         evm.set_code(HERE, OUTER)
         evm.set_code(OTHER, INNER)
@@ -364,13 +377,13 @@ def test_an_interrupt_while_schedules_change_leaves_nothing_that_leads_to_those_
             sys.settrace(interrupt)
             try:
                 evm.call(HERE)
-                native.codes.worked((OUTER, b""), 1.0, 1)
+                native.codes.hot_code.worked((OUTER, b""), 1.0, 1)
             except KeyboardInterrupt:
                 interrupt.left = -1  # no more
             finally:
                 sys.settrace(None)
             assert not gone(native), f"line {line}"
-        installed += native.codes.installed - before
+        installed += native.codes.hot_code.installed - before
         if interrupt.left > 0:
             break
         line += CHANGING_LINES
@@ -390,7 +403,7 @@ def test_an_interrupt_while_a_recording_begins_leaves_nothing_that_the_next_one_
     wanted, line = recorded(True), FIRST_LINE
     while True:
         recorded(False)  # other schedules
-        interrupt = Interrupt(line, (str(codes.__file__), str(recorder.__file__)))
+        interrupt = Interrupt(line, (*CACHE, str(recorder.__file__)))
         sys.settrace(interrupt)
         try:
             with suppress(KeyboardInterrupt):

@@ -20,7 +20,7 @@ from fusevm.native.cache import ready
 from fusevm.native.cache.folder import MAGIC, cache_folder, cached, read, write
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit.build import library
-from fusevm.native.host.kept_schedules import ScheduleStore
+from fusevm.native.host.schedule_cache import ScheduleStore
 from fusevm.schedule.build import PLACE
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,8 +13,18 @@ from fusevm.chain.outcome import EngineLimit, Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
-from fusevm.native.host import choice, codes, halting
-from fusevm.native.host.choice import LONGEST_PAUSE, LOOK, NEW_SIZE, PAUSE, SELECTORS, TIMED, TRIED, Choice, Trial
+from fusevm.native.host import choice, halting, hot_code
+from fusevm.native.host.choice import (
+    LONGEST_PAUSE,
+    LOOK,
+    NEW_SIZE,
+    PAUSE,
+    SELECTORS,
+    TIMED,
+    TRIED,
+    CallStats,
+    TierChoice,
+)
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.precompiles import run_precompile
 from fusevm.native.host.tiers import engine
@@ -33,7 +43,7 @@ class Clock:
     def __init__(self, native: float, reference: float) -> None:
         self.now, self.native, self.reference = 0.0, native, reference
         self.runs: list[str] = []
-        self.choice = Choice(lambda: self.now)
+        self.choice = TierChoice(lambda: self.now)
 
     def natively(self, message: Message, state: State, context: Context) -> Outcome:
         self.now += self.native
@@ -50,9 +60,9 @@ class Clock:
         """Where so many calls ran."""
         before = len(self.runs)
         for _ in range(times):
-            trial = self.choice.trials.get(code, {}).get(data[:4])
+            stats = self.choice.stats.get(code, {}).get(data[:4])
             message = Message(CALLER, HERE, code, data)
-            self.choice.execute(trial, self.natively, message, State(), Context(LATEST, Block()))
+            self.choice.execute(stats, self.natively, message, State(), Context(LATEST, Block()))
         return self.runs[before:]
 
 
@@ -153,7 +163,7 @@ def test_selectors_that_are_new_each_time_share_one_choice(clocks: type[Clock]) 
     clock = clocks(native=10e-6, reference=25e-6)
     for number in range(2_000):
         clock.call(data=number.to_bytes(4, "big"))
-    assert len(clock.choice.trials[b"\x5b" * NEW_SIZE + b"\0"]) <= SELECTORS + 1
+    assert len(clock.choice.stats[b"\x5b" * NEW_SIZE + b"\0"]) <= SELECTORS + 1
     assert clock.runs.count("native") > 1_980
 
 
@@ -162,17 +172,17 @@ def test_what_is_remembered_is_bounded_by_bytes(clocks: type[Clock], monkeypatch
     clock = clocks(native=10e-6, reference=25e-6)
     for number in range(200):
         clock.call(code=bytes(5_000) + bytes([number]))
-        assert sum(map(len, clock.choice.trials)) <= 100_000
+        assert sum(map(len, clock.choice.stats)) <= 100_000
 
 
 def test_pauses_end(clocks: type[Clock]) -> None:
     clock = clocks(native=1.0, reference=60.0)
     clock.call()
-    (trial,) = clock.choice.trials[b"\x5b" * NEW_SIZE + b"\0"].values()
+    (stats,) = clock.choice.stats[b"\x5b" * NEW_SIZE + b"\0"].values()
     for _ in range(40):
-        trial.pause = trial.free = 0
+        stats.pause = stats.free = 0
         clock.call(2)
-    assert 0 < trial.pause <= LONGEST_PAUSE
+    assert 0 < stats.pause <= LONGEST_PAUSE
 
 
 # -- a brief run ------------------------------------------------------------------------------------------------------
@@ -252,27 +262,27 @@ def test_a_brief_run_that_ends_answers_as_the_reference_tier() -> None:
 
 
 @pytest.fixture
-def chosen() -> Choice:
+def chosen() -> TierChoice:
     """The choice of this thread's engine, with nothing known yet."""
     found = engine(tiered=True).choice
-    found.trials.clear()
+    found.stats.clear()
     return found
 
 
-def in_vain(chosen: Choice) -> int:
+def in_vain(chosen: TierChoice) -> int:
     """Calls that the reference tier began and did not end."""
     return chosen.undone + chosen.handed_over
 
 
-def decide(chosen: Choice, code: bytes, *, on_reference: bool) -> None:
+def decide(chosen: TierChoice, code: bytes, *, on_reference: bool) -> None:
     """As if the one tier or the other had been found to be quicker."""
-    for trial in chosen.trials[code].values():
-        trial._runs, trial.native = TIMED, 1.0
-        trial.on_reference, trial.until_look, trial.steps = on_reference, LOOK, 2_000
-        trial.pause, trial.free = 0 if on_reference else PAUSE, 0
+    for stats in chosen.stats[code].values():
+        stats._runs, stats.native = TIMED, 1.0
+        stats.on_reference, stats.until_look, stats.steps = on_reference, LOOK, 2_000
+        stats.pause, stats.free = 0 if on_reference else PAUSE, 0
 
 
-def test_new_code_that_is_brief_runs_on_the_reference_tier(chosen: Choice) -> None:
+def test_new_code_that_is_brief_runs_on_the_reference_tier(chosen: TierChoice) -> None:
     before = chosen.on_reference
     evm = machine("PUSH1 5 PUSH0 MSTORE INVALID")
     known = engine(tiered=True).codes
@@ -281,8 +291,8 @@ def test_new_code_that_is_brief_runs_on_the_reference_tier(chosen: Choice) -> No
     assert (evm.get_code(HERE), LATEST) not in known.schedules
 
 
-def test_new_code_that_is_long_costs_one_run_in_vain(chosen: Choice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "region_names", set)  # as if it had never run: regions on disk begin from the start
+def test_new_code_that_is_long_costs_one_run_in_vain(chosen: TierChoice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot_code, "region_names", set)  # as if it had never run: regions on disk begin from the start
     before = chosen.on_reference, in_vain(chosen)
     evm = machine(LOOP.format(times=70_000))
     for _ in range(5):
@@ -292,42 +302,42 @@ def test_new_code_that_is_long_costs_one_run_in_vain(chosen: Choice, monkeypatch
 
 
 def test_runs_that_need_no_look_are_part_of_the_pause() -> None:
-    choice, trial = Choice(), Trial(is_new=False)
-    trial.native = 1e-6
-    trial.stay_native()
-    pause = trial.pause
-    assert choice.begins_natively(trial)
-    assert trial.ended_natively(1e-6, each=False) == 1
-    assert trial.pause + trial.free == pause - 1 == trial.free
-    assert trial.is_natives_turn
+    choice, stats = TierChoice(), CallStats(is_new=False)
+    stats.native = 1e-6
+    stats.stay_native()
+    pause = stats.pause
+    assert choice.begins_natively(stats)
+    assert stats.ended_natively(1e-6, each=False) == 1
+    assert stats.pause + stats.free == pause - 1 == stats.free
+    assert stats.is_natives_turn
     for _ in range(pause - 1):
-        assert trial.is_paused
-        trial.skip()
-    assert not trial.is_paused
+        assert stats.is_paused
+        stats.skip()
+    assert not stats.is_paused
 
 
 def test_a_timed_run_stands_for_the_free_ones_before_it() -> None:
-    choice, trial = Choice(), Trial(is_new=False)
-    trial.native = 1e-6
-    trial.stay_native()
-    choice.begins_natively(trial)
-    trial.ended_natively(1e-6, each=False)
-    trial.free -= 5
-    trial.time_each()
-    choice.begins_natively(trial)
-    assert trial.ended_natively(1e-6, each=True) == 6
-    choice.begins_natively(trial)
-    assert trial.ended_natively(1e-6, each=True) == 1
+    choice, stats = TierChoice(), CallStats(is_new=False)
+    stats.native = 1e-6
+    stats.stay_native()
+    choice.begins_natively(stats)
+    stats.ended_natively(1e-6, each=False)
+    stats.free -= 5
+    stats.time_each()
+    choice.begins_natively(stats)
+    assert stats.ended_natively(1e-6, each=True) == 6
+    choice.begins_natively(stats)
+    assert stats.ended_natively(1e-6, each=True) == 1
 
 
 @pytest.mark.parametrize("ending", ["STOP", "INVALID"], ids=["on the direct path", "on the general path"])
 def test_the_policy_of_tiers_is_told_of_every_call_once(ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one that ends on the direct path by the next call that is timed; of others by themselves."""
     stands_for: list[int] = []
-    ended_natively, execute = Trial.ended_natively, NativeEngine.execute
+    ended_natively, execute = CallStats.ended_natively, NativeEngine.execute
 
-    def ended(trial: Trial, seconds: float, *, each: bool) -> int:
-        stands_for.append(ended_natively(trial, 1e-6, each=each))
+    def ended(stats: CallStats, seconds: float, *, each: bool) -> int:
+        stands_for.append(ended_natively(stats, 1e-6, each=each))
         return stands_for[-1]
 
     def executed(*arguments: Any) -> Outcome:
@@ -336,27 +346,27 @@ def test_the_policy_of_tiers_is_told_of_every_call_once(ending: str, monkeypatch
 
     evm = machine(f"PUSH0 CALLDATALOAD PUSH1 @fails JUMPI STOP fails: JUMPDEST {ending}")
     evm.call(HERE)
-    trial = engine(tiered=True).choice.trial(evm.get_code(HERE), b"\0" * 4)
-    trial.steps, trial.pause = 0, 1_000  # native code's turn
-    monkeypatch.setattr(Trial, "ended_natively", ended)
+    stats = engine(tiered=True).choice.stats_of(evm.get_code(HERE), b"\0" * 4)
+    stats.steps, stats.pause = 0, 1_000  # native code's turn
+    monkeypatch.setattr(CallStats, "ended_natively", ended)
     monkeypatch.setattr(NativeEngine, "execute", executed)
     for number in range(100):
         evm.call(HERE, (number % 3).to_bytes(32, "big"))
-    assert trial.free
-    trial.time_each()
+    assert stats.free
+    stats.time_each()
     evm.call(HERE, bytes(32))
     assert sum(stands_for) == 101
 
 
-def test_code_trained_by_one_input_and_heavy_by_another_runs_natively(chosen: Choice) -> None:
+def test_code_trained_by_one_input_and_heavy_by_another_runs_natively(chosen: TierChoice) -> None:
     program = f"CALLDATASIZE PUSH1 @long JUMPI INVALID long: JUMPDEST {EFFECTS} {LOOP.format(times=50_000)}"
     evm, judge = machine(program), machine(program, "reference")
     evm.call(HERE)
     decide(chosen, evm.get_code(HERE), on_reference=True)
     before = in_vain(chosen)
     for data in (b"", b"\1", b"", b"\1", b"\1\2\3\4\5"):
-        trials = chosen.trials[evm.get_code(HERE)]
-        trials.setdefault(data[:4], next(iter(trials.values())))
+        by_selector = chosen.stats[evm.get_code(HERE)]
+        by_selector.setdefault(data[:4], next(iter(by_selector.values())))
         assert evm.call(HERE, data, gas=5_000_000) == judge.call(HERE, data, gas=5_000_000)
         assert evm.state_root == judge.state_root
     assert in_vain(chosen) == before + 1
@@ -365,7 +375,7 @@ def test_code_trained_by_one_input_and_heavy_by_another_runs_natively(chosen: Ch
 @pytest.mark.parametrize(
     "ending", ["STOP", "INVALID", "PUSH0 PUSH0 REVERT", "POP", "PUSH0 JUMP", LOOP.format(times=99)]
 )
-def test_a_machine_answers_alike_wherever_each_of_its_calls_runs(ending: str, chosen: Choice) -> None:
+def test_a_machine_answers_alike_wherever_each_of_its_calls_runs(ending: str, chosen: TierChoice) -> None:
     rng = random.Random(ending)
     program = f"{EFFECTS} CALLDATASIZE PUSH1 1 SSTORE {ending}"
     evm, judge = machine(program), machine(program, "reference")
@@ -381,7 +391,7 @@ def test_a_machine_answers_alike_wherever_each_of_its_calls_runs(ending: str, ch
         assert list(seen[0][0].logs) == list(seen[1][0].logs)
 
 
-def test_the_memory_limit_is_kept_wherever_a_call_runs(chosen: Choice) -> None:
+def test_the_memory_limit_is_kept_wherever_a_call_runs(chosen: TierChoice) -> None:
     evm = EVM(memory_limit=1 << 15)
     evm.set_code(HERE, assemble("PUSH2 0x7fe0 MLOAD PUSH2 0x8000 CALLDATASIZE MUL MLOAD"))
     assert evm.call(HERE).ok
@@ -392,7 +402,7 @@ def test_the_memory_limit_is_kept_wherever_a_call_runs(chosen: Choice) -> None:
         assert evm.call(HERE).ok
 
 
-def test_an_error_of_a_provider_of_block_hashes_reaches_the_caller_and_leaves_the_state(chosen: Choice) -> None:
+def test_an_error_of_a_provider_of_block_hashes_reaches_the_caller_and_leaves_the_state(chosen: TierChoice) -> None:
     def hashes(number: int) -> bytes:
         raise LookupError(f"no block {number}")
 

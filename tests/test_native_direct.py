@@ -18,7 +18,7 @@ from fusevm.evm.assembly import assemble
 from fusevm.evm.precompiles import TABLE, hashes
 from fusevm.evm.secp256k1 import sign
 from fusevm.native.emit.crypto import functions
-from fusevm.native.host import precompiles, questions
+from fusevm.native.host import callbacks, precompiles
 from fusevm.native.host.precompiles import DIRECT
 from fusevm.native.runtime.precompiles import MOST_RIPEMD160, MOST_SHA256
 from recordedcalls import TIERS as RECORDED
@@ -74,13 +74,13 @@ def test_native_hashes_of_the_texts_that_their_authors_chose() -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The addresses of the contracts that Python runs for native code."""
     found: list[int] = []
-    run = questions.run_precompile
+    run = callbacks.run_precompile
 
     def counted(contract: Any, *arguments: Any) -> bytes:
         found.append(contract.address)
         return run(contract, *arguments)
 
-    monkeypatch.setattr(questions, "run_precompile", counted)
+    monkeypatch.setattr(callbacks, "run_precompile", counted)
     return found
 
 

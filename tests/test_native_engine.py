@@ -18,7 +18,7 @@ from fusevm.chain.outcome import TimeLimit
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import Fork
-from fusevm.native.host import codes
+from fusevm.native.host import code_cache
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.tiers import engine as this_threads_engine
 from fusevm.tiers import TIERS, UnknownTier, executor_for
@@ -322,7 +322,7 @@ def test_memory_nobody_can_pay_for_is_out_of_gas_however_much_there_is(offset: i
 
 
 def test_schedules_of_code_seen_once_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes, "KEPT", 100_000)
+    monkeypatch.setattr(code_cache, "KEPT", 100_000)
     evm = EVM(tier="native")
     for number in range(300):
         evm.set_code(HERE, assemble(f"PUSH3 {number} PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"))

@@ -16,7 +16,7 @@ from fusevm.lab.fuzz.differential import differences
 from fusevm.lab.fuzz.generator import program
 from fusevm.lab.peers.ours import Tier
 from fusevm.native.host import choice, handover
-from fusevm.native.host.choice import Choice
+from fusevm.native.host.choice import TierChoice
 from fusevm.native.host.tiers import engine
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, push, store_initcode
 
@@ -66,7 +66,7 @@ def machine(text: str, tier: str, fork: str = "osaka") -> EVM:
 
 
 @pytest.fixture
-def chosen() -> Choice:
+def chosen() -> TierChoice:
     """The choice of this thread's engine."""
     return engine(tiered=True).choice
 
@@ -74,13 +74,13 @@ def chosen() -> Choice:
 class Handing:
     """Calls that are handed over after so many steps."""
 
-    def __init__(self, chosen: Choice, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, chosen: TierChoice, patch: pytest.MonkeyPatch) -> None:
         self.chosen, self._patch = chosen, patch
         self.handed_over = chosen.handed_over
 
     def after(self, steps: int) -> None:
         self._patch.setattr(choice, "NEW_STEPS", steps)
-        self.chosen.trials.clear()
+        self.chosen.stats.clear()
         native = engine(tiered=True)
         native.codes.forget()  # or there are schedules that are entered only at their start
         native.tables.shared.origin = 7  # of a call before
@@ -91,9 +91,9 @@ class Handing:
 
 
 @pytest.fixture
-def handing(chosen: Choice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Handing]:
+def handing(chosen: TierChoice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Handing]:
     yield Handing(chosen, monkeypatch)
-    chosen.trials.clear()
+    chosen.stats.clear()
 
 
 def seen(evm: EVM, result: Result) -> Any:

@@ -14,8 +14,8 @@ from fusevm.evm.forks import Rules
 from fusevm.evm.opcodes import CONTEXT_WORDS
 from fusevm.native.emit import build, crypto
 from fusevm.native.emit.jit import Loaded, object_code
-from fusevm.native.host import codes, engine
-from fusevm.native.host.questions import Questions
+from fusevm.native.host import code_records, engine
+from fusevm.native.host.callbacks import Callbacks
 from fusevm.native.host.views import packed, packed_whole, view_at
 from fusevm.native.lang import Native, Struct, exported, native, ptr, u8, u32, u64, u256
 from fusevm.native.lang.foreign import prototype_of
@@ -142,7 +142,7 @@ def test_a_view_has_every_field_as_a_number_and_refuses_other_names() -> None:
 
 def test_head_and_rest_make_a_whole_frame() -> None:
     assert engine._FRAME_HEAD.size == NativeFrame.offset("ip")
-    assert engine._FRAME_HEAD.size + codes._FRAME_REST.size == NativeFrame.byte_size()
+    assert engine._FRAME_HEAD.size + code_records._FRAME_REST.size == NativeFrame.byte_size()
 
 
 def test_how_a_call_ended_is_what_the_engine_begins_with() -> None:
@@ -170,5 +170,5 @@ def test_the_engine_has_each_rule_and_each_word_once() -> None:
 
 
 def test_every_question_native_code_has_is_answered() -> None:
-    asked = {name for name, method in inspect.getmembers(Questions, callable) if f"_{name.strip('_')}" == name}
+    asked = {name for name, method in inspect.getmembers(Callbacks, callable) if f"_{name.strip('_')}" == name}
     assert {f"_{name}" for name in QUESTIONS} <= asked

@@ -238,7 +238,7 @@ def count_of(result: Result) -> int:
 def questions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What native code asks from now on."""
     asked: list[str] = []
-    questions = engine().questions
+    questions = engine().callbacks
     for name in ("load_slot", "load_account"):
         original = questions._callbacks[name]
         counted = type(original)(lambda address, name=name, original=original: asked.append(name) or original(address))
@@ -360,6 +360,17 @@ def test_callers_in_turn_are_origin_and_warm_each_in_its_own_call() -> None:
     assert seen_by["native"] == seen_by["reference"]
 
 
+def test_a_listed_account_is_warm_though_the_tables_know_it_as_cold() -> None:
+    code = assemble(f"{push(FOURTH)} BALANCE POP PUSH1 1 SLOAD POP")
+    gas: dict[str, list[int]] = {}
+    for tier in ("reference", "native"):
+        evm = EVM(tier=tier)
+        evm.set_code(HERE, code)
+        gas[tier] = [evm.call(HERE, access_list=each).gas_used for each in (None, [(FOURTH, ())], None)]
+    assert gas["native"] == gas["reference"]
+    assert len(set(gas["native"])) == 2
+
+
 def test_tables_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FUSEVM_WITHOUT", "kept,direct")
     evm = counter()
@@ -369,7 +380,7 @@ def test_tables_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         evm.state.begin_transaction()
         plain.execute(message, evm.state, Context(evm.fork, evm.block))
-        assert plain.kept.state is None
+        assert plain.warm.state is None
 
 
 def test_messages_of_one_transaction_know_what_slots_were_as_it_began() -> None:
@@ -415,7 +426,7 @@ def test_another_fork_sees_no_precompiles_and_delegations_of_the_last(tier: str)
             assert used[0] == used[1], (fork, hex(to))
 
 
-@pytest.mark.parametrize("how", ["forget", "_change_schedules", "_forget_idle"])
+@pytest.mark.parametrize("how", ["forget", "change_schedules", "_forget_idle"])
 @pytest.mark.parametrize("size", [1_000, 5_000])
 @pytest.mark.parametrize("called", [False, True])
 def test_the_code_of_accounts_in_the_tables_is_held_or_they_are_described_again(
@@ -436,6 +447,7 @@ def test_the_code_of_accounts_in_the_tables_is_held_or_they_are_described_again(
     evm.set_code(THIRD, b"\x01")
     assert evm.call(HERE).output == code
     getattr(native.codes, how)(*[()] * (how == "_forget_idle"))
+    assert evm.call(HERE).output == code  # what was retired is reclaimed as this call begins
     others = [bytes([9]) * size for _ in range(500)]  # where the freed copy was
     assert evm.call(HERE).output == code
     assert len(others) == 500

@@ -17,7 +17,7 @@ from fusevm.evm.bytecode import JUMPDEST, jumpdests
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.halts import HaltReason
 from fusevm.native.emit.build import library
-from fusevm.native.host import codes, direct
+from fusevm.native.host import code_cache, direct
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.choice import NEW_SIZE
 from fusevm.native.host.plain import PlainSchedule, PlainScheduler
@@ -38,7 +38,7 @@ ODD = [b"", b"\x5b", b"\x60", b"\x7f\x01\x02", b"\x5b\x57\x5b", bytes.fromhex("5
 @pytest.fixture
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is ever worth preparing."""
-    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    monkeypatch.setattr(code_cache, "PREPARING", 1e9)
     engine(tiered=True).codes.forget()
 
 
@@ -224,11 +224,11 @@ def test_code_is_run_plainly_until_that_took_as_long_as_preparing_it(monkeypatch
     code = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(600) + b"once"
     evm = EVM(tier="native-tiered")
     evm.set_code(HERE, code)
-    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    monkeypatch.setattr(code_cache, "PREPARING", 1e9)
     first = evm.call(HERE)
     assert known.schedules[code, LATEST].plain
     assert evm.call(HERE) == first
-    monkeypatch.setattr(codes, "PREPARING", 0.0)
+    monkeypatch.setattr(code_cache, "PREPARING", 0.0)
     for _ in range(2):
         assert evm.call(HERE) == first
     assert not known.schedules[code, LATEST].plain
@@ -240,10 +240,10 @@ def test_code_that_others_call_is_prepared_as_well(monkeypatch: pytest.MonkeyPat
     evm = EVM(tier="native-tiered")
     evm.set_code(HERE, assemble(f"{call(OTHER, out=32)} POP PUSH1 32 PUSH0 RETURN"))
     evm.set_code(OTHER, inner)
-    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    monkeypatch.setattr(code_cache, "PREPARING", 1e9)
     first = evm.call(HERE)
     assert known.schedules[inner, LATEST].plain
-    monkeypatch.setattr(codes, "PREPARING", 0.0)
+    monkeypatch.setattr(code_cache, "PREPARING", 0.0)
     for _ in range(3):
         assert evm.call(HERE) == first
     assert not known.schedules[inner, LATEST].plain
@@ -253,7 +253,7 @@ def test_a_deployed_contract_is_expected_to_be_called(monkeypatch: pytest.Monkey
     """Its plain schedule is begun, and nothing is counted for it; a factory's contracts are not prepared."""
     known = without_policy(monkeypatch)
     known.forget()
-    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    monkeypatch.setattr(code_cache, "PREPARING", 1e9)
     runtime = assemble("PUSH1 5 PUSH0 MSTORE PUSH1 32 PUSH0 RETURN") + bytes(NEW_SIZE) + b"expected"
     evm = EVM(tier="native-tiered")
     where = evm.deploy(deployer(runtime)).check().address
@@ -283,10 +283,10 @@ def test_a_tier_asked_for_by_name_is_prepared_at_once() -> None:
     assert not engine().codes.schedules[code, LATEST].plain
 
 
-def without_policy(monkeypatch: pytest.MonkeyPatch) -> codes.Codes:
+def without_policy(monkeypatch: pytest.MonkeyPatch) -> code_cache.CodeCache:
     """What is known of codes, where nothing is counted or compiled: then slices are shorter, and schedules others."""
     known = engine(tiered=True).codes
-    monkeypatch.setattr(known, "policy", None)
+    monkeypatch.setattr(known.hot_code, "policy", None)
     return known
 
 
@@ -294,16 +294,16 @@ def without_policy(monkeypatch: pytest.MonkeyPatch) -> codes.Codes:
 def changes(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Slices are small, and what has run for one is worth preparing: the code that frames changed over for."""
     made: list[bytes] = []
-    prepared = codes.Codes.prepared
+    prepared = code_cache.CodeCache.prepared
 
-    def noting(self: codes.Codes, code: bytes, *place: int, **options: bool) -> tuple[int, int, int] | None:
+    def noting(self: code_cache.CodeCache, code: bytes, *place: int, **options: bool) -> tuple[int, int, int] | None:
         better = prepared(self, code, *place, **options)
         made.extend([code] if better else [])
         return better
 
     monkeypatch.setattr(machinery, "SLICE", SLICE)
-    monkeypatch.setattr(codes.Codes, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
-    monkeypatch.setattr(codes.Codes, "prepared", noting)
+    monkeypatch.setattr(code_cache.CodeCache, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
+    monkeypatch.setattr(code_cache.CodeCache, "prepared", noting)
     without_policy(monkeypatch).forget()
     return made
 

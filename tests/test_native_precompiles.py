@@ -24,9 +24,9 @@ from fusevm.evm.precompiles import TABLE, Precompile, PrecompileFailure, bn254, 
 from fusevm.evm.precompiles.bn254 import FIELD_MODULUS as P
 from fusevm.native.emit import crypto as library
 from fusevm.native.emit.jit import Loaded, object_code
+from fusevm.native.host import callbacks
 from fusevm.native.host import modexp as modular
 from fusevm.native.host import precompiles as contracts
-from fusevm.native.host import questions
 from fusevm.native.host.precompiles import DIRECT, NATIVE
 from fusevm.native.lang import exported, load, ptr, store, u64, u256
 from fusevm.native.runtime.crypto.bn254_field import fp_inverse
@@ -422,7 +422,7 @@ def test_no_more_of_a_long_input_is_copied_than_the_contract_reads(monkeypatch: 
     copied = []
     string_at = ctypes.string_at
     monkeypatch.setattr(
-        questions.ctypes, "string_at", lambda place, size: copied.append(size) or string_at(place, size)
+        callbacks.ctypes, "string_at", lambda place, size: copied.append(size) or string_at(place, size)
     )
     for name, most in (("ecrecover", 128), ("bn254_add", 128), ("blake2f", 214), ("bls12_g1add", 257), ("modexp", 128)):
         evm = EVM(tier="native")

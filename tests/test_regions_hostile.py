@@ -14,7 +14,7 @@ from fusevm.evm.forks import LATEST
 from fusevm.ir.regions.find import MAX_STATES
 from fusevm.native.host import engine as machinery
 from fusevm.native.host import tier_policy
-from fusevm.native.host.codes import Codes
+from fusevm.native.host.code_cache import CodeCache
 from fusevm.native.host.settings import Setting
 from fusevm.native.host.tier_policy import FIRST_WINDOW
 from fusevm.native.host.tiers import engine, of_threads
@@ -87,17 +87,17 @@ CALLS_UNSEEN = (  # those from the number in the calldata on
 )
 
 
-def counting() -> tuple[EVM, Codes]:
+def counting() -> tuple[EVM, CodeCache]:
     """A machine whose engine is new, and counts what runs."""
     of_threads(Setting(tiered=True)).engine = None
     evm = EVM(tier="native-tiered")
     evm.set_code(COUNTED, assemble(CALLS_UNSEEN))
     evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
-    codes: Codes = engine(tiered=True).codes
+    codes: CodeCache = engine(tiered=True).codes
     for _ in range(100):  # more than once where that call took so long that a window began with it
-        if codes.is_counting:
+        if codes.hot_code.is_counting:
             return evm, codes
-        codes.worked(None, FIRST_WINDOW)
+        codes.hot_code.worked(None, FIRST_WINDOW)
     raise AssertionError("nothing is counted")
 
 
@@ -106,7 +106,7 @@ def test_code_that_is_new_is_not_counted() -> None:
     for number in range(20):
         evm.set_code(UNSEEN + number, number.to_bytes(8, "big") + bytes(LARGEST - 8))
     evm.call(COUNTED, UNSEEN.to_bytes(32, "big")).check()
-    assert {code for code, _ in codes.counting} <= {assemble(CALLS_UNSEEN)}
+    assert {code for code, _ in codes.hot_code.counting} <= {assemble(CALLS_UNSEEN)}
 
 
 def test_a_frame_that_runs_long_goes_on_with_a_schedule_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_a_frame_that_runs_long_goes_on_with_a_schedule_that_counts(monkeypatch:
     monkeypatch.setattr(tier_policy, "LONG_WINDOW", 1e9)  # or a busy machine ends the window before
     monkeypatch.setattr(machinery, "SLICE", 20_000)
     monkeypatch.setattr(machinery, "SHORT_SLICE", 20_000)
-    monkeypatch.setattr(Codes, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
+    monkeypatch.setattr(CodeCache, "is_worth_fusing", lambda self, code, seconds: seconds > 0)
     code = assemble(
         "PUSH0 loop: JUMPDEST PUSH1 1 ADD DUP1 PUSH2 9000 GT PUSH1 @loop JUMPI PUSH0 MSTORE MSIZE PUSH0 RETURN"
     )
@@ -125,5 +125,5 @@ def test_a_frame_that_runs_long_goes_on_with_a_schedule_that_counts(monkeypatch:
         evm.set_code(COUNTED, code)
         results.append(evm.call(COUNTED, gas=1_000_000).check())
     assert results[0] == results[1]
-    counted = codes.counted((code, LATEST))
+    counted = codes.hot_code.counted((code, LATEST))
     assert 0 < counted[1][0] < 9_000

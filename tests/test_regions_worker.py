@@ -17,7 +17,7 @@ from fusevm import EVM
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.native.emit.build import library
-from fusevm.native.host import codes
+from fusevm.native.host import code_cache
 from fusevm.native.host import compiler as compiling
 from fusevm.native.host.compiler import Asked, Compiler, keep, kept
 from fusevm.native.host.regions import patched
@@ -229,17 +229,17 @@ def test_regions_on_disk_are_put_in_place_once_code_has_run_for_long(monkeypatch
     keep(ASKED, made.packed())
     known = engine(tiered=True).codes
     known.forget()
-    monkeypatch.setattr(known, "policy", known._new_policy())
-    monkeypatch.setattr(known, "worked", lambda *_: None)  # nothing is counted
-    before, evm = known.installed, EVM(tier="native-tiered")
+    monkeypatch.setattr(known.hot_code, "policy", known.hot_code.new_policy())
+    monkeypatch.setattr(known.hot_code, "worked", lambda *_: None)  # nothing is counted
+    before, evm = known.hot_code.installed, EVM(tier="native-tiered")
     evm.set_code(HERE, CODE)
-    monkeypatch.setattr(codes, "PREPARING", 1e9)
+    monkeypatch.setattr(code_cache, "PREPARING", 1e9)
     first = evm.call(HERE)
-    assert known.installed == before
-    monkeypatch.setattr(codes, "PREPARING", 0.0)
+    assert known.hot_code.installed == before
+    monkeypatch.setattr(code_cache, "PREPARING", 0.0)
     assert evm.call(HERE) == evm.call(HERE) == first
-    assert known.installed == before + 1
-    assert known.hot[CODE, LATEST].held is not None
+    assert known.hot_code.installed == before + 1
+    assert known.hot_code.schedules[CODE, LATEST].held is not None
     known.forget()
 
 

@@ -32,7 +32,7 @@ from fusevm.lab.fuzz.differential import differences
 from fusevm.lab.peers.ours import Tier
 from fusevm.lab.peers.work import Observation, Work
 from fusevm.lab.regions.cases import case
-from fusevm.native.host import choice, codes, compiler, tier_policy
+from fusevm.native.host import choice, code_cache, compiler, tier_policy
 from fusevm.native.host import engine as engines
 from fusevm.native.host.tiers import engine
 
@@ -159,7 +159,7 @@ _TIMES = (
     *((tier_policy, name) for name in (
         "FIRST_WINDOW", "WINDOW", "LONG_WINDOW", "MIN_GAP", "MAX_GAP", "MIN_HEAT", "RENT", "ARM", "SWITCHING",
     )),
-    (codes, "PREPARING"), (choice, "WORTH_PREPARING"), (choice, "UNTIMED"),
+    (code_cache, "PREPARING"), (choice, "WORTH_PREPARING"), (choice, "UNTIMED"),
     (engines, "REPORTED_AFTER"), (engines, "SLICE"), (engines, "SHORT_SLICE"),
 )  # fmt: skip
 # Every trial takes regions out and puts them back, and some fail; counting may take all of the time.
@@ -191,7 +191,7 @@ def soak(options: argparse.Namespace, seed: int) -> tuple[Soak, int, int]:
         if wrong is not None:
             findings += 1
             print(wrong, flush=True)
-    return made, engine(tiered=True).codes.installed, findings
+    return made, engine(tiered=True).codes.hot_code.installed, findings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

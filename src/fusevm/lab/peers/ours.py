@@ -70,7 +70,7 @@ class Tier:
             return
         began = perf_counter()
         while (now := perf_counter() - began) < LONGEST:
-            policy = engine(tiered=True).codes.policy
+            policy = engine(tiered=True).codes.hot_code.policy
             if now > SETTLED and (policy is None or policy.is_settled):
                 return
             run()

@@ -38,16 +38,16 @@ class Counting:
 
     def __init__(self) -> None:
         self.engine = NativeEngine()
-        self.engine.codes.counts_all = True
+        self.engine.codes.hot_code.counts_all = True
         self._counts: dict[tuple[bytes, Fork], dict[int, int]] = {}
 
     def codes(self) -> list[tuple[bytes, Fork]]:
         """That have run."""
-        return list(self.engine.codes.counting)
+        return list(self.engine.codes.hot_code.counting)
 
     def counts(self, code: bytes, fork: Fork) -> dict[int, int]:
         known = self._counts.setdefault((code, fork), {})
-        for pc, (count, _) in self.engine.codes.counted((code, fork)).items():
+        for pc, (count, _) in self.engine.codes.hot_code.counted((code, fork)).items():
             known[pc] = known.get(pc, 0) + count
         return known
 

@@ -33,15 +33,15 @@ QUICK = 5e-6  # seconds: as long as a call takes on the reference tier before an
 PAUSE, LONGEST_PAUSE = 16, 1 << 20  # native runs before the reference tier is tried again: times 4 with each try
 LOOK, SELDOM = 8, 1 << 8  # runs on the reference tier before a native one: times 2 with each
 UNTIMED = 0.001  # seconds of calls of one kind between two that are timed
-SELECTORS = 32  # of one code; further ones share a trial
-KEPT = 1 << 23  # bytes, for all trials and the codes they belong to
-ENTRY = 256  # bytes a trial takes
+SELECTORS = 32  # of one code; further ones share one entry
+KEPT = 1 << 23  # bytes, for all statistics and the codes they belong to
+ENTRY = 256  # bytes per CallStats
 
 _NEVER = float("inf")
 
 
-class Trial:
-    """What is known of calls of one code with one selector."""
+class CallStats:
+    """Times of calls of one code with one selector, natively and on the reference tier."""
 
     __slots__ = (
         "_granted", "_look", "_next_pause", "_runs", "_spent", "_tries", "decides", "free", "native", "on_reference",
@@ -142,8 +142,8 @@ class Trial:
         self.pause, self._next_pause = self._next_pause, min(4 * self._next_pause, LONGEST_PAUSE)
 
 
-class Choice:
-    """The trials of one engine."""
+class TierChoice:
+    """The statistics of one engine, and the decision for each call."""
 
     def __init__(
         self,
@@ -152,41 +152,41 @@ class Choice:
     ) -> None:
         self._clock = clock
         self._go_on = go_on  # ends a frame natively that the reference tier began
-        self.trials: dict[bytes, dict[bytes, Trial]] = {}  # by code and selector
+        self.stats: dict[bytes, dict[bytes, CallStats]] = {}  # by code and selector
         self._size = 0
         self.on_reference = 0  # calls that ran there
         self.handed_over = 0  # frames that were started there and ended natively
         self.undone = 0  # calls that were started there and had to be undone
 
     def execute(
-        self, trial: Trial | None, natively: Executor, message: Message, state: State, context: Context
+        self, stats: CallStats | None, natively: Executor, message: Message, state: State, context: Context
     ) -> Outcome:
-        """Runs a message where its trial says; without one it is the code's first with this selector."""
-        if trial is None:
-            trial = self._new_trial(message.code, message.data[:4])
-        if trial.is_paused:
-            trial.skip()
+        """Runs a message where its statistics say; without them it is the code's first with this selector."""
+        if stats is None:
+            stats = self._new_stats(message.code, message.data[:4])
+        if stats.is_paused:
+            stats.skip()
             return natively(message, state, context)
-        clock, looks = self._clock, trial.on_reference and not trial.until_look
+        clock, looks = self._clock, stats.on_reference and not stats.until_look
         started = clock()
-        if trial.steps and not looks:
+        if stats.steps and not looks:
             handed_over = self.handed_over
-            outcome = self._briefly(trial.steps, message, state, context)
+            outcome = self._briefly(stats.steps, message, state, context)
             if self.handed_over != handed_over and outcome is not None:
-                trial.exceeded_its_steps()
+                stats.exceeded_its_steps()
                 return outcome
             if outcome is not None:
                 self.on_reference += 1
-                if trial.on_reference:
-                    trial.until_look -= 1
+                if stats.on_reference:
+                    stats.until_look -= 1
                 else:
-                    trial.ran_on_reference(clock() - started)
+                    stats.ran_on_reference(clock() - started)
                 return outcome
             self.undone += 1
-            trial.exceeded_its_steps()
+            stats.exceeded_its_steps()
             started = clock()
         outcome = natively(message, state, context)
-        trial.ran_natively(clock() - started)
+        stats.ran_natively(clock() - started)
         return outcome
 
     def _briefly(self, steps: int, message: Message, state: State, context: Context) -> Outcome | None:
@@ -200,32 +200,32 @@ class Choice:
 
         return execute_briefly(message, state, context, steps, run_precompile, go_on)
 
-    def trial(self, code: bytes, selector: bytes) -> Trial:
-        trials = self.trials.get(code)
-        return (None if trials is None else trials.get(selector)) or self._new_trial(code, selector)
+    def stats_of(self, code: bytes, selector: bytes) -> CallStats:
+        by_selector = self.stats.get(code)
+        return (None if by_selector is None else by_selector.get(selector)) or self._new_stats(code, selector)
 
-    def begins_natively(self, trial: Trial) -> bool:
+    def begins_natively(self, stats: CallStats) -> bool:
         """Whether it is this call's turn to run natively. If so it is timed from now on; the next ones may be free."""
-        if trial.pause:
-            trial.pause -= 1
-            trial.decides = False
-        elif trial.steps and not trial.is_natives_turn:
+        if stats.pause:
+            stats.pause -= 1
+            stats.decides = False
+        elif stats.steps and not stats.is_natives_turn:
             return False
         else:
-            trial.decides = True
-        trial.started = self._clock()
+            stats.decides = True
+        stats.started = self._clock()
         return True
 
-    def _new_trial(self, code: bytes, selector: bytes) -> Trial:
-        trials = self.trials.get(code)
-        if trials is None:
+    def _new_stats(self, code: bytes, selector: bytes) -> CallStats:
+        by_selector = self.stats.get(code)
+        if by_selector is None:
             self._make_room(len(code) + 2 * ENTRY)
-            self.trials[code] = {selector: (trial := Trial(is_new=len(code) <= NEW_SIZE))}
-            return trial
-        if len(trials) >= SELECTORS and selector not in trials:
-            return trials.setdefault(_OTHERS, Trial(is_new=False))
+            self.stats[code] = {selector: (stats := CallStats(is_new=len(code) <= NEW_SIZE))}
+            return stats
+        if len(by_selector) >= SELECTORS and selector not in by_selector:
+            return by_selector.setdefault(_OTHERS, CallStats(is_new=False))
         self._make_room(ENTRY)
-        return trials.setdefault(selector, Trial(is_new=False))
+        return by_selector.setdefault(selector, CallStats(is_new=False))
 
     def _make_room(self, size: int) -> None:
         if self._size + size > KEPT:
@@ -233,7 +233,7 @@ class Choice:
         self._size += size
 
     def forget(self) -> None:
-        self.trials, self._size = {}, 0
+        self.stats, self._size = {}, 0
 
 
 _OTHERS = b"others"  # longer than a selector

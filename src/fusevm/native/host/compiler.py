@@ -24,7 +24,7 @@ from fusevm.evm.forks import Fork
 from fusevm.native.cache.folder import keep_newest, read, usable_folder, write
 from fusevm.native.cache.sources import digest_of_sources
 from fusevm.native.emit.build import library
-from fusevm.native.host.kept_schedules import checksum, checksums_in, file_name
+from fusevm.native.host.schedule_cache import checksum, checksums_in, file_name
 from fusevm.native.host.tier_policy import Answer
 from fusevm.native.region.compiled import LARGEST, Compiled
 from fusevm.native.region.worker import MADE, REFUSED, receive, send

@@ -15,13 +15,13 @@ from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.chain.transaction import intrinsic_gas
 from fusevm.native.host import engine as machinery
-from fusevm.native.host.choice import Trial
+from fusevm.native.host.choice import CallStats
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine
-from fusevm.native.host.kept import Shape, Target
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.recorder import MUCH_GAS
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit
 from fusevm.native.host.tiers import OfThreads
+from fusevm.native.host.warm_tables import Shape, Target
 from fusevm.native.host.writeback import PendingStorage, leave_pending
 from fusevm.native.layout import WORD, Call
 from fusevm.native.layout import Status as Native
@@ -54,27 +54,27 @@ def call_directly(
     engine = own.engine
     if engine is None:
         return None
-    kept, codes, world, tables, ended, call = engine.parts
+    warm, codes, world, tables, ended, call = engine.parts
     shape = address, caller, data[:4] if chooses else None, len(data), gas, static, keep, machinery.SLICE
-    target, trial, given = kept.ready.get(shape) or (kept.targets.get(address), None, b"")
+    target, stats, given = warm.ready.get(shape) or (warm.targets.get(address), None, b"")
     fresh = False
     if (
-        target is None or state is not kept.state or state.version != kept.version or codes.untidy
+        target is None or state is not warm.state or state.version != warm.version or codes.needs_sweep
         or context is not engine.context or context.block.version != engine.block_version or world.hashes_asked
     ):  # fmt: skip
-        fresh, target, trial = _prepared(engine, state, context, address, shape[2])
+        fresh, target, stats = _prepared(engine, state, context, address, shape[2])
         if target is None:
             return None
         given = b""
     if chooses:
-        if trial is None:
-            trial = engine.choice.trial(target.code, data[:4])
+        if stats is None:
+            stats = engine.choice.stats_of(target.code, data[:4])
         if not given:
-            given = _packed(engine, target, trial, shape, fresh=fresh)
-        if trial.free:
-            trial.free -= 1
-            trial = None
-        elif not engine.choice.begins_natively(trial):
+            given = _packed(engine, target, stats, shape, fresh=fresh)
+        if stats.free:
+            stats.free -= 1
+            stats = None
+        elif not engine.choice.begins_natively(stats):
             return None
     if target.plain and not codes.in_use:  # or that has just been done
         codes.run_plainly(target.code)
@@ -82,7 +82,7 @@ def call_directly(
         state.forget_transaction()
     if not given:
         given = _packed(engine, target, None, shape, fresh=fresh)
-    kept.state = None  # until the call has ended well
+    warm.state = None  # until the call has ended well
     world.initially_warm = (caller, address, world.coinbase)
     state.ledger = world  # if the call is interrupted, the next reader of the state undoes it
     world.busy = True
@@ -91,9 +91,9 @@ def call_directly(
     left, offset, size, changes, logs, refund, accounts, heavy = _unpack_ended(ended)
     if status > _REVERT or accounts or heavy or changes >= CHANGES or world.changed:
         if keep or status > _REVERT or heavy:
-            if chooses and trial is None:
-                engine.choice.trial(target.code, data[:4]).tell_alone()
-            return partial(_go_on, engine, trial, status)
+            if chooses and stats is None:
+                engine.choice.stats_of(target.code, data[:4]).tell_alone()
+            return partial(_go_on, engine, stats, status)
         world.end(state)  # accounts were moved and moved back, and Python may have learned of it
     output = tables.memory.read(offset, size) if size else b""
     result = _new(Result)  # without its __init__, which takes a tenth of a microsecond longer
@@ -102,23 +102,23 @@ def call_directly(
     result.logs, result.address, result.failure = [], None, None
     if logs or refund or changes:
         _take(engine, state, context, result, data, changes, logs, keep=keep)
-    if kept.on and not (accounts or state.handed_out):
-        kept.state = state
+    if warm.on and not (accounts or state.handed_out):
+        warm.state = state
     world.busy = False
     state.ledger = None
-    if trial is not None:
-        seconds = time.perf_counter() - trial.started
-        runs = trial.ended_natively(seconds, each=codes.is_watched)
+    if stats is not None:
+        seconds = time.perf_counter() - stats.started
+        runs = stats.ended_natively(seconds, each=codes.hot_code.is_watched)
         engine.report(target.code, data, seconds, gas - left, earlier=(runs - 1) * seconds)
     if codes.in_use and codes.tiered:
         codes.tally()
     return result
 
 
-def _packed(engine: NativeEngine, target: Target, trial: Trial | None, shape: Shape, *, fresh: bool) -> bytes:
+def _packed(engine: NativeEngine, target: Target, stats: CallStats | None, shape: Shape, *, fresh: bool) -> bytes:
     """What native code is given of a call; kept for calls of the same shape, which find the tables filled."""
     address, caller, _, size, gas, static, keep, most = shape
-    if engine.codes.is_counting:
+    if engine.codes.hot_code.is_counting:
         most = min(most, machinery.SHORT_SLICE)
     now = gas if gas < most else most
     given = GIVEN.pack(
@@ -126,7 +126,7 @@ def _packed(engine: NativeEngine, target: Target, trial: Trial | None, shape: Sh
         keep, address, caller, caller, _ZERO,
     )  # fmt: skip
     again = given if not fresh else given[:_FRESH_AT] + _NO + given[_FRESH_AT + len(_NO) :]
-    engine.kept.make_ready(shape, target, trial, again)
+    engine.warm.make_ready(shape, target, stats, again)
     return given
 
 
@@ -150,7 +150,7 @@ def record_directly(
         if engine.world.busy:
             return None
         recorder.start(session.recording)
-    started = 0.0 if engine.codes.policy is None else time.perf_counter()
+    started = 0.0 if engine.codes.hot_code.policy is None else time.perf_counter()
     try:
         found = call_directly(own, False, state, context, caller, address, data, gas, static, keep)
     except BaseException:
@@ -161,36 +161,36 @@ def record_directly(
     if recorder.buffer.has_more:
         recorder.finish()
     if started:
-        target = engine.kept.targets.get(address)
+        target = engine.warm.targets.get(address)
         calls = None if target is None else (target.code, data[:4])
-        engine.codes.worked(calls, time.perf_counter() - started, found.gas_used)
+        engine.codes.hot_code.worked(calls, time.perf_counter() - started, found.gas_used)
     return found
 
 
 def _prepared(
     engine: NativeEngine, state: State, context: Context, address: bytes, selector: bytes | None
-) -> tuple[bool, Target | None, Trial | None]:
+) -> tuple[bool, Target | None, CallStats | None]:
     """Whether native tables must be emptied, and the target: None if the call is not for this path.
 
     With a selector, that is so unless it is the call's turn to run natively; what is known of such calls comes last.
     """
-    world, trial = engine.world, None
+    world, stats = engine.world, None
     if world.busy or state.ledger is not None:
         return False, None, None
     if context is not engine.context or context.block.version != engine.block_version:
         engine.bind(context)
-    fresh = engine.kept.begin(state)
+    fresh = engine.warm.begin(state)
     code = state.unsettled_account(address).code
     if not code:
         return False, None, None
     if selector is not None:
-        trial = engine.choice.trial(code, selector)
-        if engine.codes.is_watched:
-            trial.time_each()
-        if trial.steps and not trial.is_natives_turn:
+        stats = engine.choice.stats_of(code, selector)
+        if engine.codes.hot_code.is_watched:
+            stats.time_each()
+        if stats.steps and not stats.is_natives_turn:
             return False, None, None
     try:
-        target = engine.kept.targets.get(address) or engine.kept.target(address, state)
+        target = engine.warm.targets.get(address) or engine.warm.target(address, state)
     except NativeLimit:
         return False, None, None  # the general path knows what to do
     state.forget_transaction()
@@ -201,7 +201,7 @@ def _prepared(
         state.pending.ends_transaction = True
     elif state.pending is not None:
         state.settle()
-    return fresh, target, trial
+    return fresh, target, stats
 
 
 def _take(
@@ -233,14 +233,14 @@ def _take(
     if logs:
         state.add_logs(result.logs)
     if changes:
-        leave_pending(state, tables.changes.read(0, changes * CHANGE_SIZE), engine.kept)
+        leave_pending(state, tables.changes.read(0, changes * CHANGE_SIZE), engine.warm)
 
 
 def _go_on(
-    engine: NativeEngine, trial: Trial | None, status: int, message: Message, state: State, context: Context
+    engine: NativeEngine, stats: CallStats | None, status: int, message: Message, state: State, context: Context
 ) -> Outcome:
     """Ends what native code came back from with a status."""
-    outcome = engine.execute(message, state, context, status, trial.started if trial is not None else 0.0)
-    if trial is not None and trial.decides:
-        trial.ran_natively(time.perf_counter() - trial.started)
+    outcome = engine.execute(message, state, context, status, stats.started if stats is not None else 0.0)
+    if stats is not None and stats.decides:
+        stats.ran_natively(time.perf_counter() - stats.started)
     return outcome

@@ -19,21 +19,21 @@ from fusevm.chain.state import State
 from fusevm.evm.halts import ExceptionalHalt
 from fusevm.evm.opcodes import BY_BYTE
 from fusevm.native.emit.build import library
-from fusevm.native.host.carried import Carried, carried
-from fusevm.native.host.choice import NEW_SIZE, Choice
-from fusevm.native.host.codes import Codes
+from fusevm.native.host.callbacks import Callbacks
+from fusevm.native.host.carryover import TransactionCarryover, read_carryover
+from fusevm.native.host.choice import NEW_SIZE, TierChoice
+from fusevm.native.host.code_cache import CodeCache
+from fusevm.native.host.environment import write_environment
 from fusevm.native.host.halting import Halting
-from fusevm.native.host.handover import go_on_natively
-from fusevm.native.host.kept import KeptTables
+from fusevm.native.host.handover import resume_natively
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.memory import NativeMemory
 from fusevm.native.host.precompiles import execute_without_code, run_precompile
-from fusevm.native.host.questions import Questions
 from fusevm.native.host.recorder import Recorder
 from fusevm.native.host.settings import PREPARED, Setting
-from fusevm.native.host.surroundings import tell_surroundings
 from fusevm.native.host.tables import CHANGE_SIZE, FRAME_SIZE, Caps, NativeLimit, tables_that_fit
 from fusevm.native.host.views import packed, packed_whole
+from fusevm.native.host.warm_tables import WarmTables
 from fusevm.native.host.world import NativeWorld
 from fusevm.native.host.writeback import PendingStorage
 from fusevm.native.layout import HELD, WORD, Call, Engine, NativeFrame
@@ -78,13 +78,13 @@ class NativeEngine:
             regions = Regions()
         self.native = native = library()
         self.tables = tables = tables_that_fit(caps or Caps(), native.enter)
-        self.codes = Codes(tables, native, setting, regions)
+        self.codes = CodeCache(tables, native, setting, regions)
         self.world = NativeWorld(tables, native)
-        self.questions = Questions(self.world, tables, self.codes, native)  # held while native code may ask
+        self.callbacks = Callbacks(self.world, tables, self.codes)  # held while native code may ask
         self.codes.has_time_limit = lambda: self.world.context.deadline is not None
         self.halting = Halting(self)
-        self.choice = Choice(go_on=partial(go_on_natively, self))
-        self.kept = KeptTables(tables, native, self.codes, self.world, on=not setting.compared)
+        self.choice = TierChoice(go_on=partial(resume_natively, self))
+        self.warm = WarmTables(tables, native, self.codes, self.world, on=not setting.compared)
         self.probe: Probe | None = None  # called at every section's start, if there are probes
         self.reruns = 0  # calls that ran from the start elsewhere, because this engine could not hold what they need
         self.frames: list[Frame] = []  # those Python knows, by depth
@@ -96,7 +96,7 @@ class NativeEngine:
         if setting.recorded:
             self.call, self.run = native.call_noted, native.run_noted
             self.recorder = Recorder(self)
-        self.parts = self.kept, self.codes, self.world, tables, tables.engine, self.call
+        self.parts = self.warm, self.codes, self.world, tables, tables.engine, self.call
         self._timed, self._started = -1, 0.0  # the call that is timed, and since when
         self._looked = self._noted = 0.0  # when its time was last reported, and how much of it
         self._unreported = 0.0  # seconds of calls that the policy of tiers does not know yet
@@ -110,7 +110,7 @@ class NativeEngine:
 
     @property
     def handlers(self) -> Handlers:
-        return self.codes.handlers
+        return self.codes.maker.handlers
 
     # -- a call from outside
 
@@ -127,13 +127,13 @@ class NativeEngine:
         finally:
             if codes.tiered and codes.in_use:  # what runs plainly must know for how long
                 codes.tally()
-        if codes.policy is not None:
+        if codes.hot_code.policy is not None:
             seconds = time.perf_counter() - started
             noted = self._noted if self._timed >= call else 0.0
             self.report(message.code, message.data, seconds, message.gas - outcome.gas_left, noted)
         if outcome.created is not None and len(outcome.output) > NEW_SIZE and not context.carries:
             codes.expect(outcome.output)
-            self.kept.expect(outcome.created, state, context)
+            self.warm.expect(outcome.created, state, context)
         return outcome
 
     def _executed(self, message: Message, state: State, context: Context, status: int | None) -> Outcome:
@@ -157,7 +157,7 @@ class NativeEngine:
             return outcome
         except NativeLimit:
             self.reruns += 1
-            self.codes.untidy = True
+            self.codes.needs_sweep = True
             state.undo_to_length(entries)
             hooks = None if self.recorder is None else self.recorder.leave()
             return execute_reference(message, state, context, hooks)
@@ -173,16 +173,16 @@ class NativeEngine:
         self, code: bytes, data: bytes, seconds: float, gas: int, noted: float = 0.0, earlier: float = 0.0
     ) -> None:
         """Tells the policy of tiers of a call (`TierPolicy.worked`): of short ones, the last says what they were."""
-        policy = self.codes.policy
+        policy = self.codes.hot_code.policy
         self._unreported += earlier
         if policy and (self._unreported + seconds >= REPORTED_AFTER or policy.window or policy.trial):
             earlier, self._unreported = self._unreported, 0.0
-            self.codes.worked((code, data[:4]), seconds, gas, noted, earlier)
+            self.codes.hot_code.worked((code, data[:4]), seconds, gas, noted, earlier)
         else:
             self._unreported += seconds - noted
 
     def _execute_code(self, message: Message, state: State, context: Context, status: int | None) -> Outcome:
-        world, kept, keeps = self.world, self.kept, False
+        world, warm, keeps = self.world, self.warm, False
         carries, left = context.carries, None
         self.message = message
         self.frames.clear()
@@ -192,10 +192,10 @@ class NativeEngine:
                 self.tables.shared.carries = bool(state.transient)
             if status is None:
                 keeps = not (message.creates or carries)
-                keeps = keeps and kept.holds_for(state, context, message.caller, message.address)
-                good = keeps and state is kept.state and state.version == kept.version and not self.codes.untidy
-                fresh = not good and kept.begin(state, good=keeps)
-                kept.state = None  # until the call has ended well
+                keeps = keeps and warm.holds_for(state, context, message.caller, message.address)
+                good = keeps and state is warm.state and state.version == warm.version and not self.codes.needs_sweep
+                fresh = not good and warm.begin(state, good=keeps)
+                warm.state = None  # until the call has ended well
                 world.prepare(state)
                 world.busy = True
             world.take_over(state)
@@ -208,7 +208,7 @@ class NativeEngine:
                     status = self._call(message, state, context, fresh)
                 if status <= _REVERT:
                     if carries and status != _REVERT:
-                        left = carried(self.tables, world)
+                        left = read_carryover(self.tables, world)
                         self.native.commit(self.tables.address)
                     gas_left, offset, size, *changes = ENDED.unpack_from(self.tables.engine)
                     output = self.tables.memory.read(offset, size) if size else b""
@@ -216,7 +216,7 @@ class NativeEngine:
                     keeps = keeps and not (accounts or heavy or world.changed)
                     self._write_back(state, *changes)
                     if keeps:
-                        kept.keep(state)
+                        warm.keep(state)
                     return Outcome(_REVERTED if status == _REVERT else _SUCCESS, gas_left, output)
                 outcome = self.drive(None, status)
             left = self.leave(state, outcome, carries=carries)
@@ -226,14 +226,14 @@ class NativeEngine:
             if carries:
                 self.tables.shared.carries = 0
             if left is not None:
-                left.tell(state)
+                left.apply(state)
 
-    def leave(self, state: State, outcome: Outcome, *, carries: bool) -> Carried | None:
+    def leave(self, state: State, outcome: Outcome, *, carries: bool) -> TransactionCarryover | None:
         """A message has ended: its changes are the state's, and what the transaction carries on is returned."""
         left = None
         if outcome.status is _SUCCESS:
             if carries:
-                left = carried(self.tables, self.world)
+                left = read_carryover(self.tables, self.world)
             self.native.commit(self.tables.address)
         self._write_back(state, *ENDED.unpack_from(self.tables.engine)[3:])
         return left
@@ -244,7 +244,7 @@ class NativeEngine:
         blank = self.world.is_blank(state.account(address))
         value = message.value.to_bytes(WORD, "little") if message.value else _ZERO
         keep = HELD if context.carries else 1
-        rest = self.codes.first_frames.get(code) or self.codes.first_frame(code)
+        rest = self.codes.first_frame(code)
         given = GIVEN.pack(
             self.tables.address, address_of(rest), now, gas - now, len(data), self.world.number(address),
             message.static, blank, fresh, keep, address, message.caller, context.origin, value,
@@ -269,7 +269,7 @@ class NativeEngine:
             self._describe(context)
             self._described = described
         if self.world.precompiles is not context.precompiles:
-            self.kept.drop()
+            self.warm.drop()
         self.world.bind(context)
         self.context, self.block_version = context, block.version
 
@@ -277,7 +277,7 @@ class NativeEngine:
         self.codes.bind(context.fork)
         shared = self.tables.shared
         self.tables.limit_memory(context.memory_limit)
-        tell_surroundings(self.tables, context)
+        write_environment(self.tables, context)
         hashes = [each[::-1].ljust(WORD, b"\0") for each in context.blob_hashes]
         self._blob_hashes = b"".join(hashes)  # held while native code reads it
         shared.blob_hashes, shared.blob_count = address_of(self._blob_hashes), len(context.blob_hashes)
@@ -286,7 +286,7 @@ class NativeEngine:
         """Leaves what changed natively to the state: storage, logs, refund, accounts."""
         if changes:
             state.remake()
-            state.pending = PendingStorage(self.changed_slots(changes), self.kept, ends_transaction=False)
+            state.pending = PendingStorage(self.changed_slots(changes), self.warm, ends_transaction=False)
         if refund:
             state.add_refund(refund - (1 << 64) if refund >> 63 else refund)
         if logs:
@@ -403,7 +403,7 @@ class NativeEngine:
         shared.serial = self.serials[depth] = shared.serial + 1
         marks = shared.journal_count, shared.log_size, shared.refund
         schedule = self.codes.schedule(message.code, on_disk=not message.creates)
-        rest = self.codes.frame_rest(schedule, schedule.entry, depth, start, marks, shared.serial)
+        rest = self.codes.records.frame_rest(schedule, schedule.entry, depth, start, marks, shared.serial)
         tables.frames.write(depth * FRAME_SIZE, self.frame_head(message) + rest)
         shared.frame = tables.frames.address + depth * FRAME_SIZE
         self.world.undo_to(*marks)
@@ -496,7 +496,7 @@ class NativeEngine:
         if not view.reserve:
             raise self.halting.halt(frame, view, Native.REFILL)
         self.world.look_at_clock()
-        more = min(view.reserve, SHORT_SLICE if self.codes.is_counting else SLICE)
+        more = min(view.reserve, SHORT_SLICE if self.codes.hot_code.is_counting else SLICE)
         view.gas += more
         view.reserve -= more
         if self.codes.tiered:

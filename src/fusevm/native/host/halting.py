@@ -19,6 +19,7 @@ from fusevm.evm.opcodes import BY_NAME, opcodes_of
 from fusevm.native.host import note_codec
 from fusevm.native.host.counting import Counting, Of
 from fusevm.native.host.exact import ExactCode
+from fusevm.native.host.poison import UseAfterFree
 from fusevm.native.host.replay import done_again
 from fusevm.native.host.tables import NativeLimit
 from fusevm.native.host.views import view_at
@@ -148,9 +149,9 @@ class Halting:
 
     def _exact(self, of: Of, pc: int) -> int:
         """Exact code from an instruction on."""
-        codes = self._engine.codes
-        marks = None if codes.marks is None else codes.marks(of[1])
-        return self.exact.place(*of, pc, codes.handlers, marks)
+        maker = self._engine.codes.maker
+        marks = None if maker.marks is None else maker.marks(of[1])
+        return self.exact.place(*of, pc, maker.handlers, marks)
 
     def _follow(self, lead: _Lead, depth: int, view: NativeFrame) -> None:
         """The frame is as before the unit; it continues in exact code."""
@@ -158,7 +159,7 @@ class Halting:
             if self.meters and (meter := self._meter(depth)).place:
                 self.counting.subtract(meter.place, view.gas + view.reserve)
                 meter.place = 0
-            if self._engine.codes.marks is not None:
+            if self._engine.codes.maker.marks is not None:
                 self.counting.stopped(lead.of, lead.section.pc, lead.section.steps, lead.pc)
         if lead.restores:
             ctypes.memmove(view.sp, _TRUE, WORD)
@@ -208,6 +209,8 @@ class Halting:
         world = self._engine.world
         if world.error is not None:
             return world.error
+        if status == Native.PROBE:
+            return UseAfterFree("native code entered a schedule that was freed")
         if status not in REASONS:
             return NativeLimit(f"over one of the native engine's limits: {self._tables.caps}")
         halt = ExceptionalHalt(REASONS[status])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEEPEST = 7  # each frame is a native call of its own, some 0.1 ms: with more of them it is quicker to begin again
 
 
-def go_on_natively(engine: NativeEngine, frame: Frame, context: Context) -> Frame:
+def resume_natively(engine: NativeEngine, frame: Frame, context: Context) -> Frame:
     """Runs a frame from where it is to its end, with all it calls; as `run` of the reference tier.
 
     Raises TooLong, the frame being as before, where native code can only run it from the start.
@@ -35,8 +35,8 @@ def go_on_natively(engine: NativeEngine, frame: Frame, context: Context) -> Fram
         engine.bind(context)
     try:
         state.settle()
-        engine.kept.begin(state, good=False)
-        engine.kept.state = None
+        engine.warm.begin(state, good=False)
+        engine.warm.state = None
         world.prepare(state)
         world.busy = True
         world.take_over(state)
@@ -56,7 +56,7 @@ def go_on_natively(engine: NativeEngine, frame: Frame, context: Context) -> Fram
         if codes.in_use:
             codes.tally()
         if left is not None:
-            left.tell(state)
+            left.apply(state)
     state.settle()
     frame.pc = twin.pc
     if twin.error is not None:
@@ -81,7 +81,7 @@ def _enter(engine: NativeEngine, frame: Frame, context: Context) -> Frame:
     engine.message = message
     engine.frames[:] = [twin] * (depth + 1)  # native code does not return to the callers
     engine.serials[:] = [each.serial for each in tables.views[:depth]] + [shared.serial]
-    rest = engine.codes.frame_rest(*found, depth, start, (0, 0, 0), shared.serial)
+    rest = engine.codes.records.frame_rest(*found, depth, start, (0, 0, 0), shared.serial)
     tables.frames.write(depth * FRAME_SIZE, engine.frame_head(message) + rest)
     if frame.memory:
         twin.memory.extend(frame.memory)

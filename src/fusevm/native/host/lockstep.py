@@ -126,7 +126,7 @@ class Lockstep:
         self.compared += 1
         self._compare_stacks(view, stack, place)
         memory = ctypes.string_at(view.memory, view.memory_size)
-        size = len(memory) if self.engine.codes.has_regions else 0
+        size = len(memory) if self.engine.codes.maker.regions is not None else 0
         self._equal("memory", memory.hex(), frame.memory.ljust(size, b"\0").hex(), place)
         returned = ctypes.string_at(view.returned, view.returned_size)
         self._equal("return data", returned.hex(), frame.returndata.hex(), place)
@@ -170,7 +170,7 @@ class Lockstep:
     def _growth(self, view: NativeFrame, frame: Frame) -> int:
         """What memory cost that native code has already and the reference does not: a region may have let it grow, and
         have been left to the start of the block that will use it."""
-        if not self.engine.codes.has_regions:
+        if self.engine.codes.maker.regions is None:
             return 0
         return max(memory_cost(view.memory_size // WORD) - memory_cost(len(frame.memory) // WORD), 0)
 

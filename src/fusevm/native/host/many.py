@@ -26,11 +26,11 @@ from fusevm.native.host import engine as machinery
 from fusevm.native.host.arena import Arena
 from fusevm.native.host.direct import _go_on, _prepared
 from fusevm.native.host.engine import ENDED, GIVEN, NativeEngine
-from fusevm.native.host.kept import Target
 from fusevm.native.host.logs import NativeLogs
 from fusevm.native.host.tables import CHANGE_SIZE, CHANGES, NativeLimit, Tables
 from fusevm.native.host.tiers import OfThreads
 from fusevm.native.host.views import view_at
+from fusevm.native.host.warm_tables import Target
 from fusevm.native.host.writeback import CHANGE, leave_pending
 from fusevm.native.layout import WORD, Call, Engine, Many
 from fusevm.native.layout import Status as Native
@@ -51,7 +51,7 @@ _ZERO = bytes(WORD)
 _CALLER, _ADDRESS = Engine.offset("first_caller"), Engine.offset("first_address")
 
 
-class Room:
+class ResultBuffers:
     """Where native code leaves outputs, logs and changed slots, until Python takes them after each crossing."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class ManyCalls:
             if end == self._found.done:
                 return None
             engine = self._own.engine
-            if engine is None or not engine.kept.on:
+            if engine is None or not engine.warm.on:
                 return None
             fresh = self._prepare(engine)
             if fresh is None:
@@ -193,13 +193,13 @@ class ManyCalls:
         return all(self._state.account(address).code for address, _, _ in special.slots)
 
     def _most(self, engine: NativeEngine) -> int:
-        return min(self._pace, COUNTED_CALLS) if engine.codes.is_counting else self._pace
+        return min(self._pace, COUNTED_CALLS) if engine.codes.hot_code.is_counting else self._pace
 
     def _prepare(self, engine: NativeEngine) -> bool | None:
         """Whether native tables must be emptied; None where the next call cannot run on this engine now."""
-        kept, state, context = engine.kept, self._state, self._context
+        warm, state, context = engine.warm, self._state, self._context
         if (
-            state is kept.state and state.version == kept.version and not engine.codes.untidy
+            state is warm.state and state.version == warm.version and not engine.codes.needs_sweep
             and context is engine.context and context.block.version == engine.block_version
             and not engine.world.hashes_asked and self._given
         ):  # fmt: skip
@@ -221,7 +221,7 @@ class ManyCalls:
         """Writes what native code is given of calls of a kind; False where they are not for this path."""
         kind = self._calls.kinds[number]
         try:
-            target = engine.kept.targets.get(kind.to) or engine.kept.target(kind.to, self._state)
+            target = engine.warm.targets.get(kind.to) or engine.warm.target(kind.to, self._state)
         except NativeLimit:
             return False
         if target is None:
@@ -242,18 +242,18 @@ class ManyCalls:
                 codes.run_plainly(target.code)
         if state.leftovers:
             state.forget_transaction()
-        room = self._own.room = self._own.room or Room()
+        buffers = self._own.buffers = self._own.buffers or ResultBuffers()
         first = self._found.done
-        self._fill(room.many, engine, end, fresh)
-        room.lay_out(self._found.outputs, self._found.logs)
-        engine.kept.state = None  # until the crossing has ended well
+        self._fill(buffers.many, engine, end, fresh)
+        buffers.lay_out(self._found.outputs, self._found.logs)
+        engine.warm.state = None  # until the crossing has ended well
         world.initially_warm = RunningCall(engine.tables, world.coinbase)
         state.ledger = world  # if this is interrupted, the next reader of the state undoes it
         world.busy = True
         started = time.perf_counter()
-        status = engine.native.call_many(ctypes.addressof(room.buffer))
+        status = engine.native.call_many(ctypes.addressof(buffers.buffer))
         seconds = time.perf_counter() - started
-        self._take(engine, room)
+        self._take(engine, buffers)
         self._adapt(end - first, self._found.done - first, seconds, used_up=status == BETWEEN)
         resume, good = None, not state.handed_out
         if status == REFUSED:
@@ -265,7 +265,7 @@ class ManyCalls:
         if self._keep:
             self._leave_behind(engine)
         if good:
-            engine.kept.state = state
+            engine.warm.state = state
         world.busy = False
         state.ledger = None
         self._note_time(engine, seconds)
@@ -318,15 +318,15 @@ class ManyCalls:
             many.overrides, many.override = ctypes.addressof(buffer), 0
             many.override_ends = ends.buffer_info()[0] - first * ends.itemsize
 
-    def _take(self, engine: NativeEngine, room: Room) -> None:
+    def _take(self, engine: NativeEngine, buffers: ResultBuffers) -> None:
         """What native code has left of calls that are over."""
-        many, found = room.many, self._found
+        many, found = buffers.many, self._found
         first, last = found.done, many.place
-        room.hand_over(found.outputs, found.logs)
+        buffers.hand_over(found.outputs, found.logs)
         if many.refunds:
             found.cap_refunds(first, last, self._context.rules, self._calls.data_of)
         if many.change_count:
-            leave_pending(self._state, room.changes.read(0, many.change_count * CHANGE_SIZE), engine.kept)
+            leave_pending(self._state, buffers.changes.read(0, many.change_count * CHANGE_SIZE), engine.warm)
         found.done = last
 
     def _end_one(self, engine: NativeEngine, status: int) -> tuple[Executor | None, bool]:
@@ -346,7 +346,7 @@ class ManyCalls:
         if refund:
             found.cap_refunds(number, number + 1, self._context.rules, self._calls.data_of)
         if self._keep and changes:
-            leave_pending(state, tables.changes.read(0, changes * CHANGE_SIZE), engine.kept)
+            leave_pending(state, tables.changes.read(0, changes * CHANGE_SIZE), engine.warm)
         return None, not (accounts or state.handed_out)
 
     def _refuse(self, engine: NativeEngine) -> bool:
@@ -363,7 +363,7 @@ class ManyCalls:
     def _note_time(self, engine: NativeEngine, seconds: float) -> None:
         """What ran so long may be worth preparing, or compiling."""
         codes = engine.codes
-        codes.worked(None, seconds)
+        codes.hot_code.worked(None, seconds)
         if codes.in_use and codes.tiered:
             codes.tally()
 

@@ -7,11 +7,12 @@ import struct
 from typing import TYPE_CHECKING
 
 from fusevm.evm.forks import Fork
+from fusevm.native.host.poison import Poison
 from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed_whole, view_at
 from fusevm.native.layout import PlainOp
 from fusevm.native.runtime.landings import PlainCode
-from fusevm.native.runtime.plain import HEADER, JUMPS, ORIGIN_SIZE, SHORT, Origin
+from fusevm.native.runtime.plain import FIRST, HEADER, JUMPS, ORIGIN_SIZE, SHORT, Origin
 from fusevm.schedule.build import Handlers, Schedule, Unit, address_of
 from fusevm.schedule.sections import (
     ENDS_BLOCK,
@@ -83,6 +84,7 @@ class PlainScheduler:
         self._most_words = min(tables.caps.plain // 4, MOST_WORDS)
         self._most_tables = tables.plain_tables.size // 2
         self._ops: dict[tuple[Fork, bool], bytes] = {}
+        self.poison: Poison | None = None
 
     def schedule(self, code: bytes, fork: Fork, *, counts: bool = False) -> PlainSchedule:
         """Begins a schedule; with `counts` its sections are counted as they run."""
@@ -127,7 +129,10 @@ class PlainScheduler:
 
     def forget(self) -> None:
         """No plain schedule is used any more."""
-        much = self._tables.shared.plain_count > MUCH_WORDS
+        count = self._tables.shared.plain_count
+        much = count > MUCH_WORDS
+        if self.poison is not None:
+            self.poison.overwrite_arena(self._tables.plain_words, FIRST, count)
         self._forget(self._tables.address)
         if much:
             self._tables.plain_words.give_back(0)

@@ -54,7 +54,7 @@ class Recorder:
         self.buffer = NoteBuffer(tables)
         self.note = self.buffer.note
         self._meters = Arena(DEPTH * METER_SIZE)
-        engine.questions.take_notes = self.buffer.make_room
+        engine.callbacks.take_notes = self.buffer.make_room
         self._alone = False  # whether nothing is counted but the running call
         self._counting = Counting()
         self._halting = halting = engine.halting
@@ -128,7 +128,7 @@ class Recorder:
             return
         if batch is not None and recording.wanted.calls:
             recording.add_later(note_codec.decoded, batch)
-        if self._engine.codes.marks is not None:
+        if self._engine.codes.maker.marks is not None:
             recording.count_later(self._counting.taken())
 
     def _flush_for(self, recording: Recording) -> None:

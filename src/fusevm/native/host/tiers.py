@@ -19,7 +19,7 @@ from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.tracing.watching import RecordingWatcher
 
 if TYPE_CHECKING:
-    from fusevm.native.host.many import Room
+    from fusevm.native.host.many import ResultBuffers
 
 
 class OfThreads(threading.local):
@@ -27,7 +27,7 @@ class OfThreads(threading.local):
 
     engine: NativeEngine | None = None
     pair: Lockstep | None = None
-    room: Room | None = None  # where one crossing at a time leaves what many calls return
+    buffers: ResultBuffers | None = None  # where one crossing at a time leaves what many calls return
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -92,12 +92,12 @@ def execute(
         except NativeUnavailable as error:
             _warn_once(f"fusevm: the native tier cannot run here ({error}); using the reference tier")
             return execute_reference(message, state, context)
-    trials = tiered.choice.trials.get(message.code)
-    trial = None if trials is None else trials.get(message.data[:4])
-    if (trial is None or not trial.is_paused) and message.code:
-        return tiered.choice.execute(trial, tiered.execute, message, state, context)
-    if trial is not None:
-        trial.skip()
+    by_selector = tiered.choice.stats.get(message.code)
+    stats = None if by_selector is None else by_selector.get(message.data[:4])
+    if (stats is None or not stats.is_paused) and message.code:
+        return tiered.choice.execute(stats, tiered.execute, message, state, context)
+    if stats is not None:
+        stats.skip()
     return tiered.execute(message, state, context)
 
 

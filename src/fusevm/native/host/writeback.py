@@ -9,7 +9,7 @@ from fusevm.native.host.views import packed_whole
 from fusevm.native.layout import SlotChange
 
 if TYPE_CHECKING:
-    from fusevm.native.host.kept import KeptTables
+    from fusevm.native.host.warm_tables import WarmTables
 
 CHANGE = packed_whole(SlotChange, "account key value")
 PENDING_MOST = 1 << 8  # calls whose storage waits to be written
@@ -19,12 +19,12 @@ TAKEN_BACK = 32  # slots; with more it takes less time to empty native tables
 class PendingStorage:
     """Slots that changed, as calls left them one after another."""
 
-    __slots__ = ("addresses", "ends_transaction", "kept", "raw")
+    __slots__ = ("addresses", "ends_transaction", "raw", "warm")
 
-    def __init__(self, raw: list[bytes], kept: KeptTables, *, ends_transaction: bool) -> None:
+    def __init__(self, raw: list[bytes], warm: WarmTables, *, ends_transaction: bool) -> None:
         self.raw = raw
-        self.kept = kept
-        self.addresses = kept.addresses
+        self.warm = warm
+        self.addresses = warm.addresses
         self.ends_transaction = ends_transaction  # the slots' old words are not needed
 
     def apply(self, state: State) -> None:
@@ -41,12 +41,12 @@ class PendingStorage:
 
     def dropped(self, state: State) -> None:
         """Native tables take it back, and stay good."""
-        if sum(map(len, self.raw)) <= TAKEN_BACK * CHANGE.size and self.addresses is self.kept.addresses:
+        if sum(map(len, self.raw)) <= TAKEN_BACK * CHANGE.size and self.addresses is self.warm.addresses:
             changed = {slot[:2]: None for raw in self.raw for slot in CHANGE.iter_unpack(raw)}
-            self.kept.take_back(state, changed)
+            self.warm.take_back(state, changed)
 
 
-def leave_pending(state: State, raw: bytes, kept: KeptTables) -> None:
+def leave_pending(state: State, raw: bytes, warm: WarmTables) -> None:
     """Hands the slots that a transaction has changed to the state, which writes them lazily."""
     pending = state.pending
     state.remake()
@@ -55,5 +55,5 @@ def leave_pending(state: State, raw: bytes, kept: KeptTables) -> None:
         if len(pending.raw) > PENDING_MOST:
             state.settle()
     else:
-        state.pending = PendingStorage([raw], kept, ends_transaction=True)
-    kept.note(state)
+        state.pending = PendingStorage([raw], warm, ends_transaction=True)
+    warm.note(state)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator
 from fusevm.chain.state import Account as StateAccount
 from fusevm.evm.precompiles import PrecompileFailure
 from fusevm.evm.precompiles.contract import Answers
-from fusevm.native.emit.build import Library
-from fusevm.native.host.codes import NO_ACCOUNT, NO_CODE, Codes, code_fields
+from fusevm.native.host.code_cache import CodeCache
+from fusevm.native.host.code_records import NO_ACCOUNT, NO_CODE, code_fields
 from fusevm.native.host.ledger import BODY, HEAD, native_word, require_native_nonce
 from fusevm.native.host.precompiles import DIRECT, load_entry, loaded_entry, run_precompile
 from fusevm.native.host.tables import NativeLimit, Tables
@@ -59,14 +59,13 @@ _ZERO = bytes(WORD)
 _LONG = 4_096  # bytes: copying less costs little
 
 
-class Questions:
+class Callbacks:
     """Answers them, for one engine; the fields of the native engine that hold their addresses name them."""
 
-    def __init__(self, world: NativeWorld, tables: Tables, codes: Codes, native: Library) -> None:
+    def __init__(self, world: NativeWorld, tables: Tables, codes: CodeCache) -> None:
         self._world = world
         self._tables = tables
         self._codes = codes
-        self._native = native
         self.take_notes: Callable[[], None] = lambda: None  # of recordings
         self._account_map = tables.accounts.map
         self._account_shift = tables.accounts.skip - tables.accounts.address
@@ -181,7 +180,7 @@ class Questions:
             flags = ACCOUNT_PRECOMPILE
             fields = code_fields(code) if code else NO_ACCOUNT if account.empty else NO_CODE
         elif code:
-            flags, fields, _ = self._codes.facts_of(code)
+            flags, fields, _ = self._codes.record_of(code)
         else:
             flags, fields = ACCOUNT_VOID, NO_ACCOUNT if account.empty else NO_CODE
         if not self._world.voids:
@@ -195,7 +194,7 @@ class Questions:
         table = self._tables.init_codes
         at = table.skip + address - table.address
         hashed, size, place, *_ = _INIT_CODE.unpack_from(table.map, at)
-        schedule = self._codes.init_code(ctypes.string_at(place, size), self._running)
+        schedule = self._codes.init_code.schedule(ctypes.string_at(place, size), self._running)
         places = schedule.code_base, schedule.base, schedule.jumps_base, schedule.entry
         _INIT_CODE.pack_into(table.map, at, hashed, size, *places)
 
@@ -210,12 +209,9 @@ class Questions:
         table = self._tables.accounts
         at = table.skip + address - table.address
         account = self._world.state.unsettled_account(self._world.address_at(at))
-        places = self._codes.places(account.code, self._running, self._forget_schedules)
+        places = self._codes.places(account.code, self._running)
         start = at + _CODE
         table.map[start : start + len(places)] = places
-
-    def _forget_schedules(self) -> None:
-        self._native.forget_schedules(self._tables.address)
 
     def _hash_code(self, address: int) -> None:
         self._world.learn()
@@ -224,7 +220,7 @@ class Questions:
         account = self._world.state.unsettled_account(self._world.address_at(at))
         start, code_hash = at + _CODE_HASH, account.code_hash()
         table.map[start : start + WORD] = code_hash[::-1]
-        self._codes.note_hash(account.code, code_hash)
+        self._codes.records.note_hash(account.code, self._codes.fork, code_hash)
         view_at(Account, address).flags |= ACCOUNT_HASHED
 
     def _run_precompile(self, address: int) -> None:

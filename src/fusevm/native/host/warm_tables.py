@@ -8,8 +8,8 @@ from typing import NamedTuple
 from fusevm.chain.environment import Context
 from fusevm.chain.state import State, delegate_in
 from fusevm.native.emit.build import Library
-from fusevm.native.host.choice import Trial
-from fusevm.native.host.codes import Codes
+from fusevm.native.host.choice import CallStats
+from fusevm.native.host.code_cache import CodeCache
 from fusevm.native.host.ledger import native_address
 from fusevm.native.host.tables import Tables
 from fusevm.native.host.world import NativeWorld
@@ -37,14 +37,16 @@ Shape = tuple[bytes, bytes, bytes | None, int, int, bool, bool, int]
 # Address, caller, selector (where it matters), size of data, gas, static, kept, slice.
 
 
-class KeptTables:
+class WarmTables:
     """Slots and accounts stay in native tables, committed, while the state changes only through native code.
 
     `State.version` says whether it changed otherwise; then `State.moved` lists accounts to be described again, and
     `State.remade` says whether that is not all. While a call runs nothing is valid: it may never end.
     """
 
-    def __init__(self, tables: Tables, native: Library, codes: Codes, world: NativeWorld, *, on: bool = True) -> None:
+    def __init__(
+        self, tables: Tables, native: Library, codes: CodeCache, world: NativeWorld, *, on: bool = True
+    ) -> None:
         self._tables = tables
         self._native = native
         self._codes = codes
@@ -52,30 +54,28 @@ class KeptTables:
         self.on = on and is_on("kept")
         self.state: State | None = None  # None while a call runs
         self.version = 0
-        self._remade = self._moved = self._generation = self._dropped = 0
+        self._remade = self._moved = self._generation = 0
         self.targets: dict[bytes, Target] = {}
-        self.ready: dict[
-            Shape, tuple[Target, Trial | None, bytes]
-        ] = {}  # what native code is given, of calls of the same shape
+        self.ready: dict[Shape, tuple[Target, CallStats | None, bytes]] = {}  # what native code is given of such calls
 
     def begin(self, state: State, *, good: bool = True) -> bool:
         """Before a call: whether the tables must be emptied; they must where they are not `good` for other reasons."""
-        codes, untidy = self._codes, self._codes.untidy
-        if untidy:
-            codes.make_room()
+        codes, needs_sweep = self._codes, self._codes.needs_sweep
+        if needs_sweep:
+            codes.sweep()
         fresh = not (good and self._renewed(state))
         if fresh:
             self.state = None
             self._forget(state)
-        if untidy:  # last: interrupted before, all of this is done again, for targets may lead to what was dropped
-            codes.tidied()
+        if needs_sweep:  # last: interrupted before, all of this is done again, for targets may lead to what was dropped
+            codes.swept()
         return fresh
 
     def _renewed(self, state: State) -> bool:
         """Whether the tables hold nothing but what is so, once accounts that moved are forgotten."""
         if self.state is not state or self._remade != state.remade or state.handed_out or not self.on:
             return False
-        if len(self._world.addresses) > MOST_ADDRESSES or self._dropped != self._codes.dropped:
+        if len(self._world.addresses) > MOST_ADDRESSES or self._codes.retired.code:
             return False
         if self.version != state.version:
             self._forget_targets()
@@ -93,7 +93,7 @@ class KeptTables:
         self._world.forget()
         if state.pending is not None:
             state.settle()  # native code does not know of it any more
-        self._generation, self._dropped = self._codes.generation, self._codes.dropped
+        self._generation = self._codes.generation
         self.note(state)
 
     def drop(self) -> None:
@@ -121,11 +121,11 @@ class KeptTables:
             slots.write(place - slots.address + _ORIGINAL, value)
         self.note(state)
 
-    def make_ready(self, shape: Shape, target: Target, trial: Trial | None, given: bytes) -> None:
+    def make_ready(self, shape: Shape, target: Target, stats: CallStats | None, given: bytes) -> None:
         if self.on:
             if len(self.ready) >= MOST_TARGETS:
                 self.ready.clear()
-            self.ready[shape] = target, trial, given
+            self.ready[shape] = target, stats, given
 
     def _forget_targets(self) -> None:
         self.targets.clear()
@@ -155,7 +155,9 @@ class KeptTables:
     def expect(self, address: bytes, state: State, context: Context) -> None:
         """A contract was made just now and will be called before long. Tables that are emptied now need not be then."""
         codes, shared = self._codes, self._tables.shared
-        if not self.on or state.handed_out or codes.untidy or not codes.is_ready(state.unsettled_account(address).code):
+        if not self.on or state.handed_out or codes.needs_sweep:
+            return
+        if not codes.is_ready(state.unsettled_account(address).code):
             return
         self._forget(state)
         self._native.forget_all(self._tables.address)

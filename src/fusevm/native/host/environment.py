@@ -25,7 +25,7 @@ _WORDS = [
 ]
 
 
-def tell_surroundings(tables: Tables, context: Context) -> None:
+def write_environment(tables: Tables, context: Context) -> None:
     ctypes.memmove(tables.address + _RULES_AT, _packed(context.rules), _RULES.size)
     for field, find in _WORDS:
         found: bytes | int = find(context)

@@ -17,14 +17,14 @@ _UNDO = packed_whole(Undo, "slot flags value")
 _OFFSET = ACCOUNT_ENTRY - 1
 
 
-class Carried(NamedTuple):
+class TransactionCarryover(NamedTuple):
     """Read from the native journal before that is cleared, applied to the state after native code has returned it."""
 
     addresses: list[bytes]
     slots: list[tuple[bytes, int]]
     transient: list[tuple[bytes, int, int]]
 
-    def tell(self, state: State) -> None:
+    def apply(self, state: State) -> None:
         for address in self.addresses:
             state.warm_address(address)
         for address, key in self.slots:
@@ -34,9 +34,9 @@ class Carried(NamedTuple):
                 state.set_transient(address, key, value)
 
 
-def carried(tables: Tables, world: NativeWorld) -> Carried:
+def read_carryover(tables: Tables, world: NativeWorld) -> TransactionCarryover:
     """From the journal of a message that has succeeded."""
-    found = Carried([], [], [])
+    found = TransactionCarryover([], [], [])
     raw = tables.journal.read(0, tables.shared.journal_count * _UNDO.size)
     for place in dict.fromkeys(place for place, _, _ in _UNDO.iter_unpack(raw)):
         if place >= ACCOUNT_ENTRY:
