@@ -28,7 +28,7 @@ CONTRACTS = Path(__file__).resolve().parent / "fuzzers"
 NAMES = ("Magic", "TwoStep", "Shares")
 DEPLOYER = b"\xde" * 20
 SENDERS = (0xA1.to_bytes(20, "big"), 0xB0.to_bytes(20, "big"))
-DEPTH, MOST_CALLS = 500, 500_000  # calls of a sequence of forge's; before either gives up
+DEPTH, MAX_CALLS = 500, 500_000  # calls of a sequence of forge's; before either gives up
 PER_SEQUENCE = 3  # calls of `fuzz`, about
 TEST = """// SPDX-License-Identifier: MIT
 pragma solidity ^0.8.0;
@@ -174,8 +174,8 @@ def main() -> None:
             rows[name] = {
                 "speed of fuzz": [ours.run(property_counts=False, seed=seed, calls=options.calls) for seed in (0, 1)],
                 "speed of forge": [forge.run(name, "invariant_speed", seed, options.calls) for seed in (0, 1)],
-                "fuzz": [ours.run(property_counts=True, seed=seed, calls=MOST_CALLS) for seed in range(options.seeds)],
-                "forge": [forge.run(name, "invariant_holds", seed, MOST_CALLS) for seed in range(options.seeds)],
+                "fuzz": [ours.run(property_counts=True, seed=seed, calls=MAX_CALLS) for seed in range(options.seeds)],
+                "forge": [forge.run(name, "invariant_holds", seed, MAX_CALLS) for seed in range(options.seeds)],
             }
     if options.json:
         print(shown(rows))

@@ -19,7 +19,7 @@ from typing import Any
 
 from fusevm import EVM, Batch
 from fusevm.batch import Pool, Processes, Threads
-from fusevm.chain.packed import Packed
+from fusevm.chain.packed import PackedCalls
 from fusevm.machine.batches import simulate_packed
 from fusevm.native.host.many import ManyCalls
 
@@ -33,7 +33,7 @@ class Work:
     stream: Callable[[Pool], Iterator[Batch]]
     check: Callable[[Pool], bool]
     calls: int
-    packed: Packed  # all of them
+    packed: PackedCalls  # all of them
 
     def run(self, pool: Pool) -> int:
         return sum(map(len, self.stream(pool)))
@@ -189,7 +189,7 @@ def _go(ends: list[Any]) -> None:
         each.recv()
 
 
-def _alone(connection: Any, evm: EVM, calls: Packed) -> None:
+def _alone(connection: Any, evm: EVM, calls: PackedCalls) -> None:
     parts = [calls.part(first, min(first + PART, calls.count)) for first in range(0, calls.count, PART)]
     wanted = True
     while wanted:

@@ -33,9 +33,9 @@ FROM_ROOT = {
 
 # What a user of the compiler's parts calls from Python, in the order of a program's way through them.
 MODULES = (
-    "fusevm.library.code",
-    "fusevm.library.yul",
-    "fusevm.library.ir",
+    "fusevm.functions.code",
+    "fusevm.functions.yul",
+    "fusevm.functions.ir",
     "fusevm.abi.interface",
     "fusevm.abi.entries",
     "fusevm.abi.artifacts",

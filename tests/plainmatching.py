@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from fusevm.evm.words import INTEGERS
-from fusevm.rules.pattern import Const, Kind, Meta, Node, Rule, Tree, evaluate, is_constant, tree
+from fusevm.rules.pattern import Const, Meta, Node, Rule, Tree, VariableKind, evaluate, is_constant, tree
 
 T = TypeVar("T")
 
@@ -92,13 +92,13 @@ def _fits(pattern: Tree, term: T, view: View[T], found: Match[T]) -> bool:
 
 
 def _binds(meta: Meta, term: T, view: View[T], found: Match[T]) -> bool:
-    if meta.kind is Kind.CONSTANT:
+    if meta.kind is VariableKind.CONSTANT:
         value = view.constant(term)
         found.values.setdefault(meta.name, term)
         return value is not None and found.constants.setdefault(meta.name, value) == value
-    if not view.admits(term) or (meta.kind is Kind.VARIABLE and view.constant(term) is not None):
+    if not view.admits(term) or (meta.kind is VariableKind.VARIABLE and view.constant(term) is not None):
         return False
-    if meta.kind is Kind.BOOLEAN and not view.boolean(term):
+    if meta.kind is VariableKind.BOOLEAN and not view.boolean(term):
         return False
     bound = found.values.setdefault(meta.name, term)
     return bound is term or view.same(bound, term)

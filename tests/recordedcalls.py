@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fusevm.tracing.recording import Frame, Recording
+from fusevm.tracing.recording import RecordedFrame, Recording
 from programs import CALLER, HERE, machine
 
 TIERS = ("reference", "native", "native-unfused", "auto", "regions", "lockstep")
@@ -31,6 +31,6 @@ def recorded(
     return recording
 
 
-def only(recording: Recording) -> Frame:
+def only(recording: Recording) -> RecordedFrame:
     (frame,) = recording.frames
     return frame

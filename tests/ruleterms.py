@@ -7,12 +7,12 @@ from itertools import pairwise, product
 
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import MEANINGS
-from fusevm.rules.pattern import LT, MAX, Const, Kind, Meta, Node, Rule, Tree, metas, tree
+from fusevm.rules.pattern import LT, MAX, Const, Meta, Node, Rule, Tree, VariableKind, metas, tree
 from plainmatching import Match, Trees, match, rewrite
 
 TREES = Trees()
 EDGES = (0, 1, 2, 7, 8, 31, 32, 33, 255, 256, 257, 1 << 160, (1 << 160) - 1, 1 << 255, (1 << 255) - 1, (1 << 256) - 1)
-LEAVES = tuple(Meta(name, Kind.ANY) for name in ("p", "q", "r", "s"))
+LEAVES = tuple(Meta(name, VariableKind.ANY) for name in ("p", "q", "r", "s"))
 TRUTHS = tuple(LT(left, right) for left, right in pairwise(LEAVES))
 
 Roots = dict[str, tuple[Rule, ...]]
@@ -47,9 +47,9 @@ def random_term(dice: random.Random, depth: int, patterns: list[Node]) -> Tree:
 
 
 def random_value(meta: Meta, dice: random.Random, depth: int, patterns: list[Node]) -> Tree:
-    if meta.kind is Kind.CONSTANT:
+    if meta.kind is VariableKind.CONSTANT:
         return tree(random_word(dice))
-    return dice.choice(TRUTHS) if meta.kind is Kind.BOOLEAN else random_term(dice, depth, patterns)
+    return dice.choice(TRUTHS) if meta.kind is VariableKind.BOOLEAN else random_term(dice, depth, patterns)
 
 
 def places(term: Tree) -> list[tuple[int, ...]]:
@@ -102,7 +102,7 @@ def instance(pattern: Tree, values: dict[str, Tree]) -> Tree:
 
 def candidates(each: Rule, dice: random.Random) -> list[dict[str, int]]:
     """Constants that may meet the condition: edges, powers and masks, and pairs that add up to a word's bytes."""
-    names = sorted({meta.name for meta in metas(each.pattern) if meta.kind is Kind.CONSTANT})
+    names = sorted({meta.name for meta in metas(each.pattern) if meta.kind is VariableKind.CONSTANT})
     shapes = [1 << dice.randrange(256) for _ in range(8)] + [(1 << dice.randrange(257)) - 1 for _ in range(8)]
     words = [*EDGES, 4, 5, 16, 24, 30, 64, 248, *shapes, dice.getrandbits(256), MAX.at(256) - 5]
     words += [MAX.at(256) ^ word for word in shapes]
@@ -116,7 +116,7 @@ def reachable(each: Rule, roots: Roots, dice: random.Random) -> bool:
     values: dict[str, Tree] = {}
     leaves, truths = list(LEAVES), list(TRUTHS)
     for meta in {meta.name: meta for meta in metas(each.pattern)}.values():
-        values[meta.name] = truths.pop() if meta.kind is Kind.BOOLEAN else leaves.pop(0)
+        values[meta.name] = truths.pop() if meta.kind is VariableKind.BOOLEAN else leaves.pop(0)
     for constants in candidates(each, dice):
         if each.holds(constants):
             term = instance(each.pattern, values | {name: tree(number) for name, number in constants.items()})
@@ -132,7 +132,7 @@ def operands_irreducible(term: Tree, roots: Roots) -> bool:
 def example(each: Rule) -> Match[Tree]:
     found: Match[Tree] = Match(each)
     for meta in metas(each.pattern):
-        if meta.kind is Kind.CONSTANT:
+        if meta.kind is VariableKind.CONSTANT:
             found.constants[meta.name] = 1
         else:
             found.values[meta.name] = meta

@@ -11,12 +11,12 @@ from conftest import first
 from fusevm.evm.assembler import (
     JUMPDEST,
     Assembly,
+    CodePiece,
     Item,
     ItemKind,
-    Layout,
     LayoutError,
-    Piece,
-    Surroundings,
+    ObjectLayout,
+    ObjectReferences,
     assemble,
     push_of_width,
 )
@@ -39,8 +39,8 @@ def raw(data: bytes) -> Item:
     return Item(ItemKind.RAW, data)
 
 
-def laid_out(*items: Item, around: Surroundings | None = None) -> Layout:
-    return assemble(items, LATEST, around or Surroundings())
+def laid_out(*items: Item, around: ObjectReferences | None = None) -> ObjectLayout:
+    return assemble(items, LATEST, around or ObjectReferences())
 
 
 def random_items(seed: int) -> list[Item]:
@@ -116,8 +116,8 @@ def test_a_width_that_is_given_is_kept() -> None:
 
 
 def test_what_is_pointed_to_is_appended_once_and_what_is_not_is_left_out() -> None:
-    same, other = Piece(b"\xaa\xbb"), Piece(b"\xcc")
-    around = Surroundings({"a": 2, "b": 2, "c": 1}, {"a": same, "b": same, "c": other}, "own", b"\xee")
+    same, other = CodePiece(b"\xaa\xbb"), CodePiece(b"\xcc")
+    around = ObjectReferences({"a": 2, "b": 2, "c": 1}, {"a": same, "b": same, "c": other}, "own", b"\xee")
     items = [Item(ItemKind.DATA_OFFSET, name="a"), Item(ItemKind.DATA_OFFSET, name="b")]
     layout = laid_out(*items, Item(ItemKind.DATA_SIZE, name="own"), around=around)
     assert layout.code.hex() == "60076007600a" + "fe" + "aabb" + "ee"
@@ -125,8 +125,8 @@ def test_what_is_pointed_to_is_appended_once_and_what_is_not_is_left_out() -> No
 
 
 def test_places_to_be_filled_in_are_told() -> None:
-    inner = Piece(bytes(30), (("lib", (4,)),))
-    around = Surroundings({"sub": 30}, {"sub": inner}, "own", immutables={"x": [3, 40]})
+    inner = CodePiece(bytes(30), (("lib", (4,)),))
+    around = ObjectReferences({"sub": 30}, {"sub": inner}, "own", immutables={"x": [3, 40]})
     items = [Item(ItemKind.IMMUTABLE, name="y"), Item(ItemKind.LIBRARY, name="lib")]
     items += [Item(ItemKind.DATA_OFFSET, name="sub"), Item(ItemKind.ASSIGN_IMMUTABLE, name="x")]
     layout = laid_out(*items, around=around)
@@ -137,7 +137,7 @@ def test_places_to_be_filled_in_are_told() -> None:
 
 
 def test_before_shanghai_nothing_is_pushed_without_data() -> None:
-    around = Surroundings(immutables={"x": [0]})
+    around = ObjectReferences(immutables={"x": [0]})
     assert assemble([Item(ItemKind.ASSIGN_IMMUTABLE, name="x")], Fork.PARIS, around).code.hex() == "60000152"
 
 

@@ -9,7 +9,7 @@ from fusevm.chain.outcome import Status
 from fusevm.codegen import writing
 from fusevm.codegen.inlining import inline_what_pays, size_of
 from fusevm.codegen.weights import all_weights
-from fusevm.codegen.yul import Order, compile_object
+from fusevm.codegen.yul import StepOrder, compile_object
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.ir import analyses
 from fusevm.ir.fold.functions import FunctionFolder
@@ -423,4 +423,4 @@ def test_blocks_after_an_access_that_no_gas_pays_for_may_be_folded_all_the_same(
 def test_what_spilling_does_not_help_is_given_up_or_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """A value that stays on the stack although it is spilled was spilled without end."""
     monkeypatch.setattr(writing, "keep_in_memory", lambda *_: None)
-    assert not compile_object(parse_object(crowded(20, True)), order=Order.AS_WRITTEN).notes
+    assert not compile_object(parse_object(crowded(20, True)), order=StepOrder.AS_WRITTEN).notes

@@ -209,7 +209,7 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     from fusevm.batch import cluster as clusters
 
     monkeypatch.setattr(clusters, "LOOK", 0.2)
-    monkeypatch.setattr(clusters, "MOST_ALONE", 1.0)
+    monkeypatch.setattr(clusters, "MAX_ALONE", 1.0)
     with (
         distributed.Client(n_workers=0, dashboard_address=None) as client,
         Cluster(machine("native", here=f"PUSH1 0 CALLDATALOAD {RETURN_WORD}"), client) as pool,

@@ -16,7 +16,7 @@ import pytest
 from fusevm import EVM, Call, CallFailed
 from fusevm.batch import Pool, Processes, Threads, WorkerLost
 from fusevm.batch import pool as pools
-from fusevm.chain.packed import Common, Packed, Pieces
+from fusevm.chain.packed import Common, PackedCalls, Pieces
 from fusevm.evm.forks import Fork
 from fusevm.values import BadValue
 from test_many import HERE, RETURN_WORD, Scene, as_list, assert_same, machine, one_by_one, word
@@ -189,7 +189,7 @@ class Slow(Pool):
     def workers(self) -> int:
         return 1
 
-    def submit(self, piece: pools.Piece) -> None:
+    def submit(self, piece: pools.CallPiece) -> None:
         self._piece = piece
         self.sizes.append(piece.calls.count)
 
@@ -234,7 +234,7 @@ def test_parts_of_packed_calls_are_the_calls() -> None:
     calls = scene.calls(90, special=0.5)
     common = Common(None, bytes(20), 0, 100_000)
     whole = Pieces(calls, common).take(90)
-    assert isinstance(whole, Packed)
+    assert isinstance(whole, PackedCalls)
     rng = random.Random(0)
     for _ in range(50):
         first, last = sorted(rng.randrange(91) for _ in range(2))

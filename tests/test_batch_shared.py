@@ -19,10 +19,10 @@ import pytest
 
 from fusevm import Batch
 from fusevm.batch import Processes, shared
-from fusevm.batch.pool import Piece
-from fusevm.batch.shared import WRITTEN, Address, Errand, Parcel, Segments, can_open, carry_out, opened
+from fusevm.batch.pool import CallPiece
+from fusevm.batch.shared import WRITTEN, Errand, Parcel, SegmentAddress, Segments, can_open, carry_out, opened
 from fusevm.chain.column import Column
-from fusevm.chain.packed import Common, Packed, Pieces
+from fusevm.chain.packed import Common, PackedCalls, Pieces
 from fusevm.evm.forks import Fork
 from fusevm.machine import batches
 from fusevm.machine.batches import simulate_packed
@@ -35,14 +35,14 @@ CODE = f"PUSH1 7 PUSH1 0 PUSH1 0 LOG1 PUSH1 0 CALLDATALOAD DUP1 ADD {RETURN_WORD
 PROBE = "PUSH1 0 CALLDATALOAD DUP1 PUSH1 0 MSTORE DUP1 PUSH1 0 LOG0 PUSH1 0 RETURN"  # as much as it is told
 
 
-def some_calls(first: int = 0, count: int = 300) -> Packed:
+def some_calls(first: int = 0, count: int = 300) -> PackedCalls:
     common = Common.read(HERE, bytes(20), 0, 100_000)
     found = Pieces([word(n) for n in range(first, first + count)], common).take(count)
     assert found is not None
     return found
 
 
-def calls_in(segments: Segments, first: int = 0, count: int = 300) -> Packed:
+def calls_in(segments: Segments, first: int = 0, count: int = 300) -> PackedCalls:
     """As `some_calls`, in memory of these segments."""
     common = Common.read(HERE, bytes(20), 0, 100_000)
     found = Pieces([word(n) for n in range(first, first + count)], common).take(count, segments.place)
@@ -118,7 +118,7 @@ def test_results_are_where_the_calls_were_sent_and_stay_while_somebody_has_them(
 def test_calls_that_are_written_to_a_segment_are_copied_neither_there_nor_by_the_worker() -> None:
     segments, seen = Segments(), []
 
-    def run(calls: Packed, memory: memoryview | None) -> Batch:
+    def run(calls: PackedCalls, memory: memoryview | None) -> Batch:
         assert isinstance(calls.data, memoryview)
         seen.append(bytes(calls.data[:32]))
         return doubled(calls, memory)
@@ -153,7 +153,7 @@ def test_calls_of_a_lost_worker_are_sent_again_from_where_they_are() -> None:
 
 
 def test_the_place_for_calls_is_that_of_the_next_errand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MOST_LENT", 2)
+    monkeypatch.setattr(shared, "MAX_LENT", 2)
     segments = Segments()
     calls_in(segments, 1)  # which nobody sends
     kept = [errand_of(segments, calls_in(segments, 2)), errand_of(segments, some_calls(3))]
@@ -271,7 +271,7 @@ def test_while_one_writes_another_sends_its_results_and_nobody_trusts_the_memory
     with opened(errand.order.address) as (_, is_ours):  # a worker that was given up, and is not gone
         assert is_ours
 
-        def run(calls: Packed, memory: memoryview | None) -> Batch:
+        def run(calls: PackedCalls, memory: memoryview | None) -> Batch:
             assert type(calls.data) is bytes  # which nobody else writes to
             return doubled(calls, memory)
 
@@ -292,7 +292,7 @@ def test_a_segment_is_not_used_again_while_somebody_writes_to_it() -> None:
     errand = errand_of(segments, some_calls())
     answer = carry_out(errand.order, doubled)
     batch = errand.taken(answer)
-    late = shared.Window(errand.order.address)
+    late = shared.SegmentWindow(errand.order.address)
     assert late.lock()
     del batch
     other = errand_of(segments, some_calls())
@@ -304,18 +304,18 @@ def test_only_the_right_segment_is_opened(tmp_path: Path) -> None:
     segments = Segments()
     right = errand_of(segments, None).order.address
     assert can_open(right)
-    assert not can_open(Address(right.process, right.file, bytes(16)))
-    assert not can_open(Address(2**22 + 1, right.file, right.token))
+    assert not can_open(SegmentAddress(right.process, right.file, bytes(16)))
+    assert not can_open(SegmentAddress(2**22 + 1, right.file, right.token))
     with (tmp_path / "other").open("wb") as file:
-        assert not can_open(Address(right.process, file.fileno(), right.token))
+        assert not can_open(SegmentAddress(right.process, file.fileno(), right.token))
     small = os.memfd_create(shared.NAME)
     os.write(small, right.token)
-    assert not can_open(Address(right.process, small, right.token))
+    assert not can_open(SegmentAddress(right.process, small, right.token))
     os.close(small)
 
 
 def test_segments_are_few_and_then_calls_go_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "MOST_LENT", 2)
+    monkeypatch.setattr(shared, "MAX_LENT", 2)
     monkeypatch.setattr(shared, "KEPT", 1 << 12)
     segments = Segments()
     kept = []
@@ -389,7 +389,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     noted: list[str] = []
     submit = Processes.submit
 
-    def noting(pool: Processes, piece: Piece) -> None:
+    def noting(pool: Processes, piece: CallPiece) -> None:
         submit(pool, piece)
         worker = next(each for each in pool._workers if each.piece is piece)
         noted.append("pipe" if worker.errand is None else "memory")
@@ -398,11 +398,11 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return noted
 
 
-@pytest.mark.parametrize("most", [0, 3, shared.MOST_LENT])
+@pytest.mark.parametrize("most", [0, 3, shared.MAX_LENT])
 def test_processes_answer_the_same_by_memory_and_by_pipe(
     most: int, ways: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "MOST_LENT", most)
+    monkeypatch.setattr(shared, "MAX_LENT", most)
     scene = Scene(2, Fork.OSAKA)
     calls = scene.calls(2_000, special=0.1)
     expected = one_by_one(scene.machine("reference"), calls, keep=False)

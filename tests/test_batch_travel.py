@@ -9,7 +9,7 @@ import pytest
 
 from fusevm import Batch, Call
 from fusevm.chain.column import Column
-from fusevm.chain.packed import Common, Packed, Pieces
+from fusevm.chain.packed import Common, PackedCalls, Pieces
 from fusevm.evm.forks import Fork
 from fusevm.native.host import many
 from test_many import HERE, OTHER, RETURN_WORD, Scene, as_list, machine, word
@@ -25,7 +25,7 @@ def a_batch() -> Batch:
     return evm.simulate_many(calls, to=HERE, errors="keep", reads=[(HERE, 0), (HERE, 1)])
 
 
-def some_calls() -> Packed:
+def some_calls() -> PackedCalls:
     found = Pieces(Scene(3, Fork.OSAKA).calls(90, special=0.5), Common(None, bytes(20), 0, 100_000)).take(90)
     assert found is not None
     return found

@@ -19,8 +19,8 @@ from fusevm.chain.reasons import BlockReason, InvalidBlock
 from fusevm.chain.receipts import bloom_of, union_of
 from fusevm.chain.schedule import (
     STEPS,
-    Blobs,
-    Schedule,
+    BlobSchedule,
+    ForkSchedule,
     always,
     blobs_from_config,
     schedule_from_config,
@@ -57,7 +57,9 @@ def spec(fork: str, module: str = "fork") -> ModuleType:
         (HOODI, 0, 1_742_212_800, "cancun"),
     ],
 )
-def test_the_networks_have_their_upgrades_when_they_came(network: Schedule, number: int, time: int, step: str) -> None:
+def test_the_networks_have_their_upgrades_when_they_came(
+    network: ForkSchedule, number: int, time: int, step: str
+) -> None:
     assert network.at(number, time).name == step
 
 
@@ -134,7 +136,7 @@ def test_a_configuration_of_geth_is_read() -> None:
     )
     at = [schedule.at(*when).name for when in ((2, 0), (3, 0), (5, 0), (6, 0, 1000), (6, 150, 1000), (7, 200, 1000))]
     assert at == ["spurious-dragon", "byzantium", "london", "paris", "shanghai", "cancun"]
-    assert schedule.at(7, 200, 1000).blobs == Blobs(1, 2, 3)
+    assert schedule.at(7, 200, 1000).blobs == BlobSchedule(1, 2, 3)
     assert schedule.at(7, 300, 1000).blobs == STEPS["bpo1"].blobs
     assert (schedule.chain_id, schedule.deposit_contract) == (1337, b"\x42" * 20)
 

@@ -7,7 +7,7 @@ import pytest
 from fusevm import EVM
 from fusevm.chain.addresses import create_address
 from fusevm.tracing.changes import Changes, changes_of
-from fusevm.tracing.recording import Frame
+from fusevm.tracing.recording import RecordedFrame
 from programs import CALLER, HERE, NOBODY, OTHER, call, machine, push
 
 REVERT = " PUSH1 0 PUSH1 0 REVERT"
@@ -18,7 +18,7 @@ def tier(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def recorded(tier: str, program: str, others: dict[bytes, str | bytes] | None = None, value: int = 0) -> Frame:
+def recorded(tier: str, program: str, others: dict[bytes, str | bytes] | None = None, value: int = 0) -> RecordedFrame:
     evm: EVM = machine({HERE: program, **(others or {})})
     evm.tier = tier
     evm.set_storage(HERE, 1, 4)

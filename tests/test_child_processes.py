@@ -19,7 +19,7 @@ from fusevm.chain.sources.disk import Disk
 from fusevm.chain.sources.json_rpc import JsonRpc
 from fusevm.evm.assembly import assemble
 from fusevm.native.emit.jit import llvm
-from fusevm.node.lanes import Lanes
+from fusevm.node.scheduler import Scheduler
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -136,9 +136,9 @@ def exit_code_of(in_child: Callable[[], object]) -> int:
         (Disk(Path("unused"), bytes(32)), "_lock"),
         (JsonRpc("http://127.0.0.1:1"), "_lock"),
         (Windows(), "_lock"),
-        (Lanes(None), "_chain"),  # type: ignore[arg-type]
+        (Scheduler(None), "_chain"),  # type: ignore[arg-type]
     ],
-    ids=["Disk", "JsonRpc", "Windows", "Lanes"],
+    ids=["Disk", "JsonRpc", "Windows", "Scheduler"],
 )
 def test_a_lock_that_another_thread_held_is_free_in_the_child(thing: object, lock: str) -> None:
     held, over = threading.Event(), threading.Event()
@@ -174,7 +174,7 @@ def test_a_fork_waits_until_no_other_thread_is_in_llvm() -> None:
 
 
 def test_a_pool_of_threads_can_be_closed_in_a_child_and_not_used() -> None:
-    from fusevm.batch.pool import Piece
+    from fusevm.batch.pool import CallPiece
 
     evm = EVM()
     evm.set_code(0xC0, assemble("loop: JUMPDEST PUSH1 @loop JUMP"))
@@ -182,7 +182,7 @@ def test_a_pool_of_threads_can_be_closed_in_a_child_and_not_used() -> None:
 
         def in_child() -> None:
             with pytest.raises(RuntimeError, match="made before os"):
-                pool.submit(Piece(0, None))  # type: ignore[arg-type]
+                pool.submit(CallPiece(0, None))  # type: ignore[arg-type]
             pool.close()
 
         pool._under_way = 1

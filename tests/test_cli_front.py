@@ -17,7 +17,7 @@ from commands import Command, fusevm_command  # noqa: F401
 from conftest import first
 from fusevm.chain.addresses import checksummed
 from fusevm.chain.environment import DEFAULT_CALLER
-from fusevm.cli.inputs import MOST_ANALYSED
+from fusevm.cli.inputs import MAX_ANALYSED
 from fusevm.cli.main import COMMANDS
 from fusevm.lab import samples
 from fusevm.lab.processes import in_processes
@@ -153,7 +153,7 @@ def test_more_code_than_can_be_analysed_is_refused_at_once(fusevm: Command, tmp_
     started = time.monotonic()
     ran = fusevm(command, str(path))
     assert ran.code == 2
-    assert ran.err.startswith(f"fusevm: the code has 2,500,000 bytes; at most {MOST_ANALYSED:,} are analysed")
+    assert ran.err.startswith(f"fusevm: the code has 2,500,000 bytes; at most {MAX_ANALYSED:,} are analysed")
     assert time.monotonic() - started < 60
 
 

@@ -30,7 +30,7 @@ SOLIDITY = "// SPDX-License-Identifier: MIT\npragma solidity ^0.8.20;\ncontract 
 ABI = [{"type": "function", "name": "f", "inputs": [], "outputs": [{"type": "uint256", "name": ""}]}]
 CREATION = "60fe60005360016000f3"  # leaves INVALID
 LONGEST = 1_100  # characters of what is said
-MOST_NAMES = 400  # … where forks or fields are listed
+MAX_NAMES = 400  # … where forks or fields are listed
 TAKES_KEYS = {"mnemonic"}
 
 # What the parameters that take text are for.

@@ -12,7 +12,7 @@ import pytest
 
 from fusevm import EVM
 from fusevm.evm.assembly import assemble
-from fusevm.evm.code_cache import CodeCache
+from fusevm.evm.code_cache import CodeMemo
 from fusevm.native.host import code_cache, plain, schedule_maker
 from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.settings import Setting
@@ -262,7 +262,7 @@ def test_python_is_not_asked_for(what: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_kept_of_code_is_bounded_by_bytes() -> None:
-    kept: CodeCache[bytes] = CodeCache(lambda code: code * 2, len, 100_000)
+    kept: CodeMemo[bytes] = CodeMemo(lambda code: code * 2, len, 100_000)
     for number in range(1_000):
         assert kept(bytes([number % 256]) * (number % 300)) == bytes([number % 256]) * (number % 300) * 2
         assert kept.size <= 100_000

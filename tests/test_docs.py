@@ -113,7 +113,7 @@ def test_what_a_page_names_exists(page: Path) -> None:
         ("see `fold/rules/`", "no path fold/rules/"),
         ("see `rules/families/*.txt`", "no path rules/families/*.txt"),
         ("see `nowhere.py`", "no path nowhere.py"),
-        ("`MOST_GOLD` in `native/runtime/memory.py`", "MOST_GOLD is not in native/runtime/memory.py"),
+        ("`MAX_GOLD` in `native/runtime/memory.py`", "MAX_GOLD is not in native/runtime/memory.py"),
         ("`schedule/sections.py` (`_shortened`)", "_shortened is not in schedule/sections.py"),
         ("`test_what_is_not_tested` shows it", "no test test_what_is_not_tested"),
         ("call `fusevm.evm.gas.gold_cost`", "no module or name fusevm.evm.gas.gold_cost"),

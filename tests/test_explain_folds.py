@@ -7,7 +7,7 @@ import pytest
 from conftest import first
 from fusevm import Explanation, explain, optimize
 from fusevm.codegen.bytecode import optimize as optimize_bytecode
-from fusevm.codegen.yul import Order, compile_object
+from fusevm.codegen.yul import StepOrder, compile_object
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.explanation.document import Line
 from fusevm.explanation.irlines import Watching
@@ -119,7 +119,7 @@ def test_a_recorder_changes_nothing_in_yul(seed: int) -> None:
     obj, _ = check(random_contract(seed).source)
     assert obj is not None
     try:
-        expected = compile_object(obj, order=Order.AS_WRITTEN)
+        expected = compile_object(obj, order=StepOrder.AS_WRITTEN)
     except YulError:
         pytest.skip("does not compile")
     watching = Watching()

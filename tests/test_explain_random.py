@@ -10,9 +10,9 @@ from conftest import first
 from fusevm import EVM, BadSource, Explanation, explain, yul
 from fusevm.chain.outcome import Status
 from fusevm.evm.bytecode import instructions
+from fusevm.functions.yul import ADDRESS, CALLER, GAS
 from fusevm.lab.yul.generate import random_program
 from fusevm.lab.yul.generate_contracts import random_contract, without_own_code
-from fusevm.library.yul import ADDRESS, CALLER, GAS
 from fusevm.yul.execution.host import LimitReached
 
 

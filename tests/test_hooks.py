@@ -14,7 +14,7 @@ from fusevm.evm.forks import Fork
 from fusevm.reference import interpreter
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import observed_table
-from fusevm.reference.instructions import Entry, table_of
+from fusevm.reference.instructions import InstructionEntry, table_of
 from fusevm.reference.tracer import eip3155_step, eip3155_summary, tracing_hooks
 from programs import CALLER, HERE, NOBODY, OTHER, RETURN_TOP, call, machine, push
 
@@ -255,10 +255,10 @@ def test_without_opcode_and_storage_hooks_the_plain_table_itself_is_used(fork: F
 
 
 def test_a_run_without_hooks_goes_through_that_very_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    used: list[tuple[Entry, ...]] = []
+    used: list[tuple[InstructionEntry, ...]] = []
     plain_run = interpreter.run
 
-    def run(frame: Frame, table: tuple[Entry, ...]) -> Frame:
+    def run(frame: Frame, table: tuple[InstructionEntry, ...]) -> Frame:
         used.append(table)
         return plain_run(frame, table)
 

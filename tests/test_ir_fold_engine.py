@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fusevm.evm.forks import LATEST
-from fusevm.ir.fold.compiled import ANY_LEFT, ANY_RIGHT, Table, key_of, keys_of, table_of
+from fusevm.ir.fold.compiled import ANY_LEFT, ANY_RIGHT, RuleTable, key_of, keys_of, table_of
 from fusevm.ir.fold.engine import Folder
 from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.values import NUMBER_OF, Value
@@ -227,5 +227,5 @@ def test_a_result_of_several_instructions_waits_until_the_old_ones_have_no_other
 
 def test_an_empty_table_folds_nothing() -> None:
     made = engine()
-    made.table = Table()
+    made.table = RuleTable()
     assert value(made, "ADD", made.const(2), made.const(3)).op == "ADD"

@@ -7,7 +7,7 @@ import pytest
 from fusevm.evm.assembly import assemble
 from fusevm.evm.forks import LATEST
 from fusevm.evm.keccak import keccak256
-from fusevm.ir.fold.alias import MAY, MUST, NO, Alias, Range, covers, relation, same_slot, split
+from fusevm.ir.fold.alias import MAY, MUST, NO, Alias, MemoryRange, covers, relation, same_slot, split
 from fusevm.ir.fold.engine import Folder
 from fusevm.ir.fold.stages import Mode
 from fusevm.ir.values import Value
@@ -24,31 +24,31 @@ X, Y = Value("UNSPILL", (), -1, 0), Value("UNSPILL", (), -2, 1)
 @pytest.mark.parametrize(
     ("one", "other", "answer"),
     [
-        (Range(None, 0, 32), Range(None, 0, 32), MUST),
-        (Range(None, 0, 32), Range(None, 32, 32), NO),
-        (Range(None, 0, 32), Range(None, 31, 32), MAY),
-        (Range(None, 0, 32), Range(None, 31, 1), MAY),
-        (Range(X, 0, 32), Range(X, 32, 32), NO),
-        (Range(X, 0, 32), Range(X, (1 << 256) - 32, 32), NO),
-        (Range(X, 0, 32), Range(X, (1 << 256) - 31, 32), MAY),
-        (Range(X, 0, 32), Range(Y, 0, 32), MAY),
-        (Range(X, 0, 32), Range(None, 0, 32), MAY),
-        (Range(None, 64, 32), Range(None, 128, None), NO),
-        (Range(None, 64, 32), Range(None, 0, None), MAY),
-        (Range(None, 0, None), Range(None, 0, None), MAY),
-        (Range(X, 5, 0), Range(Y, 0, None), NO),
+        (MemoryRange(None, 0, 32), MemoryRange(None, 0, 32), MUST),
+        (MemoryRange(None, 0, 32), MemoryRange(None, 32, 32), NO),
+        (MemoryRange(None, 0, 32), MemoryRange(None, 31, 32), MAY),
+        (MemoryRange(None, 0, 32), MemoryRange(None, 31, 1), MAY),
+        (MemoryRange(X, 0, 32), MemoryRange(X, 32, 32), NO),
+        (MemoryRange(X, 0, 32), MemoryRange(X, (1 << 256) - 32, 32), NO),
+        (MemoryRange(X, 0, 32), MemoryRange(X, (1 << 256) - 31, 32), MAY),
+        (MemoryRange(X, 0, 32), MemoryRange(Y, 0, 32), MAY),
+        (MemoryRange(X, 0, 32), MemoryRange(None, 0, 32), MAY),
+        (MemoryRange(None, 64, 32), MemoryRange(None, 128, None), NO),
+        (MemoryRange(None, 64, 32), MemoryRange(None, 0, None), MAY),
+        (MemoryRange(None, 0, None), MemoryRange(None, 0, None), MAY),
+        (MemoryRange(X, 5, 0), MemoryRange(Y, 0, None), NO),
     ],
 )
-def test_byte_ranges_alias(one: Range, other: Range, answer: Alias) -> None:
+def test_byte_ranges_alias(one: MemoryRange, other: MemoryRange, answer: Alias) -> None:
     assert relation(one, other) is answer
     assert relation(other, one) is answer
 
 
 def test_a_range_covers_what_lies_inside_it() -> None:
-    assert covers(Range(X, 0, 64), Range(X, 32, 32))
-    assert not covers(Range(X, 0, 64), Range(X, 33, 32))
-    assert not covers(Range(X, 0, 64), Range(Y, 0, 1))
-    assert covers(Range(X, 0, 1), Range(Y, 7, 0))
+    assert covers(MemoryRange(X, 0, 64), MemoryRange(X, 32, 32))
+    assert not covers(MemoryRange(X, 0, 64), MemoryRange(X, 33, 32))
+    assert not covers(MemoryRange(X, 0, 64), MemoryRange(Y, 0, 1))
+    assert covers(MemoryRange(X, 0, 1), MemoryRange(Y, 7, 0))
 
 
 def test_addresses_are_split_into_base_and_offset() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fusevm.chain import packed as packing
-from fusevm.chain.packed import BadCall, Common, Packed, Pieces, Place
+from fusevm.chain.packed import BadCall, Common, PackedCalls, Pieces, Place
 from fusevm.native.emit import packing as native
 from fusevm.native.emit.build import library
 from test_many import HERE, RETURN_WORD, machine, word
@@ -31,13 +31,13 @@ def joined_natively(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MANY", 1)
 
 
-def taken(calls: Iterable[Any], count: int = 1 << 16, place: Place | None = None) -> Packed:
+def taken(calls: Iterable[Any], count: int = 1 << 16, place: Place | None = None) -> PackedCalls:
     found = Pieces(calls, COMMON).take(count, place)
     assert found is not None
     return found
 
 
-def by_python(calls: list[Any]) -> Packed:
+def by_python(calls: list[Any]) -> PackedCalls:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "_native", [])
         return taken(calls)
@@ -116,7 +116,7 @@ def test_a_list_is_never_read_past_its_end() -> None:
 
 def test_data_of_very_many_bytes_is_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first call says how large all would be; that may be more than there is memory."""
-    monkeypatch.setattr(native, "MOST_ALIKE", 32 * 600)
+    monkeypatch.setattr(native, "MAX_ALIKE", 32 * 600)
     join = packing._native[0].join_alike
     assert join([word(n) for n in range(600)], 0, 600, None) is not None
     assert join([word(n) for n in range(601)], 0, 601, None) is None
@@ -187,17 +187,17 @@ def test_a_list_that_another_thread_changes_meanwhile_is_read_in_one_state_of_it
 def test_objects_that_are_laid_out_otherwise_are_left_to_python(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[Any] = []
     monkeypatch.setattr(native, "use_native", used.append)
-    native.quicken(*functions())
+    native.install(*functions())
     assert len(used) == 1
     with monkeypatch.context() as patch:
         patch.setattr(native, "_BEFORE", native._BEFORE + wrong)
-        native.quicken(*functions())
+        native.install(*functions())
     with monkeypatch.context() as patch:
         patch.setattr(native.ListObject, "byte_size", lambda: 32 + wrong)
-        native.quicken(*functions())
+        native.install(*functions())
     with monkeypatch.context() as patch:
         patch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)  # lists change while they are read
-        native.quicken(*functions())
+        native.install(*functions())
     assert len(used) == 1
 
 
@@ -209,10 +209,10 @@ def test_a_joiner_that_errs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None
     used: list[Any] = []
     monkeypatch.setattr(native, "use_native", used.append)
     measure, join, join_alike = functions()
-    native.quicken(measure, lambda *_: 1, join_alike)  # which copies nothing, and says that all are alike
-    native.quicken(measure, join, lambda *_: 2)
+    native.install(measure, lambda *_: 1, join_alike)  # which copies nothing, and says that all are alike
+    native.install(measure, join, lambda *_: 2)
     assert not used
-    native.quicken(measure, join, join_alike)
+    native.install(measure, join, join_alike)
     assert used
 
 

@@ -19,7 +19,7 @@ from fusevm.ir.ranges import Range
 from fusevm.ir.values import CONST, Value
 from fusevm.rules.families import by_root, engine_rules, range_rules, yul_rules
 from fusevm.rules.matching import NUMBER, form_of
-from fusevm.rules.pattern import ADD, Kind, Meta, Node, Rule, Tree, V, X, metas
+from fusevm.rules.pattern import ADD, Meta, Node, Rule, Tree, V, VariableKind, X, metas
 from fusevm.yul.analysis.equality import leaf_key
 from fusevm.yul.steps.expression_simplifier import _candidates, _rules
 from fusevm.yul.syntax.ast import Expression, FunctionCall, Identifier, Literal, LiteralKind, Location
@@ -114,9 +114,9 @@ def value_like(pattern: Tree, made: Folder, bound: dict[str, Value], dice: rando
         return made.const(pattern.at(256))  # type: ignore[attr-defined]
     if dice.random() < 0.1:
         bound.pop(pattern.name, None)  # not the value it stood for before
-    if pattern.kind is Kind.CONSTANT:
+    if pattern.kind is VariableKind.CONSTANT:
         return bound.setdefault(pattern.name, made.const(dice.choice(EDGES)))
-    if pattern.kind is Kind.BOOLEAN:
+    if pattern.kind is VariableKind.BOOLEAN:
         return bound.setdefault(pattern.name, made.raw(dice.choice(("LT", "EQ", "ADD")), tuple(made.block.params[:2])))
     return bound.setdefault(pattern.name, dice.choice((*made.block.params, made.const(dice.choice(EDGES)))))
 
@@ -165,7 +165,7 @@ class Scope:
             return self.number(pattern.at(256))  # type: ignore[attr-defined]
         if self.dice.random() < 0.1:
             bound.pop(pattern.name, None)
-        if pattern.kind is Kind.CONSTANT or self.dice.random() < 0.1:
+        if pattern.kind is VariableKind.CONSTANT or self.dice.random() < 0.1:
             return bound.setdefault(pattern.name, self.number(self.dice.choice(EDGES)))
         return bound.setdefault(pattern.name, self.variable(None))
 
@@ -204,7 +204,7 @@ def form(term: Expression, scope: Scope) -> str | None:
 
 def test_no_yul_rule_asks_for_a_truth() -> None:
     """Expressions have no answer to that."""
-    assert not [each.name for each in YUL_RULES for meta in metas(each.pattern) if meta.kind is Kind.BOOLEAN]
+    assert not [each.name for each in YUL_RULES for meta in metas(each.pattern) if meta.kind is VariableKind.BOOLEAN]
 
 
 @pytest.mark.parametrize("seed", range(8))

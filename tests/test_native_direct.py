@@ -20,7 +20,7 @@ from fusevm.evm.secp256k1 import sign
 from fusevm.native.emit.crypto import functions
 from fusevm.native.host import callbacks, precompiles
 from fusevm.native.host.precompiles import DIRECT
-from fusevm.native.runtime.precompiles import MOST_RIPEMD160, MOST_SHA256
+from fusevm.native.runtime.precompiles import MAX_RIPEMD160, MAX_SHA256
 from recordedcalls import TIERS as RECORDED
 from recordedcalls import only, recorded
 from test_extensions import C, calls, reversing
@@ -94,8 +94,8 @@ INPUTS = {
         words(1, 29, R, S),
         words(1, 27, 5, 1),
     ],
-    2: [b"", b"abc", *(RNG.randbytes(MOST_SHA256 + more) for more in (-1, 0, 1)), RNG.randbytes(5_000)],
-    3: [b"", b"abc", RNG.randbytes(5_000), *(RNG.randbytes(MOST_RIPEMD160 + more) for more in (-1, 0, 1))],
+    2: [b"", b"abc", *(RNG.randbytes(MAX_SHA256 + more) for more in (-1, 0, 1)), RNG.randbytes(5_000)],
+    3: [b"", b"abc", RNG.randbytes(5_000), *(RNG.randbytes(MAX_RIPEMD160 + more) for more in (-1, 0, 1))],
 }
 
 
@@ -230,7 +230,7 @@ def test_a_time_limit_is_kept_whoever_calls(caller: bytes) -> None:
 
 
 @pytest.mark.parametrize("tier", ["native", "auto"])
-@pytest.mark.parametrize(("address", "size"), [(1, 128), (2, 0), (2, MOST_SHA256), (3, 0), (3, MOST_RIPEMD160)])
+@pytest.mark.parametrize(("address", "size"), [(1, 128), (2, 0), (2, MAX_SHA256), (3, 0), (3, MAX_RIPEMD160)])
 def test_a_time_limit_is_kept_in_a_loop_that_never_asks_python(tier: str, address: int, size: int) -> None:
     evm = EVM(tier=tier)
     call = f"PUSH0 PUSH0 CALLDATASIZE PUSH0 PUSH1 {address} GAS STATICCALL POP "

@@ -356,7 +356,7 @@ def test_native_modexp_in_parts_of_any_size_is_pythons_power(
 ) -> None:
     for name, value in setting.items():
         monkeypatch.setattr(modular, name, value)
-    monkeypatch.setattr(modular, "MOST_LIMBS", 0)  # nothing is done in one call
+    monkeypatch.setattr(modular, "MAX_LIMBS", 0)  # nothing is done in one call
     rng = random.Random(8)
     for _ in range(400):
         size = rng.choice([each for each in SIZES if each])

@@ -11,7 +11,7 @@ import pytest
 from fusevm.native import processor
 from fusevm.native.cache import ready
 from fusevm.native.emit import build
-from fusevm.native.processor import Target
+from fusevm.native.processor import ProcessorTarget
 
 HAS_VAES = ",".join(f"+{each}" for each in (*ready.V3, "adx", "vaes"))
 HAS_V3 = ",".join(f"+{each}" for each in ready.V3)
@@ -73,6 +73,6 @@ def test_handlers_of_another_system_are_kept_under_another_name(monkeypatch: pyt
     name, features = processor.host()
     names = set()
     for triple in ready.TRIPLES.values():
-        monkeypatch.setattr(processor, "_chosen", [Target(triple, name, features)])
+        monkeypatch.setattr(processor, "_chosen", [ProcessorTarget(triple, name, features)])
         names.add(build._fingerprint([]))
     assert len(names) == len(ready.TRIPLES)

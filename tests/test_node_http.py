@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from fusevm.node.plain import PlainHttp
+from fusevm.node.http_fast_path import PlainHttp
 
 
 def request(body: bytes, *more: str, line: str = "POST / HTTP/1.1") -> bytes:

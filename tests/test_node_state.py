@@ -18,7 +18,7 @@ import pytest
 import fusevm.node.saving as saving
 from fusevm.chain.diffs import Diff, FieldChange
 from fusevm.chain.state import State
-from fusevm.node.journal import Changes, journal_of
+from fusevm.node.journal import JournalChanges, journal_of
 from fusevm.node.saving import StateFile, alone, load, restore_pending
 from fusevm.rpc import Config, RpcError, Session
 from fusevm.rpc.editing import dump
@@ -166,7 +166,7 @@ def test_a_change_is_a_line_and_not_the_whole_state(file: Path) -> None:
 def test_the_identity_of_an_object_that_is_gone_is_not_believed() -> None:
     state = State()
     state.set_balance(b"\1" * 20, 1)
-    changes = Changes(state)
+    changes = JournalChanges(state)
     state.set_balance(b"\2" * 20, 2)
     changes._owners[id(state.account(b"\2" * 20))] = b"\1" * 20  # as if one of that address had been there in memory
     found = Diff([FieldChange(state.account(b"\2" * 20), "balance", 0, 2)], [], [])

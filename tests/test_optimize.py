@@ -437,7 +437,7 @@ def test_what_only_one_way_needs_is_computed_there_again_rather_than_kept_for_it
 def test_code_of_which_a_run_would_cost_more_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the setting that computes values again there is nothing better than the code itself."""
     code = assemble(KEPT_FOR_ONE_WAY)
-    monkeypatch.setattr(bytecode, "SETTINGS", (bytecode.Setting(),))
+    monkeypatch.setattr(bytecode, "SETTINGS", (bytecode.AttemptSetting(),))
     made = optimize(code)
     assert (made.code, made.report.left_alone) == (code, ["a run would cost 1 gas more"])
     assert optimize(code, runs=1).report.changed  # bytes come first

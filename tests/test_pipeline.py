@@ -16,7 +16,7 @@ from fusevm.cli.yul import app
 from fusevm.codegen.measure import StaticCost
 from fusevm.codegen.pipeline import NAMES, NEEDED, PIPELINE, flat
 from fusevm.codegen.standard_json import compile_request
-from fusevm.codegen.yul import CompiledObject, Order, _Part, cheapest, compile_object, objects_of
+from fusevm.codegen.yul import CompiledObject, StepOrder, _Part, cheapest, compile_object, objects_of
 from fusevm.evm.assembler import Assembly
 from fusevm.evm.forks import LATEST
 from fusevm.lab.yul.compiled import random_case
@@ -80,7 +80,7 @@ LOOP = (
 def test_the_cheaper_order_is_kept_and_both_are_reported() -> None:
     tree = parse_object(EXAMPLES[0].read_text())
     compiled = compile_object(tree)
-    each = {order: compile_object(tree, order=order) for order in (Order.AS_WRITTEN, Order.STEPS)}
+    each = {order: compile_object(tree, order=order) for order in (StepOrder.AS_WRITTEN, StepOrder.STEPS)}
     assert set(compiled.costs) == set(each)
     assert compiled.code == each[compiled.order].code
     for order, made in each.items():
@@ -90,20 +90,20 @@ def test_the_cheaper_order_is_kept_and_both_are_reported() -> None:
 @pytest.mark.parametrize(
     ("written", "steps", "runs", "kept"),
     [
-        (StaticCost(900, 900), StaticCost(1_000, 1_000), 200, Order.AS_WRITTEN),
-        (StaticCost(960, 1_020), StaticCost(1_000, 1_000), 200, Order.STEPS),  # gas for bytes
-        (StaticCost(800, 1_020), StaticCost(1_000, 1_000), 200, Order.AS_WRITTEN),  # for many bytes
-        (StaticCost(1_050, 500), StaticCost(1_000, 1_000), 200, Order.STEPS),  # bytes for gas
-        (StaticCost(995, 1_050), StaticCost(1_000, 1_000), 0, Order.AS_WRITTEN),
-        (StaticCost(1_050, 500), StaticCost(1_000, 1_000), 10_000, Order.AS_WRITTEN),
-        (StaticCost(1_000, 1_000), StaticCost(1_000, 999.9), 200, Order.AS_WRITTEN),  # as good as equal
+        (StaticCost(900, 900), StaticCost(1_000, 1_000), 200, StepOrder.AS_WRITTEN),
+        (StaticCost(960, 1_020), StaticCost(1_000, 1_000), 200, StepOrder.STEPS),  # gas for bytes
+        (StaticCost(800, 1_020), StaticCost(1_000, 1_000), 200, StepOrder.AS_WRITTEN),  # for many bytes
+        (StaticCost(1_050, 500), StaticCost(1_000, 1_000), 200, StepOrder.STEPS),  # bytes for gas
+        (StaticCost(995, 1_050), StaticCost(1_000, 1_000), 0, StepOrder.AS_WRITTEN),
+        (StaticCost(1_050, 500), StaticCost(1_000, 1_000), 10_000, StepOrder.AS_WRITTEN),
+        (StaticCost(1_000, 1_000), StaticCost(1_000, 999.9), 200, StepOrder.AS_WRITTEN),  # as good as equal
     ],
 )
 def test_between_orders_neither_bytes_nor_gas_are_given_up_for_the_other(
-    written: StaticCost, steps: StaticCost, runs: int, kept: Order
+    written: StaticCost, steps: StaticCost, runs: int, kept: StepOrder
 ) -> None:
     tree = parse_object("{ }")
-    costs = {Order.AS_WRITTEN: written, Order.STEPS: steps}
+    costs = {StepOrder.AS_WRITTEN: written, StepOrder.STEPS: steps}
     parts = [_Part(tree, order, Assembly(LATEST), cost) for order, cost in costs.items()]
     assert cheapest(parts, runs).order is kept
 
@@ -119,7 +119,7 @@ def test_steps_before_compilation_keep_what_a_static_call_sees() -> None:
     source = (
         "{ sstore(0, 1) f(calldataload(0)) sstore(0, 2) function f(n) { if n { revert(0, 0) } if eq(n, 7) { f(n) } } }"
     )
-    for order in (Order.AS_WRITTEN, Order.STEPS):
+    for order in (StepOrder.AS_WRITTEN, StepOrder.STEPS):
         evm = EVM()
         evm.set_code(HERE, compile_object(parse_object(source), order=order).code)
         assert evm.call(HERE, b"\x01" * 32, static=True).status is Status.HALT
@@ -127,12 +127,12 @@ def test_steps_before_compilation_keep_what_a_static_call_sees() -> None:
 
 def test_large_programs_are_compiled_in_one_order_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fusevm.codegen.yul.MAX_TRIED", 3)
-    assert set(compile_object(parse_object(LOOP)).costs) == {Order.AS_WRITTEN}
+    assert set(compile_object(parse_object(LOOP)).costs) == {StepOrder.AS_WRITTEN}
 
 
 def test_a_pass_that_is_left_out_does_not_run() -> None:
     tree = parse_object("{ sstore(0, add(calldataload(0), sub(7, 7))) }")
-    assert len(compile_object(tree, order=Order.AS_WRITTEN, without={"fold"}).code) > len(compile_object(tree).code)
+    assert len(compile_object(tree, order=StepOrder.AS_WRITTEN, without={"fold"}).code) > len(compile_object(tree).code)
 
 
 def test_the_command_lists_the_passes_in_their_order(fusevm: Command) -> None:

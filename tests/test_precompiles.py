@@ -62,7 +62,7 @@ VECTORS = {
     "p256Verify": ("p256verify", Fork.OSAKA),
 }
 
-MOST_ROUNDS = 100_000  # of BLAKE2b in Python: a second
+MAX_ROUNDS = 100_000  # of BLAKE2b in Python: a second
 
 # What the vectors call an error, and the words of ours that say the same.
 REASONS = {
@@ -116,7 +116,7 @@ def test_public_vectors_give_their_output_and_gas(file: str, vectors: dict[str, 
     for vector in vectors[file]:
         data = bytes.fromhex(vector["Input"])
         assert gas(name, data, fork) == vector["Gas"], vector["Name"]
-        if name == "blake2f" and vector["Gas"] > MOST_ROUNDS:
+        if name == "blake2f" and vector["Gas"] > MAX_ROUNDS:
             continue  # test_native_precompiles.py runs it
         assert run(name, data, fork).hex() == vector["Expected"], vector["Name"]
 

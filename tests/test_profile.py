@@ -18,12 +18,12 @@ from fusevm.tracing.profile.lines import gas_table
 from fusevm.tracing.profile.samples import Samples, folded, speedscope, tree_of
 from fusevm.tracing.profile.stacks import sampled
 from fusevm.tracing.sources.contracts import Sources
-from fusevm.tracing.sources.running import Call
+from fusevm.tracing.sources.running import ActiveFunction
 from programs import call
 
 SAFE, CALLER, UNKNOWN = b"\x5a" * 20, b"\xca" * 20, b"\xee" * 20
 OPEN = bytes.fromhex("fcfff16f")  # the selector of open()
-A, B, C = Call("a"), Call("b", "b.sol", 3), Call("c")
+A, B, C = ActiveFunction("a"), ActiveFunction("b", "b.sol", 3), ActiveFunction("c")
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_folded_stacks_are_a_line_for_each() -> None:
 
 def test_names_cannot_break_folded_stacks() -> None:
     made = Samples()
-    made.add((Call("a;b\nc"),), 1)
+    made.add((ActiveFunction("a;b\nc"),), 1)
     assert folded(made) == "a,b c 1\n"
 
 
@@ -107,7 +107,7 @@ def test_a_flame_graph_is_xml_with_a_box_for_each_function() -> None:
 def test_a_flame_graph_of_nothing_is_empty_and_names_are_escaped() -> None:
     assert drawn(Samples()) == {}
     made = Samples()
-    made.add((Call('<b> & "c"'),), 5)
+    made.add((ActiveFunction('<b> & "c"'),), 5)
     assert '<b> & "c"' in drawn(made)
 
 

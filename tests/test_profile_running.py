@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fusevm.tracing.sources.contracts import CompiledCode, Contract, Known
-from fusevm.tracing.sources.files import Place, SourceFile
+from fusevm.tracing.sources.contracts import CompiledCode, Known, SourceContract
+from fusevm.tracing.sources.files import SourceFile, SourcePlace
 from fusevm.tracing.sources.maps import CodeMap
 from fusevm.tracing.sources.running import DEEPEST, FunctionStack
 
@@ -13,12 +13,12 @@ TEXT = "contract C { function a() { b(); } function b() { c(); } function c() { 
 FILE = SourceFile("c.sol", TEXT.encode())
 
 
-def whole(name: str) -> Place:
+def whole(name: str) -> SourcePlace:
     function = next(each for each in FILE.functions if each.name == f"C.{name}")
     return FILE.place(function.start, function.end)
 
 
-def part(text: str) -> Place:
+def part(text: str) -> SourcePlace:
     return FILE.place(TEXT.index(text), TEXT.index(text) + len(text))
 
 
@@ -31,7 +31,7 @@ PLACES = {
 
 def stack(jumps: dict[int, str]) -> FunctionStack:
     code = CompiledCode(bytes(40), CodeMap(dict(PLACES), jumps))
-    return FunctionStack(Known(Contract("C", FILE, CompiledCode(), code), code.map))
+    return FunctionStack(Known(SourceContract("C", FILE, CompiledCode(), code), code.map))
 
 
 def names(functions: FunctionStack, pc: int) -> list[str]:

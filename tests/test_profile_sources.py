@@ -10,7 +10,7 @@ import pytest
 
 import handmade
 from fusevm.tracing.sources.artifacts import BadArtifact, read_sources
-from fusevm.tracing.sources.contracts import CompiledCode, Contract, Sources
+from fusevm.tracing.sources.contracts import CompiledCode, SourceContract, Sources
 from fusevm.tracing.sources.files import SourceFile
 from fusevm.tracing.sources.functions import functions_of
 from fusevm.tracing.sources.maps import from_vyper
@@ -140,8 +140,8 @@ def test_instructions_of_vyper_without_a_place_belong_to_what_is_before_them_in_
 # -- recognising codes ------------------------------------------------------------------------------------------------
 
 
-def contract(name: str, runtime: CompiledCode, creation: bytes = b"") -> Contract:
-    return Contract(name, None, CompiledCode(creation), runtime)
+def contract(name: str, runtime: CompiledCode, creation: bytes = b"") -> SourceContract:
+    return SourceContract(name, None, CompiledCode(creation), runtime)
 
 
 def test_immutables_and_library_addresses_do_not_matter() -> None:
@@ -168,7 +168,7 @@ def test_of_contracts_that_fit_the_longest_is_meant() -> None:
 
 
 def test_an_interface_that_cannot_be_read_has_no_names() -> None:
-    broken = Contract("A", None, CompiledCode(), CompiledCode(b"\x00"), [{"type": "function"}])
+    broken = SourceContract("A", None, CompiledCode(), CompiledCode(b"\x00"), [{"type": "function"}])
     assert Sources([broken]).signature_of(b"\1\2\3\4") is None
 
 

@@ -15,7 +15,7 @@ from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.ranges import SIGN, TOP, Range
 from fusevm.ir.values import CONST, Value
 from fusevm.rules.families import FAMILIES, engine_rules, range_rules, yul_rules
-from fusevm.rules.pattern import Kind, Meta, Node, Rule, Tree, Use
+from fusevm.rules.pattern import Meta, Node, Rule, Tree, Use, VariableKind
 from fusevm.rules.prove import Refuted, prove_at
 from test_ir_ranges import word
 
@@ -71,7 +71,7 @@ class Known:
         if isinstance(pattern, Node):
             return self.folder.raw(pattern.op, tuple([self.like(arg, bound) for arg in pattern.args]))
         assert isinstance(pattern, Meta)
-        if pattern.kind is Kind.ANY and self.random.randrange(8):
+        if pattern.kind is VariableKind.ANY and self.random.randrange(8):
             return bound.setdefault(pattern.name, self.leaves[len(bound) % 3])
         return bound.setdefault(pattern.name, self.folder.const(word(self.random)))
 

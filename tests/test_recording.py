@@ -10,7 +10,16 @@ from fusevm.chain.authorization import DELEGATION_PREFIX
 from fusevm.evm.assembly import assemble
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.limits import CALL_DEPTH_LIMIT, MAX_NONCE
-from fusevm.tracing.recording import Event, Frame, FrameKind, Keccak, LogEvent, Refusal, StorageRead, StorageWrite
+from fusevm.tracing.recording import (
+    Event,
+    FrameKind,
+    Keccak,
+    LogEvent,
+    RecordedFrame,
+    Refusal,
+    StorageRead,
+    StorageWrite,
+)
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, machine, push, store_initcode
 from recordedcalls import IDENTITY, TIERS, only, recorded
 
@@ -25,7 +34,7 @@ def tier(request: pytest.FixtureRequest) -> str:
 
 def test_a_call_from_outside_is_a_frame_with_what_it_was_given_and_what_came_of_it(tier: str) -> None:
     frame = only(recorded(tier, "PUSH1 7 PUSH1 0 MSTORE PUSH1 32 PUSH1 0 RETURN", value=5, data=b"ab"))
-    assert frame == Frame(
+    assert frame == RecordedFrame(
         FrameKind.CALL, CALLER, HERE, HERE, 5, 1_000_000, b"ab", 0, gas_used=18, output=(7).to_bytes(32, "big")
     )
 
@@ -33,7 +42,7 @@ def test_a_call_from_outside_is_a_frame_with_what_it_was_given_and_what_came_of_
 def test_a_call_inside_is_an_event_with_the_place_it_was_called_from(tier: str) -> None:
     frame = only(recorded(tier, "PUSH0 POP" + call(OTHER, gas="PUSH2 1000"), {OTHER: "PUSH1 1 PUSH1 2"}))
     (inner,) = frame.events
-    assert isinstance(inner, Frame)
+    assert isinstance(inner, RecordedFrame)
     assert (inner.kind, inner.caller, inner.address, inner.depth, inner.pc) == (FrameKind.CALL, HERE, OTHER, 1, 48)
     assert (inner.gas, inner.gas_used, inner.status, inner.undone) == (1_000, 6, Status.SUCCESS, False)
 
@@ -97,7 +106,7 @@ def test_what_happened_before_a_halt_in_the_same_block_is_recorded(tier: str) ->
     program = "PUSH0 SLOAD POP" + call(NOBODY, gas="PUSH1 50") + "POP POP"
     outer = only(recorded(tier, call(OTHER), {OTHER: program}, storage=True))
     (inner,) = outer.calls
-    assert [type(event) for event in inner.events] == [StorageRead, Frame]
+    assert [type(event) for event in inner.events] == [StorageRead, RecordedFrame]
     assert inner.failure is HaltReason.STACK_UNDERFLOW
     assert inner.failed_at == len(assemble(program)) - 1
 
@@ -255,7 +264,7 @@ def test_events_stand_in_the_order_in_which_they_happened(tier: str) -> None:
         StorageWrite(HERE, 3, 2, 0, transient=True),
         StorageRead(HERE, 3, 2, transient=True),
     ]
-    assert isinstance(others[4], Frame)
+    assert isinstance(others[4], RecordedFrame)
     assert others[4].events == [LogEvent(OTHER, (), b"")]
     assert others[5:] == [
         Keccak(b"\0", keccak256(b"\0")),
@@ -284,16 +293,16 @@ def test_logs_of_a_frame_that_failed_are_kept(tier: str) -> None:
     program = call(OTHER) + "PUSH1 2 PUSH0 PUSH0 LOG1"
     frame = only(recorded(tier, program, {OTHER: "PUSH1 1 PUSH0 PUSH0 LOG1 PUSH0 PUSH0 REVERT"}))
     inner, log = frame.events
-    assert isinstance(inner, Frame)
+    assert isinstance(inner, RecordedFrame)
     assert inner.events == [LogEvent(OTHER, (1,), b"")]
     assert log == LogEvent(HERE, (2,), b"")
 
 
 def test_only_what_is_asked_for_is_recorded(tier: str) -> None:
     program = "PUSH1 1 PUSH0 SSTORE PUSH0 PUSH0 LOG0 PUSH0 PUSH0 KECCAK256" + call(OTHER)
-    assert [type(event) for event in only(recorded(tier, program)).events] == [LogEvent, Frame]
-    assert [type(event) for event in only(recorded(tier, program, logs=False)).events] == [Frame]
+    assert [type(event) for event in only(recorded(tier, program)).events] == [LogEvent, RecordedFrame]
+    assert [type(event) for event in only(recorded(tier, program, logs=False)).events] == [RecordedFrame]
     kinds = [type(event) for event in only(recorded(tier, program, logs=False, keccak=True)).events]
-    assert kinds == [Keccak, Frame]
+    assert kinds == [Keccak, RecordedFrame]
     nothing = recorded(tier, program, calls=False)
     assert (nothing.frames, nothing.coverage, nothing.gas) == ([], {}, {})

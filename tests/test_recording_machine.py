@@ -12,7 +12,7 @@ from fusevm import EVM, BadValue, EngineLimit, Hooks, TimeLimit
 from fusevm.evm.limits import CALL_DEPTH_LIMIT
 from fusevm.native.host.exact import PART
 from fusevm.native.host.tiers import engine
-from fusevm.tracing.recording import Frame, Keccak, LogEvent, StorageRead, StorageWrite
+from fusevm.tracing.recording import Keccak, LogEvent, RecordedFrame, StorageRead, StorageWrite
 from programs import CALLER, HERE, NOBODY, OTHER, call, deployer, machine
 from recordedcalls import BRANCHING, IDENTITY, TIERS, only, recorded
 
@@ -174,7 +174,7 @@ def test_more_than_the_buffer_holds_is_recorded(tier: str, monkeypatch: pytest.M
     program += call(IDENTITY) + "POP PUSH1 1 SWAP1 SUB DUP1 PUSH1 @loop JUMPI"
     frame = only(recorded(tier, program, gas=300_000_000, keccak=True))
     assert frame.ok
-    assert [type(event) for event in frame.events] == [LogEvent, Keccak, Frame] * 600
+    assert [type(event) for event in frame.events] == [LogEvent, Keccak, RecordedFrame] * 600
     assert isinstance(frame.events[1], Keccak)
     assert frame.events[1].data == bytes(20_000)
 

@@ -149,7 +149,7 @@ def slow(asked):
     while asked == b"work":
         pass
     return asked
-worker.MOST_SECONDS, worker.answer = 1, slow
+worker.MAX_SECONDS, worker.answer = 1, slow
 worker.main()
 """
     with subprocess.Popen([sys.executable, "-c", worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -285,7 +285,7 @@ def test_what_was_refused_is_not_asked_for_again(asking: Asking) -> None:
 def test_what_processes_die_of_is_tried_twice_and_they_are_replaced_so_often_and_no_more(
     asking: Asking, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiling, "MOST_FAILED", 3)
+    monkeypatch.setattr(compiling, "MAX_FAILED", 3)
     monkeypatch.setattr(sys, "executable", executable(cache, "exit 3"))
     for number in (1, 2):
         assert asking.ask()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fusevm.chain.rlp import MOST_NESTED, Item, MalformedRLP, NotMinimal, Trailing, Truncated, decode, encode
+from fusevm.chain.rlp import MAX_NESTED, Item, MalformedRLP, NotMinimal, Trailing, Truncated, decode, encode
 
 ITEMS = st.recursive(st.binary(max_size=70), lambda inner: st.lists(inner, max_size=5), max_leaves=30)
 
@@ -66,7 +66,7 @@ def test_what_is_not_canonical_is_refused_with_its_place(
 
 def test_nesting_is_bounded() -> None:
     item: Item = b""
-    for _ in range(MOST_NESTED):
+    for _ in range(MAX_NESTED):
         item = [item]
     assert decode(encode(item)) == item
     with pytest.raises(MalformedRLP, match="nested more than 16 deep"):

@@ -41,11 +41,11 @@ from fusevm.rules.pattern import (
     YUL,
     A,
     B,
-    Kind,
     Node,
     Rule,
     Tree,
     V,
+    VariableKind,
     X,
     Y,
     evaluate,
@@ -120,13 +120,15 @@ def test_every_metavariable_of_a_result_or_condition_stands_in_the_pattern() -> 
         assert {meta for fact in each.facts for meta in fact.of} <= known, each.name
         assert not set(facts(each.result)), each.name
         assert {meta for part in (each.result, *each.when, *each.given) for meta in metas(part)} <= known, each.name
-        assert all(meta.kind is Kind.CONSTANT for part in (*each.when, *each.given) for meta in metas(part)), each.name
+        assert all(meta.kind is VariableKind.CONSTANT for part in (*each.when, *each.given) for meta in metas(part)), (
+            each.name
+        )
 
 
 def test_conditions_and_computed_constants_compile_to_what_the_trees_mean() -> None:
     dice = random.Random(3)
     for each in RULES:
-        names = sorted({meta.name for meta in metas(each.pattern) if meta.kind is Kind.CONSTANT})
+        names = sorted({meta.name for meta in metas(each.pattern) if meta.kind is VariableKind.CONSTANT})
         for _ in range(8 if names else 0):
             constants = {name: dice.choice(EDGES) for name in names}
             meant = all(evaluate(part, INTEGERS, constants) for part in each.when)

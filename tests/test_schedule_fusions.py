@@ -18,7 +18,7 @@ from fusevm.native.emit.build import library
 from fusevm.native.host import engine as native_engine
 from fusevm.native.host.engine import NativeEngine
 from fusevm.reference.interpreter import execute as execute_reference
-from fusevm.schedule.build import Unit, build_schedule
+from fusevm.schedule.build import ScheduleUnit, build_schedule
 from fusevm.schedule.fusions import SEED, FusionType, fused_sequences, fusions
 from fusevm.schedule.sections import FOLDED, PUSHES
 from nativeprograms import Case, agreed, agreed_at_every_gas
@@ -28,7 +28,7 @@ WORD = 1 << 256
 RETURN = " PUSH0 MSTORE PUSH1 32 PUSH0 RETURN"
 
 
-def units_of(program: str | bytes, *only: str) -> list[Unit]:
+def units_of(program: str | bytes, *only: str) -> list[ScheduleUnit]:
     code = program if isinstance(program, bytes) else assemble(program)
     handlers = library().handlers
     if only:

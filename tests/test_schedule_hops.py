@@ -12,7 +12,7 @@ from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import LATEST
 from fusevm.native.emit.build import library
 from fusevm.native.host import engine as native_engine
-from fusevm.schedule.build import Unit, build_schedule
+from fusevm.schedule.build import ScheduleUnit, build_schedule
 from fusevm.schedule.sections import sections_of
 from fusevm.schedule.threading import hops_in, threaded
 from nativeprograms import Case, agreed, agreed_at_every_gas
@@ -23,7 +23,7 @@ HOP = "JUMPDEST PUSH2 @{} JUMP"
 HOP_BY_JUMPI = "JUMPDEST PUSH1 1 PUSH2 @{} JUMPI"  # falls through to what stands next if it were not taken
 
 
-def units_of(program: str) -> list[Unit]:
+def units_of(program: str) -> list[ScheduleUnit]:
     return build_schedule(assemble(program), LATEST, library().handlers, keep_units=True).units
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCES = Path(__file__).parent.parent / "src"
-MOST_LINES = 80
+MAX_LINES = 80
 
 
 def long_functions(source: str) -> Iterator[str]:
@@ -15,7 +15,7 @@ def long_functions(source: str) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
             lines = node.end_lineno - node.lineno + 1
-            if lines > MOST_LINES:
+            if lines > MAX_LINES:
                 yield f"{node.name}: {lines} lines"
 
 
@@ -29,6 +29,6 @@ def test_no_function_is_longer_than_a_screen() -> None:
 
 
 def test_a_long_function_is_found() -> None:
-    body = "    x = 1\n" * MOST_LINES
-    assert list(long_functions(f"class C:\n  def long(self):\n{body}")) == [f"long: {MOST_LINES + 1} lines"]
+    body = "    x = 1\n" * MAX_LINES
+    assert list(long_functions(f"class C:\n  def long(self):\n{body}")) == [f"long: {MAX_LINES + 1} lines"]
     assert not list(long_functions(f"def short():\n{body[: -len('    x = 1') - 1]}"))

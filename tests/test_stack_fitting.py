@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from fusevm import EVM
 from fusevm.cli.yul import app
 from fusevm.codegen import backend
-from fusevm.codegen.yul import CompiledObject, Order, compile_object
+from fusevm.codegen.yul import CompiledObject, StepOrder, compile_object
 from fusevm.lab.yul.compiled import Tally, check
 from fusevm.lab.yul.generate_contracts import Contract
 from fusevm.lab.yul.generate_deep import deep_contract
@@ -57,7 +57,7 @@ def run(compiled: CompiledObject, data: bytes) -> bytes:
 @pytest.mark.parametrize("rounds", [10, 100])
 def test_long_straight_code_shares_its_prime_all_the_way(rounds: int) -> None:
     tree = parse_object(poseidon(rounds))
-    compiled, plain = compile_object(tree, order=Order.AS_WRITTEN), compile_object(tree, runs=None)
+    compiled, plain = compile_object(tree, order=StepOrder.AS_WRITTEN), compile_object(tree, runs=None)
     assert compiled.notes == ()
     assert compiled.code.count(PRIME.to_bytes(32, "big")) == 1
     assert len(compiled.code) < 0.5 * len(plain.code)
@@ -124,7 +124,7 @@ def test_only_the_function_that_does_not_fit_is_compiled_with_less(
     unshared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "run_passes", _Refuses("", unshared))
-    compiled = compile_object(parse_object(CALLED), runs=10_000, order=Order.AS_WRITTEN)
+    compiled = compile_object(parse_object(CALLED), runs=10_000, order=StepOrder.AS_WRITTEN)
     (note,) = compiled.notes
     assert note.startswith("the main code does not fit on the stack with everything shared: nothing is inlined into it")
     assert note.endswith("computed again") == unshared

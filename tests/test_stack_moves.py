@@ -7,14 +7,14 @@ from random import Random
 
 import pytest
 
-from fusevm.codegen.moves import DEAD, DUP, OTHER, POP, PUSH, REACH, SWAP, Found, bring, shuffle
+from fusevm.codegen.moves import DEAD, DUP, OTHER, POP, PUSH, REACH, SWAP, FoundMoves, bring, shuffle
 from fusevm.codegen.moves import _greedy as greedy
 from fusevm.codegen.moves import _one_by_one as one_by_one
 
 Slot = int | tuple[str, int]
 
 
-def apply(stack: list[Slot], found: Found, pushed: list[Slot]) -> list[Slot]:
+def apply(stack: list[Slot], found: FoundMoves, pushed: list[Slot]) -> list[Slot]:
     """The stack (its top last) after the moves, each of which must be within reach."""
     stack = list(stack)
     for move in found.moves:
@@ -51,7 +51,7 @@ def some_pattern(random: Random) -> tuple[tuple[int, ...], tuple[int, ...], int,
     return tuple(slots), tuple(wanted), dies, pushed
 
 
-def check_brought(found: Found, pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> None:
+def check_brought(found: FoundMoves, pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> None:
     before: list[Slot] = [
         slot if slot >= 0 else ("other" if slot == OTHER else "dead", place) for place, slot in enumerate(pattern)
     ][::-1]
@@ -87,7 +87,7 @@ def test_operands_that_are_pushed_or_copied_one_by_one_are_right_too() -> None:
 
 def test_an_operand_on_top_that_nobody_needs_afterwards_costs_nothing() -> None:
     (best, *_) = bring((0, OTHER), (0,), 1, 0)
-    assert best == Found(0, ())
+    assert best == FoundMoves(0, ())
 
 
 def test_an_operand_that_is_needed_afterwards_is_copied() -> None:
@@ -133,11 +133,11 @@ def test_a_stack_becomes_another(seed: int, search: object) -> None:
 
 
 def test_equal_stacks_need_no_move() -> None:
-    assert shuffle((1, 2, 3), (1, 2, 3), {}) == Found(0, ())
+    assert shuffle((1, 2, 3), (1, 2, 3), {}) == FoundMoves(0, ())
 
 
 def test_a_slot_that_may_hold_anything_is_left_alone() -> None:
-    assert shuffle((1, 2), (DEAD, 2), {}) == Found(0, ())
+    assert shuffle((1, 2), (DEAD, 2), {}) == FoundMoves(0, ())
 
 
 def test_what_cannot_be_made_or_reached_is_none() -> None:

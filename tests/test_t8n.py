@@ -12,7 +12,7 @@ import pytest
 
 from commands import Command, fusevm_command  # noqa: F401
 from fusevm.chain.rlp import encode
-from fusevm.chain.schedule import Blobs
+from fusevm.chain.schedule import BlobSchedule
 from fusevm.chain.sealed import decode_block
 from fusevm.chain.signed import decode_transaction, sign
 from fusevm.chain.transaction import Authorization, Transaction
@@ -112,7 +112,7 @@ def test_difficulty_base_fee_and_excess_blob_gas_follow_from_the_parents() -> No
         "parentBlobGasUsed": "0x0",
     }
     assert run([], "Cancun", cancun)["currentExcessBlobGas"] == hex((1 << 19) - 3 * (1 << 17))
-    few = run([], "Cancun", cancun, blobs=Blobs(1, 2, 3_338_477))
+    few = run([], "Cancun", cancun, blobs=BlobSchedule(1, 2, 3_338_477))
     assert few["currentExcessBlobGas"] == hex((1 << 19) - (1 << 17))
 
 

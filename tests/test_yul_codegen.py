@@ -346,7 +346,7 @@ def test_a_function_with_too_many_parameters_and_returns_is_reported() -> None:
 # -- the corpus -------------------------------------------------------------------------------------------------------
 
 
-MOST_CODE = 24_576
+MAX_CODE = 24_576
 CONTRACTS = {
     "corpus": ("Amm", "Merkle", "Nft", "Numbers", "Text", "Timelock", "Token", "Vault"),
     "corpus_new": ("Gov", "Machine", "Orders", "SoladySort"),
@@ -363,7 +363,7 @@ SHORT = {("corpus", name) for name in ("Amm", "Merkle", "Numbers", "Text", "Toke
 def test_the_corpus_answers_every_call(fixtures_dir: Path, folder: str, name: str, suffix: str) -> None:
     facts = json.loads((fixtures_dir / folder / f"{name}.json").read_text())
     compiled = compile_object(parse_object((fixtures_dir / folder / f"{name}{suffix}").read_text()))
-    if compiled.runtime is not None and len(compiled.runtime.code) > MOST_CODE:
+    if compiled.runtime is not None and len(compiled.runtime.code) > MAX_CODE:
         pytest.skip("not optimised, it is larger than a contract may be")
     evm = EVM(block=Block(number=facts.get("number", 0), timestamp=facts.get("timestamp", 0)))
     for account in facts.get("fund", ()):

@@ -6,7 +6,7 @@ import pytest
 
 from fusevm.evm.forks import LATEST
 from fusevm.lab.yul.seeded_world import SeededWorld, Trace
-from fusevm.yul.execution.host import End, Limits
+from fusevm.yul.execution.host import Limits, RunEnd
 from fusevm.yul.execution.imagined import LIMITS, FakeWorld
 from fusevm.yul.execution.interpreter import interpret
 from fusevm.yul.syntax.dialect import dialect_for
@@ -23,7 +23,7 @@ def test_trace_and_dumps_are_those_of_the_fixture(fixture: YulFixture) -> None:
     program = parse_object(fixture.source, dialect_for(fork))
     world = FakeWorld(fork, program.code if fixture.settings.get("simulateExternalCall") == "true" else None)
     outcome = interpret(program.code, world, dialect_for(fork), LIMITS)
-    if outcome.end is End.LIMIT:
+    if outcome.end is RunEnd.LIMIT:
         world.lines.append(outcome.reason)
     assert world.dump() == fixture.expectation
 
@@ -77,7 +77,7 @@ def test_endless_recursion_ends_at_a_limit() -> None:
 
 def test_an_endless_loop_ends_at_a_limit() -> None:
     outcome = interpret(parse_object("{ for {} 1 {} {} }"), SeededWorld(), limits=Limits(steps=1000))
-    assert outcome.end is End.LIMIT
+    assert outcome.end is RunEnd.LIMIT
 
 
 def test_the_same_seed_gives_the_same_calls() -> None:
@@ -95,7 +95,7 @@ def test_a_call_shows_the_storage_of_its_moment() -> None:
 
 
 def test_reading_past_return_data_halts() -> None:
-    assert interpret(parse_object("{ returndatacopy(0, 0, 1) }"), SeededWorld()).end is End.INVALID
+    assert interpret(parse_object("{ returndatacopy(0, 0, 1) }"), SeededWorld()).end is RunEnd.INVALID
 
 
 def test_a_callee_cannot_tell_a_slot_set_to_zero_from_one_never_set() -> None:

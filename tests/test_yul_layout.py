@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from fusevm.yul.stack.flowgraph import JUNK, Slot, SlotKind, Stack, flow_graphs, reachable
+from fusevm.yul.stack.flowgraph import JUNK, LayoutSlot, SlotKind, Stack, flow_graphs, reachable
 from fusevm.yul.stack.layout import stack_too_deep
 from fusevm.yul.stack.shuffler import REACH, StackShuffle, shuffle
 from fusevm.yul.steps.disambiguator import disambiguated
@@ -14,15 +14,15 @@ from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_block
 
 
-def variables(names: str) -> dict[str, Slot]:
-    return {name: Slot(SlotKind.VARIABLE, name) for name in names}
+def variables(names: str) -> dict[str, LayoutSlot]:
+    return {name: LayoutSlot(SlotKind.VARIABLE, name) for name in names}
 
 
 def moves(source: Stack, target: Stack) -> list[str]:
     """The moves that make the target of the source, which is changed on the way."""
     made: list[str] = []
 
-    def bring(slot: Slot) -> None:
+    def bring(slot: LayoutSlot) -> None:
         depth = next((d for d, other in enumerate(reversed(source)) if other is slot), None)
         made.append("push" if depth is None else f"dup{depth + 1}")
 

@@ -9,7 +9,7 @@ import pytest
 from fusevm.yul.analysis.contents import KnownHashes, KnownMemory, KnownStorage
 from fusevm.yul.analysis.distances import KnowledgeBase, Offset
 from fusevm.yul.analysis.ssa import ssa_values
-from fusevm.yul.steps.store_index import MemoryIndex, Operation, StorageIndex, number_of
+from fusevm.yul.steps.store_index import MemoryIndex, StorageIndex, StoreOperation, number_of
 from fusevm.yul.syntax.parser import parse_block
 
 MASK = (1 << 256) - 1
@@ -25,12 +25,12 @@ def distance(one: Offset | None, other: Offset | None) -> int | None:
     return (one.distance - other.distance) & MASK
 
 
-def ends_before(one: Operation, other: Operation) -> bool:
+def ends_before(one: StoreOperation, other: StoreOperation) -> bool:
     start, length, limit = number_of(one.start), number_of(one.length), number_of(other.start)
     return start is not None and length is not None and limit is not None and start + length <= min(limit, MASK)
 
 
-def unrelated(one: Operation, other: Operation) -> bool:
+def unrelated(one: StoreOperation, other: StoreOperation) -> bool:
     """The two certainly have no byte in common."""
     lengths = number_of(one.length), number_of(other.length)
     if 0 in lengths or ends_before(one, other) or ends_before(other, one):
@@ -41,7 +41,7 @@ def unrelated(one: Operation, other: Operation) -> bool:
     return apart is not None and 32 <= apart <= MASK + 1 - 32
 
 
-def covered(store: Operation, write: Operation) -> bool:
+def covered(store: StoreOperation, write: StoreOperation) -> bool:
     """The write certainly overwrites all of the store."""
     length, covering = number_of(store.length), number_of(write.length)
     if length == 0:
@@ -65,14 +65,14 @@ def random_offset(random: Random, bases: tuple[str | None, ...]) -> Offset | Non
     return Offset(random.choice(bases), value & MASK)
 
 
-def random_operation(random: Random, starts: dict[str, Offset | None]) -> Operation:
+def random_operation(random: Random, starts: dict[str, Offset | None]) -> StoreOperation:
     length = random.choice((1, 32, 32, 32, 0, 5, 33, 64, 200, 1 << 45, MASK))
     more = random.randrange(2)
     known, length_name = random.choice(
         ((Offset(None, length), ""), (Offset(None, 32), ""), (Offset("n", more), f"n{more}"), (None, ""))
     )
     name = random.choice(list(starts))
-    return Operation(starts[name], known, name, length_name)
+    return StoreOperation(starts[name], known, name, length_name)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -96,7 +96,7 @@ def test_the_memory_index_finds_what_looking_at_every_store_finds(seed: int) -> 
 def test_the_storage_index_finds_what_looking_at_every_store_finds(seed: int) -> None:
     random = Random(seed)
     variables = {f"v{number}": random_offset(random, (None, "p", "q")) for number in range(30)}
-    slots = [Operation(start, None, name) for name, start in variables.items()]
+    slots = [StoreOperation(start, None, name) for name, start in variables.items()]
     stores = random.choices(slots, k=60)
     index = StorageIndex()
     for number, store in enumerate(stores):

@@ -17,7 +17,7 @@ from fusevm.codegen import backend, pipeline, proofs, trials
 from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.snapshots import copied, shape
 from fusevm.codegen.validation import Validation
-from fusevm.codegen.yul import CompiledObject, Order, compile_object
+from fusevm.codegen.yul import CompiledObject, StepOrder, compile_object
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import Assembly
 from fusevm.evm.forks import LATEST
@@ -41,7 +41,7 @@ def parsed(source: str) -> Object:
 
 def validated(source: str) -> tuple[CompiledObject, Validation]:
     validation = Validation()
-    return compile_object(parsed(source), order=Order.AS_WRITTEN, validation=validation), validation
+    return compile_object(parsed(source), order=StepOrder.AS_WRITTEN, validation=validation), validation
 
 
 def behaviour(code: bytes, inputs: list[bytes]) -> list[tuple[object, ...]]:
@@ -193,7 +193,7 @@ def test_a_planted_error_is_caught_and_the_code_behaves_as_the_source(
     expected = behaviour(compile_object(parsed(source), runs=None).code, inputs)
     with monkeypatch.context() as patched:
         plant(patched)
-        planted = compile_object(parsed(source), order=Order.AS_WRITTEN)
+        planted = compile_object(parsed(source), order=StepOrder.AS_WRITTEN)
         code, validation = validated(source)
     assert behaviour(planted.code, inputs) != expected, "the error does no harm: it shows nothing"
     assert behaviour(code.code, inputs) == expected
@@ -205,7 +205,7 @@ def test_right_passes_are_kept(source: str) -> None:
     code, validation = validated(source)
     assert validation.dropped == []
     assert validation.tried > 0
-    assert code.code == compile_object(parsed(source), order=Order.AS_WRITTEN).code
+    assert code.code == compile_object(parsed(source), order=StepOrder.AS_WRITTEN).code
 
 
 def test_names_of_data_immutables_gas_and_calls_do_not_look_like_errors() -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fusevm.evm.precompiles import PrecompileFailure
     from fusevm.explanation.explain import Explanation, explain
     from fusevm.explanation.inputs import BadSource
-    from fusevm.library.code import assemble, cfg, disassemble, fusions_in, keccak, loops_in, optimize
+    from fusevm.functions.code import assemble, cfg, disassemble, fusions_in, keccak, loops_in, optimize
     from fusevm.machine.batch import Batch
     from fusevm.machine.checkpoints import UnknownCheckpoint
     from fusevm.machine.estimate import EstimateFailed
@@ -116,7 +116,7 @@ _NAMES = {
     "evm.precompiles": ("PrecompileFailure",),
     "explanation.explain": ("Explanation", "explain"),
     "explanation.inputs": ("BadSource",),
-    "library.code": ("assemble", "cfg", "disassemble", "fusions_in", "keccak", "loops_in", "optimize"),
+    "functions.code": ("assemble", "cfg", "disassemble", "fusions_in", "keccak", "loops_in", "optimize"),
     "machine.batch": ("Batch",),
     "machine.checkpoints": ("UnknownCheckpoint",),
     "machine.estimate": ("EstimateFailed",),

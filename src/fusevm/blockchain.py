@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
-from fusevm.chain.assembly import Assembly
+from fusevm.chain.assembly import BlockAssembly
 from fusevm.chain.building import following, sealed
 from fusevm.chain.checks import ALL_CHECKS, Checks
 from fusevm.chain.diffs import Diff, diff_since
@@ -15,13 +15,13 @@ from fusevm.chain.execution import environment_of, run_block
 from fusevm.chain.fees import base_fee_after
 from fusevm.chain.genesis import Genesis, genesis_from_json
 from fusevm.chain.header import BLANK, NO_OMMERS, ZERO_HASH, Header
-from fusevm.chain.history import Node
+from fusevm.chain.history import HistoryNode
 from fusevm.chain.outcome import Outcome
-from fusevm.chain.pool import Pool
+from fusevm.chain.pool import TransactionPool
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected, RejectReason
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.rewards import check_ommers, reward_of
-from fusevm.chain.schedule import Schedule, Step
+from fusevm.chain.schedule import ForkSchedule, Upgrade
 from fusevm.chain.sealed import SealedBlock, Withdrawal, decode_block, ommers_hash
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sign
 from fusevm.chain.state import State
@@ -48,14 +48,14 @@ from fusevm.values import (
 
 SLOT_SECONDS = 12
 DEFAULT_GAS = 1_000_000
-Bookmark: TypeAlias = Node
+Bookmark: TypeAlias = HistoryNode
 
 
 class Plan(NamedTuple):
     """A block before any transaction: its header as far as it is known, its upgrade, and what calls see of it."""
 
     header: Header
-    step: Step
+    step: Upgrade
     environment: Block
 
 
@@ -84,8 +84,8 @@ class Chain:
         self.checks = checks
         self.tier = tier
         self.deadline: float | None = None  # on time.monotonic's clock, of whatever runs; then TimeLimit is raised
-        self.schedule: Schedule = genesis.schedule
-        self.pool = Pool()
+        self.schedule: ForkSchedule = genesis.schedule
+        self.pool = TransactionPool()
         self.known_contracts: Mapping[bytes, bytes] | None = None  # see `Assembly`
         self._tree = BlockTree(genesis)
         self._executor = executor_for(tier)
@@ -114,7 +114,7 @@ class Chain:
 
     @pending.setter
     def pending(self, listed: Iterable[SignedTransaction]) -> None:
-        self.pool = Pool(listed)
+        self.pool = TransactionPool(listed)
 
     @property
     def state(self) -> State:
@@ -146,12 +146,12 @@ class Chain:
     def total_difficulty(self, which: Which) -> int:
         return self._tree.node(which).total_difficulty
 
-    def step_of(self, which: Which) -> Step:
+    def step_of(self, which: Which) -> Upgrade:
         """The upgrade whose rules a block has."""
         node = self._tree.node(which)
         return self._step(node.header, self._tree.nodes.get(node.header.parent_hash, node))
 
-    def step_after(self, header: Header) -> Step:
+    def step_after(self, header: Header) -> Upgrade:
         """The upgrade whose rules a block with this header has; its parent must be known."""
         return self._step(header, self._tree.node(header.parent_hash))
 
@@ -378,7 +378,7 @@ class Chain:
         beacon_root: Word = ZERO_HASH,
         ommers: Sequence[Header] = (),
         base_fee: Number | None = None,
-    ) -> tuple[Header, Step]:
+    ) -> tuple[Header, Upgrade]:
         """The header of a block after the head, as far as it is known before the block has run; and its upgrade."""
         parent = self._tree.head
         next_slot = parent.header.timestamp + SLOT_SECONDS
@@ -413,14 +413,14 @@ class Chain:
         transactions: Iterable[SignedTransaction | BytesLike] | None = None,
         withdrawals: Sequence[Withdrawal] = (),
         ommers: Sequence[Header] = (),
-    ) -> tuple[SealedBlock, Assembly, list[SignedTransaction]]:
+    ) -> tuple[SealedBlock, BlockAssembly, list[SignedTransaction]]:
         """Runs a new block on the state; the block, how it went, and the transactions that are still pending."""
         parent = self._tree.head
         header, step, environment = plan
         given = tuple(withdrawals) if step.fork >= Fork.SHANGHAI else None
         if withdrawals and given is None:
             raise BadValue(f"withdrawals: come with Shanghai, this block is of {step.name}")
-        assembly = Assembly(
+        assembly = BlockAssembly(
             self.state, environment, step, self.schedule, self.execute, self.checks, self.known_contracts
         )
         assembly.begin(header.parent_hash, header.parent_beacon_root)
@@ -438,10 +438,10 @@ class Chain:
             context.deadline = self.deadline
         return self._executor(message, state, context, self._hooks)
 
-    def _step(self, header: Header, parent: Node) -> Step:
+    def _step(self, header: Header, parent: HistoryNode) -> Upgrade:
         return self.schedule.at(header.number, header.timestamp, parent.total_difficulty)
 
-    def _check_ommers(self, block: SealedBlock, step: Step) -> None:
+    def _check_ommers(self, block: SealedBlock, step: Upgrade) -> None:
         def find(block_hash: bytes) -> SealedBlock | None:
             node = self._tree.nodes.get(block_hash)
             return None if node is None else node.block
@@ -453,7 +453,7 @@ class Chain:
             check_ommers(block, find, check)
 
     def _fill(
-        self, assembly: Assembly, transactions: Iterable[SignedTransaction | BytesLike] | None
+        self, assembly: BlockAssembly, transactions: Iterable[SignedTransaction | BytesLike] | None
     ) -> list[SignedTransaction]:
         """Runs the transactions; what is left of the pending ones."""
         if transactions is not None:
@@ -469,8 +469,8 @@ class Chain:
                     left.append(each)
         return left
 
-    def _add(self, block: SealedBlock, parent: Node, assembly: Assembly, mark: int) -> Node:
-        node = Node(
+    def _add(self, block: SealedBlock, parent: HistoryNode, assembly: BlockAssembly, mark: int) -> HistoryNode:
+        node = HistoryNode(
             block,
             parent.total_difficulty + block.header.difficulty,
             diff_since(self.state, mark),

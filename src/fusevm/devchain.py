@@ -19,7 +19,7 @@ from fusevm.chain.processing import process
 from fusevm.chain.reasons import Rejected, RejectReason
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.result import Result
-from fusevm.chain.schedule import Schedule, Step, always
+from fusevm.chain.schedule import ForkSchedule, Upgrade, always
 from fusevm.chain.sealed import SealedBlock, Withdrawal
 from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
@@ -56,7 +56,7 @@ def dev_keys(count: int = DEV_ACCOUNTS) -> list[bytes]:
 
 
 def dev_genesis(
-    schedule: Schedule | str = "osaka",
+    schedule: ForkSchedule | str = "osaka",
     accounts: Iterable[bytes] = (),
     *,
     state: State | None = None,
@@ -77,13 +77,13 @@ def dev_genesis(
     return genesis_on(schedule, first, state)
 
 
-class Surroundings(NamedTuple):
+class HeadView(NamedTuple):
     """What calls on the head see, and of which head it is."""
 
     head: Bookmark
     chain_id: int
     block: Block
-    step: Step
+    step: Upgrade
 
 
 class _OnHead:
@@ -94,7 +94,7 @@ class _OnHead:
     def __init__(self, dev: DevChain) -> None:
         self._dev = dev
 
-    def __enter__(self) -> tuple[State, Block, Step]:
+    def __enter__(self) -> tuple[State, Block, Upgrade]:
         state = self._dev.chain.state
         self._opened, self._mark = state.open_marks, state.mark()
         self._found = self._dev.take_surroundings()
@@ -144,7 +144,7 @@ class DevChain:
         self.next_randao = secrets.token_bytes(32)
         self._any_nonce = replace(checks, nonce=False)
         self._next: tuple[tuple[Any, ...], Plan] | None = None  # the block that is next, and what it follows from
-        self.surroundings: Surroundings | None = None  # of calls on the head
+        self.surroundings: HeadView | None = None  # of calls on the head
 
     @property
     def accounts(self) -> list[bytes]:
@@ -171,7 +171,7 @@ class DevChain:
             self.clock(self.chain.bookmark().header.timestamp) if self.next_timestamp is None else self.next_timestamp
         )
 
-    def upcoming(self) -> tuple[Header, Step]:
+    def upcoming(self) -> tuple[Header, Upgrade]:
         """The header of the next block before any transaction, and its upgrade."""
         return self.chain.upcoming(**self._next_fields())
 
@@ -293,14 +293,14 @@ class DevChain:
 
     # -- reading and calling at a block
 
-    def at(self, which: Which) -> AbstractContextManager[tuple[State, Block, Step]]:
+    def at(self, which: Which) -> AbstractContextManager[tuple[State, Block, Upgrade]]:
         """The state after a block (or after the pending one), the block as calls see it, and its upgrade."""
         if which != PENDING and self.chain.header(which).hash == self.head.hash:
             return _OnHead(self)
         return self._at_another(which)
 
     @contextmanager
-    def _at_another(self, which: Which) -> Iterator[tuple[State, Block, Step]]:
+    def _at_another(self, which: Which) -> Iterator[tuple[State, Block, Upgrade]]:
         if which == PENDING:
             with self.pending_block() as (block, _):
                 step = self.chain.step_after(block.header)
@@ -310,7 +310,7 @@ class DevChain:
                 step = self.chain.step_of(which)
                 yield state, step.with_blobs(self.chain.environment(which)), step
 
-    def take_surroundings(self) -> Surroundings:
+    def take_surroundings(self) -> HeadView:
         """The head as calls see it, made once. A caller gives it back unchanged; a call within a call gets one
         of its own."""
         head, chain_id = self.chain.bookmark(), self.chain_id
@@ -318,7 +318,7 @@ class DevChain:
         if found is None or found.head is not head or found.chain_id != chain_id:
             step = self.chain.step_of(self.head.hash)
             block = step.with_blobs(self.chain.environment(self.head.hash))
-            found = Surroundings(head, chain_id, block, step)
+            found = HeadView(head, chain_id, block, step)
         return found
 
     def call(self, tx: Transaction, which: Which, checks: Checks = CALL_CHECKS) -> Result:
@@ -341,7 +341,7 @@ class DevChain:
 
             return least_gas(attempt, rules, most, error_ratio)
 
-    def _run(self, tx: Transaction, state: State, block: Block, step: Step, checks: Checks) -> Result:
+    def _run(self, tx: Transaction, state: State, block: Block, step: Upgrade, checks: Checks) -> Result:
         if tx.fee_cap() == 0 and not checks.base_fee:
             block.base_fee = 0  # as geth: a call without a price is in a block without one
         elif tx.fee_cap() < block.base_fee:

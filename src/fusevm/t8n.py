@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fusevm.chain.alloc import alloc_of, quantity, state_from_alloc
-from fusevm.chain.assembly import Assembly
+from fusevm.chain.assembly import BlockAssembly
 from fusevm.chain.difficulty import difficulty_after
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.fees import next_base_fee, next_excess_blob_gas
@@ -24,7 +24,7 @@ from fusevm.chain.outcome import Outcome
 from fusevm.chain.reasons import InvalidBlock, Rejected
 from fusevm.chain.receipts import BlockReceipt
 from fusevm.chain.rlp import Item, MalformedRLP, decode, encode
-from fusevm.chain.schedule import Blobs, Step, schedule_named
+from fusevm.chain.schedule import BlobSchedule, Upgrade, schedule_named
 from fusevm.chain.sealed import Withdrawal, transactions_root, withdrawals_root
 from fusevm.chain.signed import SignedTransaction, transaction_from_item
 from fusevm.chain.state import State, logs_hash
@@ -61,7 +61,7 @@ def transition(
     *,
     chain_id: int = 1,
     reward: int = -1,
-    blobs: Blobs | None = None,
+    blobs: BlobSchedule | None = None,
     tier: str = "auto",
     hooks: Hooks | None = None,
     watch: Watcher | None = None,
@@ -84,7 +84,7 @@ def transition(
 
     hashes = _hashes(env)
     withdrawals = _withdrawals(env, step)
-    assembly = Assembly(state, _block(env, step, chain_id, number, time, hashes), step, schedule, execute)
+    assembly = BlockAssembly(state, _block(env, step, chain_id, number, time, hashes), step, schedule, execute)
     assembly.begin(hashes.get(number - 1, bytes(32)), _beacon_root(env, step))
     rejected = []
     for index, signed in enumerate(_transactions(txs, chain_id)):
@@ -102,7 +102,7 @@ def transition(
     return Transition(alloc_of(state), result, body, state)
 
 
-def _add(assembly: Assembly, index: int, signed: SignedTransaction | Rejected, watch: Watcher | None) -> None:
+def _add(assembly: BlockAssembly, index: int, signed: SignedTransaction | Rejected, watch: Watcher | None) -> None:
     if isinstance(signed, Rejected):
         raise signed
     if watch is not None:
@@ -140,7 +140,7 @@ def _hashes(env: Mapping[str, Any]) -> dict[int, bytes]:
 
 
 def _block(
-    env: Mapping[str, Any], step: Step, chain_id: int, number: int, time: int, hashes: Mapping[int, bytes]
+    env: Mapping[str, Any], step: Upgrade, chain_id: int, number: int, time: int, hashes: Mapping[int, bytes]
 ) -> Block:
     def hash_of(asked: int) -> bytes:
         if asked not in hashes:
@@ -168,7 +168,7 @@ def _base_fee(env: Mapping[str, Any]) -> int:
     return next_base_fee(*(_number(env, key) for key in ("parentBaseFee", "parentGasUsed", "parentGasLimit")))
 
 
-def _difficulty(env: Mapping[str, Any], step: Step, number: int, time: int) -> int:
+def _difficulty(env: Mapping[str, Any], step: Upgrade, number: int, time: int) -> int:
     if env.get("currentDifficulty") is not None:
         return _number(env, "currentDifficulty")
     ommers = to_hash(env.get("parentUncleHash") or NO_OMMERS, "env.parentUncleHash")
@@ -176,7 +176,7 @@ def _difficulty(env: Mapping[str, Any], step: Step, number: int, time: int) -> i
     return difficulty_after(step, number, time, before, _number(env, "parentDifficulty"), ommers != NO_OMMERS)
 
 
-def _excess_blob_gas(env: Mapping[str, Any], step: Step) -> int:
+def _excess_blob_gas(env: Mapping[str, Any], step: Upgrade) -> int:
     if env.get("currentExcessBlobGas") is not None:
         return quantity(env["currentExcessBlobGas"], "env.currentExcessBlobGas", 64)
     names = ("parentExcessBlobGas", "parentBlobGasUsed", "parentBaseFee")
@@ -184,13 +184,13 @@ def _excess_blob_gas(env: Mapping[str, Any], step: Step) -> int:
     return next_excess_blob_gas(excess, used, base_fee, step)
 
 
-def _beacon_root(env: Mapping[str, Any], step: Step) -> bytes | None:
+def _beacon_root(env: Mapping[str, Any], step: Upgrade) -> bytes | None:
     if step.fork < Fork.CANCUN:
         return None
     return to_hash(_given(env, "parentBeaconBlockRoot"), "env.parentBeaconBlockRoot")
 
 
-def _withdrawals(env: Mapping[str, Any], step: Step) -> list[Withdrawal] | None:
+def _withdrawals(env: Mapping[str, Any], step: Upgrade) -> list[Withdrawal] | None:
     if step.fork < Fork.SHANGHAI:
         return None
     listed = _given(env, "withdrawals")
@@ -238,7 +238,7 @@ def body_from_text(text: str) -> bytes:
 
 
 def _result(
-    assembly: Assembly, withdrawals: list[Withdrawal] | None, rejected: list[dict[str, Any]], failure: str | None
+    assembly: BlockAssembly, withdrawals: list[Withdrawal] | None, rejected: list[dict[str, Any]], failure: str | None
 ) -> dict[str, Any]:
     block, step = assembly.block, assembly.step
     logs = [log for receipt in assembly.receipts for log in receipt.logs]
@@ -270,7 +270,7 @@ def _result(
     return result
 
 
-def _receipts(assembly: Assembly) -> list[Any]:
+def _receipts(assembly: BlockAssembly) -> list[Any]:
     found, logs = [], 0
     for index, (receipt, signed) in enumerate(zip(assembly.receipts, assembly.transactions, strict=True)):
         found.append(receipt_json(receipt, signed, index, logs, assembly.block.number))

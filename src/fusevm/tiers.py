@@ -12,14 +12,14 @@ from fusevm.chain import patricia
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Executor, Outcome
 from fusevm.chain.outcomes import Outcomes
-from fusevm.chain.packed import Packed
+from fusevm.chain.packed import PackedCalls
 from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.native import switches
 from fusevm.native.host.settings import Setting
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.interpreter import execute as execute_reference
-from fusevm.tracing.session import Session
+from fusevm.tracing.session import RecordingSession
 from fusevm.values import BadValue, shown
 
 TierExecutor = Callable[[Message, State, Context, Hooks | None], Outcome]
@@ -29,7 +29,7 @@ DirectCall = Callable[[State, Context, bytes, bytes, bytes, int, bool, bool], Re
 # Of state, context, many calls, their outcomes (to be written), and whether what changes is kept. What it answers runs
 # calls until one has begun that it cannot end (and returns the executor for that one), or the next one is not for it,
 # or none is left (None).
-ManyCalls = Callable[[State, Context, Packed, Outcomes, bool], Callable[[], Executor | None]]
+ManyCalls = Callable[[State, Context, PackedCalls, Outcomes, bool], Callable[[], Executor | None]]
 
 
 class Tier(NamedTuple):
@@ -119,7 +119,7 @@ def direct_call_for(tier: str, executor: TierExecutor) -> DirectCall | None:
     return partial(call_directly, of_threads(setting), chooses)
 
 
-def recorded_call_for(tier: str, session: Session) -> DirectCall:
+def recorded_call_for(tier: str, session: RecordingSession) -> DirectCall:
     """The same for calls that are recorded."""
     return partial(_recorded_call(tier), session)
 

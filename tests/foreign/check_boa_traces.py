@@ -199,7 +199,7 @@ def test_a_failing_call_does_not_trace_those_before_it(monkeypatch: pytest.Monke
 
 
 def test_notes_of_many_calls_are_decoded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notes, "MOST_GAS", 200_000)
+    monkeypatch.setattr(notes, "MAX_GAS", 200_000)
     token = boa.loads(TOKEN, 1000)
     for _ in range(10):
         token.transfer(boa.env.generate_address(), 1)
@@ -249,7 +249,7 @@ def test_only_a_call_that_ends_in_selfdestruct_returns_nothing() -> None:
 
 
 def test_long_histories_are_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_ENTRIES", 200)
+    monkeypatch.setattr(history, "MAX_ENTRIES", 200)
     with boa.set_env(FusevmEnv()):  # without the anchor that boa's pytest plugin has around a test
         token, other = boa.loads(TOKEN, 10**6), boa.env.generate_address()
         first = token._computation

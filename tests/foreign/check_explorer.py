@@ -16,8 +16,8 @@ from aiohttp import web
 
 from fusevm.explorer import server as server_module
 from fusevm.explorer.bundle import ASSETS
-from fusevm.explorer.server import MOST_MESSAGE, MOST_PAGES, MOST_WAITING, Server
-from fusevm.explorer.settings import MOST_SOURCE, Settings
+from fusevm.explorer.server import MAX_MESSAGE, MAX_PAGES, MAX_WAITING, ExplorerServer
+from fusevm.explorer.settings import MAX_SOURCE, ExplorerSettings
 
 SMALL = "{\n  sstore(0, add(calldataload(0), 0))\n}\n"
 # Takes the optimiser much longer than any test waits: every function calls the one before it twice.
@@ -26,12 +26,12 @@ SLOW = "{\n" + "".join(
     for n in range(1, 900)
 ) + "function f0(a, b) -> c { c := add(mload(a), b) }\nsstore(0, f899(calldataload(0), calldatasize()))\n}"  # fmt: skip
 DEPOSITS = "{ let n := add(sload(0), calldataload(4)) sstore(0, n) mstore(0, n) return(0, 32) }\n"
-Here = tuple[Server, str]
+Here = tuple[ExplorerServer, str]
 
 
 @asynccontextmanager
 async def serving(source: str = SMALL, **more: Any) -> AsyncIterator[Here]:
-    server = Server(Settings(source=source, name="small.yul"), **more)
+    server = ExplorerServer(ExplorerSettings(source=source, name="small.yul"), **more)
     runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -268,7 +268,7 @@ def test_a_text_never_names_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"source": "x" * (MOST_SOURCE + 1)},
+        {"source": "x" * (MAX_SOURCE + 1)},
         {"source": 5},
         {"fork": "nosuch"},
         {"runs": -1},
@@ -304,15 +304,15 @@ def test_a_message_that_cannot_be_read_is_answered(message: str) -> None:
 def test_a_message_that_is_too_large_ends_the_connection() -> None:
     async def talk(page: Page) -> None:
         with suppress(ConnectionError):  # it may end while the message is still being sent
-            await page.socket.send_str("x" * (MOST_MESSAGE + 10))
+            await page.socket.send_str("x" * (MAX_MESSAGE + 10))
         assert (await page.socket.receive(timeout=30)).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
 
     spoken(talk)
 
 
 def test_more_pages_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MOST_PAGES", 1)
-    assert MOST_PAGES > 1
+    monkeypatch.setattr(server_module, "MAX_PAGES", 1)
+    assert MAX_PAGES > 1
 
     async def run() -> None:
         async with serving() as here, opened(here) as page:
@@ -327,9 +327,9 @@ def test_more_pages_than_allowed_are_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_calls_beyond_their_number_are_refused() -> None:
     async def talk(page: Page) -> None:
-        for number in range(MOST_WAITING + 5):
+        for number in range(MAX_WAITING + 5):
             await page.socket.send_json({"id": number, "do": "explain", "settings": {"source": SLOW, "name": "s.yul"}})
-        error = (await page.answer(MOST_WAITING + 4))["error"]
+        error = (await page.answer(MAX_WAITING + 4))["error"]
         assert "wait" in error["message"]
 
     spoken(talk)

@@ -22,7 +22,7 @@ from fusevm.values import AddressLike, BadValue, shown, shown_path, to_address, 
 _PLACEHOLDER = re.compile(r"__.{36}__")
 _CREATION = ("bytecode", "deploymentBytecode", "bin")
 _RUNTIME = ("deployedBytecode", "runtimeBytecode", "bytecode_runtime", "bin-runtime")
-_MOST_LISTED = 20
+_MAX_LISTED = 20
 _HINT = "an artifact of Foundry, Hardhat or Ape, or the JSON output of solc or Vyper"
 
 
@@ -38,7 +38,7 @@ class SeveralContracts(BadAbi):
 
     def __init__(self, where: str, names: Iterable[str]) -> None:
         self.names = sorted(names)
-        listed = ", ".join(self.names[:_MOST_LISTED]) + (", …" if len(self.names) > _MOST_LISTED else "")
+        listed = ", ".join(self.names[:_MAX_LISTED]) + (", …" if len(self.names) > _MAX_LISTED else "")
         super().__init__(f"{where}: {len(self.names)} contracts with code; name the one that is meant: {listed}")
 
 
@@ -234,4 +234,4 @@ def _without_places(digits: str, name: str) -> str:
 
 
 def _listed(found: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(found)[:_MOST_LISTED])
+    return ", ".join(sorted(found)[:_MAX_LISTED])

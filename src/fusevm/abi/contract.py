@@ -19,7 +19,7 @@ from fusevm.chain.result import ExecutionFailed, Result
 from fusevm.values import AddressLike, BadValue
 
 
-class Machine(Protocol):
+class CallingMachine(Protocol):
     """What runs the calls: an `EVM`."""
 
     @property
@@ -179,7 +179,9 @@ class Contract:
     Where an address is expected, the contract itself can be given.
     """
 
-    def __init__(self, evm: Machine, abi: Abi, address: AddressLike, deployment: ContractResult | None = None) -> None:
+    def __init__(
+        self, evm: CallingMachine, abi: Abi, address: AddressLike, deployment: ContractResult | None = None
+    ) -> None:
         self.evm = evm
         self.abi = abi
         self.address = Address(address)
@@ -228,13 +230,13 @@ class Contract:
         return html_table(f"Contract {self.address}", [(each.name, str(each)) for each in self.abi.functions])
 
 
-def contract_at(evm: Machine, artifact: ArtifactLike, address: AddressLike, name: str | None = None) -> Contract:
+def contract_at(evm: CallingMachine, artifact: ArtifactLike, address: AddressLike, name: str | None = None) -> Contract:
     """The contract at an address; of an artifact the ABI alone is used."""
     return Contract(evm, Artifact.read(artifact, name).abi, address)
 
 
 def deploy(
-    evm: Machine,
+    evm: CallingMachine,
     artifact: ArtifactLike,
     arguments: tuple[Any, ...],
     libraries: Mapping[str, AddressLike] | None,

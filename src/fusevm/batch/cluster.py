@@ -12,17 +12,17 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from fusevm.api import EVM
-from fusevm.batch.pool import TRIES, Done, Piece, Pool, timed_piece
-from fusevm.batch.shared import WRITTEN, Errand, Order, Segments, can_open, carry_out
-from fusevm.chain.packed import Packed
+from fusevm.batch.pool import TRIES, CallPiece, Done, Pool, timed_piece
+from fusevm.batch.shared import WRITTEN, Errand, Segments, WorkOrder, can_open, carry_out
+from fusevm.chain.packed import PackedCalls
 from fusevm.child import renewed_in_child
 
 RECOUNT = 1.0  # seconds: workers come and go
-LOOK, MOST_ALONE = 5.0, 60.0  # seconds: while nothing ends, whether there are workers; how long there may be none
+LOOK, MAX_ALONE = 5.0, 60.0  # seconds: while nothing ends, whether there are workers; how long there may be none
 SENDINGS = 4  # of a machine in a row, before any piece is done
 PER_THREAD = 2  # pieces: one to do, one to begin with when it is done
 SOON = 0.001  # seconds that a task waits for others to be sent with it; Dask's own 10 ms are 40,000 calls
-MOST, MOST_BYTES = 1 << 18, 1 << 26  # of a piece, in calls and bytes: Dask spends some milliseconds on each
+MOST, MAX_BYTES = 1 << 18, 1 << 26  # of a piece, in calls and bytes: Dask spends some milliseconds on each
 SELDOM = {  # a cluster of our own watches itself less: that took an eighth of a core from the calls
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "5s",
@@ -35,7 +35,7 @@ _machines = threading.local()  # of each thread of a worker: a copy of the machi
 class Sent(NamedTuple):
     """A piece that is under way."""
 
-    piece: Piece
+    piece: CallPiece
     errand: Errand | None
     worker: str | None  # that shall do it, if it can
 
@@ -47,7 +47,7 @@ class Cluster(Pool):
     'Pool'
     """
 
-    most, most_bytes = MOST, MOST_BYTES
+    most, most_bytes = MOST, MAX_BYTES
 
     def __init__(self, evm: EVM, client: Any = None, **local: Any) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Cluster(Pool):
     def place(self, size: int) -> memoryview | None:
         return self._segments.place(size) if self._shares else None
 
-    def submit(self, piece: Piece) -> None:
+    def submit(self, piece: CallPiece) -> None:
         errand = self._segments.errand(piece.calls) if self._shares else None
         calls = piece.calls if errand is None else errand.order
         worker = self._idlest()
@@ -123,8 +123,8 @@ class Cluster(Pool):
                 future = self._over.get(timeout=LOOK)
             except queue.Empty:
                 alone = 0.0 if self._client.nthreads() else alone + LOOK
-                if alone >= MOST_ALONE:
-                    raise RuntimeError(f"the cluster has no workers, for {MOST_ALONE:.0f} seconds now") from None
+                if alone >= MAX_ALONE:
+                    raise RuntimeError(f"the cluster has no workers, for {MAX_ALONE:.0f} seconds now") from None
             else:
                 if future in self._under_way:
                     return [self._ended(future)]
@@ -197,13 +197,13 @@ def _answer(future: Any, errand: Errand | None) -> Any:
         raise
 
 
-def _run(evm: EVM, token: str, calls: Packed | Order) -> object:
+def _run(evm: EVM, token: str, calls: PackedCalls | WorkOrder) -> object:
     """On a worker. Its threads share what was sent, and a machine is used by one at a time: each has a copy."""
     if getattr(_machines, "token", None) != token:
         with _copying:
             _machines.evm, _machines.token = evm.copy(), token
     run = partial(timed_piece, _machines.evm)
-    return carry_out(calls, run) if isinstance(calls, Order) else run(calls)
+    return carry_out(calls, run) if isinstance(calls, WorkOrder) else run(calls)
 
 
 _copying = renewed_in_child(threading.Lock())

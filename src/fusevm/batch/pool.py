@@ -12,13 +12,13 @@ from typing import Self
 
 from fusevm.api import DEFAULT_GAS, EVM
 from fusevm.chain.environment import DEFAULT_CALLER
-from fusevm.chain.packed import CallLike, Common, Packed, Pieces, ReadsLike
+from fusevm.chain.packed import CallLike, Common, PackedCalls, Pieces, ReadsLike
 from fusevm.machine.batch import Batch
 from fusevm.machine.batches import ERRORS, simulate_packed
 from fusevm.values import AddressLike, BadValue, Number
 
 FIRST, MOST = 1 << 8, 1 << 16  # calls in a piece
-MOST_BYTES = 1 << 25  # of its calls and results: those of several pieces are in memory at once
+MAX_BYTES = 1 << 25  # of its calls and results: those of several pieces are in memory at once
 LONG_ENOUGH = 0.2  # seconds that a piece should take: the work of sending it is little beside that
 AHEAD = 4  # pieces per worker that may wait for one before them
 TRIES = 2  # for a piece before it is split to find the call that ends its workers
@@ -32,14 +32,14 @@ class WorkerLost(RuntimeError):
 
 
 @dataclass
-class Piece:
+class CallPiece:
     """Calls that one worker does at once."""
 
     first: int  # number of the first call
-    calls: Packed
+    calls: PackedCalls
     tries: int = 0
 
-    def parts(self) -> Iterator[Piece]:
+    def parts(self) -> Iterator[CallPiece]:
         """To be tried again: as a whole, or in parts, once it has been tried often enough."""
         if self.tries < TRIES:
             yield self
@@ -47,20 +47,20 @@ class Piece:
         size = -(-self.calls.count // PARTS)
         for first in range(0, self.calls.count, size):
             last = min(first + size, self.calls.count)
-            yield Piece(self.first + first, self.calls.part(first, last), TRIES - 1)
+            yield CallPiece(self.first + first, self.calls.part(first, last), TRIES - 1)
 
 
 @dataclass
 class Done:
     """A finished piece: its results and how long it took, or why its worker was lost."""
 
-    piece: Piece
+    piece: CallPiece
     batch: Batch | None
     seconds: float = 0.0
     lost: str = ""
 
 
-def timed_piece(evm: EVM, calls: Packed, memory: memoryview | None = None) -> tuple[float, Batch]:
+def timed_piece(evm: EVM, calls: PackedCalls, memory: memoryview | None = None) -> tuple[float, Batch]:
     """What a worker does with a piece, and the seconds it takes; results are in that memory, as far as they fit."""
     started = time.perf_counter()
     batch = simulate_packed(evm, calls, memory)
@@ -70,7 +70,7 @@ def timed_piece(evm: EVM, calls: Packed, memory: memoryview | None = None) -> tu
 class Pool(ABC):
     """Workers that each have a copy of one machine. A `with` block ends them."""
 
-    most, most_bytes = MOST, MOST_BYTES
+    most, most_bytes = MOST, MAX_BYTES
 
     def __init__(self) -> None:
         self._size = FIRST
@@ -81,7 +81,7 @@ class Pool(ABC):
         """How many there are."""
 
     @abstractmethod
-    def submit(self, piece: Piece) -> None:
+    def submit(self, piece: CallPiece) -> None:
         """Gives a piece to a worker; there are never more pieces in flight than `room`."""
 
     @abstractmethod
@@ -147,7 +147,7 @@ class Pool(ABC):
         return self._stream(Pieces(calls, Common.read(to, caller, value, gas, reads)), errors, progress)
 
     def _stream(self, pieces: Pieces, errors: str, progress: Progress | None) -> Iterator[Batch]:
-        again: deque[Piece] = deque()
+        again: deque[CallPiece] = deque()
         ready: dict[int, Batch] = {}  # by the number of their first call
         under_way = done = following = 0
         try:
@@ -178,14 +178,14 @@ class Pool(ABC):
             if under_way:
                 self.cancel()
 
-    def _next(self, pieces: Pieces, again: deque[Piece], under_way: int, waiting: int) -> Piece | None:
+    def _next(self, pieces: Pieces, again: deque[CallPiece], under_way: int, waiting: int) -> CallPiece | None:
         if again:
             return None if under_way else again.popleft()
         if waiting > AHEAD * self.workers:
             return None
         first = pieces.taken
         calls = pieces.take(self._share(pieces.total), self.place)
-        return None if calls is None else Piece(first, calls)
+        return None if calls is None else CallPiece(first, calls)
 
     def _share(self, total: int | None) -> int:
         """Calls of the next piece; where it is known how many there are in all, each worker shall get equally many."""
@@ -194,7 +194,7 @@ class Pool(ABC):
         rounds = -(-total // (self._size * self.workers))
         return -(-total // (rounds * self.workers))
 
-    def _taken(self, done: Done, again: deque[Piece]) -> Batch | None:
+    def _taken(self, done: Done, again: deque[CallPiece]) -> Batch | None:
         piece = done.piece
         if done.batch is not None:
             self._adapt(piece.calls.count, done.seconds, len(piece.calls.data) + done.batch.size)

@@ -14,18 +14,18 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from fusevm.api import EVM
-from fusevm.batch.pool import Done, Piece, Pool, WorkerLost, timed_piece
-from fusevm.batch.shared import Address, Errand, Order, Segments, can_open, carry_out
+from fusevm.batch.pool import CallPiece, Done, Pool, WorkerLost, timed_piece
+from fusevm.batch.shared import Errand, SegmentAddress, Segments, WorkOrder, can_open, carry_out
 from fusevm.values import BadValue
 
 LEAVE = 2.0  # seconds a worker has to end by itself
 
 
 @dataclass
-class Worker:
+class ProcessWorker:
     process: BaseProcess
     connection: Connection
-    piece: Piece | None = None  # what it is doing
+    piece: CallPiece | None = None  # what it is doing
     errand: Errand | None = None  # where the piece's calls are, if in shared memory
     ready: bool = False  # whether it has its machine
     shares: bool = False  # whether it can open our memory
@@ -60,23 +60,23 @@ class Processes(Pool):
         """Of the workers."""
         return [each.process.pid or 0 for each in self._workers]
 
-    def _start(self) -> Worker:
+    def _start(self) -> ProcessWorker:
         ours, theirs = self._context.Pipe()
         probe = None if self._probe is None else self._probe.order.address
         process = self._context.Process(target=_work, args=(theirs, self._machine, probe), daemon=True)
         process.start()
         theirs.close()
-        return Worker(process, ours)
+        return ProcessWorker(process, ours)
 
     def place(self, size: int) -> memoryview | None:
         return self._segments.place(size) if self._free_worker.shares else None
 
     @property
-    def _free_worker(self) -> Worker:
+    def _free_worker(self) -> ProcessWorker:
         """Who gets the next piece."""
         return next(each for each in self._workers if each.piece is None)
 
-    def submit(self, piece: Piece) -> None:
+    def submit(self, piece: CallPiece) -> None:
         worker = self._free_worker
         worker.piece = piece
         worker.errand = self._segments.errand(piece.calls) if worker.shares else None
@@ -91,7 +91,7 @@ class Processes(Pool):
             if found:
                 return found
 
-    def _ended(self, worker: Worker) -> Done | None:
+    def _ended(self, worker: ProcessWorker) -> Done | None:
         """What a worker says of its piece; None where it says only that it is ready."""
         piece = worker.piece
         assert piece is not None
@@ -110,7 +110,7 @@ class Processes(Pool):
         seconds, batch = answer
         return Done(piece, batch, seconds)
 
-    def _replace(self, worker: Worker) -> str:
+    def _replace(self, worker: ProcessWorker) -> str:
         """Starts another in the place of one that is gone; why it is."""
         worker.process.join(LEAVE)
         if worker.errand is not None:
@@ -145,7 +145,7 @@ class Processes(Pool):
         self._segments.close()
 
 
-def _work(connection: Connection, machine: bytes, probe: Address | None) -> None:
+def _work(connection: Connection, machine: bytes, probe: SegmentAddress | None) -> None:
     """What a worker does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
     run = partial(timed_piece, pickle.loads(machine))
@@ -156,4 +156,4 @@ def _work(connection: Connection, machine: bytes, probe: Address | None) -> None
             calls = connection.recv()
         except (EOFError, OSError):
             return
-        connection.send(carry_out(calls, run) if isinstance(calls, Order) else run(calls))
+        connection.send(carry_out(calls, run) if isinstance(calls, WorkOrder) else run(calls))

@@ -31,7 +31,7 @@ if sys.platform == "linux":
     import fcntl
 
 SPACE = 1 << 28  # bytes of a segment: a file with a hole, memory is taken where something is written
-MOST_LENT, MOST_FREE = 64, 8  # segments with results in use, and free ones kept for reuse
+MAX_LENT, MAX_FREE = 64, 8  # segments with results in use, and free ones kept for reuse
 KEPT = 1 << 27  # bytes: one with more in it is not kept
 IDLE = 5.0  # seconds: so long a worker keeps a segment open that it does not use
 NAME = "fusevm-batch"
@@ -47,7 +47,7 @@ class NotHere(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Address:
+class SegmentAddress:
     """Where a segment is: the number of a file of a process, and what the file begins with."""
 
     process: int
@@ -117,10 +117,10 @@ class Parcel:
 
 
 @dataclass(frozen=True)
-class Order:
+class WorkOrder:
     """Calls for a worker, in a segment."""
 
-    address: Address
+    address: SegmentAddress
     calls: Parcel
 
 
@@ -164,7 +164,7 @@ class Errand:
             parcel = Parcel.of(calls, memory)
         _NOTE.pack_into(segment.map, _TOKEN, 0, 0)
         segment.map[:_TOKEN] = token
-        self.order = Order(Address(os.getpid(), segment.file, token), parcel)
+        self.order = WorkOrder(SegmentAddress(os.getpid(), segment.file, token), parcel)
 
     @property
     def is_answered(self) -> bool:
@@ -215,7 +215,7 @@ class Segments:
 
     def _begin(self) -> bool:
         """Whether there is a segment for the next errand."""
-        if self._begun is None and not self._closed and len(self._lent) < MOST_LENT and is_supported():
+        if self._begun is None and not self._closed and len(self._lent) < MAX_LENT and is_supported():
             with suppress(OSError, ValueError):
                 self._begun = self._unused()
                 self._lent.add(self._begun)
@@ -232,7 +232,7 @@ class Segments:
     def give_back(self, segment: Segment, used: int) -> None:
         """With so many bytes written to; perhaps from another thread, when the last who looked at it is gone."""
         self.forget(segment)
-        if not self._closed and len(self._free) < MOST_FREE and used <= KEPT:
+        if not self._closed and len(self._free) < MAX_FREE and used <= KEPT:
             self._free.append(segment)
 
     def forget(self, segment: Segment) -> None:
@@ -250,7 +250,7 @@ def is_supported() -> bool:
     return sys.platform == "linux" and hasattr(os, "memfd_create")
 
 
-def carry_out(order: Order, run: Callable[[Any, memoryview | None], object]) -> object:
+def carry_out(order: WorkOrder, run: Callable[[Any, memoryview | None], object]) -> object:
     """On a worker: `WRITTEN`, where what comes of the calls is in their segment; itself, where another one writes to
     it; None where the segment is not to be had. `run` may write results to the memory it is given."""
     try:
@@ -268,7 +268,7 @@ def carry_out(order: Order, run: Callable[[Any, memoryview | None], object]) -> 
         return None
 
 
-def can_open(address: Address) -> bool:
+def can_open(address: SegmentAddress) -> bool:
     """Whether a worker is where it can share memory with the process of this address."""
     try:
         with opened(address):
@@ -278,7 +278,7 @@ def can_open(address: Address) -> bool:
 
 
 @contextmanager
-def opened(address: Address) -> Iterator[tuple[memoryview, bool]]:
+def opened(address: SegmentAddress) -> Iterator[tuple[memoryview, bool]]:
     """A segment of another process, and whether this one may write to it."""
     window = _windows.get(address)
     try:
@@ -290,10 +290,10 @@ def opened(address: Address) -> Iterator[tuple[memoryview, bool]]:
     _windows.keep(address, window)
 
 
-class Window:
+class SegmentWindow:
     """A segment of another process, opened in this one."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: SegmentAddress) -> None:
         path = f"/proc/{address.process}/fd/{address.file}"
         try:
             if not os.readlink(path).startswith(f"/memfd:{NAME}"):
@@ -322,22 +322,24 @@ class Windows:
     """Those that were used last: opened anew, each page of them would cost a fault again. None is kept for long."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, int], tuple[Window, float]] = {}  # by process and file; and when they were used
+        self._kept: dict[
+            tuple[int, int], tuple[SegmentWindow, float]
+        ] = {}  # by process and file; and when they were used
         self._lock = renewed_in_child(threading.Lock())
         self._is_watched = False
 
-    def get(self, address: Address) -> Window:
+    def get(self, address: SegmentAddress) -> SegmentWindow:
         """For one user at a time."""
         with self._lock:
             window, _ = self._kept.pop((address.process, address.file), (None, 0.0))
         if window is None or window.memory[:_TOKEN] != address.token:  # the file of that number is another one now
-            window = Window(address)
+            window = SegmentWindow(address)
         return window
 
-    def keep(self, address: Address, window: Window) -> None:
+    def keep(self, address: SegmentAddress, window: SegmentWindow) -> None:
         with self._lock:
             self._kept[address.process, address.file] = window, time.monotonic()
-            while len(self._kept) > MOST_FREE:
+            while len(self._kept) > MAX_FREE:
                 self._kept.pop(next(iter(self._kept)))
             if not self._is_watched:
                 self._is_watched = True
@@ -373,6 +375,6 @@ def _address(memory: memoryview) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
-def _check(memory: memoryview, address: Address) -> None:
+def _check(memory: memoryview, address: SegmentAddress) -> None:
     if memory[:_TOKEN] != address.token:
         raise NotHere(f"a segment of process {address.process} is used for something else now")

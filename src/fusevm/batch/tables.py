@@ -15,7 +15,7 @@ from fusevm.values import BadValue
 Columns = Mapping[str, Sequence[Any]]
 
 
-class Table(ABC):
+class RowTable(ABC):
     """Rows that are added some at a time; a `with` block closes the file."""
 
     @abstractmethod
@@ -34,7 +34,7 @@ class Table(ABC):
         self.close()
 
 
-class CSV(Table):
+class CSV(RowTable):
     def __init__(self, path: Path) -> None:
         self._file = path.open("w", newline="", encoding="utf-8")
         self._writer = csv.writer(self._file, lineterminator="\n")
@@ -50,7 +50,7 @@ class CSV(Table):
         self._file.close()
 
 
-class JSONLines(Table):
+class JSONLines(RowTable):
     def __init__(self, path: Path) -> None:
         self._file = path.open("w", encoding="utf-8")
 
@@ -63,7 +63,7 @@ class JSONLines(Table):
         self._file.close()
 
 
-class Parquet(Table):
+class Parquet(RowTable):
     """Numbers of up to 64 bits are numbers there; what is larger is decimal text, in all rows or in none."""
 
     def __init__(self, path: Path) -> None:
@@ -112,7 +112,7 @@ KINDS: dict[str, type[CSV] | type[JSONLines] | type[Parquet]] = {
 }
 
 
-def open_table(path: Path) -> Table:
+def open_table(path: Path) -> RowTable:
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
         raise BadValue(f"{path}: expected a name that ends in {', '.join(KINDS)}")

@@ -7,7 +7,7 @@ import queue
 import threading
 
 from fusevm.api import EVM
-from fusevm.batch.pool import Done, Piece, Pool, timed_piece
+from fusevm.batch.pool import CallPiece, Done, Pool, timed_piece
 from fusevm.child import renewed_in_child
 from fusevm.values import BadValue
 
@@ -22,7 +22,7 @@ class Threads(Pool):
         super().__init__()
         if threads is not None and threads < 1:
             raise BadValue(f"threads: expected at least 1, got {threads}")
-        self._tasks: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[CallPiece | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Done | BaseException] = queue.SimpleQueue()
         machines = [evm.copy() for _ in range(threads or os.cpu_count() or 1)]
         self._threads = [threading.Thread(target=self._work, args=(each,), daemon=True) for each in machines]
@@ -38,7 +38,7 @@ class Threads(Pool):
     def workers(self) -> int:
         return len(self._threads)
 
-    def submit(self, piece: Piece) -> None:
+    def submit(self, piece: CallPiece) -> None:
         if not self._threads:
             raise RuntimeError("this pool has no threads: it was closed, or made before os.fork; make another")
         self._under_way += 1

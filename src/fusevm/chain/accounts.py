@@ -6,14 +6,14 @@ from typing import Any
 
 from fusevm.chain.noting import Noting, Watch
 from fusevm.chain.slots import Slots
-from fusevm.evm.code_cache import CodeCache
+from fusevm.evm.code_cache import CodeMemo
 from fusevm.evm.keccak import keccak256
 
 EMPTY_CODE_HASH = bytes.fromhex("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")
 DELEGATION_PREFIX = b"\xef\x01\x00"  # EIP-7702: followed by the address whose code runs instead
 DELEGATION_SIZE = 23
 
-_hash_of_code = CodeCache(keccak256, len, 1 << 25)
+_hash_of_code = CodeMemo(keccak256, len, 1 << 25)
 
 
 class Account:

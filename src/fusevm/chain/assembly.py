@@ -15,25 +15,25 @@ from fusevm.chain.outcome import Executor
 from fusevm.chain.processing import process
 from fusevm.chain.receipts import BlockReceipt, union_of
 from fusevm.chain.rewards import pay, pay_rewards
-from fusevm.chain.schedule import Schedule, Step
+from fusevm.chain.schedule import ForkSchedule, Upgrade
 from fusevm.chain.sealed import GWEI, Withdrawal, list_root
 from fusevm.chain.signed import SignedTransaction
 from fusevm.chain.state import State
 from fusevm.chain.system import begin_block, requests_hash, requests_of_block
-from fusevm.chain.transaction import Room
+from fusevm.chain.transaction import BlockSpace
 from fusevm.evm.forks import Fork, rules_of
 from fusevm.evm.gas import BLOB_GAS
 
 
-class Assembly:
+class BlockAssembly:
     """Runs a block on a state, piece by piece. The holder of a mark of the state can undo it."""
 
     def __init__(
         self,
         state: State,
         block: Block,
-        step: Step,
-        schedule: Schedule,
+        step: Upgrade,
+        schedule: ForkSchedule,
         execute: Executor,
         checks: Checks = ALL_CHECKS,
         known: Mapping[bytes, bytes] | None = None,
@@ -64,8 +64,8 @@ class Assembly:
         return 0 if self.step.blobs is None else self.step.blobs.most
 
     @property
-    def room(self) -> Room:
-        return Room(self.block.gas_limit - self.gas_used, self.most_blobs - self.blobs)
+    def room(self) -> BlockSpace:
+        return BlockSpace(self.block.gas_limit - self.gas_used, self.most_blobs - self.blobs)
 
     def add(self, signed: SignedTransaction) -> BlockReceipt:
         """Runs a transaction. Raises Rejected, with nothing done, if it may not run here."""

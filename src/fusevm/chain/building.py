@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusevm.chain.assembly import Assembly
+from fusevm.chain.assembly import BlockAssembly
 from fusevm.chain.difficulty import difficulty_after
 from fusevm.chain.fees import ELASTICITY, base_fee_after, excess_blob_gas_after
 from fusevm.chain.header import NO_OMMERS, ZERO_HASH, Header
-from fusevm.chain.schedule import Step
+from fusevm.chain.schedule import Upgrade
 from fusevm.chain.sealed import SealedBlock, Withdrawal, transactions_root, withdrawals_root
 from fusevm.evm.forks import Fork
 
 
-def following(parent: Header, header: Header, step: Step, gas_limit: int | None, beacon_root: bytes) -> dict[str, Any]:
+def following(
+    parent: Header, header: Header, step: Upgrade, gas_limit: int | None, beacon_root: bytes
+) -> dict[str, Any]:
     """The header fields that follow from the parent's, for a block to be built."""
     fields: dict[str, Any] = {"gas_limit": parent.gas_limit if gas_limit is None else gas_limit}
     if step.fork >= Fork.LONDON:
@@ -32,7 +34,7 @@ def following(parent: Header, header: Header, step: Step, gas_limit: int | None,
 
 
 def sealed(
-    assembly: Assembly, header: Header, ommers: tuple[Header, ...], withdrawals: tuple[Withdrawal, ...] | None
+    assembly: BlockAssembly, header: Header, ommers: tuple[Header, ...], withdrawals: tuple[Withdrawal, ...] | None
 ) -> SealedBlock:
     """The built block, with everything its header commits to. A state that is not fully known has no root: zero."""
     transactions = tuple(assembly.transactions)

@@ -17,7 +17,7 @@ from fusevm.values import BadValue, shown, shown_path, to_bytes, to_word
 Dump: TypeAlias = Mapping[str, Any] | bytes | str | PathLike[str]
 
 FORMATS = ("alloc", "anvil")
-MOST_BYTES = 1 << 31  # of what a compressed dump may hold
+MAX_BYTES = 1 << 31  # of what a compressed dump may hold
 _GZIP = b"\x1f\x8b"
 _DUMP_FIELDS = ("root", "codeHash", "address", "key")  # of accounts in geth's dump: they follow from the others
 
@@ -147,7 +147,7 @@ def _decompressed(raw: bytes, source: str) -> bytes:
     import io
 
     with gzip.GzipFile(fileobj=io.BytesIO(raw)) as opened:
-        found = opened.read(MOST_BYTES + 1)
-    if len(found) > MOST_BYTES:
-        raise BadValue(f"{source}: more than {MOST_BYTES} bytes once decompressed")
+        found = opened.read(MAX_BYTES + 1)
+    if len(found) > MAX_BYTES:
+        raise BadValue(f"{source}: more than {MAX_BYTES} bytes once decompressed")
     return found

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fusevm.chain.assembly import Assembly
+from fusevm.chain.assembly import BlockAssembly
 from fusevm.chain.environment import Block, known_block
 from fusevm.chain.header import Header
 from fusevm.chain.outcome import Executor
 from fusevm.chain.reasons import BlockReason, InvalidBlock, Rejected
 from fusevm.chain.rewards import reward_of
-from fusevm.chain.schedule import Schedule, Step
+from fusevm.chain.schedule import ForkSchedule, Upgrade
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import State
 from fusevm.evm.gas import BLOB_GAS
@@ -36,12 +36,12 @@ def environment_of(header: Header, chain_id: int, hashes: Hashes) -> Block:
 
 
 def run_block(
-    block: SealedBlock, step: Step, schedule: Schedule, state: State, execute: Executor, hashes: Hashes
-) -> Assembly:
+    block: SealedBlock, step: Upgrade, schedule: ForkSchedule, state: State, execute: Executor, hashes: Hashes
+) -> BlockAssembly:
     """Runs a block whose header was checked. Raises InvalidBlock; undoing what was done is the caller's."""
     header = block.header
     environment = environment_of(header, schedule.chain_id, hashes)
-    assembly = Assembly(state, environment, step, schedule, execute)
+    assembly = BlockAssembly(state, environment, step, schedule, execute)
     assembly.begin(header.parent_hash, header.parent_beacon_root)
     for place, signed in enumerate(block.transactions):
         try:
@@ -55,7 +55,7 @@ def run_block(
     return assembly
 
 
-def _compare(assembly: Assembly, header: Header) -> None:
+def _compare(assembly: BlockAssembly, header: Header) -> None:
     if assembly.gas_used != header.gas_used:
         raise InvalidBlock(B.INVALID_GAS_USED, f"{header.gas_used}, not {assembly.gas_used}")
     if header.blob_gas_used is not None and assembly.blob_gas_used != header.blob_gas_used:

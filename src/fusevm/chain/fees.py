@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fusevm.chain.header import Header
-from fusevm.chain.schedule import Step
+from fusevm.chain.schedule import Upgrade
 from fusevm.evm.forks import Fork
 from fusevm.evm.gas import BLOB_GAS
 
 FIRST_BASE_FEE = 1_000_000_000
 ELASTICITY = 2
-MOST_CHANGE = 8
+MAX_CHANGE = 8
 BLOB_BASE_COST = 1 << 13  # EIP-7918: the execution gas that a blob's price is held against
 
 
@@ -24,16 +24,16 @@ def next_base_fee(base_fee: int, gas_used: int, gas_limit: int) -> int:
     target = gas_limit // ELASTICITY
     if gas_used == target or not target:
         return base_fee
-    change = base_fee * abs(gas_used - target) // target // MOST_CHANGE
+    change = base_fee * abs(gas_used - target) // target // MAX_CHANGE
     return base_fee + max(change, 1) if gas_used > target else base_fee - change
 
 
-def excess_blob_gas_after(parent: Header, step: Step) -> int:
+def excess_blob_gas_after(parent: Header, step: Upgrade) -> int:
     """EIP-4844: how far blobs have been over their target, for a block of this step after the parent."""
     return next_excess_blob_gas(parent.excess_blob_gas or 0, parent.blob_gas_used or 0, parent.base_fee or 0, step)
 
 
-def next_excess_blob_gas(excess: int, used: int, base_fee: int, step: Step) -> int:
+def next_excess_blob_gas(excess: int, used: int, base_fee: int, step: Upgrade) -> int:
     """The same from the parent's excess, blob gas used and base fee (EIP-7918 since Osaka)."""
     if step.blobs is None:
         return 0

@@ -36,7 +36,7 @@ class BadField(ValueError):
         return f"{self.name}: {self.fault.value}" + (f" ({self.detail})" if self.detail else "")
 
 
-class Kind(NamedTuple):
+class FieldKind(NamedTuple):
     """How a field is read from RLP and written to it."""
 
     read: Callable[[Item, str], Any]
@@ -45,15 +45,15 @@ class Kind(NamedTuple):
 
 class Field(NamedTuple):
     name: str
-    kind: Kind
+    kind: FieldKind
 
 
-def number(bits: int) -> Kind:
-    return Kind(lambda item, name: to_natural(item, name, bits), natural)
+def number(bits: int) -> FieldKind:
+    return FieldKind(lambda item, name: to_natural(item, name, bits), natural)
 
 
-def sized(size: int) -> Kind:
-    return Kind(lambda item, name: to_sized(item, name, size), bytes)
+def sized(size: int) -> FieldKind:
+    return FieldKind(lambda item, name: to_sized(item, name, size), bytes)
 
 
 def as_bytes(item: Item, name: str) -> bytes:
@@ -110,10 +110,10 @@ def _to_hashes(item: Item, name: str) -> tuple[bytes, ...]:
 
 UINT8, UINT64, UINT256 = number(8), number(64), number(256)
 ADDRESS, HASH, BLOOM, SEAL = sized(20), sized(32), sized(256), sized(8)
-BYTES = Kind(as_bytes, bytes)
-RECIPIENT = Kind(_to_recipient, lambda to: b"" if to is None else to)
-ACCESS_LIST = Kind(_to_access_list, _access_list_item)
-HASHES = Kind(_to_hashes, list)
+BYTES = FieldKind(as_bytes, bytes)
+RECIPIENT = FieldKind(_to_recipient, lambda to: b"" if to is None else to)
+ACCESS_LIST = FieldKind(_to_access_list, _access_list_item)
+HASHES = FieldKind(_to_hashes, list)
 
 
 def read_fields(layout: Sequence[Field], item: Item, name: str) -> list[Any]:

@@ -10,7 +10,7 @@ from fusevm.chain.alloc import state_from_alloc
 from fusevm.chain.fees import FIRST_BASE_FEE
 from fusevm.chain.header import NO_REQUESTS, ZERO_HASH, Header
 from fusevm.chain.reasons import BlockReason, InvalidBlock
-from fusevm.chain.schedule import Schedule, always, schedule_from_config
+from fusevm.chain.schedule import ForkSchedule, always, schedule_from_config
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import State
 from fusevm.chain.trie import EMPTY_ROOT
@@ -26,7 +26,7 @@ class Genesis:
 
     block: SealedBlock
     state: State
-    schedule: Schedule
+    schedule: ForkSchedule
 
     def __post_init__(self) -> None:
         if self.state.source is not None:  # a fork of a node's chain: the root is the node's word
@@ -57,7 +57,7 @@ def genesis_from_json(document: Mapping[str, Any]) -> Genesis:
     return genesis_on(schedule_from_config(document["config"]), header, state_from_alloc(document["alloc"]))
 
 
-def genesis_on(schedule: Schedule, header: Header, state: State) -> Genesis:
+def genesis_on(schedule: ForkSchedule, header: Header, state: State) -> Genesis:
     """A header and a state, with the header fields that the fork at its time has (EIP-1559, 4895, 4844, 4788, 7685)."""
     fork = schedule.at(header.number, header.timestamp, header.difficulty).fork
     fields: dict[str, Any] = {"state_root": state.root()}

@@ -31,7 +31,7 @@ from fusevm.evm.keccak import keccak256
 ZERO_HASH, ZERO_SEAL, ZERO_BLOOM = bytes(32), bytes(8), bytes(256)
 NO_OMMERS = bytes.fromhex("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347")  # keccak(rlp([]))
 NO_REQUESTS = bytes.fromhex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")  # sha256(b"")
-MOST_GAS = (1 << 63) - 1
+MAX_GAS = (1 << 63) - 1
 
 # The fields that each fork has added, in the order of the encoding.
 ADDED: dict[Fork, tuple[Field, ...]] = {
@@ -168,7 +168,7 @@ def header_from_item(item: Item) -> Header:
     except BadField as error:
         raise InvalidBlock(field_reason(error), str(error)) from None
     header = Header(**{field.name: value for field, value in zip(layout, values, strict=True)})
-    if header.gas_limit > MOST_GAS:
+    if header.gas_limit > MAX_GAS:
         raise InvalidBlock(BlockReason.GASLIMIT_TOO_BIG, str(header.gas_limit))
     return header
 

@@ -24,7 +24,7 @@ Receipts = tuple[BlockReceipt, ...]
 Contents = tuple[tuple[SignedTransaction, ...], Receipts]
 
 
-class Node:
+class HistoryNode:
     """A block of the tree, with what importing it has shown."""
 
     __slots__ = ("_block", "_packed", "_receipts", "_rest", "diff", "header", "requests", "total_difficulty")
@@ -71,9 +71,9 @@ class Node:
             return [signed.sender for signed in block.transactions]
         return [sender for _, sender in _raw(self._packed)[0]]
 
-    def with_diff(self, diff: Diff) -> Node:
+    def with_diff(self, diff: Diff) -> HistoryNode:
         """The same block after more was done."""
-        return Node(self.block, self.total_difficulty, diff, self.receipts, self.requests)
+        return HistoryNode(self.block, self.total_difficulty, diff, self.receipts, self.requests)
 
     def pack(self) -> None:
         """Packs its transactions and receipts: less memory, slower to read."""

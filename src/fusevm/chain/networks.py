@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fusevm.chain.schedule import DEPOSIT_CONTRACT, STEPS, Activation, Schedule
+from fusevm.chain.schedule import DEPOSIT_CONTRACT, STEPS, Activation, ForkSchedule
 
 _MAINNET_BLOCKS = {
     "frontier": 0,
@@ -61,10 +61,10 @@ def _schedule(
     times: dict[str, int],
     dao_block: int | None = None,
     deposits: bytes = DEPOSIT_CONTRACT,
-) -> Schedule:
+) -> ForkSchedule:
     by_block = (Activation(STEPS[step], block=block) for step, block in blocks.items())
     by_time = (Activation(STEPS[step], time=time) for step, time in times.items())
-    return Schedule((*by_block, *by_time), chain_id, dao_block, deposits, name)
+    return ForkSchedule((*by_block, *by_time), chain_id, dao_block, deposits, name)
 
 
 MAINNET = _schedule("mainnet", 1, _MAINNET_BLOCKS, _MAINNET_TIMES, dao_block=1_920_000)

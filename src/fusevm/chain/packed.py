@@ -66,7 +66,7 @@ class BadCall(BadValue):
     """
 
 
-class Kind(NamedTuple):
+class CallKind(NamedTuple):
     """What many calls have in common."""
 
     to: bytes
@@ -83,12 +83,12 @@ class Special(NamedTuple):
 
 
 @dataclass
-class Packed:
+class PackedCalls:
     """Calls by number: data, of which kind, and what is special."""
 
     data: Data  # of all of them, one after another
     sizes: array[int] | int  # bytes, of each or of all
-    kinds: list[Kind]
+    kinds: list[CallKind]
     kind_of: array[int] | None  # by number; None where all are of the first
     special: dict[int, Special]
     count: int
@@ -110,9 +110,9 @@ class Packed:
     def data_of(self, number: int) -> bytes:
         return bytes(self.data[self.starts[number] : self.starts[number + 1]])
 
-    def part(self, first: int, last: int) -> Packed:
+    def part(self, first: int, last: int) -> PackedCalls:
         """The calls from one number to before another."""
-        return Packed(
+        return PackedCalls(
             self.data[self.starts[first] : self.starts[last]],
             self.sizes if isinstance(self.sizes, int) else self.sizes[first:last],
             self.kinds,
@@ -122,14 +122,14 @@ class Packed:
             self.reads,
         )
 
-    def kind(self, number: int) -> Kind:
+    def kind(self, number: int) -> CallKind:
         return self.kinds[0 if self.kind_of is None else self.kind_of[number]]
 
 
-def _received(data: Any, *rest: Any) -> Packed:
+def _received(data: Any, *rest: Any) -> PackedCalls:
     """Calls that came from elsewhere. Their data may be a view of memory that is shared; it is not copied."""
     is_seen = isinstance(data, memoryview) and not data.readonly
-    return Packed(data if is_seen else bytes(data), *rest)
+    return PackedCalls(data if is_seen else bytes(data), *rest)
 
 
 class Common(NamedTuple):
@@ -166,15 +166,15 @@ NOTHING_SPECIAL = Special()
 class Pieces:
     """Calls that are packed as many at a time as are asked for; they may be a matrix of bytes, data row by row."""
 
-    def __init__(self, calls: Iterable[CallLike] | Packed, common: Common) -> None:
+    def __init__(self, calls: Iterable[CallLike] | PackedCalls, common: Common) -> None:
         self._common = common
         self._matrix = _matrix(calls)
         self.taken = 0  # calls
-        self.total = calls.count if isinstance(calls, Packed) else len(calls) if isinstance(calls, Sized) else None
+        self.total = calls.count if isinstance(calls, PackedCalls) else len(calls) if isinstance(calls, Sized) else None
         self._rest: Iterator[CallLike] = iter(())
-        self._packed: Packed | None = None
+        self._packed: PackedCalls | None = None
         self._list: list[Any] | None = None
-        if isinstance(calls, Packed):
+        if isinstance(calls, PackedCalls):
             self._packed = calls
         elif type(calls) is list:
             self._list = calls
@@ -186,7 +186,7 @@ class Pieces:
             except TypeError:
                 raise BadValue(f"calls: expected a list of calls, got {type(calls).__name__}") from None
 
-    def take(self, count: int, place: Place | None = None) -> Packed | None:
+    def take(self, count: int, place: Place | None = None) -> PackedCalls | None:
         """The next calls, up to a maximum; None if there are no more. Their data may be where `place` says."""
         first = self.taken
         if self._packed is not None:
@@ -208,7 +208,7 @@ Joined = tuple[Data, "array[int] | int"]  # bytes one after another, and how man
 MANY = 1 << 8  # calls: fewer are joined sooner than native code is called
 
 
-class Native(Protocol):
+class NativeJoiner(Protocol):
     """Joins the data of many calls: `native/emit/packing.py`."""
 
     def join(self, pieces: tuple[Any, ...], /) -> Joined | None:
@@ -220,29 +220,29 @@ class Native(Protocol):
         ...
 
 
-_native: list[Native] = []  # at most one
+_native: list[NativeJoiner] = []  # at most one
 
 
-def use_native(joiner: Native) -> None:
+def use_native(joiner: NativeJoiner) -> None:
     """From now on this joins the data of many calls: native code is loaded."""
     _native[:] = [joiner]
 
 
-def _items(calls: list[Any], first: int, count: int, common: Common, place: Place | None) -> Packed:
+def _items(calls: list[Any], first: int, count: int, common: Common, place: Place | None) -> PackedCalls:
     count = max(0, min(count, len(calls) - first))
     if _native and count >= MANY and common.to is not None and not common.value:
         joined = _native[0].join_alike(calls, first, count, place)
         if joined is not None:
-            return Packed(*joined, [Kind(common.to, common.caller, common.gas)], None, {}, count)
+            return PackedCalls(*joined, [CallKind(common.to, common.caller, common.gas)], None, {}, count)
     return packed(tuple(calls[first : first + count]), common, first)
 
 
-def packed(calls: tuple[Any, ...], common: Common, first: int = 0) -> Packed:
+def packed(calls: tuple[Any, ...], common: Common, first: int = 0) -> PackedCalls:
     """These calls, which nobody else may have as this tuple; the first has that number."""
     if common.to is not None and not common.value:
         joined = _joined(calls)
         if joined is not None:
-            return Packed(*joined, [Kind(common.to, common.caller, common.gas)], None, {}, len(calls))
+            return PackedCalls(*joined, [CallKind(common.to, common.caller, common.gas)], None, {}, len(calls))
     return _packed_one_by_one(calls, common, first)
 
 
@@ -262,8 +262,8 @@ def _sizes(pieces: Sequence[bytes]) -> array[int] | int:
     return lengths.pop() if len(lengths) == 1 else array("Q", map(len, pieces))
 
 
-def _packed_one_by_one(calls: tuple[Any, ...], common: Common, first: int) -> Packed:
-    numbers: dict[Kind, int] = {}
+def _packed_one_by_one(calls: tuple[Any, ...], common: Common, first: int) -> PackedCalls:
+    numbers: dict[CallKind, int] = {}
     pieces, kind_of, specials = [], array("I"), {}
     for number, each in enumerate(calls):
         try:
@@ -275,10 +275,10 @@ def _packed_one_by_one(calls: tuple[Any, ...], common: Common, first: int) -> Pa
         if special is not NOTHING_SPECIAL:
             specials[number] = special
     one = len(numbers) == 1
-    return Packed(b"".join(pieces), _sizes(pieces), list(numbers), None if one else kind_of, specials, len(pieces))
+    return PackedCalls(b"".join(pieces), _sizes(pieces), list(numbers), None if one else kind_of, specials, len(pieces))
 
 
-def _read(call: Any, common: Common) -> tuple[Kind, bytes, Special]:
+def _read(call: Any, common: Common) -> tuple[CallKind, bytes, Special]:
     if isinstance(call, Mapping):
         unknown = sorted(shown(name) for name in call if name not in _NAMES)
         if unknown:
@@ -293,10 +293,10 @@ def _read(call: Any, common: Common) -> tuple[Kind, bytes, Special]:
             raise BadValue(f"expected a target and data, got {len(call)} things")
         to, data = to_address(call[0], "to"), call[1]
     special = Special(common.value) if common.value else NOTHING_SPECIAL
-    return Kind(_target(to), common.caller, common.gas), to_bytes(data, "data"), special
+    return CallKind(_target(to), common.caller, common.gas), to_bytes(data, "data"), special
 
 
-def _read_call(call: Call, common: Common) -> tuple[Kind, bytes, Special]:
+def _read_call(call: Call, common: Common) -> tuple[CallKind, bytes, Special]:
     to = common.to if call.to is None else to_address(call.to, "to")
     caller = common.caller if call.caller is None else to_address(call.caller, "caller")
     gas = common.gas if call.gas is None else to_number(call.gas, "gas", bits=GAS_BITS)
@@ -304,7 +304,7 @@ def _read_call(call: Call, common: Common) -> tuple[Kind, bytes, Special]:
     special = NOTHING_SPECIAL
     if value or call.storage or call.block:
         special = Special(value, _slots(call.storage), _block_fields(call.block))
-    return Kind(_target(to), caller, gas), to_bytes(call.data, "data"), special
+    return CallKind(_target(to), caller, gas), to_bytes(call.data, "data"), special
 
 
 def _target(to: bytes | None) -> bytes:
@@ -350,10 +350,10 @@ def _matrix(calls: Any) -> memoryview | None:
     return view
 
 
-def _rows(matrix: memoryview, first: int, count: int, common: Common) -> Packed:
+def _rows(matrix: memoryview, first: int, count: int, common: Common) -> PackedCalls:
     assert matrix.shape is not None
     rows, size = matrix.shape
     data = matrix[first : first + count].tobytes()
-    kind, count = Kind(_target(common.to), common.caller, common.gas), max(0, min(count, rows - first))
+    kind, count = CallKind(_target(common.to), common.caller, common.gas), max(0, min(count, rows - first))
     special = dict.fromkeys(range(count), Special(common.value)) if common.value else {}
-    return Packed(data, size, [kind], None, special, count)
+    return PackedCalls(data, size, [kind], None, special, count)

@@ -22,7 +22,7 @@ _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))
 
 
-class Packed(NamedTuple):
+class PackedEntries(NamedTuple):
     """Entries sorted by key: 32 bytes of key each, the size of each value, the values one after the other."""
 
     keys: bytes
@@ -41,7 +41,7 @@ class Bucket:
 
     __slots__ = ("depth", "packed", "ref", "size")
 
-    def __init__(self, packed: Packed, depth: int) -> None:
+    def __init__(self, packed: PackedEntries, depth: int) -> None:
         self.packed = packed
         self.depth = depth
         self.size = len(packed.sizes)
@@ -169,14 +169,14 @@ def hashed_keys(pieces: list[bytes], size: int) -> list[bytes]:
     return [digests[at : at + KEY] for at in range(0, len(digests), KEY)]
 
 
-def _pack(entries: Iterable[tuple[bytes, bytes]]) -> Packed:
+def _pack(entries: Iterable[tuple[bytes, bytes]]) -> PackedEntries:
     """In any order. Sorted as key and value in one: a third quicker than as pairs."""
     joined = sorted([key + value for key, value in entries])
     values = [each[KEY:] for each in joined]
-    return Packed(b"".join([each[:KEY] for each in joined]), bytes(map(len, values)), b"".join(values))
+    return PackedEntries(b"".join([each[:KEY] for each in joined]), bytes(map(len, values)), b"".join(values))
 
 
-def _built(packed: Packed, depth: int) -> Node | None:
+def _built(packed: PackedEntries, depth: int) -> Node | None:
     """The node of entries that share this many nibbles."""
     if not packed.sizes:
         return None
@@ -189,7 +189,7 @@ def _built(packed: Packed, depth: int) -> Node | None:
     return Branch([_built(part, at + 1) for part in _parts(packed, at)], depth, first[depth:at])
 
 
-def _parts(packed: Packed, at: int) -> Iterator[Packed]:
+def _parts(packed: PackedEntries, at: int) -> Iterator[PackedEntries]:
     """The entries by their nibble at a place; those before it are the same for all."""
     nibbles = packed.keys[at >> 1 :: KEY].translate(_LOW if at & 1 else _HIGH)
     end = used = 0
@@ -197,7 +197,7 @@ def _parts(packed: Packed, at: int) -> Iterator[Packed]:
         start, end = end, end + nibbles.count(nibble)
         sizes = packed.sizes[start:end]
         taken = sum(sizes)
-        yield Packed(packed.keys[KEY * start : KEY * end], sizes, packed.values[used : used + taken])
+        yield PackedEntries(packed.keys[KEY * start : KEY * end], sizes, packed.values[used : used + taken])
         used += taken
 
 
@@ -244,7 +244,7 @@ def _bucket_changed(bucket: Bucket, changes: list[Change]) -> Node | None:
     return bucket if packed == bucket.packed else _built(packed, bucket.depth)
 
 
-def _with(packed: Packed, key: bytes, value: bytes | None) -> Packed:
+def _with(packed: PackedEntries, key: bytes, value: bytes | None) -> PackedEntries:
     """With one more entry, or another in its place; with None without it."""
     keys, sizes, values = packed
     low, high = 0, len(sizes)
@@ -260,7 +260,7 @@ def _with(packed: Packed, key: bytes, value: bytes | None) -> Packed:
     end, start = low + there, sum(sizes[:low])
     after = start + sizes[low] if there else start
     new = (b"", b"", b"") if value is None else (key, bytes((len(value),)), value)
-    return Packed(
+    return PackedEntries(
         keys[: KEY * low] + new[0] + keys[KEY * end :],
         sizes[:low] + new[1] + sizes[end:],
         values[:start] + new[2] + values[after:],

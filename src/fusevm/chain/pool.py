@@ -13,7 +13,7 @@ class NotPooled(ValueError):
     """A transaction that is pending already, or does not pay enough to replace the one of the same nonce."""
 
 
-class Pool:
+class TransactionPool:
     """What is pending. It grows at its end; what is dropped makes a new pool."""
 
     def __init__(self, listed: Iterable[SignedTransaction] = ()) -> None:

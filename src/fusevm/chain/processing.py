@@ -9,7 +9,7 @@ from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Executor, Failure, Outcome, Status, check_room
 from fusevm.chain.result import Result
 from fusevm.chain.state import State, delegate_in
-from fusevm.chain.transaction import Room, Transaction, floor_gas, intrinsic_gas_of, validate
+from fusevm.chain.transaction import BlockSpace, Transaction, floor_gas, intrinsic_gas_of, validate
 from fusevm.evm.forks import Fork, Rules, rules_of
 from fusevm.evm.halts import HaltReason
 from fusevm.values import AccessList
@@ -21,7 +21,7 @@ def process(
     block: Block,
     fork: Fork,
     execute: Executor,
-    room: Room | None = None,
+    room: BlockSpace | None = None,
     checks: Checks = ALL_CHECKS,
 ) -> Result:
     """Runs a transaction to its end. Raises Rejected, with the state as it was, if it may not run.

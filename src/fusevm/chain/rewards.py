@@ -13,7 +13,7 @@ from fusevm.evm.forks import Fork, Rules
 
 ETHER = 10**18
 REWARDS = {Fork.FRONTIER: 5 * ETHER, Fork.BYZANTIUM: 3 * ETHER, Fork.CONSTANTINOPLE: 2 * ETHER}
-MOST_OMMERS = 2
+MAX_OMMERS = 2
 DEEPEST_OMMER = 6  # generations
 
 
@@ -45,7 +45,7 @@ def check_ommers(
     block: SealedBlock, ancestor: Callable[[bytes], SealedBlock | None], check: Callable[[Header, Header], None]
 ) -> None:
     """Raises InvalidBlock for a wrong ommer. `ancestor` finds blocks by hash, `check` judges a header by its parent."""
-    if len(block.ommers) > MOST_OMMERS:
+    if len(block.ommers) > MAX_OMMERS:
         raise InvalidBlock(BlockReason.TOO_MANY_UNCLES, str(len(block.ommers)))
     if not block.ommers:
         return

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 Item: TypeAlias = "bytes | Sequence[Item]"
 
-MOST_NESTED = 16  # lists within lists; a block of set-code transactions needs five
+MAX_NESTED = 16  # lists within lists; a block of set-code transactions needs five
 
 
 class MalformedRLP(ValueError):
@@ -87,8 +87,8 @@ def _decode_at(data: bytes, at: int, limit: int, depth: int) -> tuple[Item, int]
     start, end, is_list = _extent(data, at, limit)
     if not is_list:
         return data[start:end], end
-    if depth == MOST_NESTED:
-        raise MalformedRLP(f"rlp: lists nested more than {MOST_NESTED} deep at byte {at}")
+    if depth == MAX_NESTED:
+        raise MalformedRLP(f"rlp: lists nested more than {MAX_NESTED} deep at byte {at}")
     items: list[Item] = []
     while start < end:
         first = data[start]

@@ -13,7 +13,7 @@ from fusevm.values import BadValue, to_address, to_number
 DEPOSIT_CONTRACT = bytes.fromhex("00000000219ab540356cbb839cbe05303d7705fa")  # EIP-6110, mainnet's
 
 
-class Blobs(NamedTuple):
+class BlobSchedule(NamedTuple):
     """A blob schedule (EIP-7840): blobs per block aimed at and at most, and how fast their price moves."""
 
     target: int
@@ -21,13 +21,13 @@ class Blobs(NamedTuple):
     fraction: int
 
 
-class Step(NamedTuple):
+class Upgrade(NamedTuple):
     """What an upgrade changes besides the EVM's rules. Some change only these: difficulty bombs, blob parameters."""
 
     name: str
     fork: Fork
     bomb_delay: int = 0  # blocks (EIP-649, 1234, 2384, 3554, 4345, 5133)
-    blobs: Blobs | None = None
+    blobs: BlobSchedule | None = None
 
     def with_blobs(self, block: Block) -> Block:
         """The block, in which as many blobs may be as this upgrade allows, at its price."""
@@ -40,35 +40,35 @@ class Step(NamedTuple):
         return 0 if self.blobs is None else blob_base_fee_of(excess or 0, self.blobs.fraction)
 
 
-_LATEST_BLOBS = Blobs(14, 21, 11_684_671)
+_LATEST_BLOBS = BlobSchedule(14, 21, 11_684_671)
 
 # Every upgrade in order. BPO is "blob parameters only" (EIP-7892); from the third on they come from a configuration.
-STEPS: dict[str, Step] = {
+STEPS: dict[str, Upgrade] = {
     step.name: step
     for step in (
-        Step("frontier", Fork.FRONTIER),
-        Step("homestead", Fork.HOMESTEAD),
-        Step("tangerine-whistle", Fork.TANGERINE_WHISTLE),
-        Step("spurious-dragon", Fork.SPURIOUS_DRAGON),
-        Step("byzantium", Fork.BYZANTIUM, 3_000_000),
-        Step("constantinople", Fork.CONSTANTINOPLE, 5_000_000),
-        Step("petersburg", Fork.PETERSBURG, 5_000_000),
-        Step("istanbul", Fork.ISTANBUL, 5_000_000),
-        Step("muir-glacier", Fork.ISTANBUL, 9_000_000),
-        Step("berlin", Fork.BERLIN, 9_000_000),
-        Step("london", Fork.LONDON, 9_700_000),
-        Step("arrow-glacier", Fork.LONDON, 10_700_000),
-        Step("gray-glacier", Fork.LONDON, 11_400_000),
-        Step("paris", Fork.PARIS),
-        Step("shanghai", Fork.SHANGHAI),
-        Step("cancun", Fork.CANCUN, 0, Blobs(3, 6, 3_338_477)),
-        Step("prague", Fork.PRAGUE, 0, Blobs(6, 9, 5_007_716)),
-        Step("osaka", Fork.OSAKA, 0, Blobs(6, 9, 5_007_716)),
-        Step("bpo1", Fork.OSAKA, 0, Blobs(10, 15, 8_346_193)),
-        Step("bpo2", Fork.OSAKA, 0, _LATEST_BLOBS),
-        Step("bpo3", Fork.OSAKA, 0, _LATEST_BLOBS),
-        Step("bpo4", Fork.OSAKA, 0, _LATEST_BLOBS),
-        Step("bpo5", Fork.OSAKA, 0, _LATEST_BLOBS),
+        Upgrade("frontier", Fork.FRONTIER),
+        Upgrade("homestead", Fork.HOMESTEAD),
+        Upgrade("tangerine-whistle", Fork.TANGERINE_WHISTLE),
+        Upgrade("spurious-dragon", Fork.SPURIOUS_DRAGON),
+        Upgrade("byzantium", Fork.BYZANTIUM, 3_000_000),
+        Upgrade("constantinople", Fork.CONSTANTINOPLE, 5_000_000),
+        Upgrade("petersburg", Fork.PETERSBURG, 5_000_000),
+        Upgrade("istanbul", Fork.ISTANBUL, 5_000_000),
+        Upgrade("muir-glacier", Fork.ISTANBUL, 9_000_000),
+        Upgrade("berlin", Fork.BERLIN, 9_000_000),
+        Upgrade("london", Fork.LONDON, 9_700_000),
+        Upgrade("arrow-glacier", Fork.LONDON, 10_700_000),
+        Upgrade("gray-glacier", Fork.LONDON, 11_400_000),
+        Upgrade("paris", Fork.PARIS),
+        Upgrade("shanghai", Fork.SHANGHAI),
+        Upgrade("cancun", Fork.CANCUN, 0, BlobSchedule(3, 6, 3_338_477)),
+        Upgrade("prague", Fork.PRAGUE, 0, BlobSchedule(6, 9, 5_007_716)),
+        Upgrade("osaka", Fork.OSAKA, 0, BlobSchedule(6, 9, 5_007_716)),
+        Upgrade("bpo1", Fork.OSAKA, 0, BlobSchedule(10, 15, 8_346_193)),
+        Upgrade("bpo2", Fork.OSAKA, 0, _LATEST_BLOBS),
+        Upgrade("bpo3", Fork.OSAKA, 0, _LATEST_BLOBS),
+        Upgrade("bpo4", Fork.OSAKA, 0, _LATEST_BLOBS),
+        Upgrade("bpo5", Fork.OSAKA, 0, _LATEST_BLOBS),
     )
 }
 _PLACES = {name: place for place, name in enumerate(STEPS)}
@@ -84,7 +84,7 @@ _OTHER_NAMES = {
 }
 
 
-def step_named(name: str) -> Step:
+def step_named(name: str) -> Upgrade:
     """The upgrade of that name, whatever its spelling: 'BPO1', 'ConstantinopleFix', 'MuirGlacier'."""
     key = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     for step in STEPS.values():
@@ -98,7 +98,7 @@ def step_named(name: str) -> Step:
 class Activation(NamedTuple):
     """When an upgrade comes: the first of these that is given counts."""
 
-    step: Step
+    step: Upgrade
     block: int | None = None
     time: int | None = None
     difficulty: int | None = None  # the total difficulty of the parent
@@ -112,7 +112,7 @@ class Activation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ForkSchedule:
     """The rules of a chain, by block."""
 
     activations: tuple[Activation, ...]
@@ -121,26 +121,26 @@ class Schedule:
     deposit_contract: bytes = DEPOSIT_CONTRACT
     name: str = field(default="", compare=False)
 
-    def at(self, number: int, timestamp: int, difficulty: int = 0) -> Step:
+    def at(self, number: int, timestamp: int, difficulty: int = 0) -> Upgrade:
         """The last upgrade that a block has; `difficulty` is its parent's total."""
         for activation in reversed(self.activations):
             if activation.reached(number, timestamp, difficulty):
                 return activation.step
         return STEPS["frontier"]
 
-    def with_blobs(self, blobs: Mapping[str, Blobs]) -> Schedule:
+    def with_blobs(self, blobs: Mapping[str, BlobSchedule]) -> ForkSchedule:
         """The same with other blob schedules, by the upgrade's name."""
         steps = (each.step._replace(blobs=blobs.get(each.step.name, each.step.blobs)) for each in self.activations)
         changed = (each._replace(step=step) for each, step in zip(self.activations, steps, strict=True))
         return replace(self, activations=tuple(changed))
 
 
-def always(name: str, chain_id: int = 1) -> Schedule:
+def always(name: str, chain_id: int = 1) -> ForkSchedule:
     """One upgrade's rules from the first block on."""
-    return Schedule((Activation(step_named(name), block=0),), chain_id)
+    return ForkSchedule((Activation(step_named(name), block=0),), chain_id)
 
 
-def schedule_named(name: str, chain_id: int = 1) -> Schedule:
+def schedule_named(name: str, chain_id: int = 1) -> ForkSchedule:
     """A schedule by the name official tests give it: 'Osaka', 'PragueToOsakaAtTime15k', 'BerlinToLondonAt5'."""
     before, found, rest = name.partition("To")
     if not found:
@@ -156,9 +156,9 @@ def schedule_named(name: str, chain_id: int = 1) -> Schedule:
         raise BadValue(f"unknown network {name!r}: {digits!r} is not a number") from None
     first = Activation(step_named(before), block=0)
     if after.lower() == "dao":
-        return Schedule((first,), chain_id, dao_block=place)
+        return ForkSchedule((first,), chain_id, dao_block=place)
     key = {"Time": "time", "Diff": "difficulty"}.get(kind, "block")
-    return Schedule((first, Activation(step_named(after), **{key: place})), chain_id)
+    return ForkSchedule((first, Activation(step_named(after), **{key: place})), chain_id)
 
 
 # -- geth's configuration
@@ -174,12 +174,12 @@ _CONFIG_NAMES = {
 }
 
 
-def _config_key(step: Step) -> str:
+def _config_key(step: Upgrade) -> str:
     suffix = "Time" if _PLACES[step.name] >= _FIRST_BY_TIME else "Block"
     return _CONFIG_NAMES.get(step.name, step.name + suffix)
 
 
-def schedule_from_config(config: Mapping[str, Any]) -> Schedule:
+def schedule_from_config(config: Mapping[str, Any]) -> ForkSchedule:
     """The schedule in the `config` of geth's genesis.json."""
     activations = []
     for step in STEPS.values():
@@ -194,7 +194,7 @@ def schedule_from_config(config: Mapping[str, Any]) -> Schedule:
             activations.append(Activation(step, None if by_time else when, when if by_time else None))
     deposits = config.get("depositContractAddress")
     dao = config.get("daoForkBlock") if config.get("daoForkSupport", True) else None
-    schedule = Schedule(
+    schedule = ForkSchedule(
         tuple(activations),
         to_number(config.get("chainId", 1), "config.chainId"),
         None if dao is None else to_number(dao, "config.daoForkBlock"),
@@ -203,18 +203,18 @@ def schedule_from_config(config: Mapping[str, Any]) -> Schedule:
     return schedule.with_blobs(blobs_from_config(config.get("blobSchedule") or {}))
 
 
-def blobs_from_config(given: Mapping[str, Any]) -> dict[str, Blobs]:
+def blobs_from_config(given: Mapping[str, Any]) -> dict[str, BlobSchedule]:
     """The `blobSchedule` of genesis.json and of official tests."""
     return {step_named(name).name: _blobs(each, f"blobSchedule.{name}") for name, each in given.items()}
 
 
-def _blobs(entry: Any, what: str) -> Blobs:
+def _blobs(entry: Any, what: str) -> BlobSchedule:
     if not isinstance(entry, Mapping):
         raise BadValue(f"{what}: expected an object of {', '.join(_BLOB_KEYS)}")
     for key in _BLOB_KEYS:
         if key not in entry:
             raise BadValue(f"{what}: no {key!r}")
-    return Blobs(*(to_number(entry[key], f"{what}.{key}") for key in _BLOB_KEYS))
+    return BlobSchedule(*(to_number(entry[key], f"{what}.{key}") for key in _BLOB_KEYS))
 
 
 _BLOB_KEYS = ("target", "max", "baseFeeUpdateFraction")

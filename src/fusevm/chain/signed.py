@@ -21,7 +21,7 @@ from fusevm.chain.fields import (
     BadField,
     Fault,
     Field,
-    Kind,
+    FieldKind,
     as_list,
     read_fields,
     write_fields,
@@ -86,7 +86,7 @@ LAYOUTS: dict[int, tuple[Field, ...]] = {
     1: (CHAIN_ID, NONCE, GAS_PRICE, GAS_LIMIT, TO, VALUE, DATA, ACCESS),  # EIP-2930
     2: MARKET,  # EIP-1559
     3: (*MARKET, Field("max_blob_fee", UINT256), Field("blob_hashes", HASHES)),  # EIP-4844
-    4: (*MARKET, Field("authorizations", Kind(_authorizations, _authorization_items))),  # EIP-7702
+    4: (*MARKET, Field("authorizations", FieldKind(_authorizations, _authorization_items))),  # EIP-7702
 }
 SIGNATURE = (Field("y_parity", UINT8), Field("r", UINT256), Field("s", UINT256))
 LEGACY_SIGNATURE = (Field("v", UINT256), *SIGNATURE[1:])

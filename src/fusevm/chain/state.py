@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 RIPEMD160 = (3).to_bytes(20, "big")
-MOVED_MOST = 1 << 10
+MAX_MOVED = 1 << 10
 _known = dict.get  # of accounts or slots that may be lazy: known entries are found as quickly as in a plain dictionary
 
 
@@ -93,7 +93,7 @@ class State(TransactionScope):
 
     def _move(self, address: bytes) -> None:
         """An account is about to change, except its storage."""
-        if len(self.moved) >= MOVED_MOST:
+        if len(self.moved) >= MAX_MOVED:
             self.remade += 1
             self.moved = []
         self.moved.append(address)

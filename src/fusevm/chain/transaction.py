@@ -159,7 +159,7 @@ def intrinsic_gas_of(tx: Transaction, rules: Rules) -> int:
     return intrinsic_gas(rules, tx.data, tx.creates, tx.access_list or (), len(tx.authorizations or ()))
 
 
-class Room(NamedTuple):
+class BlockSpace(NamedTuple):
     """What is left of a block for a transaction."""
 
     gas: int
@@ -171,7 +171,7 @@ def validate(
     state: State,
     block: Block,
     rules: Rules,
-    room: Room | None = None,
+    room: BlockSpace | None = None,
     checks: Checks = ALL_CHECKS,
 ) -> None:
     """Raises Rejected, naming the first thing that is wrong, in the order of the executable specification.
@@ -183,8 +183,8 @@ def validate(
     most_blobs = rules.blob_max if block.blob_max is None else block.blob_max
     _validate_gas(tx, state.account(tx.sender).nonce, rules)
     if not checks.gas_cap:
-        room = Room(tx.gas_limit, most_blobs if room is None else room.blobs)
-    _validate_room(tx, Room(block.gas_limit, most_blobs) if room is None else room)
+        room = BlockSpace(tx.gas_limit, most_blobs if room is None else room.blobs)
+    _validate_room(tx, BlockSpace(block.gas_limit, most_blobs) if room is None else room)
     _validate_fees(tx, block, rules, checks)
     _validate_by_type(tx, block, rules)
     _validate_sender(tx, state, rules, checks)
@@ -212,7 +212,7 @@ def _validate_gas(tx: Transaction, nonce: int, rules: Rules) -> None:
         raise Rejected(RejectReason.GAS_LIMIT_EXCEEDS_MAXIMUM, f"{tx.gas_limit} of {rules.tx_gas_cap}")
 
 
-def _validate_room(tx: Transaction, room: Room) -> None:
+def _validate_room(tx: Transaction, room: BlockSpace) -> None:
     if tx.gas_limit > room.gas:
         raise Rejected(RejectReason.GAS_ALLOWANCE_EXCEEDED, f"{tx.gas_limit} of {room.gas}")
     blobs = len(tx.blob_hashes or ())

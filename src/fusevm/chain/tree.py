@@ -9,7 +9,7 @@ from typing import TypeAlias
 from fusevm.chain.diffs import Diff, diff_since
 from fusevm.chain.genesis import Genesis
 from fusevm.chain.header import ZERO_HASH
-from fusevm.chain.history import WHOLE, Node
+from fusevm.chain.history import WHOLE, HistoryNode
 from fusevm.values import BadValue, to_hash
 
 Which: TypeAlias = int | bytes | str  # a number, or a hash as bytes or hex text
@@ -19,7 +19,7 @@ class BlockTree:
     """Blocks by hash, and the canonical ones by number."""
 
     def __init__(self, genesis: Genesis) -> None:
-        first = Node(genesis.block, genesis.block.header.difficulty, Diff([], [], []), (), None)
+        first = HistoryNode(genesis.block, genesis.block.header.difficulty, Diff([], [], []), (), None)
         self.state = genesis.state.copy()
         self.nodes = {first.hash: first}
         self.head = first
@@ -27,7 +27,7 @@ class BlockTree:
         self._first = first.number
         self._canonical = [first.hash]
 
-    def node(self, which: Which) -> Node:
+    def node(self, which: Which) -> HistoryNode:
         """A block of the canonical chain by number, or any known one by hash."""
         node = self.nodes.get(which) if isinstance(which, bytes) else None
         if node is not None:
@@ -58,12 +58,12 @@ class BlockTree:
         return hash_of
 
     @contextmanager
-    def scratch(self) -> Iterator[Callable[[Node], None]]:
+    def scratch(self) -> Iterator[Callable[[HistoryNode], None]]:
         """Undoes at its end what was done to the state, unless its function was told which block it is now after."""
         state = self.state
         opened = state.open_marks
         mark = state.mark()
-        reached: list[Node] = []
+        reached: list[HistoryNode] = []
         state.open_mark(mark)
         try:
             yield reached.append
@@ -76,10 +76,10 @@ class BlockTree:
             else:
                 state.close_mark(mark, keep=opened)
 
-    def move_to(self, target: Node) -> None:
+    def move_to(self, target: HistoryNode) -> None:
         """Takes the state from the head to another block, over their last common ancestor; inside `scratch`."""
         start = self.head
-        forward: list[Node] = []
+        forward: list[HistoryNode] = []
         while start is not target:
             if start.number >= target.number:
                 start.diff.undo(self.state)
@@ -90,13 +90,13 @@ class BlockTree:
         for node in reversed(forward):
             node.diff.apply(self.state)
 
-    def edit(self, mark: int) -> Node:
+    def edit(self, mark: int) -> HistoryNode:
         """The head again, with all changes of the state since a mark as its own."""
         node = self.head.with_diff(self.head.diff.followed_by(diff_since(self.state, mark)))
         self.nodes[node.hash] = node
         return node
 
-    def return_to(self, bookmark: Node) -> None:
+    def return_to(self, bookmark: HistoryNode) -> None:
         """Goes back to a block of the canonical chain, as it was; the blocks after it are forgotten."""
         target = self.nodes.get(bookmark.hash)
         place = bookmark.number - self._first
@@ -114,7 +114,7 @@ class BlockTree:
         for block_hash in gone:
             del self.nodes[block_hash]
 
-    def _set_head(self, node: Node) -> None:
+    def _set_head(self, node: HistoryNode) -> None:
         """The canonical chain ends with this block, whose state is the current one."""
         branch: list[bytes] = []
         place = node.number - self._first

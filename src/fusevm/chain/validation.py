@@ -7,27 +7,27 @@ from fusevm.chain.difficulty import difficulty_after
 from fusevm.chain.fees import ELASTICITY, base_fee_after, excess_blob_gas_after
 from fusevm.chain.header import NO_OMMERS, ZERO_SEAL, Header
 from fusevm.chain.reasons import BlockReason, InvalidBlock
-from fusevm.chain.schedule import Schedule, Step
+from fusevm.chain.schedule import ForkSchedule, Upgrade
 from fusevm.chain.sealed import SealedBlock, ommers_hash, transactions_root, withdrawals_root
 from fusevm.evm.forks import Fork
 
 B = BlockReason
 
-MOST_EXTRA_DATA = 32
+MAX_EXTRA_DATA = 32
 LEAST_GAS_LIMIT = 5_000
 GAS_LIMIT_STEP = 1_024
-MOST_BLOCK_BYTES = 8_388_608  # EIP-7934
+MAX_BLOCK_BYTES = 8_388_608  # EIP-7934
 
 
-def check_block(block: SealedBlock, parent: Header, step: Step, schedule: Schedule) -> None:
+def check_block(block: SealedBlock, parent: Header, step: Upgrade, schedule: ForkSchedule) -> None:
     """All checks that need no execution. Raises InvalidBlock, naming the first rule that is broken."""
-    if step.fork >= Fork.OSAKA and len(block.encoded) > MOST_BLOCK_BYTES:
-        raise InvalidBlock(B.RLP_BLOCK_LIMIT_EXCEEDED, f"{len(block.encoded)} of {MOST_BLOCK_BYTES} bytes")
+    if step.fork >= Fork.OSAKA and len(block.encoded) > MAX_BLOCK_BYTES:
+        raise InvalidBlock(B.RLP_BLOCK_LIMIT_EXCEEDED, f"{len(block.encoded)} of {MAX_BLOCK_BYTES} bytes")
     check_header(block.header, parent, step, schedule)
     _check_body(block, step)
 
 
-def check_header(header: Header, parent: Header, step: Step, schedule: Schedule) -> None:
+def check_header(header: Header, parent: Header, step: Upgrade, schedule: ForkSchedule) -> None:
     header.check_format(step.fork)
     if header.number != parent.number + 1:
         raise InvalidBlock(B.INVALID_BLOCK_NUMBER, f"{header.number} after {parent.number}")
@@ -35,7 +35,7 @@ def check_header(header: Header, parent: Header, step: Step, schedule: Schedule)
         raise InvalidBlock(
             B.INVALID_BLOCK_TIMESTAMP_OLDER_THAN_PARENT, f"{header.timestamp}, the parent's is {parent.timestamp}"
         )
-    if len(header.extra_data) > MOST_EXTRA_DATA:
+    if len(header.extra_data) > MAX_EXTRA_DATA:
         raise InvalidBlock(B.EXTRA_DATA_TOO_BIG, f"{len(header.extra_data)} bytes")
     check_dao_extra_data(header.extra_data, header.number, schedule.dao_block)
     _check_gas(header, parent)
@@ -69,21 +69,21 @@ def _check_merged(header: Header) -> None:
         raise InvalidBlock(B.IMPORT_IMPOSSIBLE_UNCLES_OVER_PARIS)
 
 
-def _check_difficulty(header: Header, parent: Header, step: Step) -> None:
+def _check_difficulty(header: Header, parent: Header, step: Upgrade) -> None:
     has_ommers = parent.ommers_hash != NO_OMMERS
     wanted = difficulty_after(step, header.number, header.timestamp, parent.timestamp, parent.difficulty, has_ommers)
     if header.difficulty != wanted:
         raise InvalidBlock(B.INVALID_DIFFICULTY, f"{header.difficulty}, not {wanted}")
 
 
-def _check_blobs(header: Header, parent: Header, step: Step) -> None:
+def _check_blobs(header: Header, parent: Header, step: Upgrade) -> None:
     """Blob gas used is compared when the block has run: a transaction with too many blobs is to be named itself."""
     wanted = excess_blob_gas_after(parent, step)
     if header.excess_blob_gas != wanted:
         raise InvalidBlock(B.INCORRECT_EXCESS_BLOB_GAS, f"{header.excess_blob_gas}, not {wanted}")
 
 
-def _check_body(block: SealedBlock, step: Step) -> None:
+def _check_body(block: SealedBlock, step: Upgrade) -> None:
     header = block.header
     if step.fork >= Fork.SHANGHAI and block.withdrawals is None:
         raise InvalidBlock(B.RLP_WITHDRAWALS_NOT_READ)

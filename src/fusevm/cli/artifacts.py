@@ -14,7 +14,7 @@ _UNLINKED = re.compile(r"__.{36}__")
 
 
 @dataclass(slots=True)
-class Artifact:
+class ArtifactFile:
     source: str
     form: dict[str, Any]
     creation: bytes
@@ -38,7 +38,7 @@ class Artifact:
         return None
 
 
-def read_artifact(path: Path) -> Artifact:
+def read_artifact(path: Path) -> ArtifactFile:
     """Raises BadInput, in one line, where the file is not an artifact of a linked contract."""
     form = parse_json(read_file(path, "an artifact"), str(path))
     if not isinstance(form, dict) or "bytecode" not in form:
@@ -46,7 +46,7 @@ def read_artifact(path: Path) -> Artifact:
     creation = _code(form, "bytecode", path)
     if not creation:
         raise BadInput(f"{path} has no code: an interface, or an abstract contract")
-    return Artifact(str(path), form, creation, _code(form, "deployedBytecode", path))
+    return ArtifactFile(str(path), form, creation, _code(form, "deployedBytecode", path))
 
 
 def _code(form: dict[str, Any], name: str, path: Path) -> bytes:

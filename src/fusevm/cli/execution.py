@@ -27,7 +27,7 @@ _BLOCK_FIELDS = [each.name for each in fields(Block) if each.init and each.name 
 
 
 @dataclass(slots=True)
-class Request:
+class CallOptions:
     """The options, as typed."""
 
     target: str
@@ -74,9 +74,9 @@ _SHARED: options.Shared = {
 }
 
 
-def _request(more: list[str] | None, args: list[str] | None, **typed: Any) -> Request:
+def _request(more: list[str] | None, args: list[str] | None, **typed: Any) -> CallOptions:
     start = Start(*(typed.pop(each.name) for each in fields(Start)))
-    return Request(args=[*(args or ()), *(more or ())], start=start, **typed)
+    return CallOptions(args=[*(args or ()), *(more or ())], start=start, **typed)
 
 
 takes_request = options.takes(_SHARED, _request)
@@ -107,7 +107,7 @@ class Prepared:
         return result if self.abi is None else ContractResult.of(result, self.abi, self.function)
 
 
-def prepare(request: Request) -> Prepared:
+def prepare(request: CallOptions) -> Prepared:
     """The machine as it is before the call, and the call."""
     document = _read_document(request.target) if request.target.endswith(".json") else None
     there = request.start.address(request.target)
@@ -137,7 +137,7 @@ def prepare(request: Request) -> Prepared:
     return prepared
 
 
-def _with_code(request: Request, code: bytes) -> Prepared:
+def _with_code(request: CallOptions, code: bytes) -> Prepared:
     if not code:
         raise BadInput("code is empty: give hex digits, a file, or - for standard input")
     if request.sig is not None and _ADDRESS.fullmatch(request.target):
@@ -157,7 +157,7 @@ def _with_code(request: Request, code: bytes) -> Prepared:
     return prepared
 
 
-def _with_artifact(request: Request, document: dict[str, Any]) -> Prepared:
+def _with_artifact(request: CallOptions, document: dict[str, Any]) -> Prepared:
     artifact = artifact_from(document, request.target, request.contract)
     prepared = _prepared(request, _machine(request), CODE_ADDRESS)
     prepared.abi, prepared.artifact = artifact.abi, Path(request.target)
@@ -170,7 +170,7 @@ def _with_artifact(request: Request, document: dict[str, Any]) -> Prepared:
     return _deploying(request, prepared, artifact.creation_code(*given), f"the constructor of {name}")
 
 
-def _deploying(request: Request, prepared: Prepared, code: bytes, what: str) -> Prepared:
+def _deploying(request: CallOptions, prepared: Prepared, code: bytes, what: str) -> Prepared:
     """Deploys the code, or leaves that to be run where no call is asked for."""
     if request.traces_creation and not request.makes_a_call:
         prepared.to, prepared.data = None, code
@@ -184,7 +184,7 @@ def _deploying(request: Request, prepared: Prepared, code: bytes, what: str) -> 
     return prepared
 
 
-def _with_state(request: Request, document: dict[str, Any]) -> Prepared:
+def _with_state(request: CallOptions, document: dict[str, Any]) -> Prepared:
     if not request.start.is_empty:
         raise BadInput("a state file has a state: give code or an address with --fork-url or --load-state")
     for part in ("call", "env"):
@@ -214,13 +214,13 @@ def _with_state(request: Request, document: dict[str, Any]) -> Prepared:
     return Prepared(evm, caller, to, given, wei, gas if request.gas is None else request.gas)
 
 
-def _machine(request: Request) -> EVM:
+def _machine(request: CallOptions) -> EVM:
     evm = request.start.machine(request.fork, request.tier)
     _set_block(evm.block, request.block)
     return evm
 
 
-def _prepared(request: Request, evm: EVM, to: bytes) -> Prepared:
+def _prepared(request: CallOptions, evm: EVM, to: bytes) -> Prepared:
     caller = _address(request.caller, "--caller") or DEFAULT_CALLER
     target = _address(request.to, "--to") or to
     return Prepared(evm, caller, target, b"", request.value or 0, GAS if request.gas is None else request.gas)
@@ -230,7 +230,7 @@ def _address(text: str | None, option: str) -> bytes | None:
     return None if text is None else address_from(text, option)
 
 
-def _check_code(request: Request, prepared: Prepared) -> None:
+def _check_code(request: CallOptions, prepared: Prepared) -> None:
     """A call that is encoded is for a contract: an address without code is a mistake, though the EVM takes it."""
     to, start = prepared.to, request.start
     if to is None or not request.makes_a_call or prepared.evm.get_code(to) or not any(to[:-2]):

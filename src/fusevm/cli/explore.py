@@ -10,7 +10,7 @@ import typer
 
 from fusevm.cli import options
 from fusevm.cli.inputs import HEX_DIGITS, BadInput, fork_or_exit, read_file, write_file
-from fusevm.explorer.settings import Settings, settings_from
+from fusevm.explorer.settings import ExplorerSettings, settings_from
 from fusevm.explorer.starter import STARTER, STARTER_NAME
 
 
@@ -33,7 +33,7 @@ def explore(
     """Opens a page that shows what every step, rule and fusion did to a contract, and what it saved."""
     fork_or_exit(fork)
     source, name = (STARTER, STARTER_NAME) if file is None else _read(file)
-    given = Settings(source=source, name=name, fork=fork, runs=runs, steps=steps, contract=contract)
+    given = ExplorerSettings(source=source, name=name, fork=fork, runs=runs, steps=steps, contract=contract)
     settings = settings_from(given.to_json())
     if export is not None:
         _export(settings, export)
@@ -45,7 +45,7 @@ def explore(
     run(settings, port, not no_browser, say=lambda text: print(text, flush=True))
 
 
-def _export(settings: Settings, path: Path) -> None:
+def _export(settings: ExplorerSettings, path: Path) -> None:
     from fusevm.explorer.bundle import exported
     from fusevm.explorer.jobs import Jobs, failure
 

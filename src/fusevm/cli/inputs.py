@@ -21,9 +21,9 @@ _NOT_HEX = re.compile(r"[^0-9a-fA-F\s]")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a character, as JSON may write it
 _KEY = re.compile(r"(?<![0-9a-fA-F])[0-9a-fA-F]{64}(?![0-9a-fA-F])")
 _HIDDEN = "… (32 bytes, not shown: a private key?)"
-MOST_SHOWN = 1_000  # characters of an error
+MAX_SHOWN = 1_000  # characters of an error
 HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
-MOST_ANALYSED = 1 << 17  # bytes
+MAX_ANALYSED = 1 << 17  # bytes
 
 BYTECODE, YUL, JSON, ASSEMBLY = "bytecode", "Yul", "JSON", "assembly"
 _LANGUAGES = {"solidity": "Solidity", "vyper": "Vyper", "yul": YUL, "assembly": ASSEMBLY}
@@ -241,7 +241,7 @@ def one_line(message: str) -> str:
     """An error as it is shown: one line, not too long, and no private key in it: no word of 32 bytes that was typed."""
     typed = {key.lower() for word in sys.argv[1:] for key in _KEY.findall(word)}
     shown = _KEY.sub(lambda found: _HIDDEN if found[0].lower() in typed else found[0], " ".join(message.split()))
-    return shown if len(shown) <= MOST_SHOWN else f"{shown[: MOST_SHOWN - 200]} … {shown[-200:]}"
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[: MAX_SHOWN - 200]} … {shown[-200:]}"
 
 
 def say_error(message: str) -> None:
@@ -263,9 +263,9 @@ def code_or_exit(text: str) -> bytes:
 def code_to_analyse(text: str) -> bytes:
     """As `code_or_exit`, and no more than an analysis can be expected to answer in seconds."""
     code = code_or_exit(text)
-    if len(code) > MOST_ANALYSED:
+    if len(code) > MAX_ANALYSED:
         quit_with(
-            f"the code has {len(code):,} bytes; at most {MOST_ANALYSED:,} are analysed (contracts have up to 24,576, "
+            f"the code has {len(code):,} bytes; at most {MAX_ANALYSED:,} are analysed (contracts have up to 24,576, "
             "init code 49,152); `fusevm disasm` takes any"
         )
     return code

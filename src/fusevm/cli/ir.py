@@ -15,17 +15,17 @@ from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit, quit_with
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import MSIZE
+from fusevm.functions.ir import folded
 from fusevm.ir.fold.block import fold_block
 from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import DependencyBlock
 from fusevm.ir.lift import lift_block
-from fusevm.ir.ordering import Schedule, schedule
+from fusevm.ir.ordering import BlockOrder, schedule
 from fusevm.ir.parse import IrSyntaxError, parse
 from fusevm.ir.recovery.words import RecoveryFailed
 from fusevm.ir.regions.build import RegionUnit, outside
 from fusevm.ir.text import block_text, function_text
-from fusevm.library.ir import folded
 
 
 class StageName(StrEnum):
@@ -127,7 +127,7 @@ def _text_of(source: str) -> str:
 
 
 def _show_blocks(
-    blocks: list[DependencyBlock], schedule_of: Callable[[DependencyBlock], Schedule], *, facts: bool, as_json: bool
+    blocks: list[DependencyBlock], schedule_of: Callable[[DependencyBlock], BlockOrder], *, facts: bool, as_json: bool
 ) -> None:
     """Blocks as the design notes write them: their steps and how they end; `facts`: also stack and gas."""
     texts = [block_text(each, schedule_of(each), facts) for each in blocks]

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from fusevm.cli import options
-from fusevm.cli.artifacts import Artifact, read_artifact
+from fusevm.cli.artifacts import ArtifactFile, read_artifact
 from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit, write_file
 from fusevm.codegen.bytecode import Optimized, optimize
-from fusevm.codegen.optimize_report import Cost, Report
+from fusevm.codegen.optimize_report import Cost, OptimizeReport
 
-MOST_RULES = 12
+MAX_RULES = 12
 
 
 def optimize_command(
@@ -54,7 +54,7 @@ def optimize_command(
         typer.echo("\n0x" + made.code.hex())
 
 
-def _as_data(made: Optimized, artifact: Artifact | None) -> dict[str, Any]:
+def _as_data(made: Optimized, artifact: ArtifactFile | None) -> dict[str, Any]:
     data: dict[str, Any] = {"code": "0x" + made.code.hex(), "report": made.report.as_dict()}
     if made.deployed is not None:
         data["runtime"] = "0x" + made.deployed[1].hex()
@@ -63,7 +63,7 @@ def _as_data(made: Optimized, artifact: Artifact | None) -> dict[str, Any]:
     return data
 
 
-def _show(console: Console, report: Report) -> None:
+def _show(console: Console, report: OptimizeReport) -> None:
     console.print(_title(report))
     for reason in report.left_alone:
         console.print(f"  left as it is: {reason}", style=None if report.changed else "yellow")
@@ -75,7 +75,7 @@ def _show(console: Console, report: Report) -> None:
         _show(console, report.runtime)
 
 
-def _title(report: Report) -> str:
+def _title(report: OptimizeReport) -> str:
     name = {"runtime": "runtime code", "creation": "creation code", "code": "code"}[report.kind]
     if not report.changed:
         return f"{name}: {report.before.bytes:,} bytes, unchanged"
@@ -102,11 +102,11 @@ def _table(before: Cost, after: Cost) -> Table:
     return table
 
 
-def _show_steps(console: Console, report: Report) -> None:
+def _show_steps(console: Console, report: OptimizeReport) -> None:
     done = ", ".join(f"{count:,} {what}" for what, count in report.steps.items() if count)
     if done:
         console.print(f"  folding: {done}")
-    rules = [f"{name} ×{count}" for name, count in report.rules.most_common(MOST_RULES)]
+    rules = [f"{name} ×{count}" for name, count in report.rules.most_common(MAX_RULES)]
     if rules:
         more = len(report.rules) - len(rules)
         console.print("  rules: " + ", ".join(rules) + (f", {more} more" if more > 0 else ""), markup=False)

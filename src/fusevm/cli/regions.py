@@ -12,7 +12,7 @@ from rich.table import Table
 
 from fusevm.chain.environment import Context
 from fusevm.cli import options
-from fusevm.cli.execution import Prepared, Request, prepare, takes_request
+from fusevm.cli.execution import CallOptions, Prepared, prepare, takes_request
 from fusevm.cli.inputs import BadInput
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _FORMS = ("ir", "llvm", "asm")
 
 @takes_request
 def regions(
-    request: Request,
+    request: CallOptions,
     everything: Annotated[
         bool, typer.Option("--all", help="all functions and loops of the code, without running it")
     ] = False,

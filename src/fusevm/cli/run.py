@@ -14,14 +14,14 @@ from fusevm.chain.logs import Log
 from fusevm.chain.result import Result
 from fusevm.cli import options
 from fusevm.cli.abi import shown_values
-from fusevm.cli.execution import Request, prepare, takes_request
+from fusevm.cli.execution import CallOptions, prepare, takes_request
 from fusevm.cli.stack_trace import show_stack_trace
 from fusevm.cli.starting_state import write_dump
 
 
 @takes_request
 def run(
-    request: Request,
+    request: CallOptions,
     tier: options.Tier = "auto",
     dump_state: options.DumpState = None,
     sources: options.Sources = None,

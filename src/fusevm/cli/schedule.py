@@ -12,10 +12,10 @@ from rich.table import Table
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput, code_to_analyse, fork_or_exit
 from fusevm.evm.forks import Fork
-from fusevm.schedule.build import Handlers, Unit, build_schedule
-from fusevm.schedule.sections import Token, sections_of
+from fusevm.schedule.build import Handlers, ScheduleUnit, build_schedule
+from fusevm.schedule.sections import HandlerToken, sections_of
 
-MOST_IN_A_TABLE = 4_000  # rows
+MAX_IN_A_TABLE = 4_000  # rows
 
 
 def schedule(
@@ -42,7 +42,7 @@ def schedule(
             json.dumps({"steps": steps, "handlers": len(units), "units": [_as_data(unit, patched) for unit in units]})
         )
         return
-    if len(units) > MOST_IN_A_TABLE:
+    if len(units) > MAX_IN_A_TABLE:
         _list(units, patched)
     else:
         _show(units, patched)
@@ -50,7 +50,7 @@ def schedule(
     typer.echo(f"\n{steps} reachable instructions by {len(units)} handlers: {saved:.0%} of the dispatches saved")
 
 
-def _show(units: list[Unit], patched: dict[int, int]) -> None:
+def _show(units: list[ScheduleUnit], patched: dict[int, int]) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("entry", justify="right")
     table.add_column("pc", justify="right")
@@ -66,7 +66,7 @@ def _show(units: list[Unit], patched: dict[int, int]) -> None:
     Console(highlight=False).print(table)
 
 
-def _list(units: list[Unit], patched: dict[int, int]) -> None:
+def _list(units: list[ScheduleUnit], patched: dict[int, int]) -> None:
     """The same without columns that fit: to lay out a table of this length takes longer than anything else."""
     typer.echo("entry pc handler, operands, stands for")
     for unit in units:
@@ -99,11 +99,11 @@ def _handlers(no_fuse: bool, only: list[str]) -> Handlers:
     return handlers.only(wanted)
 
 
-def _operands(unit: Unit) -> str:
+def _operands(unit: ScheduleUnit) -> str:
     return " ".join(filter(None, map(_operand, unit.tokens)))
 
 
-def _operand(token: Token) -> str:
+def _operand(token: HandlerToken) -> str:
     if token.name in ("SECTION", "GASSECTION"):
         return f"gas {token.operand & 0xFFFFFFFF}"
     if token.name in ("PUSH", "PUSHW"):
@@ -113,7 +113,7 @@ def _operand(token: Token) -> str:
     return ""
 
 
-def _as_data(unit: Unit, patched: dict[int, int]) -> dict[str, object]:
+def _as_data(unit: ScheduleUnit, patched: dict[int, int]) -> dict[str, object]:
     return {
         "entry": unit.at,
         "pc": unit.tokens[0].pc,

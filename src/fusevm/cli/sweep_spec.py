@@ -18,7 +18,7 @@ from fusevm import EVM, Call
 from fusevm.abi import Function
 from fusevm.chain.environment import ZERO_ADDRESS
 from fusevm.cli.abi import arguments_from
-from fusevm.cli.execution import Request, prepare
+from fusevm.cli.execution import CallOptions, prepare
 from fusevm.cli.inputs import BadInput, parse_json, read_file
 
 FIELDS = (
@@ -39,7 +39,7 @@ FIELDS = (
 )
 IN_CSV = ("to", "data", "caller", "value", "gas")  # columns of a CSV file of calls
 _STATIC = ("uint", "int", "address", "bool", "bytes")
-MOST_VALUES = 1 << 24  # of one parameter
+MAX_VALUES = 1 << 24  # of one parameter
 
 Row = Mapping[str, Any]
 
@@ -72,7 +72,7 @@ class Sweep:
             raise BadInput(f"{source}: give 'data' or 'sig', not both")
         self.function = None if sig is None else Function.parse(sig)
         prepared = prepare(  # with calldata, so that an artifact is deployed
-            Request(
+            CallOptions(
                 self._code(str(document["code"])), data="0x", to=to, fork=document.get("fork"),
                 tier=tier or document.get("tier", "auto"),
             )
@@ -224,8 +224,8 @@ def _values(given: Any, what: str) -> list[Any]:
     if "count" in given:
         return list(_spread(first, last, _number(given["count"], f"{what}: count"), str(given.get("scale")), what))
     step = _number(given.get("step", 1), f"{what}: step")
-    if step < 1 or last < first or (last - first) // step >= MOST_VALUES:
-        raise BadInput(f"{what}: from {first} to {last} by {step} is not a list of at most {MOST_VALUES:,} numbers")
+    if step < 1 or last < first or (last - first) // step >= MAX_VALUES:
+        raise BadInput(f"{what}: from {first} to {last} by {step} is not a list of at most {MAX_VALUES:,} numbers")
     return list(range(first, last + 1, step))
 
 
@@ -233,8 +233,8 @@ _RANGE = {"from", "to", "step", "count", "scale"}
 
 
 def _spread(first: int, last: int, count: int, scale: str, what: str) -> Iterable[int]:
-    if count < 2 or last < first or count > MOST_VALUES:
-        raise BadInput(f"{what}: count: expected from 2 to {MOST_VALUES:,} numbers, from a smaller to a larger one")
+    if count < 2 or last < first or count > MAX_VALUES:
+        raise BadInput(f"{what}: count: expected from 2 to {MAX_VALUES:,} numbers, from a smaller to a larger one")
     if scale == "log":
         if first < 1:
             raise BadInput(f"{what}: a logarithmic scale begins at 1 or more")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 import typer
 
 from fusevm.chain.receipts import BlockReceipt
-from fusevm.chain.schedule import Blobs, blobs_from_config, schedule_named
+from fusevm.chain.schedule import BlobSchedule, blobs_from_config, schedule_named
 from fusevm.chain.signed import SignedTransaction
 from fusevm.cli import options
 from fusevm.cli.inputs import BadInput, parse_json, read_file, say_error
@@ -148,7 +148,7 @@ class _Reader:
             _fail(BAD_JSON, error)
 
 
-def _blobs(given: Mapping[str, Any]) -> Blobs:
+def _blobs(given: Mapping[str, Any]) -> BlobSchedule:
     try:
         return blobs_from_config({"osaka": given})["osaka"]
     except BadValue as error:

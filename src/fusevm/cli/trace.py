@@ -12,14 +12,14 @@ from rich.console import Console
 from fusevm import EVM, Result
 from fusevm.chain.addresses import create_address
 from fusevm.cli import options
-from fusevm.cli.execution import Prepared, Request, prepare, takes_request
+from fusevm.cli.execution import CallOptions, Prepared, prepare, takes_request
 from fusevm.cli.inputs import BadInput, parse_json
 from fusevm.cli.run import show
 from fusevm.cli.stack_trace import show_stack_trace
 from fusevm.lab.peers.work import deep_recursion
 from fusevm.reference.hooks import Hooks, Step
 from fusevm.reference.tracer import eip3155_summary, tracing_hooks
-from fusevm.tracing.requests import Request as Traced
+from fusevm.tracing.requests import TraceRequest as Traced
 from fusevm.tracing.tracers import tracer_named
 
 SHOWN_WORDS = 6
@@ -35,7 +35,7 @@ TracerConfig = Annotated[str | None, typer.Option("--config", help='its options,
 
 @takes_request
 def trace(
-    request: Request,
+    request: CallOptions,
     as_transaction: AsTransaction = False,
     tracer: TracerName = None,
     config: TracerConfig = None,

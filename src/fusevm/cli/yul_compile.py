@@ -15,7 +15,7 @@ from fusevm.codegen.listing import listing
 from fusevm.codegen.pipeline import NAMES, NEEDED
 from fusevm.codegen.source_map import debug_data
 from fusevm.codegen.validation import Validation
-from fusevm.codegen.yul import NO_COST, CompiledObject, Order, compile_object, library_names
+from fusevm.codegen.yul import NO_COST, CompiledObject, StepOrder, compile_object, library_names
 from fusevm.evm.assembler import ADDRESS_BYTES
 from fusevm.evm.forks import Fork
 from fusevm.evm.source_map import compressed
@@ -68,7 +68,7 @@ def compile_(
             dialect,
             libraries,
             runs=runs if optimized else None,
-            order=Order.STEPS if exact else None,
+            order=StepOrder.STEPS if exact else None,
             exact=exact,
             without=_left_out(without or []),
             validation=validation,

@@ -49,7 +49,7 @@ def optimize(
         quit_with(str(error))
     dialect = dialect_or_exit(fork)
     obj, _ = checked(file, dialect, as_json)
-    watcher = Watcher(dialect) if trace_steps or stats or as_json else None
+    watcher = StepPrinter(dialect) if trace_steps or stats or as_json else None
     result = optimized(obj, dialect, runs, steps, watcher.watch if watcher is not None else None)
     text = print_object(result)
     if as_json:
@@ -91,7 +91,7 @@ class _Seen:
 
 
 @dataclass(slots=True)
-class Watcher:
+class StepPrinter:
     """Inspects the code after each step."""
 
     dialect: Dialect
@@ -122,7 +122,7 @@ def _measure(block: Block, dialect: Dialect) -> tuple[int, int]:
     return code_size(block, with_functions=True), estimated_gas(dialect, block)
 
 
-def _show(watcher: Watcher, trace_steps: bool, stats: bool) -> None:
+def _show(watcher: StepPrinter, trace_steps: bool, stats: bool) -> None:
     """On standard error: standard output is the program."""
     console = Console(stderr=True, highlight=False)
     if trace_steps:
@@ -136,7 +136,7 @@ def _show(watcher: Watcher, trace_steps: bool, stats: bool) -> None:
         console.print(_table(watcher))
 
 
-def _table(watcher: Watcher) -> Table:
+def _table(watcher: StepPrinter) -> Table:
     table = Table(title="steps by time")
     for column in ("step", "calls", "changed", "ms", "size", "gas"):
         table.add_column(column, justify="left" if column == "step" else "right")
@@ -156,7 +156,7 @@ def _table(watcher: Watcher) -> Table:
     return table
 
 
-def _described(text: str, before: Object, after: Object, dialect: Dialect, watcher: Watcher) -> dict[str, Any]:
+def _described(text: str, before: Object, after: Object, dialect: Dialect, watcher: StepPrinter) -> dict[str, Any]:
     return {
         "text": text,
         "size": {"before": _size(before), "after": _size(after)},

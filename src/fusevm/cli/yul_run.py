@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fusevm.library.yul import YulRun, run
-from fusevm.yul.execution.host import End, LimitReached
+from fusevm.functions.yul import YulRun, run
+from fusevm.yul.execution.host import LimitReached, RunEnd
 from fusevm.yul.execution.imagined import LIMITS, FakeWorld
 from fusevm.yul.execution.interpreter import interpret
 from fusevm.yul.syntax.ast import Object
@@ -24,7 +24,7 @@ def run_imagined(obj: Object, dialect: Dialect, calldata: bytes, steps: int) -> 
     world = FakeWorld(dialect.fork)
     world.calldata = calldata
     outcome = interpret(obj, world, dialect, replace(LIMITS, steps=steps))
-    if outcome.end is End.LIMIT:
+    if outcome.end is RunEnd.LIMIT:
         world.lines.append(outcome.reason)
     data = {"end": outcome.end.value, "trace": world.lines, **_storage(world.storage, world.transient)}
     return Shown(outcome.succeeded, world.dump(), data)

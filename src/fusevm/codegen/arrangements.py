@@ -21,7 +21,7 @@ FAR = 1 << 30
 FIRST_FREE = 1 << 40  # slots from here on can be pushed anywhere
 
 
-class Unreachable(Exception):
+class OutOfReach(Exception):
     """A value is out of reach of SWAP and DUP."""
 
     def __init__(self, function: str, candidates: set[int], wanted: set[int]) -> None:
@@ -31,7 +31,7 @@ class Unreachable(Exception):
         super().__init__(function)
 
 
-class Step(NamedTuple):
+class StackStep(NamedTuple):
     """An instruction with the slots it takes (the first on top) and leaves (the last on top)."""
 
     code: Code | None
@@ -46,7 +46,7 @@ class Step(NamedTuple):
     where: Source | None = None
 
 
-class Called(NamedTuple):
+class CalledFunction(NamedTuple):
     target: int
     label: int | None
 
@@ -57,7 +57,7 @@ class At(NamedTuple):
     where: Source | None
 
 
-class State(NamedTuple):
+class StackState(NamedTuple):
     cost: int
     stack: tuple[int, ...]
     code: tuple[object, ...]  # a linked list, the last instruction first
@@ -88,8 +88,8 @@ class Arrangements:
             return 3 if code.number == 0 else 3 + 1 + (code.number.bit_length() + 7) // 8
         return 3 if code.op in FREE else 6
 
-    def follow(self, states: list[State], step: Step, needed: set[int], cleans: bool) -> list[State]:
-        found: dict[tuple[int, ...], State] = {}
+    def follow(self, states: list[StackState], step: StackStep, needed: set[int], cleans: bool) -> list[StackState]:
+        found: dict[tuple[int, ...], StackState] = {}
         if self.compacts:
             states = [self.compacted(each, step) for each in states]
         if self.rescues:
@@ -104,18 +104,18 @@ class Arrangements:
         ranked = sorted(found.values(), key=lambda state: (self.rank(state, cleans), state.stack))
         return ranked[: self.beam]
 
-    def unreachable(self, states: list[State], takes: tuple[int, ...]) -> Unreachable:
+    def unreachable(self, states: list[StackState], takes: tuple[int, ...]) -> OutOfReach:
         stack = {slot for state in states for slot in state.stack if 0 <= slot < FIRST_FREE}
         wanted = {slot for state in states for slot in state.stack[: -moves.REACH] if slot in takes}
-        return Unreachable(self.name, stack - set(takes) or stack, wanted)
+        return OutOfReach(self.name, stack - set(takes) or stack, wanted)
 
     @staticmethod
-    def rank(state: State, cleans: bool) -> int:
+    def rank(state: StackState, cleans: bool) -> int:
         return state.cost + (3 * state.stack.count(DEAD) if cleans else 0)
 
-    def done(self, state: State, step: Step, needed: set[int], cleans: bool) -> list[State]:
+    def done(self, state: StackState, step: StackStep, needed: set[int], cleans: bool) -> list[StackState]:
         """The states after a step, one per good sequence of moves that brings its operands to the top."""
-        found: list[State] = []
+        found: list[StackState] = []
         if step.clears:
             cleared = self.cleared(state, step, needed)
             if cleared is not None:
@@ -132,7 +132,7 @@ class Arrangements:
             return [] if cleared is None else [cleared]
         return found
 
-    def cleared(self, state: State, step: Step, needed: set[int]) -> State | None:
+    def cleared(self, state: StackState, step: StackStep, needed: set[int]) -> StackState | None:
         """The state after a step with only live slots below its operands; None if a slot is out of reach."""
         below = [slot for slot in dict.fromkeys(state.stack) if slot == RETURN_LABEL or slot in needed]
         wanted = (*below, *reversed(step.takes))
@@ -140,17 +140,17 @@ class Arrangements:
         way = moves.shuffle(state.stack, wanted, prices)
         return None if way is None else self.after(state, way, wanted, step.code, step, needed, cleans=False)
 
-    def compacted(self, state: State, step: Step) -> State:
+    def compacted(self, state: StackState, step: StackStep) -> StackState:
         """The state with no dead slots and no copies, if its deepest live slot is soon out of reach."""
         live = tuple(dict.fromkeys(slot for slot in state.stack if slot != DEAD))
         deepest = next((len(state.stack) - at for at, slot in enumerate(state.stack) if slot != DEAD), 0)
         if deepest <= COMPACTED_FROM or len(live) == len(state.stack):
             return state
         way = moves.shuffle(state.stack, live, {})
-        nothing = Step(None, (), (), frozenset(), where=step.where)
+        nothing = StackStep(None, (), (), frozenset(), where=step.where)
         return state if way is None else self.after(state, way, live, None, nothing, set(live), cleans=False)
 
-    def rescued(self, state: State, step: Step) -> State:
+    def rescued(self, state: StackState, step: StackStep) -> StackState:
         """The state in which words that are soon out of reach have changed places with others that are needed later."""
         stack, cost = list(state.stack), state.cost
         written: tuple[object, ...] = (At(step.where), state.code)
@@ -161,13 +161,15 @@ class Arrangements:
                 continue
             for swap in (depth, later, depth) if later else (depth,):
                 written, cost = (self.move(stack, moves.SWAP + swap, ()), written), cost + 4
-        return State(cost, tuple(stack), written) if cost > state.cost else state
+        return StackState(cost, tuple(stack), written) if cost > state.cost else state
 
     def next_use(self, slot: int) -> int:
         """The number of the step that needs the slot next; far away if none in the block does."""
         return next((at for at in self.uses.get(slot, ()) if at >= self.number), FAR)
 
-    def ways(self, stack: tuple[int, ...], takes: tuple[int, ...], dies: frozenset[int]) -> tuple[moves.Found, ...]:
+    def ways(
+        self, stack: tuple[int, ...], takes: tuple[int, ...], dies: frozenset[int]
+    ) -> tuple[moves.FoundMoves, ...]:
         names: dict[int, int] = {}
         for slot in takes:
             names.setdefault(slot, len(names))
@@ -188,14 +190,14 @@ class Arrangements:
 
     def after(
         self,
-        state: State,
-        way: moves.Found,
+        state: StackState,
+        way: moves.FoundMoves,
         order: Sequence[int],
         code: Code | None,
-        step: Step,
+        step: StackStep,
         needed: set[int],
         cleans: bool,
-    ) -> State:
+    ) -> StackState:
         stack = list(state.stack)
         written: tuple[object, ...] = (At(step.where), state.code)
         for move in way.moves:
@@ -204,7 +206,7 @@ class Arrangements:
         if code is not None:
             written = (code, written)
         if step.calls is not None:
-            written = (Called(step.calls, step.label), written)
+            written = (CalledFunction(step.calls, step.label), written)
         stack += step.leaves
         for at, slot in enumerate(stack):
             if slot != DEAD and slot != RETURN_LABEL and slot not in needed:
@@ -214,7 +216,7 @@ class Arrangements:
             stack.pop()
             written = (POP, written)
             cost += 3
-        return State(cost, tuple(stack), written)
+        return StackState(cost, tuple(stack), written)
 
     def move(self, stack: list[int], move: int, order: Sequence[int]) -> Code:
         """Applies a move to the stack; returns its code."""

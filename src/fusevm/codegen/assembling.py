@@ -14,7 +14,7 @@ from fusevm.codegen.blocks import (
     Terminator,
 )
 from fusevm.codegen.constants import MAX_WEIGHT, pushed
-from fusevm.evm.assembler import CALLS, NO_CALL, RETURNS, Assembly, Entry, Item, ItemKind
+from fusevm.evm.assembler import CALLS, NO_CALL, RETURNS, Assembly, EntryLabel, Item, ItemKind
 from fusevm.ir.functions import SymbolKind, Unit
 
 _KINDS = {
@@ -56,7 +56,7 @@ def _begin(assembly: Assembly, block: StackBlock, unit: Unit, label: int, wanted
     assembly.at(block.code[0].where if block.code else block.where)
     if function is not None and function in unit.functions:
         entered = unit.functions[function]
-        assembly.entries[function] = Entry(label, len(entered.params), entered.results)
+        assembly.entries[function] = EntryLabel(label, len(entered.params), entered.results)
         assembly.at(entered.where)
         if not wanted:
             assembly.items.append(Item(ItemKind.LABEL, label=label, source=assembly.source))

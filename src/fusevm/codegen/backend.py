@@ -7,10 +7,20 @@ from typing import NamedTuple
 
 from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.measure import StaticCost, static_cost
-from fusevm.codegen.pipeline import FROM_BYTECODE, IMPROVE, OPTIMISE, SCHEDULE, Runner, Work, flat, just_run, run_passes
+from fusevm.codegen.pipeline import (
+    FROM_BYTECODE,
+    IMPROVE,
+    OPTIMISE,
+    SCHEDULE,
+    PassRunner,
+    Work,
+    flat,
+    just_run,
+    run_passes,
+)
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import Assembly
-from fusevm.ir.fold.recorder import Recorder
+from fusevm.ir.fold.recorder import FoldRecorder
 from fusevm.ir.functions import Unit
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.ast import Block
@@ -33,8 +43,8 @@ def generate(
     runs: int = 200,
     *,
     without: frozenset[str] = frozenset(),
-    run: Runner = just_run,
-    recorder: Recorder | None = None,
+    run: PassRunner = just_run,
+    recorder: FoldRecorder | None = None,
 ) -> Generated:
     """The code of a block of Yul whose names are unique, made by all passes but those named in `without`.
 

@@ -14,12 +14,12 @@ from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.gas_trials import max_gas_increase
 from fusevm.codegen.linking import OWN, Parts, link, look_inside, parts_of
 from fusevm.codegen.metadata import metadata_of
-from fusevm.codegen.optimize_report import Cost, Report, cost_of
+from fusevm.codegen.optimize_report import Cost, OptimizeReport, cost_of
 from fusevm.codegen.pipeline import FROM_BYTECODE, IMPROVE, OPTIMISE, SCHEDULE, Work, run_passes
 from fusevm.codegen.tight_loops import loop_gas_increase
-from fusevm.evm.assembler import Layout, Piece, Source, Surroundings, assemble
+from fusevm.evm.assembler import CodePiece, ObjectLayout, ObjectReferences, Source, assemble
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.ir.fold.recorder import Recorder
+from fusevm.ir.fold.recorder import FoldRecorder
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import SymbolKind
 from fusevm.ir.recovery.unit import Recovered, recover
@@ -33,12 +33,12 @@ RESERVED = b"\xef"  # EIP-3541
 @dataclass(frozen=True, slots=True)
 class Optimized:
     code: bytes
-    report: Report
+    report: OptimizeReport
     deployed: tuple[bytes, bytes] | None = None  # of creation code: the runtime before and after
-    layout: Layout | None = None  # of new code: the source of each instruction, as block, end, jump and old pc
+    layout: ObjectLayout | None = None  # of new code: the source of each instruction, as block, end, jump and old pc
 
 
-class Setting(NamedTuple):
+class AttemptSetting(NamedTuple):
     """Parameters of one attempt."""
 
     without: frozenset[str] = frozenset(("recompute",))  # passes left out
@@ -49,12 +49,12 @@ class Setting(NamedTuple):
 # inlining fewer values have to fit on the stack. What is not kept for later costs nothing on ways that do not need it.
 _NOT_INLINED = frozenset(("inline", "recompute"))
 SETTINGS = (
-    Setting(),
-    Setting(frozenset()),
-    Setting(merging=1),
-    Setting(frozenset(), merging=1),
-    Setting(_NOT_INLINED),
-    Setting(_NOT_INLINED, merging=1),
+    AttemptSetting(),
+    AttemptSetting(frozenset()),
+    AttemptSetting(merging=1),
+    AttemptSetting(frozenset(), merging=1),
+    AttemptSetting(_NOT_INLINED),
+    AttemptSetting(_NOT_INLINED, merging=1),
 )
 
 
@@ -72,13 +72,13 @@ class _Part:
 @dataclass(slots=True)
 class _Made:
     code: bytes
-    report: Report
-    layout: Layout | None = None  # None: the code is unchanged
+    report: OptimizeReport
+    layout: ObjectLayout | None = None  # None: the code is unchanged
     deployed: tuple[bytes, bytes] | None = None
 
 
 def optimize(
-    code: bytes, fork: Fork = LATEST, runs: int = 200, always: bool = False, recorder: Recorder | None = None
+    code: bytes, fork: Fork = LATEST, runs: int = 200, always: bool = False, recorder: FoldRecorder | None = None
 ) -> Optimized:
     """Optimises code that is deployed once and run `runs` times.
 
@@ -90,7 +90,7 @@ def optimize(
 
 
 class _Optimizer:
-    def __init__(self, fork: Fork, runs: int, always: bool, recorder: Recorder | None = None) -> None:
+    def __init__(self, fork: Fork, runs: int, always: bool, recorder: FoldRecorder | None = None) -> None:
         self.fork, self.runs, self.always, self.recorder = fork, runs, always, recorder
         self.setting = SETTINGS[0]
         self.runtimes: dict[bytes, _Made] = {}
@@ -99,7 +99,7 @@ class _Optimizer:
     def best(self, code: bytes, places: frozenset[int]) -> _Made:
         """The first better result, or the unchanged code and why. `places`: offsets at which words are stored later."""
         reasons: list[str] = []
-        kept = _Made(code, Report("code", cost := Cost(len(code)), cost))
+        kept = _Made(code, OptimizeReport("code", cost := Cost(len(code)), cost))
         for setting in SETTINGS:
             self.setting = setting
             try:
@@ -124,9 +124,9 @@ class _Optimizer:
         """Optimises with the current setting; raises RecoveryFailed or StackTooDeep if that is not possible."""
         part = self.understood(code)
         _refuse_unknown_places(places, part)
-        report = Report("runtime", part.cost, part.cost)
+        report = OptimizeReport("runtime", part.cost, part.cost)
         report.rules, report.steps = part.work.stats.rules, _steps(part.work.stats)
-        pieces = {name: Piece(code[offset : offset + size]) for name, (offset, size) in part.parts.data.items()}
+        pieces = {name: CodePiece(code[offset : offset + size]) for name, (offset, size) in part.parts.data.items()}
         runtime: _Made | None = None
         if part.parts.runtime is not None:
             report.kind = "creation"
@@ -142,7 +142,7 @@ class _Optimizer:
             made.deployed = code[offset : offset + size], runtime.code
         return made
 
-    def deployed(self, part: _Part, pieces: dict[str, Piece]) -> _Made:
+    def deployed(self, part: _Part, pieces: dict[str, CodePiece]) -> _Made:
         """The new runtime, whose bytes replace the old one's in `pieces`."""
         assert part.parts.runtime is not None
         old = pieces[part.parts.runtime].content
@@ -152,7 +152,7 @@ class _Optimizer:
             self.runtimes[old] = self.best(old, part.parts.places)
             self.setting, self.recorder = setting, recorder
         made = self.runtimes[old]
-        pieces[part.parts.runtime] = Piece(made.code)
+        pieces[part.parts.runtime] = CodePiece(made.code)
         return made
 
     def understood(self, code: bytes) -> _Part:
@@ -173,7 +173,7 @@ class _Optimizer:
             _refuse_data(code, recovered, parts)
         return _Part(code, recovered, parts, work, cost)
 
-    def laid_out(self, part: _Part, pieces: dict[str, Piece], runtime: Layout | None) -> Layout:
+    def laid_out(self, part: _Part, pieces: dict[str, CodePiece], runtime: ObjectLayout | None) -> ObjectLayout:
         unit = part.recovered.unit
         link(unit, part.parts, follows=runtime is not None)
         work = part.work
@@ -191,7 +191,7 @@ class _Optimizer:
         assembly = assembly_of(program, unit, self.runs)
         sizes = {name: len(piece.content) for name, piece in pieces.items()}
         immutables = runtime.immutables if runtime is not None else {}
-        around = Surroundings(sizes, pieces, OWN, self.tail(part), immutables)
+        around = ObjectReferences(sizes, pieces, OWN, self.tail(part), immutables)
         return assemble(assembly.items, self.fork, around)
 
     def tail(self, part: _Part) -> bytes:
@@ -207,7 +207,7 @@ class _Optimizer:
     def appended(part: _Part) -> bytes:
         return b"" if part.parts.boundary is None else part.code[part.parts.boundary :]
 
-    def better(self, part: _Part, made: bytes, layout: Layout, report: Report) -> _Made:
+    def better(self, part: _Part, made: bytes, layout: ObjectLayout, report: OptimizeReport) -> _Made:
         """The new code if it can be recovered again and is better, else the old."""
         try:
             again = recover(made, self.fork)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from fusevm.evm.assembler import Source
 from fusevm.ir import analyses
 from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, DependencyBlock, End, Function
-from fusevm.ir.inline import Numbers
+from fusevm.ir.inline import FreshNumbers
 from fusevm.ir.values import CONST, Value
 
 LINEAR = 4  # up to this many cases are compared one after another
 
 
 def lower_switches(function: Function, linear: int = LINEAR) -> None:
-    numbers = Numbers(function)
+    numbers = FreshNumbers(function)
     for block in function.blocks():
         if block.end.op == SWITCH:
             lowering = _Lowering(numbers, block.end, linear)
@@ -20,7 +20,7 @@ def lower_switches(function: Function, linear: int = LINEAR) -> None:
 
 
 class _Lowering:
-    def __init__(self, numbers: Numbers, end: End, linear: int) -> None:
+    def __init__(self, numbers: FreshNumbers, end: End, linear: int) -> None:
         self.numbers, self.linear = numbers, linear
         self.value = end.args[0]
         self.where = end.where
@@ -59,7 +59,7 @@ class _Lowering:
 
 def split_critical_edges(function: Function) -> None:
     """Splits critical edges, and edges from a branch that pass arguments or lead to the entry."""
-    numbers = Numbers(function)
+    numbers = FreshNumbers(function)
     predecessors = analyses.predecessors(function)
     for block in predecessors:
         if block.end.op != BRANCH:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.state import State
-from fusevm.codegen.trials import ADDRESS, BLOCK, CALLER, GAS, ORIGIN, Trial, trials_for
+from fusevm.codegen.trials import ADDRESS, BLOCK, CALLER, GAS, ORIGIN, TrialInput, trials_for
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import HaltReason
@@ -34,7 +34,7 @@ def max_gas_increase(before: bytes, after: bytes, fork: Fork) -> int:
     return more
 
 
-def _run(code: bytes, trial: Trial, fork: Fork) -> Outcome:
+def _run(code: bytes, trial: TrialInput, fork: Fork) -> Outcome:
     state = State()
     state.set_code(ADDRESS, code)
     state.set_balance(CALLER, _RICH)

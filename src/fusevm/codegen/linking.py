@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fusevm.ir import analyses
-from fusevm.ir.analyses import Keeps, Use
+from fusevm.ir.analyses import Keeps, ValueUse
 from fusevm.ir.functions import LEAVE, DependencyBlock, Function, SymbolKind, Unit
 from fusevm.ir.recovery.words import RecoveryFailed
 from fusevm.ir.values import CONST, WORD, Value, traits_of
@@ -124,12 +124,12 @@ def own_addresses(unit: Unit) -> set[int]:
     return found
 
 
-def _asks_whether(value: Value, uses: list[Use]) -> bool:
+def _asks_whether(value: Value, uses: list[ValueUse]) -> bool:
     """Whether it only tests if there is code."""
     return value.op == "EXTCODESIZE" and all(use.op == "ISZERO" for use in uses)
 
 
-def _appended(use: Use, size: Value) -> int:
+def _appended(use: ValueUse, size: Value) -> int:
     if use.user is None or use.op != "SUB" or use.operand or use.user.args[1].op != CONST:
         raise RecoveryFailed("CODESIZE is used for more than the size of what is appended", size.number)
     return use.user.args[1].number

@@ -22,13 +22,13 @@ DUP, SWAP, POP, PUSH = 0, 32, 64, 96
 _POP_GAS, _MOVE_GAS, _BYTE = 2, 3, 1
 
 
-class Found(NamedTuple):
+class FoundMoves(NamedTuple):
     cost: int
     moves: tuple[int, ...]
 
 
 @lru_cache(maxsize=1 << 16)
-def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[Found, ...]:
+def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[FoundMoves, ...]:
     """Sequences of moves that put `wanted` on top (its last on top), the cheapest first.
 
     `pattern` is the stack, the top first: the operand that a slot holds, DEAD or OTHER. Operands whose bit is set in
@@ -36,7 +36,7 @@ def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: 
     """
     goal = wanted[::-1]
     size = len(goal)
-    goals: list[Found] = []
+    goals: list[FoundMoves] = []
     ends: set[tuple[int, ...]] = set()
     best: dict[tuple[int, ...], int] = {pattern: 0}
     queue: list[tuple[int, int, int, tuple[int, ...], tuple[int, ...]]] = [(0, 0, 0, pattern, ())]
@@ -54,7 +54,7 @@ def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: 
             if garbage is not None:
                 if rest not in ends:
                     ends.add(rest)
-                    goals.append(Found(cost + garbage * GARBAGE, moves))
+                    goals.append(FoundMoves(cost + garbage * GARBAGE, moves))
                     if len(goals) == _MAX_WAYS:
                         break
                 continue
@@ -69,7 +69,7 @@ def bring(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: 
     return tuple(sorted(goals)) or _one_by_one(pattern, wanted, dies, pushed)
 
 
-def _one_by_one(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[Found, ...]:
+def _one_by_one(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> tuple[FoundMoves, ...]:
     """Pushes or duplicates every operand: always correct if all are in reach, but leaves the originals on the stack."""
     moves: list[int] = []
     cost = 0
@@ -81,7 +81,7 @@ def _one_by_one(pattern: tuple[int, ...], wanted: tuple[int, ...], dies: int, pu
                 return ()
             moves.append(DUP + pattern.index(operand) + above + 1)
         cost += 4 + (GARBAGE if dies >> operand & 1 else 0)
-    return (Found(cost, tuple(moves)),)
+    return (FoundMoves(cost, tuple(moves)),)
 
 
 def _garbage(rest: tuple[int, ...], wanted: tuple[int, ...], dies: int, pushed: int) -> int | None:
@@ -134,7 +134,7 @@ def _next(
     return found
 
 
-def shuffle(stack: tuple[int, ...], target: tuple[int, ...], made: dict[int, int]) -> Found | None:
+def shuffle(stack: tuple[int, ...], target: tuple[int, ...], made: dict[int, int]) -> FoundMoves | None:
     """Moves from one stack to another, the top last in both. A DEAD slot of the target may hold anything.
 
     `made` has the cost of the slots that can be pushed. None if a slot is out of reach.
@@ -151,7 +151,7 @@ def shuffle(stack: tuple[int, ...], target: tuple[int, ...], made: dict[int, int
 
 def _search(
     stack: tuple[int, ...], target: tuple[int, ...], below: tuple[int, ...], made: dict[int, int]
-) -> Found | None:
+) -> FoundMoves | None:
     """The cheapest moves if only a few slots on top differ."""
     names: dict[int, int] = {}
     for slot in (*target, *stack):
@@ -166,7 +166,7 @@ def _search(
         return None
     shift = len(below)  # indices count from the bottom of the whole stack
     moves = [PUSH + (wanted.index(move >> 8) + shift << 8) if move & 0xFF == PUSH else move for move in found.moves]
-    return Found(found.cost, tuple(moves))
+    return FoundMoves(found.cost, tuple(moves))
 
 
 @lru_cache(maxsize=1 << 15)
@@ -175,7 +175,7 @@ def _searched(
     target: tuple[int, ...],
     below: tuple[tuple[int, int], ...],
     made: tuple[tuple[int, int], ...],
-) -> Found | None:
+) -> FoundMoves | None:
     costs = dict(made)
     deep = dict(below)
     best: dict[tuple[int, ...], int] = {stack: 0}
@@ -187,7 +187,7 @@ def _searched(
             continue
         states += 1
         if len(now) == len(target) and all(want in (DEAD, have) for have, want in zip(now, target, strict=True)):
-            return Found(cost, moves)
+            return FoundMoves(cost, moves)
         for move, price, after in _steps(now, target, costs, deep):
             total = cost + price
             if total < best.get(after, 1 << 30):
@@ -225,7 +225,7 @@ def _steps(
     return found
 
 
-def _greedy(stack: list[int], target: tuple[int, ...], made: dict[int, int]) -> Found | None:
+def _greedy(stack: list[int], target: tuple[int, ...], made: dict[int, int]) -> FoundMoves | None:
     """Correct moves, not always the fewest: pops surplus slots, adds missing ones, then swaps slots into place."""
     moves: list[int] = []
     cost = 0
@@ -275,7 +275,7 @@ def _greedy(stack: list[int], target: tuple[int, ...], made: dict[int, int]) -> 
             continue
         wrong = [at for at in range(size) if target[at] not in (DEAD, stack[at])]
         if not wrong:
-            return Found(cost, tuple(moves))
+            return FoundMoves(cost, tuple(moves))
         if not swap(top - wrong[0]):
             return None
     return None

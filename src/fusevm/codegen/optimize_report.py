@@ -82,14 +82,14 @@ def cost_of(code: bytes, recovered: Recovered) -> Cost:
 
 
 @dataclass(slots=True)
-class Report:
+class OptimizeReport:
     kind: str  # runtime, creation, or code that was not understood
     before: Cost
     after: Cost
     left_alone: list[str] = field(default_factory=list)  # why nothing, or a part, was changed
     rules: Counter[str] = field(default_factory=Counter)
     steps: dict[str, int] = field(default_factory=dict)
-    runtime: Report | None = None  # of the code that is deployed
+    runtime: OptimizeReport | None = None  # of the code that is deployed
     immutables: dict[str, list[int]] = field(default_factory=dict)  # new offsets of immutables, by the old offset
 
     @property

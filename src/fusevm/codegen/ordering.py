@@ -14,7 +14,7 @@ from fusevm.codegen.blocks import LABEL
 from fusevm.evm.assembler import Source
 from fusevm.evm.opcodes import OPCODES_TABLE, Effect
 from fusevm.ir.functions import DependencyBlock
-from fusevm.ir.inline import Numbers
+from fusevm.ir.inline import FreshNumbers
 from fusevm.ir.roots import is_root, reads_before_writes
 from fusevm.ir.values import CONST, Value, traits_of
 
@@ -35,7 +35,7 @@ def is_free(value: Value) -> bool:
 def ordered(
     block: DependencyBlock,
     unseen: Effect,
-    early: Numbers | None = None,
+    early: FreshNumbers | None = None,
     returns: Callable[[Value], bool] | None = None,
     spilled: range = range(0),
 ) -> list[Value]:
@@ -61,7 +61,7 @@ class _Order:
         self,
         block: DependencyBlock,
         unseen: Effect,
-        early: Numbers | None,
+        early: FreshNumbers | None,
         returns: Callable[[Value], bool] | None,
         spilled: range,
     ) -> None:

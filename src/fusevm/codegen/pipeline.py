@@ -31,10 +31,10 @@ from fusevm.ir.analyses import Keeps
 from fusevm.ir.dead_slots import drop_unread_slots
 from fusevm.ir.dead_stores import drop_unread_stores
 from fusevm.ir.fold.functions import fold_unit
-from fusevm.ir.fold.recorder import Recorder
+from fusevm.ir.fold.recorder import FoldRecorder
 from fusevm.ir.fold.stages import EVERYTHING, Stage
 from fusevm.ir.fold.stats import Stats
-from fusevm.ir.fold.summaries import Summary, summaries, unseen_in
+from fusevm.ir.fold.summaries import EffectSummary, summaries, unseen_in
 from fusevm.ir.functions import DependencyBlock, Function, Unit
 from fusevm.ir.graphs import drop_choices, prune, straighten
 from fusevm.ir.jump_threading import hoist_value_check, thread_branches
@@ -47,7 +47,7 @@ ROUNDS = 3  # of inlining and folding
 SHARED = ((21, Reach(4, joins=True)), (6, Reach(2)))  # how far constants of at least this many bytes are kept
 
 
-class Runner(Protocol):
+class PassRunner(Protocol):
     """Runs a named pass over a unit. A checker of passes replaces `just_run`."""
 
     def __call__(self, name: str, unit: Unit, change: Callable[[], Changed]) -> Changed: ...
@@ -64,8 +64,8 @@ class Work:
     unit: Unit
     runs: int = 200
     without: frozenset[str] = frozenset()  # passes left out, by name
-    run: Runner = just_run
-    recorder: Recorder | None = None
+    run: PassRunner = just_run
+    recorder: FoldRecorder | None = None
     spills: Spills = field(default_factory=Spills)
     apart: Set[str] = frozenset()  # functions that do not fit otherwise: nothing is inlined into them, or shared there
     unshared: Set[str] = frozenset()  # of these, those in which equal values are computed again
@@ -76,12 +76,12 @@ class Work:
     stats: Stats = field(default_factory=Stats)
     largest: float | None = None  # the size that inlining may reach
     program: StackProgram = field(default_factory=StackProgram)
-    _effects: tuple[dict[str, Summary], Effect] | None = None
+    _effects: tuple[dict[str, EffectSummary], Effect] | None = None
 
     def does(self, name: str) -> bool:
         return name not in self.without
 
-    def effects(self) -> tuple[dict[str, Summary], Effect]:
+    def effects(self) -> tuple[dict[str, EffectSummary], Effect]:
         """What each function reads and writes, and what nothing in the unit can observe; kept until it is folded."""
         if self._effects is None:
             self._effects = summaries(self.unit), unseen_in(self.unit)
@@ -231,7 +231,7 @@ def _peephole(work: Work) -> None:
 # -- the list ---------------------------------------------------------------------------------------------------------
 
 
-class Level(StrEnum):
+class PassLevel(StrEnum):
     """What a pass works on."""
 
     YUL = "Yul"
@@ -243,7 +243,7 @@ class Level(StrEnum):
 
 class Pass(NamedTuple):
     name: str
-    level: Level
+    level: PassLevel
     what: str
     run: Callable[[Work], object]
     rewrites: bool = False  # it changes the computation: left out by --exact
@@ -265,7 +265,7 @@ class Repeat(NamedTuple):
 
 Step: TypeAlias = Pass | Repeat
 
-_F, _L, _S = Level.FUNCTIONS, Level.LOWERED, Level.STACK
+_F, _L, _S = PassLevel.FUNCTIONS, PassLevel.LOWERED, PassLevel.STACK
 DROP_UNCALLED = Pass(
     "drop uncalled", _F, "functions that the main code never reaches", _drop_uncalled, keeps=Keeps.EVERYTHING
 )
@@ -374,7 +374,7 @@ def run_passes(work: Work, steps: tuple[Step, ...]) -> None:
 def _run(work: Work, each: Pass) -> object:
     if each.name in work.without:
         return each is PLACE and _in_order(work.program)
-    if each.level is Level.STACK:
+    if each.level is PassLevel.STACK:
         return each.run(work)
 
     def change() -> object:

@@ -23,7 +23,7 @@ class NotReadable(Exception):
     """The function does more than compute words."""
 
 
-class Outcome(NamedTuple):
+class ProofOutcome(NamedTuple):
     condition: Any
     kind: tuple[str, int]  # the opcode that ends it, and the function if that is a call
     words: tuple[Any, ...]
@@ -55,7 +55,7 @@ def same(one: Function, two: Function) -> bool | None:
     return False if verdict == z3.sat and not calls else None
 
 
-def _agree(z3: Any, before: list[Outcome], after: list[Outcome]) -> Any:
+def _agree(z3: Any, before: list[ProofOutcome], after: list[ProofOutcome]) -> Any:
     """For every pair of outcomes whose conditions both hold: the same ending with the same words."""
     clauses = []
     for one in before:
@@ -72,9 +72,9 @@ class _Reader:
     def __init__(self, algebra: Any, z3: Any, operands: list[Any]) -> None:
         self.algebra, self.z3, self.operands = algebra, z3, operands
         self.meanings = meanings_in(algebra)
-        self.found: list[Outcome] = []
+        self.found: list[ProofOutcome] = []
 
-    def outcomes(self, function: Function) -> list[Outcome]:
+    def outcomes(self, function: Function) -> list[ProofOutcome]:
         blocks = function.blocks()
         place = {block: number for number, block in enumerate(blocks)}
         if len(blocks) > MAX_BLOCKS or any(place[to] <= place[block] for block in blocks for to in block.targets):
@@ -96,7 +96,7 @@ class _Reader:
                 words[id(value)] = self.word(value, words)
         if called is not None:
             given = tuple([self.known(arg, words) for arg in called.args])
-            self.found.append(Outcome(condition, ("CALLFN", called.number), given))
+            self.found.append(ProofOutcome(condition, ("CALLFN", called.number), given))
             return
         end = block.end
         given = tuple([self.known(arg, words) for arg in end.args])
@@ -114,7 +114,7 @@ class _Reader:
                 none = self.z3.And(none, self.z3.Not(equal))
             self.go(end.arcs[-1], words, none)
         else:
-            self.found.append(Outcome(condition, *self.ended(end, given)))
+            self.found.append(ProofOutcome(condition, *self.ended(end, given)))
 
     @staticmethod
     def ended(end: End, given: tuple[Any, ...]) -> tuple[tuple[str, int], tuple[Any, ...]]:

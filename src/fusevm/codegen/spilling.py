@@ -12,7 +12,7 @@ from fusevm.codegen.liveness import Liveness, liveness
 from fusevm.codegen.weights import Weights
 from fusevm.ir import analyses
 from fusevm.ir.functions import DependencyBlock, Function
-from fusevm.ir.inline import Numbers
+from fusevm.ir.inline import FreshNumbers
 from fusevm.ir.values import CONST, PHI, Value, traits_of
 
 
@@ -47,7 +47,7 @@ def costs_of_spilling(
 
 def recompute(function: Function, value: Value) -> None:
     """Rematerialises the value before each user."""
-    numbers = Numbers(function)
+    numbers = FreshNumbers(function)
     _replace_uses(function, value, lambda block: numbers.new(block, value.op, value.args, value.number))
 
 
@@ -62,7 +62,7 @@ def recompute_elsewhere(function: Function) -> None:
 
 def keep_in_memory(function: Function, value: Value, address: int, cycle: Set[int] = frozenset()) -> None:
     """`cycle`: the numbers of the functions that may call this one, if it is recursive."""
-    numbers = Numbers(function)
+    numbers = FreshNumbers(function)
     place = Value(CONST, (), address)
     across = _calls_across(function, value, cycle, liveness(function)) if cycle else []
     for block in function.blocks():

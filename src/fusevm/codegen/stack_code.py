@@ -17,10 +17,10 @@ from fusevm.codegen.arrangements import (
     RETURN_LABEL,
     Arrangements,
     At,
-    Called,
-    State,
-    Step,
-    Unreachable,
+    CalledFunction,
+    OutOfReach,
+    StackState,
+    StackStep,
 )
 from fusevm.codegen.blocks import (
     LABEL,
@@ -39,7 +39,7 @@ from fusevm.codegen.ordering import COMMUTATIVE, is_free, lean_order, ordered
 from fusevm.evm.assembler import Source
 from fusevm.evm.opcodes import Effect
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, Arc, DependencyBlock, Function, Unit
-from fusevm.ir.inline import Numbers
+from fusevm.ir.inline import FreshNumbers
 from fusevm.ir.values import CONST, Value, traits_of
 
 MIRRORED = {"LT": "GT", "GT": "LT", "SLT": "SGT", "SGT": "SLT"}
@@ -72,14 +72,14 @@ class CodeWriter:
         best = _FunctionWriter(self, function, weights)
         try:
             best.write()
-        except Unreachable:
+        except OutOfReach:
             self.undo(function, before)
             raise
         preferred = best.preferred
         for _ in range(ROUNDS if preferred else 0):
             written = self.undo(function, before)
             other = _FunctionWriter(self, function, weights, preferred)
-            with suppress(Unreachable):
+            with suppress(OutOfReach):
                 other.write()
             if other.is_done and other.cost < best.cost:
                 best, preferred = other, other.preferred
@@ -125,7 +125,7 @@ class _FunctionWriter(Arrangements):
                 self.results.setdefault(value.args[0].id, {})[value.number] = value
         self.block = self.labels[function.entry]
         self.cleans: set[DependencyBlock] = self.returning()
-        self.numbers = Numbers(function)
+        self.numbers = FreshNumbers(function)
         self.end_of = function.entry.end  # of the block being written
 
     def returning(self) -> set[DependencyBlock]:
@@ -170,11 +170,11 @@ class _FunctionWriter(Arrangements):
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def steps(self, block: DependencyBlock, order: list[Value]) -> list[Step]:
+    def steps(self, block: DependencyBlock, order: list[Value]) -> list[StackStep]:
         order = [value for value in order if value.op != "RESULT" and not is_free(value)]
         needed = set(self.live.exit[block])
         needed.update(arg.id for arg in block.end.args if not is_free(arg))
-        steps: list[Step] = []
+        steps: list[StackStep] = []
         end = self.end_step(block)
         if end is not None:
             needed = set(self.live.exit[block])
@@ -186,16 +186,16 @@ class _FunctionWriter(Arrangements):
             needed.update(steps[-1].takes)
         return steps[::-1]
 
-    def end_step(self, block: DependencyBlock) -> Step | None:
+    def end_step(self, block: DependencyBlock) -> StackStep | None:
         """The step for the operands of the block's end, if it takes any from the stack."""
         end = block.end
         if end.op == BRANCH:
-            return Step(None, (self.slot(end.args[0]),), (), frozenset(), ends=True, where=end.where)
+            return StackStep(None, (self.slot(end.args[0]),), (), frozenset(), ends=True, where=end.where)
         if end.op in (JUMP, LEAVE, NEVER) or not end.args:
             return None
-        return Step(Code(end.op), tuple([self.slot(arg) for arg in end.args]), (), frozenset(), where=end.where)
+        return StackStep(Code(end.op), tuple([self.slot(arg) for arg in end.args]), (), frozenset(), where=end.where)
 
-    def step(self, value: Value, needed: set[int]) -> Step:
+    def step(self, value: Value, needed: set[int]) -> StackStep:
         takes = [self.slot(arg) for arg in value.args]
         leaves: list[int] = []
         code: Code | None = Code(value.op)
@@ -232,7 +232,7 @@ class _FunctionWriter(Arrangements):
             elif value.op in MIRRORED:
                 swapped = Code(MIRRORED[value.op])
         dies = frozenset(each for each in takes if each not in needed)
-        return Step(code, tuple(takes), tuple(leaves), dies, swapped, calls, label, clears, where=value.where)
+        return StackStep(code, tuple(takes), tuple(leaves), dies, swapped, calls, label, clears, where=value.where)
 
     def label_after(self, call: int) -> int:
         """The slot of a call's return label."""
@@ -251,22 +251,22 @@ class _FunctionWriter(Arrangements):
         order = ordered(block, self.writer.unseen, spilled=self.writer.spilled)
         try:
             found = [self.states_after(block, order)]
-        except Unreachable:
+        except OutOfReach:
             found = self.compactly(block, order)
         early = ordered(block, self.writer.unseen, self.numbers, self.comes_back, self.writer.spilled)
         if len(early) > len(order):
-            with suppress(Unreachable):
+            with suppress(OutOfReach):
                 found.append(self.states_after(block, early))
         self.finish(block, min(found, key=lambda states: self.final_cost(block, states)))
 
-    def compactly(self, block: DependencyBlock, order: list[Value]) -> list[list[State]]:
+    def compactly(self, block: DependencyBlock, order: list[Value]) -> list[list[StackState]]:
         """The states after the block with dead slots removed on the way: dearer, but more stays in reach."""
         lean = lean_order(block, self.writer.unseen, self.writer.spilled, self.live.exit[block])
-        found: list[list[State]] = []
+        found: list[list[StackState]] = []
         self.compacts = True
         try:
             for each in (order, lean):
-                with suppress(Unreachable):
+                with suppress(OutOfReach):
                     found.append(self.states_after(block, each))
             if not found:
                 self.rescues = self.writer.rescues
@@ -278,13 +278,13 @@ class _FunctionWriter(Arrangements):
     def comes_back(self, call: Value) -> bool:
         return self.unit.callee(call).returns
 
-    def states_after(self, block: DependencyBlock, order: list[Value]) -> list[State]:
+    def states_after(self, block: DependencyBlock, order: list[Value]) -> list[StackState]:
         cleans = block in self.cleans
         stack: tuple[int, ...] = self.layouts[block]
         code: tuple[object, ...] = ()
         while cleans and stack and stack[-1] == DEAD:
             stack, code = stack[:-1], (POP, code)
-        states = [State(0, stack, code)]
+        states = [StackState(0, stack, code)]
         steps = self.steps(block, order)
         self.uses = {}
         for number, step in enumerate(steps):
@@ -295,7 +295,7 @@ class _FunctionWriter(Arrangements):
             states = self.follow(states, step, needed, cleans and not step.ends)
         return states
 
-    def final_cost(self, block: DependencyBlock, states: list[State]) -> int:
+    def final_cost(self, block: DependencyBlock, states: list[StackState]) -> int:
         """The cost including the moves at the end of the block, if the layout required there is known."""
         wanted = self.wanted_at_end(block)
         if wanted is None:
@@ -317,7 +317,7 @@ class _FunctionWriter(Arrangements):
         given = {param.id: self.slot(arg) for param, arg in zip(arc.target.params, arc.args, strict=True)}
         return tuple([given.get(slot, slot) for slot in self.layouts[arc.target]])
 
-    def needed_after(self, block: DependencyBlock, steps: list[Step]) -> list[set[int]]:
+    def needed_after(self, block: DependencyBlock, steps: list[StackStep]) -> list[set[int]]:
         needed = set(self.live.exit[block])
         if self.end_step(block) is None:
             needed.update(arg.id for arg in block.end.args if not is_free(arg))
@@ -330,7 +330,7 @@ class _FunctionWriter(Arrangements):
 
     # -- ends ---------------------------------------------------------------------------------------------------------
 
-    def finish(self, block: DependencyBlock, states: list[State]) -> None:
+    def finish(self, block: DependencyBlock, states: list[StackState]) -> None:
         end = block.end
         if end.op == JUMP:
             self.finish_jump(block, end.arcs[0], states)
@@ -356,7 +356,7 @@ class _FunctionWriter(Arrangements):
             elif end.op == NEVER and self.block.end is Terminator.HALT:  # no call before it, so that nothing comes here
                 self.block.code.append(Code("INVALID").at(self.place(end.where)))
 
-    def finish_jump(self, block: DependencyBlock, arc: Arc, states: list[State]) -> None:
+    def finish_jump(self, block: DependencyBlock, arc: Arc, states: list[StackState]) -> None:
         target = arc.target
         if target not in self.layouts:
             natural = self.natural_layout(states[0].stack, arc)
@@ -388,8 +388,8 @@ class _FunctionWriter(Arrangements):
         rest = [param for params_ in becomes.values() for param in params_]
         return (*layout, *rest)
 
-    def finish_with(self, states: list[State], wanted: tuple[int, ...], where: Source | None) -> None:
-        best: tuple[int, State, moves.Found] | None = None
+    def finish_with(self, states: list[StackState], wanted: tuple[int, ...], where: Source | None) -> None:
+        best: tuple[int, StackState, moves.FoundMoves] | None = None
         prices = {slot: self.price(slot) for slot in wanted if slot >= FIRST_FREE}
         for state in states:
             way = moves.shuffle(state.stack, wanted, prices)
@@ -403,9 +403,9 @@ class _FunctionWriter(Arrangements):
         written: tuple[object, ...] = (At(where), state.code)
         for move in way.moves:
             written = (self.move(stack, move, wanted), written)
-        self.emit(State(0, (), written))
+        self.emit(StackState(0, (), written))
 
-    def emit(self, state: State) -> None:
+    def emit(self, state: StackState) -> None:
         """Writes the instructions of a state; a call ends the block, and the code after it goes to a new one."""
         written: list[object] = []
         at: tuple[object, ...] = state.code
@@ -418,7 +418,7 @@ class _FunctionWriter(Arrangements):
                 self.block.code.append(each.at(where))
             elif isinstance(each, At):
                 where = self.place(each.where, where)
-            elif isinstance(each, Called):
+            elif isinstance(each, CalledFunction):
                 self.block.end = Terminator.JUMP if each.label is None else Terminator.CALL  # the former never returns
                 self.block.targets, self.block.where = (each.target,), where
                 if each.label is not None:

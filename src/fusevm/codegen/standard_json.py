@@ -45,7 +45,7 @@ _YUL_DETAILS = ("optimizerSteps", "stackAllocation")
 _BYTECODE = ("functionDebugData", "immutableReferences", "linkReferences", "object", "opcodes", "sourceMap")
 
 
-class Refused(Exception):
+class InputRefused(Exception):
     """The input cannot be compiled; carries the entries of `errors`."""
 
     def __init__(self, *errors: Json) -> None:
@@ -89,7 +89,7 @@ def _depth(text: str | bytes) -> int:
 def compile_request(request: object) -> Json:
     try:
         job = _read(request)
-    except Refused as refused:
+    except InputRefused as refused:
         return {"errors": refused.errors}
     tree, found = check(job.content, job.dialect)
     errors = [_of_source(error, job) for error in found]
@@ -183,7 +183,7 @@ def _source(sources: Json) -> tuple[str, str]:
         else:
             errors.append(entry("JSONError", f'Source "{name}" has no "content".'))
     if len(contents) != 1:
-        raise Refused(*errors, entry("JSONError", "Yul mode only supports exactly one input file."))
+        raise InputRefused(*errors, entry("JSONError", "Yul mode only supports exactly one input file."))
     return next(iter(contents.items()))
 
 
@@ -367,7 +367,7 @@ def entry(kind: str, message: str) -> Json:
 
 
 def _refuse(kind: str, message: str) -> NoReturn:
-    raise Refused(entry(kind, message))
+    raise InputRefused(entry(kind, message))
 
 
 def _of_source(error: YulError, job: _Job) -> Json:

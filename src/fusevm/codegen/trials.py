@@ -14,7 +14,17 @@ from typing import NamedTuple
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
-from fusevm.evm.assembler import STOP, WORD_BYTES, Assembly, Item, ItemKind, Layout, Piece, Surroundings, assemble
+from fusevm.evm.assembler import (
+    STOP,
+    WORD_BYTES,
+    Assembly,
+    CodePiece,
+    Item,
+    ItemKind,
+    ObjectLayout,
+    ObjectReferences,
+    assemble,
+)
 from fusevm.evm.bytecode import instructions
 from fusevm.evm.forks import Fork
 from fusevm.evm.halts import HaltReason
@@ -38,7 +48,7 @@ _PIECE = 96  # bytes of a placeholder for an object or data
 _WORD = (1 << 256) - 1
 
 
-class Trial(NamedTuple):
+class TrialInput(NamedTuple):
     """An input: calldata, value, and the storage before."""
 
     data: bytes
@@ -56,7 +66,9 @@ class Observed:
     storage: dict[int, int]
 
 
-def trials_for(constants: Sequence[int], selectors: Sequence[int], count: int, operands: int | None) -> Iterator[Trial]:
+def trials_for(
+    constants: Sequence[int], selectors: Sequence[int], count: int, operands: int | None
+) -> Iterator[TrialInput]:
     """Inputs made from the code's constants. `operands`: how many words a function takes; None for a contract."""
     random = Random(0)
     pool = [*_EDGES, *(int.from_bytes(each, "big") for each in (CALLER, ADDRESS, ECHO))]
@@ -82,7 +94,7 @@ def trials_for(constants: Sequence[int], selectors: Sequence[int], count: int, o
             if selectors and number:
                 data = selectors[number % len(selectors)].to_bytes(4, "big") + data
             data = data[: random.choice((len(data), len(data), max(len(data) - 1, 0)))] if number else b""
-        yield Trial(data, random.choice((0, 0, 0, 1)), storage)
+        yield TrialInput(data, random.choice((0, 0, 0, 1)), storage)
 
 
 def _sizes(random: Random) -> list[int]:
@@ -98,8 +110,8 @@ def _array(random: Random) -> list[int]:
 
 
 def difference(
-    before: Assembly, after: Assembly, names: Sequence[str], trials: Iterator[Trial], final: bool = True
-) -> Trial | None:
+    before: Assembly, after: Assembly, names: Sequence[str], trials: Iterator[TrialInput], final: bool = True
+) -> TrialInput | None:
     """The first input on which the versions differ.
 
     Inputs on which the first version runs out of gas are skipped. The recursion depth that fits on the stack depends on
@@ -117,11 +129,11 @@ def difference(
     return None
 
 
-def _surroundings(names: Sequence[str]) -> Surroundings:
+def _surroundings(names: Sequence[str]) -> ObjectReferences:
     """A placeholder for every name that the code may refer to."""
-    pieces = {name: Piece(keccak256(name.encode()) * (_PIECE // WORD_BYTES)) for name in names}
+    pieces = {name: CodePiece(keccak256(name.encode()) * (_PIECE // WORD_BYTES)) for name in names}
     immutables = {name: [WORD_BYTES * number] for number, name in enumerate(names)}
-    return Surroundings(dict.fromkeys(names, _PIECE), pieces, "", b"", immutables)
+    return ObjectReferences(dict.fromkeys(names, _PIECE), pieces, "", b"", immutables)
 
 
 class _Code(NamedTuple):
@@ -131,13 +143,13 @@ class _Code(NamedTuple):
     seen: bytes
 
 
-def _padded(before: Assembly, after: Assembly, around: Surroundings) -> tuple[_Code, _Code]:
+def _padded(before: Assembly, after: Assembly, around: ObjectReferences) -> tuple[_Code, _Code]:
     sizes = [assemble(version.items, version.fork, around).size for version in (before, after)]
     room = -(-(max(sizes) + _STEP // 4) // _STEP) * _STEP
     return _padded_to(before, around, room), _padded_to(after, around, room)
 
 
-def _padded_to(version: Assembly, around: Surroundings, room: int) -> _Code:
+def _padded_to(version: Assembly, around: ObjectReferences, room: int) -> _Code:
     padding = 0
     for _ in range(4):  # offsets of data may take more bytes than before
         layout = assemble([*version.items, Item(ItemKind.RAW, STOP * padding)], version.fork, around)
@@ -147,7 +159,7 @@ def _padded_to(version: Assembly, around: Surroundings, room: int) -> _Code:
     return _filled(layout, version.fork)
 
 
-def _filled(layout: Layout, fork: Fork) -> _Code:
+def _filled(layout: ObjectLayout, fork: Fork) -> _Code:
     """Fills in immutables and libraries, and replaces GAS by GASLIMIT, which gives the same word in both versions."""
     code = bytearray(layout.code)
     for name, places in layout.immutables.items():
@@ -162,7 +174,7 @@ def _filled(layout: Layout, fork: Fork) -> _Code:
     return _Code(bytes(code), bytes(layout.size) + bytes(code[layout.size :]))
 
 
-def _run(code: _Code, fork: Fork, trial: Trial, gas: int) -> tuple[Observed, HaltReason | None]:
+def _run(code: _Code, fork: Fork, trial: TrialInput, gas: int) -> tuple[Observed, HaltReason | None]:
     """What a caller observes, and the reason if it halted exceptionally."""
     state = State()
     state.set_code(ADDRESS, code.seen)

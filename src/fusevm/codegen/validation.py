@@ -15,7 +15,7 @@ from fusevm.codegen import proofs
 from fusevm.codegen.assembling import assembly_of
 from fusevm.codegen.pipeline import LOWER, Work, run_passes
 from fusevm.codegen.snapshots import copied, copied_unit, shape
-from fusevm.codegen.trials import Trial, difference, trials_for
+from fusevm.codegen.trials import TrialInput, difference, trials_for
 from fusevm.codegen.writing import Spills, write
 from fusevm.codegen.yul_functions import unit_of
 from fusevm.evm.assembler import WORD_BYTES, Assembly
@@ -108,7 +108,7 @@ def _names_in(unit: Unit) -> list[str]:
     return list(dict.fromkeys(symbol.name for symbol in unit.symbols))
 
 
-def _trials(unit: Unit, function: Function) -> Iterator[Trial]:
+def _trials(unit: Unit, function: Function) -> Iterator[TrialInput]:
     functions = [function, *(unit.functions[name] for name in _needed(unit, function) if name != function.name)]
     constants = list(dict.fromkeys(number for each in functions for number in _constants(each)))[:MAX_CONSTANTS]
     cases = list(dict.fromkeys(number for each in functions for number in _cases(each)))

@@ -6,7 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from fusevm.analysis.graphs import strong_components
-from fusevm.codegen.arrangements import Unreachable
+from fusevm.codegen.arrangements import OutOfReach
 from fusevm.codegen.blocks import StackProgram
 from fusevm.codegen.inlining import recursive_functions
 from fusevm.codegen.spilling import costs_of_spilling, is_cheap, keep_in_memory, recompute, users
@@ -20,7 +20,7 @@ from fusevm.ir.values import Value
 from fusevm.yul.generate import StackTooDeep
 
 BEAM = 6  # stack arrangements kept by the beam search
-MOST_SPILLS = 2  # of one value: again where its store has to come before that of another, but not without end
+MAX_SPILLS = 2  # of one value: again where its store has to come before that of another, but not without end
 
 
 @dataclass(slots=True)
@@ -68,10 +68,10 @@ def write_function(
                 writer.write(function, weights)
                 return
             candidates = wanted = {again.pop(0)}
-        except Unreachable as reason:
+        except OutOfReach as reason:
             # What a recursive function spills is on the stack again at calls: there only what is wanted helps.
             candidates, wanted = reason.candidates, reason.wanted if cycle else reason.candidates
-        spent = {each for each in known if known.count(each) >= MOST_SPILLS}
+        spent = {each for each in known if known.count(each) >= MAX_SPILLS}
         found = _spillable(function, wanted - spent, room) or _spillable(function, candidates - spent, room)
         costs = costs_of_spilling(function, found, weights, cycle)
         value = min(found, key=lambda value: (costs[value], value.id), default=None)

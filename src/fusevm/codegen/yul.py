@@ -15,11 +15,11 @@ from fusevm.codegen.measure import StaticCost
 from fusevm.codegen.pipeline import REWRITES, YUL_STEPS, just_run
 from fusevm.codegen.source_map import FunctionEntry, mapped_code
 from fusevm.codegen.validation import Validation
-from fusevm.evm.assembler import ADDRESS_BYTES, STOP, Assembly, Piece, Source, Surroundings, assemble
+from fusevm.evm.assembler import ADDRESS_BYTES, STOP, Assembly, CodePiece, ObjectReferences, Source, assemble
 from fusevm.evm.forks import rules_of
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.source_map import Mapped
-from fusevm.ir.fold.recorder import Recorder
+from fusevm.ir.fold.recorder import FoldRecorder
 from fusevm.yul.analysis.metrics import code_size
 from fusevm.yul.generate import StackTooDeep, generate
 from fusevm.yul.optimise import OnStep, optimize
@@ -43,7 +43,7 @@ NO_COST = StaticCost(1 << 62, float(1 << 62))  # of a plain translation, which i
 METADATA = ".metadata"  # data of this name is placed at the end of the code and cannot be referred to
 
 
-class Order(StrEnum):
+class StepOrder(StrEnum):
     """Whether the optimiser's steps run over the text before it becomes functions."""
 
     AS_WRITTEN = "as written"
@@ -68,8 +68,8 @@ class CompiledObject:
     functions: Mapping[str, FunctionEntry] = field(default_factory=dict)
     source_names: Mapping[int, str] = field(default_factory=dict)  # of the numbers in locations, from @use-src
     sources: Mapping[int, Source] = field(default_factory=dict)  # the same in offsets of the Yul text, by offset
-    order: Order = Order.AS_WRITTEN  # in which the code was made
-    costs: Mapping[Order, StaticCost] = field(default_factory=dict)  # of the orders that were tried
+    order: StepOrder = StepOrder.AS_WRITTEN  # in which the code was made
+    costs: Mapping[StepOrder, StaticCost] = field(default_factory=dict)  # of the orders that were tried
     notes: tuple[str, ...] = ()  # what was done otherwise than usual, and why
     text: Object | None = None  # what the code was made from: the object as written, or what the steps made of it
 
@@ -107,12 +107,12 @@ def compile_object(
     libraries: Mapping[str, int] | None = None,
     *,
     runs: int | None = RUNS,
-    order: Order | None = None,
+    order: StepOrder | None = None,
     steps: str | Names | None = None,
     exact: bool = False,
     without: Set[str] = frozenset(),
     validation: Validation | None = None,
-    recorder: Recorder | None = None,
+    recorder: FoldRecorder | None = None,
     on_step: OnStep | None = None,
 ) -> CompiledObject:
     """Bytecode of an analysed object and everything in it, by the passes of `pipeline`.
@@ -130,17 +130,19 @@ def compile_object(
     dialect = dialect or dialect_for()
     if order is None:
         as_written = steps is None and (exact or recorder is not None)
-        order = Order.AS_WRITTEN if as_written else Order.CHEAPER if steps is None else Order.STEPS
+        order = StepOrder.AS_WRITTEN if as_written else StepOrder.CHEAPER if steps is None else StepOrder.STEPS
     left_out = frozenset(without) | (REWRITES if exact else frozenset())
     with room_to_recurse():
-        trees = {Order.AS_WRITTEN: obj}
-        if runs is None or (order is Order.CHEAPER and not _within_budget(obj, without)):
-            order = Order.AS_WRITTEN
-        if order is not Order.AS_WRITTEN:
+        trees = {StepOrder.AS_WRITTEN: obj}
+        if runs is None or (order is StepOrder.CHEAPER and not _within_budget(obj, without)):
+            order = StepOrder.AS_WRITTEN
+        if order is not StepOrder.AS_WRITTEN:
             sequence = COMPILED_SEQUENCE if steps is None and not exact else steps
             keeps = on_step is not None
-            trees[Order.STEPS] = optimize(obj, dialect, runs or 0, sequence, on_step, keep_calls=keeps, fitting=False)
-        orders = tuple(trees) if order is Order.CHEAPER else (order,)
+            trees[StepOrder.STEPS] = optimize(
+                obj, dialect, runs or 0, sequence, on_step, keep_calls=keeps, fitting=False
+            )
+        orders = tuple(trees) if order is StepOrder.CHEAPER else (order,)
         return _Compiler(dialect, libraries or {}, runs, orders, left_out, validation).object(trees, recorder)
 
 
@@ -153,7 +155,7 @@ class _Part(NamedTuple):
     """The code of one object, made in one order."""
 
     obj: Object
-    order: Order
+    order: StepOrder
     assembly: Assembly
     cost: StaticCost
     notes: tuple[str, ...] = ()
@@ -164,12 +166,12 @@ class _Compiler:
     dialect: Dialect
     libraries: Mapping[str, int]
     runs: int | None
-    orders: tuple[Order, ...]
+    orders: tuple[StepOrder, ...]
     without: frozenset[str]
     validation: Validation | None
 
-    def object(self, trees: Mapping[Order, Object], recorder: Recorder | None = None) -> CompiledObject:
-        inner: dict[str, dict[Order, Object]] = {}
+    def object(self, trees: Mapping[StepOrder, Object], recorder: FoldRecorder | None = None) -> CompiledObject:
+        inner: dict[str, dict[StepOrder, Object]] = {}
         for order, tree in trees.items():
             for child in tree.children:
                 if isinstance(child, Object):
@@ -188,14 +190,14 @@ class _Compiler:
                 )
             runs = max(runs // 8, RUNS)  # too large to be deployed: less speed, fewer bytes
 
-    def parts(self, trees: Mapping[Order, Object], runs: int | None, recorder: Recorder | None) -> list[_Part]:
+    def parts(self, trees: Mapping[StepOrder, Object], runs: int | None, recorder: FoldRecorder | None) -> list[_Part]:
         """The code in each order; an order in which the values do not fit is left out if they fit in another."""
         found: list[_Part] = []
         too_deep: StackTooDeep | None = None
         for order in self.orders:
             obj = trees[order]
             try:
-                made = self.generate(obj, trees[Order.AS_WRITTEN], runs, recorder)
+                made = self.generate(obj, trees[StepOrder.AS_WRITTEN], runs, recorder)
             except StackTooDeep as error:
                 too_deep = too_deep or error
                 continue
@@ -204,7 +206,7 @@ class _Compiler:
             raise too_deep
         return found
 
-    def generate(self, obj: Object, written: Object, runs: int | None, recorder: Recorder | None) -> Generated:
+    def generate(self, obj: Object, written: Object, runs: int | None, recorder: FoldRecorder | None) -> Generated:
         if runs is None:
             return Generated(_plainly(obj.code, self.dialect), NO_COST)
         code = disambiguated(self.dialect, obj.code)
@@ -280,7 +282,7 @@ def _laid_out(
 ) -> CompiledObject:
     pieces = dict(_pieces(obj, children))
     tail = b"".join(child.content for child in obj.children if isinstance(child, Data) and child.name == METADATA)
-    around = Surroundings(
+    around = ObjectReferences(
         {name: len(piece.content) for name, piece in pieces.items()},
         pieces,
         obj.name or "object",
@@ -298,15 +300,15 @@ def _laid_out(
     )
 
 
-def _pieces(obj: Object, children: Mapping[str, CompiledObject]) -> Iterator[tuple[str, Piece]]:
+def _pieces(obj: Object, children: Mapping[str, CompiledObject]) -> Iterator[tuple[str, CodePiece]]:
     """Everything inside the object that dataoffset and datasize may name, with its bytes."""
     for child in obj.children:
         if isinstance(child, Data):
-            yield child.name, Piece(child.content)
+            yield child.name, CodePiece(child.content)
         else:
             compiled = children[child.name]
             libraries = tuple((name, tuple(places)) for name, places in compiled.libraries.items())
-            yield child.name, Piece(compiled.code, libraries)
+            yield child.name, CodePiece(compiled.code, libraries)
             for name, piece in _pieces(child, compiled.children):
                 yield f"{child.name}.{name}", piece
 

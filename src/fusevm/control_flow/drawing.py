@@ -17,7 +17,7 @@ _ARROW = (
 )
 
 
-class Label(NamedTuple):
+class EdgeLabel(NamedTuple):
     name: str
     box: Box
     lines: Sequence[str]
@@ -36,7 +36,7 @@ def size_of(lines: Sequence[str]) -> tuple[float, float]:
     return max(map(len, lines)) * CHARACTER + 2 * PADDING, len(lines) * LINE + 2 * PADDING
 
 
-def picture(width: float, height: float, labels: Iterable[Label], arrows: Iterable[Arrow]) -> str:
+def picture(width: float, height: float, labels: Iterable[EdgeLabel], arrows: Iterable[Arrow]) -> str:
     size = f'width="{width:.0f}" height="{height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="11">',
@@ -57,7 +57,7 @@ def _arrow(arrow: Arrow) -> str:
     return f'<path d="{path}" fill="none" stroke="{arrow.colour}"{dash} marker-end="url(#a)"/>'
 
 
-def _label(label: Label) -> str:
+def _label(label: EdgeLabel) -> str:
     box, lines = label.box, label.lines
     top = box.y + (box.h - LINE * len(lines)) / 2
     rows = "".join(

@@ -13,7 +13,7 @@ from fusevm.ir.recovery.flow import FlowFinder, Jumps
 
 
 @dataclass(slots=True)
-class Node:
+class GraphNode:
     block: BasicBlock
     taken: tuple[int, ...] = ()  # where its jump may land
     falls: int | None = None  # the next block, if control can fall through
@@ -32,7 +32,7 @@ class Node:
 class Cfg:
     code: bytes
     fork: Fork
-    nodes: dict[int, Node]  # by the pc of the block
+    nodes: dict[int, GraphNode]  # by the pc of the block
     dests: frozenset[int]
     jumps: Jumps
 
@@ -61,10 +61,10 @@ def control_flow(code: bytes, fork: Fork = LATEST) -> Cfg:
     return Cfg(code, fork, nodes, dests, jumps)
 
 
-def _node(block: BasicBlock, jumps: Jumps, blocks: dict[int, BasicBlock]) -> Node:
+def _node(block: BasicBlock, jumps: Jumps, blocks: dict[int, BasicBlock]) -> GraphNode:
     start = block.start
     last = block.last.op
     may_fall = last is not None and not last.ends and (start in jumps.fallen or start not in jumps.reached)
     falls = block.end if may_fall and block.end in blocks else None
     taken = tuple(sorted(jumps.targets.get(start, ())))
-    return Node(block, taken, falls, start in jumps.unknown, start in jumps.bad, start in jumps.reached)
+    return GraphNode(block, taken, falls, start in jumps.unknown, start in jumps.bad, start in jumps.reached)

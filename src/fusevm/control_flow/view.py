@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fusevm.control_flow.drawing import GREY, PLAIN, Arrow, Label, picture, size_of
-from fusevm.control_flow.graph import Cfg, Node
+from fusevm.control_flow.drawing import GREY, PLAIN, Arrow, EdgeLabel, picture, size_of
+from fusevm.control_flow.graph import Cfg, GraphNode
 from fusevm.control_flow.layout import laid_out
 from fusevm.evm.bytecode import Instruction
 
@@ -20,7 +20,7 @@ def _instruction_text(instruction: Instruction) -> str:
     return instruction.name
 
 
-def _exits_of(node: Node) -> list[str]:
+def _exits_of(node: GraphNode) -> list[str]:
     parts = [f"jump {_at(target)}" for target in node.taken]
     if node.falls is not None:
         parts.append(f"fall {_at(node.falls)}")
@@ -132,14 +132,14 @@ def as_svg(cfg: Cfg) -> str:
     for start, node in nodes.items():
         header = start in cfg.loops.by_header
         colour = _BACK if header else _UNKNOWN if node.unknown else PLAIN
-        labels.append(Label(f"b{start}", drawing.boxes[start], texts[start], colour, 2 if header else 1))
+        labels.append(EdgeLabel(f"b{start}", drawing.boxes[start], texts[start], colour, 2 if header else 1))
     return picture(drawing.width, drawing.height, labels, arrows)
 
 
 _LABEL_LINES = 12
 
 
-def label_lines(node: Node) -> list[str]:
+def label_lines(node: GraphNode) -> list[str]:
     texts = [_instruction_text(each) for each in node.block.instructions]
     texts = [text if len(text) <= 26 else text[:23] + "..." for text in texts]
     if len(texts) > _LABEL_LINES:

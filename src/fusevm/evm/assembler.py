@@ -49,7 +49,7 @@ class Item:
     source: Source | None = None
 
 
-class Entry(NamedTuple):
+class EntryLabel(NamedTuple):
     """Where a function begins, and how many words it takes and leaves."""
 
     label: int
@@ -89,7 +89,7 @@ class Assembly:
     labels: int = 0
     source: Source | None = None  # of the items that follow
     place: Source = (-1, -1)  # the same, without what a jump does
-    entries: dict[str, Entry] = field(default_factory=dict)  # of functions
+    entries: dict[str, EntryLabel] = field(default_factory=dict)  # of functions
 
     def at(self, place: Source | None, jump: int = NO_CALL) -> None:
         """The items that follow come from there; nowhere is part of where the last ones came from."""
@@ -155,7 +155,7 @@ class Assembly:
 # -- laying them out ----------------------------------------------------------------------------------------------
 
 
-class Piece(NamedTuple):
+class CodePiece(NamedTuple):
     """Bytes that can be appended to code, with the places in them where library addresses are to be filled in."""
 
     content: bytes
@@ -163,21 +163,21 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ObjectReferences:
     """What an object's code may refer to: sizes by name, data to be appended by name, and places of immutables."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)  # of everything but the object itself
-    pieces: Mapping[str, Piece] = field(default_factory=dict)  # what DATA_OFFSET may name
+    pieces: Mapping[str, CodePiece] = field(default_factory=dict)  # what DATA_OFFSET may name
     own_name: str = ""
     tail: bytes = b""  # placed at the very end
     immutables: Mapping[str, list[int]] = field(default_factory=dict)  # in the sub-object that this one deploys
 
 
-ALONE = Surroundings()
+ALONE = ObjectReferences()
 
 
 @dataclass(slots=True)
-class Layout:
+class ObjectLayout:
     """The bytes of one object, the offsets of its labels, and those of placeholders."""
 
     code: bytes
@@ -197,7 +197,7 @@ class Layout:
         }
 
 
-def assemble(items: Sequence[Item], fork: Fork, around: Surroundings = ALONE) -> Layout:
+def assemble(items: Sequence[Item], fork: Fork, around: ObjectReferences = ALONE) -> ObjectLayout:
     """Lays out code, then the data it points to, with every reference as wide as it must be."""
     return _Placement(items, fork, around).layout()
 
@@ -205,7 +205,7 @@ def assemble(items: Sequence[Item], fork: Fork, around: Surroundings = ALONE) ->
 class _Placement:
     """The offsets of everything, as far as they are settled."""
 
-    def __init__(self, items: Sequence[Item], fork: Fork, around: Surroundings) -> None:
+    def __init__(self, items: Sequence[Item], fork: Fork, around: ObjectReferences) -> None:
         self.items, self.fork, self.around = items, fork, around
         self.references = [index for index, item in enumerate(items) if item.kind in _REFERENCES]
         used = {item.name for item in items if item.kind is ItemKind.DATA_OFFSET} - {around.own_name}
@@ -219,7 +219,7 @@ class _Placement:
         self.offsets: dict[str, int] = {}
         self.sizes: dict[str, int] = {}
 
-    def layout(self) -> Layout:
+    def layout(self) -> ObjectLayout:
         placed = {item.label for item in self._labels()}
         for index in self.references:
             item = self.items[index]
@@ -258,7 +258,7 @@ class _Placement:
                 self.labels[item.label] = position
             position += len(chunk)
         position += len(self.separator)
-        starts: dict[Piece, int] = {}
+        starts: dict[CodePiece, int] = {}
         for piece in self.pieces:
             starts[piece] = position
             position += len(piece.content)
@@ -287,9 +287,9 @@ class _Placement:
             raise LayoutError(item, "names nothing that is there")
         return values[item.name]
 
-    def _laid_out(self) -> Layout:
+    def _laid_out(self) -> ObjectLayout:
         places = {name: (self.offsets.get(name, -1), size) for name, size in self.sizes.items()}
-        layout = Layout(b"", self.labels, {}, {}, places, [])
+        layout = ObjectLayout(b"", self.labels, {}, {}, places, [])
         position = 0
         for item, chunk in zip(self.items, self.chunks, strict=True):
             if item.kind is ItemKind.IMMUTABLE:

@@ -10,7 +10,7 @@ V = TypeVar("V")
 ENTRY = 256  # bytes a small entry takes beside its content
 
 
-class CodeCache(Generic[V]):
+class CodeMemo(Generic[V]):
     """Remembers a function of code. Once it holds more than `most` bytes it is cleared."""
 
     __slots__ = ("_function", "_kept", "_most", "_size_of", "size")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusevm.control_flow.drawing import Arrow, Label, picture
+from fusevm.control_flow.drawing import Arrow, EdgeLabel, picture
 from fusevm.control_flow.layout import Box, laid_out
 from fusevm.evm.bytecode import BasicBlock, basic_blocks
 from fusevm.evm.forks import Fork
@@ -48,7 +48,7 @@ class Dependencies:
     def svg(self) -> str:
         """A picture, without any other program."""
         boxes = {node["id"]: Box(node["w"], node["h"], node["x"], node["y"]) for node in self.nodes}
-        labels = [Label(node["id"], boxes[node["id"]], [node["text"]]) for node in self.nodes]
+        labels = [EdgeLabel(node["id"], boxes[node["id"]], [node["text"]]) for node in self.nodes]
         arrows = [
             Arrow([boxes[one].foot, boxes[other].head], dashed=kind == "order") for one, other, kind in self.edges
         ]

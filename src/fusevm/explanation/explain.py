@@ -16,10 +16,10 @@ from fusevm.explanation.dependencies import Dependencies, dependencies_of
 from fusevm.explanation.document import VERSION, Line, Made, Pane
 from fusevm.explanation.graph import Graph, graph_of
 from fusevm.explanation.html import Steps, panes_html
-from fusevm.explanation.inputs import BadSource, Source, read
+from fusevm.explanation.inputs import BadSource, SourceInput, read
 from fusevm.explanation.interface import functions_in, interface_of
 from fusevm.explanation.places import functions_of_lines
-from fusevm.explanation.runs import CALLER, GAS, Run, Runner, Subject, calldata
+from fusevm.explanation.runs import CALLER, GAS, CallRunner, Run, Subject, calldata
 from fusevm.explanation.schedule import schedule_pane
 from fusevm.explanation.trace import MAX_STEPS
 from fusevm.explanation.yul import explain_yul
@@ -42,7 +42,7 @@ class Explanation:
     0x0004  STOP
     """
 
-    def __init__(self, source: Source, made: Made, fork: Fork, runs: int, abi: Any, machine: bool) -> None:
+    def __init__(self, source: SourceInput, made: Made, fork: Fork, runs: int, abi: Any, machine: bool) -> None:
         self.name, self.language = source.name, source.language
         self.fork, self.runs = fork, runs
         self.code: bytes = made.code
@@ -102,7 +102,7 @@ class Explanation:
     # -- runs
 
     @cached_property
-    def _runner(self) -> Runner:
+    def _runner(self) -> CallRunner:
         source = self._made.panes[0]
         texts = [line.text for line in source.lines]
         if self.language in ("bytecode", "assembly"):
@@ -117,7 +117,9 @@ class Explanation:
             named = functions_of_lines(self._source.text, self.language)
         made = self._made
         creation = made.creation()
-        return Runner(Subject(self.code, self.fork, self.abi, made.line_at, texts, named, creation, made.is_creation))
+        return CallRunner(
+            Subject(self.code, self.fork, self.abi, made.line_at, texts, named, creation, made.is_creation)
+        )
 
     def run(
         self,

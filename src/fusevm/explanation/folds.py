@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fusevm.explanation.document import REMOVED, Line
-from fusevm.ir.fold.recorder import Event, Recorder
+from fusevm.ir.fold.recorder import FoldEvent, FoldRecorder
 
 MAX_CHAIN = 40  # changes of one value
 MAX_CHANGES = 20_000  # altogether
@@ -16,7 +16,7 @@ _SAID = {
 }
 
 
-def folds_of(recorder: Recorder, lines: Iterable[Line]) -> dict[int, list[dict[str, Any]]]:
+def folds_of(recorder: FoldRecorder, lines: Iterable[Line]) -> dict[int, list[dict[str, Any]]]:
     """The history of every value that has one, by the number that its line has."""
     found: dict[int, list[dict[str, Any]]] = {}
     left = MAX_CHANGES
@@ -28,7 +28,7 @@ def folds_of(recorder: Recorder, lines: Iterable[Line]) -> dict[int, list[dict[s
     return found
 
 
-def _as_data(event: Event) -> dict[str, Any]:
+def _as_data(event: FoldEvent) -> dict[str, Any]:
     rule = event.rule
     data: dict[str, Any] = {"kind": event.why, "before": event.before, "after": event.after}
     if rule is None:
@@ -37,7 +37,7 @@ def _as_data(event: Event) -> dict[str, Any]:
     return data if rule.axiom is None else data | {"axiom": rule.axiom}
 
 
-def with_removed(recorder: Recorder, lines: list[Line], lines_of: Any) -> list[Line]:
+def with_removed(recorder: FoldRecorder, lines: list[Line], lines_of: Any) -> list[Line]:
     """The lines with those put in, where they stood, that folding took out. Nothing is left of them, so they have no
     opcodes."""
     at: dict[int, int] = {}  # the line of every number that is left, and of those it had before
@@ -66,7 +66,7 @@ def with_removed(recorder: Recorder, lines: list[Line], lines_of: Any) -> list[L
     return found
 
 
-def _first_of(number: int, recorder: Recorder, at: dict[int, int]) -> int:
+def _first_of(number: int, recorder: FoldRecorder, at: dict[int, int]) -> int:
     """The line before the next instruction that is left of those numbered after it, in the same round."""
     for later in range(number + 1, min(number + 200, len(recorder.numbered))):
         if later in at:

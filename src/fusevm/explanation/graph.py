@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fusevm.control_flow.drawing import Arrow, Label, picture, size_of
-from fusevm.control_flow.graph import Cfg, Node, control_flow
+from fusevm.control_flow.drawing import Arrow, EdgeLabel, picture, size_of
+from fusevm.control_flow.graph import Cfg, GraphNode, control_flow
 from fusevm.control_flow.layout import Box, Drawing, Edge, Point, laid_out
 from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
@@ -93,7 +93,7 @@ class Graph:
     def svg(self) -> str:
         """A picture, without any other program."""
         arrows = [Arrow(edge.points, _COLOURS[edge.kind]) for edge in self.edges]
-        labels = [Label(f"b{block.id}", block.box, block.lines) for block in self.blocks]
+        labels = [EdgeLabel(f"b{block.id}", block.box, block.lines) for block in self.blocks]
         return picture(self.width, self.height, labels, arrows)
 
     def _repr_svg_(self) -> str:
@@ -179,18 +179,18 @@ def _below(cfg: Cfg, entry: int, entries: set[int], taken: set[int]) -> set[int]
     return found
 
 
-def _texts(node: Node) -> list[str]:
+def _texts(node: GraphNode) -> list[str]:
     texts = [f"{each.pc:#06x} {instruction_text(each)}" for each in node.block.instructions[: MAX_LINES + 1]]
     texts = [text if len(text) <= MAX_WIDE else f"{text[: MAX_WIDE - 1]}…" for text in texts]
     count = len(node.block.instructions)
     return texts if count <= MAX_LINES else [*texts[: MAX_LINES - 1], f"… {count - MAX_LINES + 1} more"]
 
 
-def _src(node: Node, lines_at: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
+def _src(node: GraphNode, lines_at: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(sorted({line for each in node.block.instructions for line in lines_at.get(each.pc, ())}))
 
 
-def _edges(start: int, node: Node, drawing: Drawing) -> Iterable[GraphEdge]:
+def _edges(start: int, node: GraphNode, drawing: Drawing) -> Iterable[GraphEdge]:
     branches = node.block.last.name == "JUMPI"
     ways = [(target, "true" if branches else "jump") for target in node.taken]
     if node.falls is not None:

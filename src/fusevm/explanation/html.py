@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from fusevm.explanation.document import Pane, Totals
-from fusevm.explanation.steps import Step
+from fusevm.explanation.steps import StepRun
 
 MAX_ROWS = 400  # of a pane or a table
 _STRUCK = ' style="text-decoration: line-through; opacity: 0.6"'
@@ -33,7 +33,7 @@ def _pane_html(pane: Pane) -> str:
     return f"<details><summary>{escape(pane.title)}: {escape(pane.note)}</summary><pre>{text}</pre></details>"
 
 
-class Steps(list[Step]):
+class Steps(list[StepRun]):
     """The steps of the optimiser in the order in which they ran; in a notebook, a table of those that changed anything.
 
     >>> from fusevm import explain
@@ -49,7 +49,7 @@ class Steps(list[Step]):
         return f"<table>{head}{rows}</table><p>{len(changed):,} of {len(self):,} steps changed something</p>"
 
 
-def _step_html(step: Step) -> str:
+def _step_html(step: StepRun) -> str:
     diff = "\n".join(escape(f"{line.sign} {line.text}") for line in step.diff[:MAX_ROWS])
     cells = (escape(step.name), escape(step.object), f"{step.bytes:,}", f"{step.gas:,}")
     row = "".join(f"<td>{cell}</td>" for cell in cells)

@@ -35,7 +35,7 @@ class BadSource(BadValue):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceInput:
     """What was read: a text in some language, or code; an artifact's interface where there is one."""
 
     name: str
@@ -46,7 +46,7 @@ class Source:
     artifact: Artifact | None = None
 
 
-def read(source: Any, language: str | None = None, name: str | None = None, contract: str | None = None) -> Source:
+def read(source: Any, language: str | None = None, name: str | None = None, contract: str | None = None) -> SourceInput:
     """Raises BadSource."""
     if language is not None and language not in LANGUAGES:
         raise BadSource(f"language {language!r} is not known; it is one of {', '.join(LANGUAGES)}")
@@ -70,7 +70,7 @@ def _is_path(text: str) -> bool:
         return False
 
 
-def _file(path: Path, language: str | None, name: str | None, contract: str | None) -> Source:
+def _file(path: Path, language: str | None, name: str | None, contract: str | None) -> SourceInput:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -82,7 +82,7 @@ def _file(path: Path, language: str | None, name: str | None, contract: str | No
     return _text(text, language or _SUFFIXES.get(path.suffix), name or path.name, contract)
 
 
-def _text(text: str, language: str | None, name: str, contract: str | None) -> Source:
+def _text(text: str, language: str | None, name: str, contract: str | None) -> SourceInput:
     if len(text) > MAX_TEXT:
         raise BadSource(f"source: {len(text):,} characters; at most {MAX_TEXT:,} are explained")
     language = language or language_of(text)
@@ -90,7 +90,7 @@ def _text(text: str, language: str | None, name: str, contract: str | None) -> S
         if text.lstrip()[:1] in ("{", "["):
             return _artifact(text, name, contract)
         return _code(_from_hex(text), name or "code")
-    return Source(name or language, language, text)
+    return SourceInput(name or language, language, text)
 
 
 def language_of(text: str) -> str:
@@ -124,13 +124,13 @@ def _from_hex(text: str) -> bytes:
         raise BadSource(str(error)) from None
 
 
-def _code(code: bytes, name: str, creation: bytes = b"", artifact: Artifact | None = None) -> Source:
+def _code(code: bytes, name: str, creation: bytes = b"", artifact: Artifact | None = None) -> SourceInput:
     if len(code) > MAX_CODE:
         raise BadSource(f"source: {len(code):,} bytes of code; at most {MAX_CODE:,} are explained")
-    return Source(name, "bytecode", "", code, creation, artifact)
+    return SourceInput(name, "bytecode", "", code, creation, artifact)
 
 
-def _artifact(given: Any, name: str | None, contract: str | None) -> Source:
+def _artifact(given: Any, name: str | None, contract: str | None) -> SourceInput:
     try:
         artifact = Artifact.read(given, contract)
         runtime = artifact.runtime_code()

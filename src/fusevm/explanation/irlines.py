@@ -12,18 +12,18 @@ from fusevm.evm.opcodes import BY_NAME
 from fusevm.explanation.document import CODE, LABEL, Line
 from fusevm.explanation.folds import with_removed
 from fusevm.ir.fold.block import fold_block
-from fusevm.ir.fold.recorder import Recorder, Tag, number_of
+from fusevm.ir.fold.recorder import FoldRecorder, Tag, number_of
 from fusevm.ir.functions import Unit
 from fusevm.ir.lift import lift_block
 from fusevm.ir.ordering import schedule
-from fusevm.ir.text import Line as TextLine
+from fusevm.ir.text import IrLine as TextLine
 from fusevm.ir.text import block_text, function_lines
 
 MAX_PLACES = 64  # of one opcode
 LinesOf = Callable[[Source], tuple[int, ...]]
 
 
-class Watching(Recorder):
+class Watching(FoldRecorder):
     """A recorder that keeps the text of the unit as it was once folded."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Watching(Recorder):
         self.lines = [line for function in unit.functions.values() for line in function_lines(function, unit)]
 
 
-def places_of(recorder: Recorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
+def places_of(recorder: FoldRecorder, sources: Mapping[int, Source]) -> dict[int, list[Source]]:
     """All source locations of each opcode: its own, those of the calls that were inlined, and
     those of equal code that was merged with it."""
     found: dict[int, list[Source]] = {}
@@ -96,7 +96,9 @@ def _add_pushed(became: dict[int, list[int]], lines: Sequence[TextLine], names: 
                 known += [pc for pc in pcs if pc not in known]
 
 
-def block_ir_lines(code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]], recorder: Recorder) -> list[Line]:
+def block_ir_lines(
+    code: bytes, fork: Fork, lines_at: Mapping[int, tuple[int, ...]], recorder: FoldRecorder
+) -> list[Line]:
     """Dependency blocks as lines: values know the opcode they come from. The recorder records their history."""
     recorder.start()
     found: list[Line] = []

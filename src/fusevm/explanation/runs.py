@@ -19,7 +19,7 @@ from fusevm.evm.forks import Fork
 from fusevm.explanation.arguments import typed
 from fusevm.explanation.families import OTHER, by_family
 from fusevm.explanation.inputs import BadSource
-from fusevm.explanation.trace import Enough, Tracer
+from fusevm.explanation.trace import Enough, StepTracer
 from fusevm.tracing.recording import Recording
 from fusevm.values import AddressLike, BadValue, BytesLike, Number, to_address, to_bytes
 
@@ -99,7 +99,7 @@ class Subject:
     is_creation: bool = False  # the code itself is creation code
 
 
-class Runner:
+class CallRunner:
     """One EVM with the contract deployed. A call's changes are visible to the next."""
 
     def __init__(self, subject: Subject) -> None:
@@ -129,7 +129,7 @@ class Runner:
         sender = to_address(caller, "caller")
         if self.evm.get_balance(sender) < int(value):
             self.evm.set_balance(sender, int(value) + 10**18)
-        tracer = Tracer(most)
+        tracer = StepTracer(most)
         try:
             with self.evm.snapshot():
                 self._traced(tracer, data, value, sender, gas)
@@ -157,7 +157,7 @@ class Runner:
             [*self.notes, *tracer.notes],
         )
 
-    def _traced(self, tracer: Tracer, data: bytes, value: Number, sender: bytes, gas: Number) -> None:
+    def _traced(self, tracer: StepTracer, data: bytes, value: Number, sender: bytes, gas: Number) -> None:
         """The same call once before, on the reference tier; it is undone."""
         hooks, self.evm.hooks = self.evm.hooks, tracer.hooks()
         try:

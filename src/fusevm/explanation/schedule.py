@@ -9,8 +9,8 @@ from fusevm.evm.bytecode import basic_blocks
 from fusevm.evm.forks import Fork
 from fusevm.explanation.document import CODE, NOTE, Line, Pane
 from fusevm.native.emit.build import all_sequences
-from fusevm.schedule.build import Handlers, Unit, build_schedule
-from fusevm.schedule.sections import PUSHES, Token
+from fusevm.schedule.build import Handlers, ScheduleUnit, build_schedule
+from fusevm.schedule.sections import PUSHES, HandlerToken
 
 MAX_LINES = 12_000
 _HEADERS = ("SECTION", "GASSECTION")
@@ -47,13 +47,13 @@ def _following(code: bytes, fork: Fork) -> dict[int, int]:
     return found
 
 
-def _opcodes_of(unit: Unit, following: Mapping[int, int]) -> tuple[int, ...]:
+def _opcodes_of(unit: ScheduleUnit, following: Mapping[int, int]) -> tuple[int, ...]:
     if unit.section is not None and unit.section.row:  # one of many JUMPDESTs in a row
         return (unit.section.pc,)
     return tuple(sorted({pc for token in unit.tokens for pc in _opcodes(token, following)}))
 
 
-def _opcodes(token: Token, following: Mapping[int, int]) -> list[int]:
+def _opcodes(token: HandlerToken, following: Mapping[int, int]) -> list[int]:
     """The opcodes that a token covers, except the headers of sections."""
     found: list[int] = []
     pc = token.pc
@@ -64,12 +64,12 @@ def _opcodes(token: Token, following: Mapping[int, int]) -> list[int]:
     return found
 
 
-def _operands(unit: Unit) -> str:
+def _operands(unit: ScheduleUnit) -> str:
     found = " ".join(filter(None, map(_operand, unit.tokens)))
     return f"  {found}" if found else ""
 
 
-def _operand(token: Token) -> str:
+def _operand(token: HandlerToken) -> str:
     if token.name in _HEADERS:
         return f"gas {token.operand & 0xFFFFFFFF}"
     if token.name in PUSHES:

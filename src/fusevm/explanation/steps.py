@@ -32,7 +32,7 @@ class DiffLine(NamedTuple):
 
 
 @dataclass(slots=True)
-class Step:
+class StepRun:
     """One run of a step. `bytes` and `gas` are static estimates of the text after it, each instruction counted once."""
 
     index: int
@@ -73,7 +73,7 @@ class StepWatcher:
 
     dialect: Dialect
     lines: Lines
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StepRun] = field(default_factory=list)
     left_out: int = 0
     _seen: dict[str, _Seen] = field(default_factory=dict)
 
@@ -91,7 +91,7 @@ class StepWatcher:
             now = self._seen[event.object_name] = _Seen(texts, starts, size, gas)
         else:
             now = before
-        step = Step(
+        step = StepRun(
             len(self.steps),
             event.step.letter,
             event.step.name,

@@ -19,7 +19,7 @@ class Enough(Exception):
 
 
 @dataclass(slots=True)
-class Tracer:
+class StepTracer:
     """Fills `steps` while a call runs, and raises Enough when the limit is reached."""
 
     most: int = MAX_STEPS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from fusevm.codegen.yul import NO_COST, CompiledObject, Order, compile_object
+from fusevm.codegen.yul import NO_COST, CompiledObject, StepOrder, compile_object
 from fusevm.evm.bytecode import instructions
 from fusevm.explanation.document import Line, Made, Pane, Totals
 from fusevm.explanation.folds import folds_of
@@ -24,8 +24,8 @@ from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.errors import YulError
 
 _TITLES = {
-    Order.STEPS: ("Optimised Yul", "What the optimiser's steps made of it."),
-    Order.AS_WRITTEN: ("Yul", "What the code is made from: the text as it was given."),
+    StepOrder.STEPS: ("Optimised Yul", "What the optimiser's steps made of it."),
+    StepOrder.AS_WRITTEN: ("Yul", "What the code is made from: the text as it was given."),
 }
 
 
@@ -53,7 +53,7 @@ def explain_yul(
     assert found.text is not None
     numbering, watching = Numbering(found.text), Watching()
     compiled = compile_object(
-        numbering.obj, dialect, runs=None if as_written else runs, order=Order.AS_WRITTEN, recorder=watching
+        numbering.obj, dialect, runs=None if as_written else runs, order=StepOrder.AS_WRITTEN, recorder=watching
     )
     fork, size, sources = dialect.fork, code_size(compiled), places_of(watching, compiled.sources)
     starts_at = {
@@ -86,7 +86,7 @@ def explain_yul(
         made.creation = partial(bytes, whole.code)
     if watcher.left_out:
         made.notes.append(f"steps: {watcher.left_out:,} more are not shown")
-    if found.order is Order.AS_WRITTEN and watcher.steps:
+    if found.order is StepOrder.AS_WRITTEN and watcher.steps:
         made.notes.append(f"steps: tried, and not used: {_compared(found, runs)}")
     if not from_ir:
         why = "nothing is optimised" if as_written else "the values do not fit on the stack"

@@ -7,7 +7,7 @@ from asyncio import StreamReader
 from typing import Any, BinaryIO
 
 _LENGTH = 8
-MOST_BYTES = 512 << 20
+MAX_BYTES = 512 << 20
 
 
 def packed(message: Any) -> bytes:
@@ -18,8 +18,8 @@ def packed(message: Any) -> bytes:
 async def receive(reader: StreamReader) -> bytes:
     """The next message, as JSON. Raises IncompleteReadError where the other side has ended."""
     length = int.from_bytes(await reader.readexactly(_LENGTH), "big")
-    if length > MOST_BYTES:
-        raise ValueError(f"a message of {length:,} bytes; the most is {MOST_BYTES:,}")
+    if length > MAX_BYTES:
+        raise ValueError(f"a message of {length:,} bytes; the most is {MAX_BYTES:,}")
     return await reader.readexactly(length)
 
 

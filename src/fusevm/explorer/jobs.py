@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fusevm.explanation import Explanation, compare, explain
-from fusevm.explorer.settings import Settings, settings_from
+from fusevm.explorer.settings import ExplorerSettings, settings_from
 from fusevm.values import BadValue
 
 Progress = Callable[[str], None]
-MOST_KEPT = 4  # explanations
+MAX_KEPT = 4  # explanations
 
 _PART = 300  # characters of a message that are shown
 _PLACE = re.compile(r"\w+: (?:line )?(\d+)(?::(\d+))?: ")  # as messages about a source begin
@@ -32,9 +32,9 @@ class Jobs:
     """Does one job at a time. A job names all that it rests on; what was made before is used again."""
 
     def __init__(self) -> None:
-        self._kept: dict[Settings, Explanation] = {}
-        self._made_calls: dict[Settings, list[dict[str, Any]]] = {}
-        self._runs: dict[Settings, list[dict[str, Any]]] = {}
+        self._kept: dict[ExplorerSettings, Explanation] = {}
+        self._made_calls: dict[ExplorerSettings, list[dict[str, Any]]] = {}
+        self._runs: dict[ExplorerSettings, list[dict[str, Any]]] = {}
 
     def do(self, job: dict[str, Any], progress: Progress) -> Any:
         settings = settings_from(job["settings"])
@@ -65,16 +65,16 @@ class Jobs:
             "comparison": None if pinned is None else self._compared(settings, pinned, job["calls"], progress),
         }
 
-    def _explained(self, settings: Settings, progress: Progress) -> Explanation:
+    def _explained(self, settings: ExplorerSettings, progress: Progress) -> Explanation:
         if settings not in self._kept:
-            while len(self._kept) >= MOST_KEPT:
+            while len(self._kept) >= MAX_KEPT:
                 oldest = next(iter(self._kept))
                 for kept in (self._kept, self._made_calls, self._runs):
                     kept.pop(oldest, None)
             self._kept[settings] = _explain(settings, progress)
         return self._kept[settings]
 
-    def _run(self, settings: Settings, calls: list[dict[str, Any]], progress: Progress) -> list[dict[str, Any]]:
+    def _run(self, settings: ExplorerSettings, calls: list[dict[str, Any]], progress: Progress) -> list[dict[str, Any]]:
         """The runs of the calls one after the other, from the state after deployment; those already made are kept."""
         explanation = self._explained(settings, progress)
         made, runs = self._made_calls.setdefault(settings, []), self._runs.setdefault(settings, [])
@@ -88,7 +88,11 @@ class Jobs:
         return runs
 
     def _compared(
-        self, settings: Settings, pinned: Settings | None, calls: list[dict[str, Any]], progress: Progress
+        self,
+        settings: ExplorerSettings,
+        pinned: ExplorerSettings | None,
+        calls: list[dict[str, Any]],
+        progress: Progress,
     ) -> dict[str, Any]:
         if pinned is None:
             raise BadValue("compare: no version is pinned; pin one first")
@@ -109,7 +113,7 @@ def _spent(runs: list[dict[str, Any]], block: int | None) -> int:
     return sum(run["blocks"].get(str(block), (0, 0))[1] for run in runs)
 
 
-def _explain(settings: Settings, progress: Progress) -> Explanation:
+def _explain(settings: ExplorerSettings, progress: Progress) -> Explanation:
     progress(f"explaining {settings.name}")
     # A text without a line end could be taken for a file's name, and what a page sends never names a file.
     text = settings.source if "\n" in settings.source else settings.source + "\n"

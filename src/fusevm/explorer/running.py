@@ -10,27 +10,27 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from fusevm.explorer.server import Server
-from fusevm.explorer.settings import Settings
+from fusevm.explorer.server import ExplorerServer
+from fusevm.explorer.settings import ExplorerSettings
 from fusevm.values import BadValue
 
 HOST = "127.0.0.1"
 STOP_SECONDS = 2.0
 
 
-def run(settings: Settings, port: int, opens: bool, say: Callable[[str], None]) -> None:
+def run(settings: ExplorerSettings, port: int, opens: bool, say: Callable[[str], None]) -> None:
     """Serves until SIGINT or SIGTERM. Raises BadValue where it cannot begin."""
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(settings, port, opens, say))
 
 
-async def _serve(settings: Settings, port: int, opens: bool, say: Callable[[str], None]) -> None:
+async def _serve(settings: ExplorerSettings, port: int, opens: bool, say: Callable[[str], None]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt
             loop.add_signal_handler(number, stopped.set)
-    server = Server(settings)
+    server = ExplorerServer(settings)
     runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=STOP_SECONDS)
     await runner.setup()
     try:

@@ -14,27 +14,27 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from fusevm.explorer.bundle import POLICY, TYPES, asset
 from fusevm.explorer.jobs import failure
-from fusevm.explorer.session import Session
-from fusevm.explorer.settings import FORKS, MOST_SOURCE, Settings
-from fusevm.explorer.workers import Cancelled, Worker
+from fusevm.explorer.session import ExplorerSession
+from fusevm.explorer.settings import FORKS, MAX_SOURCE, ExplorerSettings
+from fusevm.explorer.workers import Cancelled, ExplorerWorker
 from fusevm.values import BadValue
 
-MOST_MESSAGE = 4 * MOST_SOURCE  # bytes
-MOST_PAGES = 8  # open at a time: each has a worker process
-MOST_WAITING = 20  # questions of a page
+MAX_MESSAGE = 4 * MAX_SOURCE  # bytes
+MAX_PAGES = 8  # open at a time: each has a worker process
+MAX_WAITING = 20  # questions of a page
 JOB_SECONDS = 60.0
 SPARE_SECONDS = 5.0  # after a page was opened, when the worker of the next one is started
 
 
-class Server:
+class ExplorerServer:
     """Serves until it is closed. `hosts` are the names under which browsers may know it."""
 
-    def __init__(self, settings: Settings, *, seconds: float = JOB_SECONDS, token: str | None = None) -> None:
+    def __init__(self, settings: ExplorerSettings, *, seconds: float = JOB_SECONDS, token: str | None = None) -> None:
         self.settings = settings
         self.seconds = seconds
         self.token = token or secrets.token_urlsafe(24)
         self.pages: set[Page] = set()
-        self._spare: Worker | None = None
+        self._spare: ExplorerWorker | None = None
         self._later: asyncio.TimerHandle | None = None
         guard = web.middleware(lambda request, handler: self._guarded(request, handler))
         self.app = web.Application(client_max_size=1 << 16, middlewares=[guard])
@@ -49,8 +49,8 @@ class Server:
     def prepare(self) -> None:
         """A worker for the next page explains what that page will ask for first, while the browser is still opening."""
         if self._spare is None:
-            self._spare = Worker(self.seconds)
-            self._spare.prepare(Session(self.settings, self._spare).job("explain"))
+            self._spare = ExplorerWorker(self.seconds)
+            self._spare.prepare(ExplorerSession(self.settings, self._spare).job("explain"))
 
     async def _guarded(self, request: web.Request, handler: Any) -> web.StreamResponse:
         """No page of another site reads or asks anything: not by guessing, not by a name that leads here."""
@@ -72,10 +72,10 @@ class Server:
         origin = request.headers.get("Origin")
         if origin is not None and not _is_own(origin.removeprefix("http://"), request):
             return web.Response(status=403, text="a page of another site\n")
-        if len(self.pages) >= MOST_PAGES:
-            return web.Response(status=503, text=f"{MOST_PAGES} pages are open; close one\n")
-        worker, self._spare = self._spare or Worker(self.seconds), None
-        page = Page(Session(self.settings, worker))
+        if len(self.pages) >= MAX_PAGES:
+            return web.Response(status=503, text=f"{MAX_PAGES} pages are open; close one\n")
+        worker, self._spare = self._spare or ExplorerWorker(self.seconds), None
+        page = Page(ExplorerSession(self.settings, worker))
         self.pages.add(page)
         if self._later is not None:
             self._later.cancel()
@@ -112,16 +112,16 @@ def _file(name: str) -> web.Response:
 class Page:
     """An open page: its socket, and the questions that wait for the worker, answered one by one."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ExplorerSession) -> None:
         self.session = session
-        self.socket = web.WebSocketResponse(max_msg_size=MOST_MESSAGE, heartbeat=30.0, compress=False)
-        self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
+        self.socket = web.WebSocketResponse(max_msg_size=MAX_MESSAGE, heartbeat=30.0, compress=False)
+        self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MAX_WAITING)
         self._sending: set[asyncio.Task[None]] = set()
         self._current: Any = None
 
     async def serve(self, request: web.Request) -> None:
         await self.socket.prepare(request)
-        hello = {"hello": {"settings": self.session.settings.to_json(), "forks": FORKS, "most_source": MOST_SOURCE}}
+        hello = {"hello": {"settings": self.session.settings.to_json(), "forks": FORKS, "most_source": MAX_SOURCE}}
         await self._send(json.dumps(hello))
         answering = asyncio.create_task(self._answer_all())
         try:
@@ -148,7 +148,7 @@ class Page:
             try:
                 self._waiting.put_nowait(asked)
             except asyncio.QueueFull:
-                busy = BadValue(f"{MOST_WAITING} questions wait already; cancel, or wait for the answers")
+                busy = BadValue(f"{MAX_WAITING} questions wait already; cancel, or wait for the answers")
                 await self._send(json.dumps({"id": asked.get("id"), "error": failure(busy)}))
 
     def _cancel(self) -> None:

@@ -7,20 +7,20 @@ from collections.abc import Callable
 from typing import Any
 
 from fusevm.explorer.bundle import exported
-from fusevm.explorer.settings import PARTS, Settings, settings_from
-from fusevm.explorer.workers import Worker
+from fusevm.explorer.settings import PARTS, ExplorerSettings, settings_from
+from fusevm.explorer.workers import ExplorerWorker
 from fusevm.values import BadValue
 
-MOST_CALLS = 50
-MOST_DATA = 200_000  # characters of a call's data or of one argument
+MAX_CALLS = 50
+MAX_DATA = 200_000  # characters of a call's data or of one argument
 
 
-class Session:
+class ExplorerSession:
     """Every job carries all that it rests on, so that a fresh worker can take it up."""
 
-    def __init__(self, settings: Settings, worker: Worker) -> None:
+    def __init__(self, settings: ExplorerSettings, worker: ExplorerWorker) -> None:
         self.settings = settings
-        self.pinned: Settings | None = None
+        self.pinned: ExplorerSettings | None = None
         self.calls: list[dict[str, Any]] = []
         self.parts: list[str] = []  # asked for beyond those that every document has
         self.worker = worker
@@ -52,7 +52,7 @@ class Session:
             return await self._export(asked, progress)
         raise BadValue(f"{kind!r:.40} is not something the explorer does")
 
-    async def _explain(self, settings: Settings, progress: Callable[[str], Any]) -> bytes:
+    async def _explain(self, settings: ExplorerSettings, progress: Callable[[str], Any]) -> bytes:
         """What cannot be explained, or was cancelled, leaves the page with what it shows."""
         answer = await self.worker.do({**self.job("explain"), "settings": settings.to_json()}, progress)
         if answer.startswith(b'{"result"'):
@@ -83,8 +83,8 @@ class Session:
 
     async def _run(self, asked: dict[str, Any], progress: Callable[[str], Any]) -> bytes:
         call = call_from(asked.get("call"))
-        if len(self.calls) >= MOST_CALLS:
-            raise BadValue(f"runs: {MOST_CALLS} calls were made; reset the state to make more")
+        if len(self.calls) >= MAX_CALLS:
+            raise BadValue(f"runs: {MAX_CALLS} calls were made; reset the state to make more")
         answer = await self._work("run", progress, call=call)
         if answer.startswith(b'{"result"'):
             self.calls.append(call)
@@ -108,6 +108,6 @@ def call_from(given: Any) -> dict[str, Any]:
     arguments = given.get("arguments", [])
     if not isinstance(arguments, list) or not all(isinstance(each, str) for each in [*arguments, *call.values()]):
         raise BadValue("call: its parts are texts")
-    if any(len(each) > MOST_DATA for each in [*arguments, *call.values()]):
-        raise BadValue(f"call: a part has more than {MOST_DATA:,} characters")
+    if any(len(each) > MAX_DATA for each in [*arguments, *call.values()]):
+        raise BadValue(f"call: a part has more than {MAX_DATA:,} characters")
     return {**call, "arguments": arguments}

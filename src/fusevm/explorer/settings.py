@@ -8,15 +8,15 @@ from typing import Any
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.values import BadValue
 
-MOST_SOURCE = 2_000_000  # characters
-MOST_STEPS = 2_000  # characters of a sequence
-MOST_NAME = 200
+MAX_SOURCE = 2_000_000  # characters
+MAX_STEPS = 2_000  # characters of a sequence
+MAX_NAME = 200
 PARTS = ("schedule", "graph", "machine")  # of a document, that take long: made when they are asked for
 FORKS = [fork.label for fork in reversed(Fork)]
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExplorerSettings:
     """A source, and the options it is explained with."""
 
     source: str = ""
@@ -46,7 +46,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def settings_from(given: Any) -> Settings:
+def settings_from(given: Any) -> ExplorerSettings:
     """From a page's message. Raises BadValue, UnknownFork."""
     if not isinstance(given, dict):
         raise BadValue("settings: an object is needed")
@@ -56,13 +56,13 @@ def settings_from(given: Any) -> Settings:
             raise BadValue(f"settings: {name!r:.40} is not one of {', '.join(_TYPES)}")
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise BadValue(f"settings: {name}: not of the right type: {type(value).__name__}")
-    made = Settings(**given)
-    if len(made.source) > MOST_SOURCE:
-        raise BadValue(f"source: {len(made.source):,} characters; the most is {MOST_SOURCE:,}")
-    if any(len(each or "") > MOST_NAME for each in (made.name, made.contract, made.object)) or (
-        made.steps is not None and len(made.steps) > MOST_STEPS
+    made = ExplorerSettings(**given)
+    if len(made.source) > MAX_SOURCE:
+        raise BadValue(f"source: {len(made.source):,} characters; the most is {MAX_SOURCE:,}")
+    if any(len(each or "") > MAX_NAME for each in (made.name, made.contract, made.object)) or (
+        made.steps is not None and len(made.steps) > MAX_STEPS
     ):
-        raise BadValue(f"settings: a name has at most {MOST_NAME} characters, a sequence {MOST_STEPS:,}")
+        raise BadValue(f"settings: a name has at most {MAX_NAME} characters, a sequence {MAX_STEPS:,}")
     if not 0 <= made.runs < 1 << 63:
         raise BadValue(f"runs: {made.runs} is not from 0 to 2^63 - 1")
     fork_named(made.fork)

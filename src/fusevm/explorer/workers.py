@@ -19,7 +19,7 @@ class Cancelled(Exception):
     """The job was stopped from outside."""
 
 
-class Worker:
+class ExplorerWorker:
     """Its answers are JSON in bytes, so that a large document is not decoded on its way to the page."""
 
     def __init__(self, seconds: float) -> None:

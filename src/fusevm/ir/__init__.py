@@ -7,14 +7,14 @@ dependency block 0:
     $1 = SStore #0 $0
     Stop
 
-The functions are defined in `library/ir.py`.
+The functions are defined in `functions/ir.py`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fusevm.library.ir import folded, lifted, read, written
+    from fusevm.functions.ir import folded, lifted, read, written
 
 __all__ = ["folded", "lifted", "read", "written"]
 
@@ -22,4 +22,4 @@ __all__ = ["folded", "lifted", "read", "written"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'fusevm.ir' has no attribute {name!r}")
-    return getattr(import_module("fusevm.library.ir"), name)
+    return getattr(import_module("fusevm.functions.ir"), name)

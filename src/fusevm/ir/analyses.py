@@ -120,7 +120,7 @@ def arguments(function: Function) -> dict[int, list[Value]]:
     return found
 
 
-class Use(NamedTuple):
+class ValueUse(NamedTuple):
     block: DependencyBlock
     user: Value | None  # None: the end of the block
     operand: int  # its index; -1: it is passed along an edge
@@ -133,14 +133,14 @@ class Use(NamedTuple):
 
 
 @of_values
-def uses(function: Function) -> dict[int, list[Use]]:
+def uses(function: Function) -> dict[int, list[ValueUse]]:
     """The uses of each value but literals, operand by operand."""
-    found: dict[int, list[Use]] = {}
+    found: dict[int, list[ValueUse]] = {}
 
     def note(args: tuple[Value, ...], block: DependencyBlock, user: Value | None) -> None:
         for operand, arg in enumerate(args):
             if arg.op != CONST:
-                found.setdefault(arg.id, []).append(Use(block, user, operand))
+                found.setdefault(arg.id, []).append(ValueUse(block, user, operand))
 
     for block in order(function):
         for value in block.instructions:
@@ -149,7 +149,7 @@ def uses(function: Function) -> dict[int, list[Use]]:
         for arc in block.end.arcs:
             for arg in arc.args:
                 if arg.op != CONST:
-                    found.setdefault(arg.id, []).append(Use(block, None, -1))
+                    found.setdefault(arg.id, []).append(ValueUse(block, None, -1))
     return found
 
 

@@ -12,11 +12,11 @@ from fusevm.analysis.graphs import settled
 from fusevm.evm.opcodes import BY_NAME, LOGS, OPCODES_TABLE, STORAGE, TRANSIENT
 from fusevm.ir import analyses
 from fusevm.ir.fold.alias import split
-from fusevm.ir.fold.summaries import Summary
+from fusevm.ir.fold.summaries import EffectSummary
 from fusevm.ir.functions import NEVER, DependencyBlock, Function, Unit
 from fusevm.ir.values import CONST, Value, traits_of
 
-_MOST_KEYS = 64  # at one place
+_MAX_KEYS = 64  # at one place
 _STORES = {"SSTORE": STORAGE.value, "TSTORE": TRANSIENT.value}
 _LOADS = {"SLOAD": STORAGE.value, "TLOAD": TRANSIENT.value}
 _READERS = STORAGE.value | TRANSIENT.value
@@ -27,12 +27,12 @@ _HALTS_STATIC_CALLS = frozenset(
 _UNDONE = frozenset(("REVERT", "INVALID", NEVER))
 
 
-class Slot(NamedTuple):
+class MemorySlot(NamedTuple):
     kind: int  # STORAGE or TRANSIENT
     base: int  # the value that its key is relative to; -1: none
     offset: int
 
-    def differs_from(self, other: Slot) -> bool:
+    def differs_from(self, other: MemorySlot) -> bool:
         return self.kind != other.kind or (self.base == other.base and self.offset != other.offset)
 
 
@@ -40,20 +40,20 @@ class Unread(NamedTuple):
     """Slots whose words nobody sees from some place on: all but some, or some alone."""
 
     all: bool
-    slots: frozenset[Slot]
+    slots: frozenset[MemorySlot]
 
-    def has(self, slot: Slot) -> bool:
+    def has(self, slot: MemorySlot) -> bool:
         return all(slot.differs_from(each) for each in self.slots) if self.all else slot in self.slots
 
-    def and_written(self, slot: Slot) -> Unread:
+    def and_written(self, slot: MemorySlot) -> Unread:
         if self.all:
             return Unread(True, self.slots - {slot})
-        return self if len(self.slots) >= _MOST_KEYS else Unread(False, self.slots | {slot})
+        return self if len(self.slots) >= _MAX_KEYS else Unread(False, self.slots | {slot})
 
-    def but_read(self, slot: Slot) -> Unread:
+    def but_read(self, slot: MemorySlot) -> Unread:
         if not self.all:
             return Unread(False, frozenset(each for each in self.slots if each.differs_from(slot)))
-        return _NONE if len(self.slots) >= _MOST_KEYS else Unread(True, self.slots | {slot})
+        return _NONE if len(self.slots) >= _MAX_KEYS else Unread(True, self.slots | {slot})
 
     def before(self, value: Value) -> Unread:
         """Where the value is not known yet, it may be another one: in the iteration before."""
@@ -74,7 +74,7 @@ class Unread(NamedTuple):
 _NONE, _ALL = Unread(False, frozenset()), Unread(True, frozenset())
 
 
-def drop_unread_slots(unit: Unit, function: Function, effects: dict[str, Summary]) -> None:
+def drop_unread_slots(unit: Unit, function: Function, effects: dict[str, EffectSummary]) -> None:
     blocks = function.blocks()
     if not any(value.op in _STORES for block in blocks for value in block.instructions):
         return
@@ -103,12 +103,14 @@ def _keep_one(found: set[int], undone: set[int], blocks: list[DependencyBlock]) 
     return value.id
 
 
-def _slot(value: Value, kind: int) -> Slot:
+def _slot(value: Value, kind: int) -> MemorySlot:
     base, offset = split(value.args[0])
-    return Slot(kind, -1 if base is None else base.id, offset)
+    return MemorySlot(kind, -1 if base is None else base.id, offset)
 
 
-def _unread_stores(blocks: list[DependencyBlock], unit: Unit, effects: dict[str, Summary]) -> tuple[set[int], set[int]]:
+def _unread_stores(
+    blocks: list[DependencyBlock], unit: Unit, effects: dict[str, EffectSummary]
+) -> tuple[set[int], set[int]]:
     """The stores whose word nobody sees, and those where all is undone and no transient storage is read before."""
     at: dict[DependencyBlock, Unread] = dict.fromkeys(blocks, _ALL)
     found: set[int] = set()
@@ -145,7 +147,7 @@ def _stores_back(blocks: list[DependencyBlock]) -> set[int]:
     """The stores of a word that was loaded from the slot in the same block, with no store to it between."""
     found: set[int] = set()
     for block in blocks:
-        loaded: dict[Slot, Value] = {}
+        loaded: dict[MemorySlot, Value] = {}
         for value in block.instructions:
             kind = _LOADS.get(value.op) or _STORES.get(value.op)
             if kind is None:
@@ -162,7 +164,7 @@ def _stores_back(blocks: list[DependencyBlock]) -> set[int]:
     return found
 
 
-def _before(value: Value, unread: Unread, unit: Unit, effects: dict[str, Summary]) -> Unread:
+def _before(value: Value, unread: Unread, unit: Unit, effects: dict[str, EffectSummary]) -> Unread:
     unread = unread.before(value)
     kind = _LOADS.get(value.op)
     if kind is not None:
@@ -171,7 +173,7 @@ def _before(value: Value, unread: Unread, unit: Unit, effects: dict[str, Summary
     return _NONE if reads & _READERS else unread
 
 
-def _not_needed(found: set[int], function: Function, unit: Unit, effects: dict[str, Summary]) -> set[int]:
+def _not_needed(found: set[int], function: Function, unit: Unit, effects: dict[str, EffectSummary]) -> set[int]:
     """Those of the stores without which a static call halts all the same, though all of them are gone."""
 
     def halts(value: Value) -> bool:
@@ -214,7 +216,7 @@ def _halts_at_end(block: DependencyBlock, coming: dict[DependencyBlock, bool]) -
     return block.end.op in ("INVALID", NEVER, "SELFDESTRUCT")
 
 
-def _halts_from(value: Value, after: bool, unit: Unit, effects: dict[str, Summary]) -> bool:
+def _halts_from(value: Value, after: bool, unit: Unit, effects: dict[str, EffectSummary]) -> bool:
     if value.op == "CALLFN" and effects[unit.names[value.number]].ends:
         return False
     return after and value.op != "VERBATIM"

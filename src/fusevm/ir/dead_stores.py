@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fusevm.analysis.graphs import settled
 from fusevm.evm.opcodes import ACCESS, MEMORY, Effect
-from fusevm.ir.fold.alias import Range, range_of
+from fusevm.ir.fold.alias import MemoryRange, range_of
 from fusevm.ir.fold.stores import PLAIN_STORES
-from fusevm.ir.fold.summaries import Summary
+from fusevm.ir.fold.summaries import EffectSummary
 from fusevm.ir.functions import LEAVE, DependencyBlock, Function, Unit
 from fusevm.ir.values import READS_MEMORY, WRITES_MEMORY, Value, traits_of
 
@@ -17,7 +17,7 @@ _OVERWRITES = ("MSTORE", "MSTORE8", "CALLDATACOPY", "CODECOPY", "EXTCODECOPY", "
 _DROPPED = (*PLAIN_STORES, "CALLDATACOPY", "CODECOPY", "MCOPY")  # they do nothing else
 
 
-def drop_unread_stores(unit: Unit, function: Function, effects: dict[str, Summary], unseen: Effect) -> None:
+def drop_unread_stores(unit: Unit, function: Function, effects: dict[str, EffectSummary], unseen: Effect) -> None:
     """For units that do not ask how large memory is."""
     dropped = (*_DROPPED, "EXTCODECOPY") if unseen & ACCESS else _DROPPED
     blocks = function.blocks()
@@ -57,7 +57,7 @@ def _read_after(block: DependencyBlock, read_from: dict[DependencyBlock, int]) -
     return read
 
 
-def _read_before(value: Value, read: int, unit: Unit, effects: dict[str, Summary]) -> int:
+def _read_before(value: Value, read: int, unit: Unit, effects: dict[str, EffectSummary]) -> int:
     if value.op in _OVERWRITES:
         read &= ~_certainly(range_of(value, WRITES_MEMORY[value.op][0]))
     if value.op == "CALLFN":
@@ -70,7 +70,7 @@ def _read_before(value: Value, read: int, unit: Unit, effects: dict[str, Summary
     return read
 
 
-def _possibly(bytes_: Range) -> int:
+def _possibly(bytes_: MemoryRange) -> int:
     """The bytes that may be in the range."""
     if bytes_.size == 0:
         return 0
@@ -81,7 +81,7 @@ def _possibly(bytes_: Range) -> int:
     return (1 << last) - (1 << first)
 
 
-def _certainly(bytes_: Range) -> int:
+def _certainly(bytes_: MemoryRange) -> int:
     """The bytes of the range, if they are known and all looked at; otherwise none."""
     if bytes_.base is not None or bytes_.size is None or bytes_.offset + bytes_.size > _BYTES:
         return 0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Set
 
 from fusevm.evm.opcodes import Effect
 from fusevm.ir import analyses
-from fusevm.ir.fold.summaries import Summary
+from fusevm.ir.fold.summaries import EffectSummary
 from fusevm.ir.functions import BRANCH, JUMP, SWITCH, Arc, DependencyBlock, End, Function, Unit
 from fusevm.ir.roots import is_root
 from fusevm.ir.values import CONST, Value
@@ -14,7 +14,7 @@ from fusevm.ir.values import CONST, Value
 _EMPTY = 8  # so many empty blocks in a row are skipped
 
 
-def prune(unit: Unit, function: Function, effects: dict[str, Summary], unseen: Effect) -> None:
+def prune(unit: Unit, function: Function, effects: dict[str, EffectSummary], unseen: Effect) -> None:
     """Removes dead instructions and unused parameters."""
     drop_others(function, needed_values(function, lambda value: _stays(value, unit, effects, unseen)))
 
@@ -46,7 +46,7 @@ def drop_others(function: Function, needed: Set[int]) -> None:
             block.params = [param for param in block.params if param.id in needed]
 
 
-def _stays(value: Value, unit: Unit, effects: dict[str, Summary], unseen: Effect) -> bool:
+def _stays(value: Value, unit: Unit, effects: dict[str, EffectSummary], unseen: Effect) -> bool:
     if value.keep:
         return True
     if value.op == "CALLFN":

@@ -9,7 +9,7 @@ from fusevm.ir.functions import JUMP, LEAVE, Arc, DependencyBlock, End, Function
 from fusevm.ir.values import CONST, PHI, Value
 
 
-class Numbers:
+class FreshNumbers:
     """Allocates fresh numbers for the values and blocks of a function."""
 
     def __init__(self, function: Function) -> None:
@@ -49,7 +49,7 @@ def inline_calls(unit: Unit, function: Function, chosen: Mapping[str, Set[int]])
     `chosen` has the ids of these calls by calling function. Callees must not have changed since they were chosen: a
     caller is inlined into before its callees, so that every copy is made once.
     """
-    numbers = Numbers(function)
+    numbers = FreshNumbers(function)
     replaced: dict[int, Value] = {}
     wanted = set(chosen[function.name])
     work = function.blocks()
@@ -69,7 +69,7 @@ def inline_calls(unit: Unit, function: Function, chosen: Mapping[str, Set[int]])
 
 
 def _inline(
-    unit: Unit, block: DependencyBlock, at: int, numbers: Numbers, replaced: dict[int, Value]
+    unit: Unit, block: DependencyBlock, at: int, numbers: FreshNumbers, replaced: dict[int, Value]
 ) -> dict[DependencyBlock, DependencyBlock]:
     """Replaces one call; returns the callee's blocks and their copies."""
     call = block.instructions[at]
@@ -114,7 +114,7 @@ def _replace(function: Function, new: dict[int, Value]) -> None:
 
 
 def _copied(
-    callee: Function, after: DependencyBlock, numbers: Numbers, args: tuple[Value, ...]
+    callee: Function, after: DependencyBlock, numbers: FreshNumbers, args: tuple[Value, ...]
 ) -> tuple[DependencyBlock, dict[DependencyBlock, DependencyBlock]]:
     blocks = callee.blocks()
     made = {block: numbers.new_block() for block in blocks}

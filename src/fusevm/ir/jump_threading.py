@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fusevm.ir import analyses
 from fusevm.ir.functions import BRANCH, JUMP, Arc, DependencyBlock, End, Function
-from fusevm.ir.inline import Numbers
+from fusevm.ir.inline import FreshNumbers
 from fusevm.ir.values import CONST
 
 
@@ -55,7 +55,7 @@ def hoist_value_check(function: Function) -> None:
         if any(source is not block for case in checked for source in predecessors[case]):
             continue
         if all(fails is not None for fails in refuses) and (_reverts(default) or _refusing(default) is not None):
-            numbers = Numbers(function)  # before any block becomes unreachable, so that no number is used twice
+            numbers = FreshNumbers(function)  # before any block becomes unreachable, so that no number is used twice
             for case in (*cases, default):
                 if _refusing(case) is not None:
                     case.end = End(JUMP, (), [case.end.arcs[1]], where=case.end.where)

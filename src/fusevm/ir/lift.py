@@ -8,7 +8,7 @@ from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import GAS
 from fusevm.ir.functions import DependencyBlock, End
 from fusevm.ir.recovery.walk import Leaving, Lifter, walk
-from fusevm.ir.recovery.words import Known, StackLimitReached, Word, WordStack
+from fusevm.ir.recovery.words import Known, StackLimitReached, StackWord, WordStack
 from fusevm.ir.values import TRAITS, Value
 
 
@@ -28,7 +28,7 @@ def lift_block(source: BasicBlock, fork: Fork = LATEST) -> DependencyBlock:
     lifter = BlockLifter(fork, {}, {}, moves=False)
     lifter.builder.begin(block)
     lifter.builder.enter(needs)
-    stack = WordStack(params=[Word(None, param) for param in block.params])
+    stack = WordStack(params=[StackWord(None, param) for param in block.params])
     stack.take(needs)
     try:
         leaving = walk(source, stack, lifter)

@@ -32,14 +32,14 @@ class OrderedStep(NamedTuple):
 
 
 @dataclass(slots=True)
-class Schedule:
+class BlockOrder:
     block: DependencyBlock
     steps: list[OrderedStep] = field(default_factory=list)
     operands: tuple[Operand, ...] = ()  # of the terminator
     live_across_calls: int = 0  # words live in registers across calls to the runtime, summed over the calls
 
 
-def schedule(block: DependencyBlock, unseen: Effect | None = None, inline: bool = False) -> Schedule:
+def schedule(block: DependencyBlock, unseen: Effect | None = None, inline: bool = False) -> BlockOrder:
     """`unseen`: gas may fall, and these effects are not observed. `inline`: Unspills as operands."""
     return _Scheduler(block, unseen, inline).run()
 
@@ -64,7 +64,7 @@ class _Scheduler:
     def __init__(self, block: DependencyBlock, unseen: Effect | None, inline: bool) -> None:
         self.block, self.unseen, self.inline = block, unseen, inline
         self.to_spill = spills_of(block)
-        self.result = Schedule(block)
+        self.result = BlockOrder(block)
         self.roots = [value for value in block.instructions if is_root(value, self.unseen)]
         self.local = {value.id for value in block.instructions}
         self.pending: dict[int, int] = {}  # remaining uses
@@ -102,7 +102,7 @@ class _Scheduler:
 
     # -- placing ----------------------------------------------------------------------------------------------------
 
-    def run(self) -> Schedule:
+    def run(self) -> BlockOrder:
         for spill in self.to_spill:
             value = spill.args[0]
             if value.op != UNSPILL and not (value.id in self.local and value.op != CONST):

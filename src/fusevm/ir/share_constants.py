@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fusevm.ir import analyses
 from fusevm.ir.functions import DependencyBlock, Function
-from fusevm.ir.inline import Numbers
+from fusevm.ir.inline import FreshNumbers
 from fusevm.ir.values import CONST, Value
 
 
@@ -24,7 +24,7 @@ def share_constants(function: Function, reach_of: Callable[[int, DependencyBlock
     blocks = {block.start: block for block in predecessors}
     below = analyses.dominators(function).children
     single = {block.start for block, sources in predecessors.items() if len(sources) == 1}
-    numbers = Numbers(function)
+    numbers = FreshNumbers(function)
     for block in blocks.values():
         counts = _counts(block)
         for number in list(counts):

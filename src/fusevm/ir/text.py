@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fusevm.evm.assembler import Source
 from fusevm.ir.functions import Arc, DependencyBlock, Function, Unit
 from fusevm.ir.names import TEXT_OF
-from fusevm.ir.ordering import Operand, OrderedStep, Schedule, StackSlot, left_words, schedule
+from fusevm.ir.ordering import BlockOrder, Operand, OrderedStep, StackSlot, left_words, schedule
 from fusevm.ir.values import CONST, SPILL, UNSPILL, Value
 
 _DECIMAL = 1 << 16  # literals from here on are hexadecimal
@@ -38,7 +38,7 @@ def step_text(step: OrderedStep) -> str:
     return f"${step.value.id} = {_operation(step.value, step.operands)}"
 
 
-def block_text(block: DependencyBlock, order: Schedule | None = None, facts: bool = False) -> str:
+def block_text(block: DependencyBlock, order: BlockOrder | None = None, facts: bool = False) -> str:
     order = order or schedule(block)
     lines = [f"dependency block {block.start}:"]
     if facts:
@@ -60,7 +60,7 @@ def listing(block: DependencyBlock) -> str:
 # -- functions --------------------------------------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class IrLine(NamedTuple):
     """A line of text, its source location, and the values that it uses."""
 
     text: str
@@ -76,24 +76,24 @@ def function_text(function: Function, unit: Unit, region: bool = False) -> str:
     return "\n".join([line.text for line in function_lines(function, unit, region)]) + "\n"
 
 
-def function_lines(function: Function, unit: Unit, region: bool = False) -> Iterator[Line]:
+def function_lines(function: Function, unit: Unit, region: bool = False) -> Iterator[IrLine]:
     """`region`: the function unspills its parameters, and spills what it leaves where it is left."""
     title = function.name or "main"
     results = f" -> {function.results}" if function.results else "" if function.returns else " never returns"
-    yield Line(f"function {title}({_list(function.params)}){results}", function.where)
+    yield IrLine(f"function {title}({_list(function.params)}){results}", function.where)
     for block in function.blocks():
         unspilled = region and block is function.entry
         facts = f" // pc {block.pc:#x}, gas {block.gas}" if block.pc >= 0 else ""
-        yield Line(f"  block {block.start}({'' if unspilled else _list(block.params)}):{facts}")
+        yield IrLine(f"  block {block.start}({'' if unspilled else _list(block.params)}):{facts}")
         for depth, param in enumerate(block.params if unspilled else (), 1):
-            yield Line(f"    ${param.id} = Unspill {-depth}")
+            yield IrLine(f"    ${param.id} = Unspill {-depth}")
         for value in block.instructions:
-            yield Line(f"    ${value.id} = {_instruction(value, unit)}", value.where, value.args)
+            yield IrLine(f"    ${value.id} = {_instruction(value, unit)}", value.where, value.args)
         end, leaves = block.end, region and not block.end.arcs
         for slot, word in left_words(function.params, end.args) if leaves else ():
-            yield Line(f"    Spill {name(word)} {slot}", end.where, (word,))
+            yield IrLine(f"    Spill {name(word)} {slot}", end.where, (word,))
         handed = [arg for arc in end.arcs for arg in arc.args]
-        yield Line(f"    {_end(block, () if leaves else end.args)}", end.where, (*end.args, *handed))
+        yield IrLine(f"    {_end(block, () if leaves else end.args)}", end.where, (*end.args, *handed))
 
 
 def _list(values: Iterable[Value]) -> str:

@@ -26,13 +26,13 @@ from fusevm.evm.forks import LATEST, Fork
 from fusevm.lab.real_code import RealCode, corpus_code, hex_code, own_code, unmeasured
 from fusevm.native.emit.build import single_sequences
 from fusevm.schedule.build import Handlers, build_schedule, with_header
-from fusevm.schedule.fusions import SEED, TABLE, Chosen, Sequence, chosen
+from fusevm.schedule.fusions import SEED, TABLE, ChosenFusion, Sequence, chosen
 from fusevm.schedule.sections import OUTWARD, sections_of
 from fusevm.schedule.threading import HOPPING, threaded
 
 LEAST = 15  # occurrences in real code that a sequence needs: every handler slows the first start
 LONGEST = 8
-MOST_WORDS = 2_000  # maximum number of units of a stream
+MAX_WORDS = 2_000  # maximum number of units of a stream
 NEVER_FUSED = frozenset(("SYNC", *OUTWARD))
 
 
@@ -50,7 +50,7 @@ def streams_of(
     for section in threaded(sections_of(code, fork, native, dests), dests):
         weight = 1 if runs is None else runs.get(section.pc, 0)
         if weight:
-            units = tuple((token.name,) for token in with_header(section)[:MOST_WORDS])
+            units = tuple((token.name,) for token in with_header(section)[:MAX_WORDS])
             found.append(Stream(units, float(weight)))
     total = sum(each.weight * len(each.units) for each in found)
     return [each._replace(weight=each.weight * share / total) for each in found] if total else []
@@ -149,7 +149,7 @@ def _weighted(codes: list[RealCode], native: frozenset[str]) -> Iterator[Stream]
         yield from streams_of(each.code, LATEST, native, each.runs, share)
 
 
-def counted(sequences: Iterable[Sequence], corpus: list[RealCode], elsewhere: list[RealCode]) -> list[Chosen]:
+def counted(sequences: Iterable[Sequence], corpus: list[RealCode], elsewhere: list[RealCode]) -> list[ChosenFusion]:
     """What of the sequences real code picks, with counts. What is dropped changes what is picked: so until all are."""
     seed = [fusion.sequence for fusion in SEED]
     kept = list(dict.fromkeys([*seed, *sequences]))
@@ -158,10 +158,10 @@ def counted(sequences: Iterable[Sequence], corpus: list[RealCode], elsewhere: li
         one, other = picked(corpus, handlers), picked(elsewhere, handlers)
         before, kept = kept, [each for each in kept if one[each] + other[each] >= LEAST or each in seed]
         if len(kept) == len(before):
-            return [Chosen(each, one[each], other[each]) for each in kept]
+            return [ChosenFusion(each, one[each], other[each]) for each in kept]
 
 
-def written(table: list[Chosen]) -> str:
+def written(table: list[ChosenFusion]) -> str:
     ordered = sorted(table, key=lambda each: (-(len(each.sequence) - 1) * (each.corpus + each.elsewhere), each))
     lines = [f"{' '.join(each.sequence)}\t{each.corpus}\t{each.elsewhere}" for each in ordered]
     return "\n".join(["sequence\tcorpus\telsewhere", *lines]) + "\n"

@@ -36,7 +36,7 @@ from fusevm.lab.peers.work import Work
 from fusevm.lab.regions.cases import KINDS as REGION_KINDS
 from fusevm.lab.regions.cases import case
 from fusevm.reference.hooks import Hooks, Step
-from fusevm.tracing.recording import CodeCoverage, Event, Frame, Recording, Wanted
+from fusevm.tracing.recording import CodeCoverage, Event, RecordedFrame, Recording, Wanted
 
 TIERS = ("native", "auto", "native-unfused", "regions")
 KINDS = (*REGION_KINDS, "forks", "forks")  # random programs of any fork
@@ -48,7 +48,7 @@ class Seen(NamedTuple):
     """A transaction and what was recorded of it."""
 
     result: str
-    frames: list[Frame]
+    frames: list[RecordedFrame]
     coverage: dict[bytes, CodeCoverage]
     gas: dict[bytes, dict[int, int]]
 
@@ -134,10 +134,10 @@ def difference(one: Seen, other: Seen) -> str | None:
 
 
 def _first_difference(left: Event | None, right: Event | None, place: str) -> Iterator[str]:
-    if not (isinstance(left, Frame) and isinstance(right, Frame)):
+    if not (isinstance(left, RecordedFrame) and isinstance(right, RecordedFrame)):
         yield f"{place}: {left} and {right}"
         return
-    for name in Frame.__dataclass_fields__:
+    for name in RecordedFrame.__dataclass_fields__:
         a, b = getattr(left, name), getattr(right, name)
         if name != "events" and a != b:
             yield f"{place}: {name}: {a} and {b}"

@@ -38,7 +38,7 @@ from fusevm.native.host.tiers import engine
 
 IN_A_ROW = 3  # calls on one state, each on what the last one left
 MANY = 40  # calls of a batch
-MOST_GAS = 3_000_000  # of a call: the reference tier has to answer too
+MAX_GAS = 3_000_000  # of a call: the reference tier has to answer too
 FRESH = 50  # one of this many works is replaced by a new one
 
 Answer = tuple[str, bytes, int, int, str]
@@ -71,7 +71,7 @@ class Soak:
             work = case(seed, self._fixtures).work()
             if work.transaction.to is None or work.transaction.authorizations:
                 continue
-            work = work.with_gas(min(work.transaction.gas_limit, MOST_GAS))
+            work = work.with_gas(min(work.transaction.gas_limit, MAX_GAS))
             model = self._machine(work, "reference")
             simulated = self._answer(model.simulate, work)
             in_a_row = [self._answer(model.call, work) for _ in range(IN_A_ROW)]

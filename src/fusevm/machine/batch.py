@@ -28,7 +28,7 @@ from fusevm.chain.state import Log
 _WORD = 32
 
 
-class Room(NamedTuple):
+class ColumnMemory(NamedTuple):
     """Memory for the columns of a batch."""
 
     records: memoryview
@@ -36,11 +36,11 @@ class Room(NamedTuple):
     logs: memoryview
 
     @staticmethod
-    def of(memory: memoryview, count: int) -> Room:
+    def of(memory: memoryview, count: int) -> ColumnMemory:
         """For so many calls: their records, and half of what is left for outputs and for logs each."""
         records = count * RECORD.size
         half = max(0, len(memory) - records) // 2 & -_WORD
-        return Room(memory[:records], memory[records : records + half], memory[records + half :])
+        return ColumnMemory(memory[:records], memory[records : records + half], memory[records + half :])
 
     def records_for(self, first: int, count: int) -> memoryview | None:
         found = self.records[first * RECORD.size : (first + count) * RECORD.size]
@@ -60,7 +60,7 @@ class Batch(Sequence[Result]):
     26
     """
 
-    def __init__(self, room: Room | None = None) -> None:
+    def __init__(self, room: ColumnMemory | None = None) -> None:
         """Results are written to `room` as far as they fit."""
         self._records = Column()
         self._room = room

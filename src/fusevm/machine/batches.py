@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from fusevm.chain.environment import DEFAULT_CALLER
 from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import CallFailed, Outcomes
-from fusevm.chain.packed import NOTHING_SPECIAL, CallLike, Common, Kind, Packed, Pieces, ReadsLike, Special
+from fusevm.chain.packed import NOTHING_SPECIAL, CallKind, CallLike, Common, PackedCalls, Pieces, ReadsLike, Special
 from fusevm.chain.processing import top_message
 from fusevm.chain.result import Result
-from fusevm.machine.batch import Batch, Room
+from fusevm.machine.batch import Batch, ColumnMemory
 from fusevm.machine.messages import DEFAULT_GAS
 from fusevm.machine.tracing import Tracing
 from fusevm.machine.turns import WrongThread, in_turn, refuse
@@ -20,7 +20,7 @@ from fusevm.values import AddressLike, BadValue, Number, shown
 
 WINDOW = 1 << 16  # calls that are packed at once: what they take does not grow with the number of calls
 FEW = 8  # calls that the native loop has done before one needs Python: with fewer it does not pay
-MOST_SINGLE = 64  # calls that are then made one by one before the loop is tried again
+MAX_SINGLE = 64  # calls that are then made one by one before the loop is tried again
 ERRORS = ("raise", "keep")
 _WORD = 32
 _NOTHING_COMMON = Common(None, DEFAULT_CALLER, 0, 0)
@@ -32,7 +32,7 @@ class Batches(Tracing):
 
     def simulate_many(
         self,
-        calls: Iterable[CallLike] | Packed,
+        calls: Iterable[CallLike] | PackedCalls,
         to: AddressLike | None = None,
         *,
         value: Number = 0,
@@ -63,7 +63,7 @@ class Batches(Tracing):
 
     def call_many(
         self,
-        calls: Iterable[CallLike] | Packed,
+        calls: Iterable[CallLike] | PackedCalls,
         to: AddressLike | None = None,
         *,
         value: Number = 0,
@@ -86,7 +86,13 @@ class Batches(Tracing):
         return self._run_many(calls, Common.read(to, caller, value, gas, reads), keep=True, errors=errors)
 
     def _run_many(
-        self, calls: Iterable[CallLike] | Packed, common: Common, *, keep: bool, errors: str, room: Room | None = None
+        self,
+        calls: Iterable[CallLike] | PackedCalls,
+        common: Common,
+        *,
+        keep: bool,
+        errors: str,
+        room: ColumnMemory | None = None,
     ) -> Batch:
         if errors not in ERRORS:
             raise BadValue(f"errors: expected {' or '.join(map(repr, ERRORS))}, got {shown(errors)}")
@@ -102,7 +108,9 @@ class Batches(Tracing):
 class _Window:
     """Calls that were packed together, on one machine."""
 
-    def __init__(self, machine: Batches, calls: Packed, found: Outcomes, keep: bool, errors: str, first: int) -> None:
+    def __init__(
+        self, machine: Batches, calls: PackedCalls, found: Outcomes, keep: bool, errors: str, first: int
+    ) -> None:
         self._machine = machine
         self._calls = calls
         self._found = found
@@ -162,7 +170,7 @@ class _Window:
         """One call needed Python after this many: if that happens repeatedly, single calls are faster."""
         if done < FEW:
             self._single = self._next_single
-            self._next_single = min(2 * self._next_single, MOST_SINGLE)
+            self._next_single = min(2 * self._next_single, MAX_SINGLE)
         else:
             self._next_single = 1
 
@@ -179,7 +187,7 @@ class _Window:
         self._found.reads += b"".join(words)
         return result
 
-    def _done(self, kind: Kind, data: bytes, special: Special, *, keep: bool) -> Result:
+    def _done(self, kind: CallKind, data: bytes, special: Special, *, keep: bool) -> Result:
         machine = self._machine
         if special is NOTHING_SPECIAL:
             direct = machine._call_directly(kind.caller, kind.to, data, kind.gas, False, keep)
@@ -199,7 +207,7 @@ class _Window:
             restore_block()
 
 
-def simulate_packed(evm: Batches, calls: Packed, memory: memoryview | None = None) -> Batch:
+def simulate_packed(evm: Batches, calls: PackedCalls, memory: memoryview | None = None) -> Batch:
     """As `simulate_many` with errors kept, for packed calls; results are written to that memory as far as they fit."""
-    room = None if memory is None else Room.of(memory, calls.count)
+    room = None if memory is None else ColumnMemory.of(memory, calls.count)
     return evm._run_many(calls, _NOTHING_COMMON, keep=False, errors="keep", room=room)

@@ -12,7 +12,7 @@ from fusevm.evm.precompiles import Precompile, precompiles_of
 from fusevm.evm.precompiles.contract import Pause, fixed, no_pause
 from fusevm.machine.console import CONSOLE, readable
 from fusevm.reference.frame import Frame
-from fusevm.reference.instructions import Entry, table_of
+from fusevm.reference.instructions import InstructionEntry, table_of
 from fusevm.values import AddressLike, BadValue, shown, to_address, to_bytes, to_number
 
 # Of input and gas; the output, or the output and the gas used.
@@ -77,15 +77,15 @@ class UserOpcodes(MutableMapping[int | str, OpcodeFunction]):
     def __len__(self) -> int:
         return len(self._functions)
 
-    def entries(self, fork: Fork) -> dict[int, Entry]:
+    def entries(self, fork: Fork) -> dict[int, InstructionEntry]:
         """By byte. An opcode of the fork keeps its static gas and stack bounds; a new one has none."""
         known = table_of(fork)
         invalid = known[0xFE].instruction
-        found: dict[int, Entry] = {}
+        found: dict[int, InstructionEntry] = {}
         for byte, function in self._functions.items():
             entry = known[byte]
             if entry.instruction is invalid:
-                entry = Entry(function, 0, 0, STACK_LIMIT)
+                entry = InstructionEntry(function, 0, 0, STACK_LIMIT)
             found[byte] = entry._replace(instruction=function)
         return found
 

@@ -15,7 +15,7 @@ from fusevm.machine.extensions import UserOpcodes, UserPrecompiles, contracts_at
 from fusevm.machine.turns import Running, alone, refuse_others
 from fusevm.reference.hooks import Hooks
 from fusevm.tiers import direct_call_for, executor_for, recorded_call_for
-from fusevm.tracing.session import Session
+from fusevm.tracing.session import RecordingSession
 from fusevm.values import BadValue, Number, shown, to_instance, to_number, to_seconds
 
 LIMIT_BITS = 62
@@ -61,7 +61,7 @@ class Settings:
     def _start(self) -> None:
         """What neither pickle nor a copy takes along."""
         self._running: Running = {}  # whoever runs it
-        self._session: Session | None = None
+        self._session: RecordingSession | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._fork.label}, {self._tier} tier, {self._state.size} accounts>"
@@ -154,7 +154,7 @@ class Settings:
         self._direct = direct if direct is None or session is None else recorded_call_for(self._tier, session)
 
     @property
-    def session(self) -> Session | None:
+    def session(self) -> RecordingSession | None:
         """The recording in progress.
 
         >>> from fusevm import EVM
@@ -169,8 +169,8 @@ class Settings:
 
     @session.setter
     @alone
-    def session(self, session: Session | None) -> None:
-        self._session = to_instance(session, Session, "session", optional=True)
+    def session(self, session: RecordingSession | None) -> None:
+        self._session = to_instance(session, RecordingSession, "session", optional=True)
         self._choose_direct()
 
     @alone

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from llvmlite import binding as llvm
 
 
-class Target(NamedTuple):
+class ProcessorTarget(NamedTuple):
     """As LLVM names them."""
 
     triple: str
@@ -27,7 +27,7 @@ def initialise() -> None:
     llvm.initialize_native_asmparser()  # x86_divide and x86_add_row are written in assembly
 
 
-_chosen: list[Target] = []
+_chosen: list[ProcessorTarget] = []
 
 
 def host() -> tuple[str, str]:
@@ -40,16 +40,16 @@ def host_triple() -> str:
     return str(llvm.get_default_triple())
 
 
-def build_for(chosen: Target) -> None:
+def build_for(chosen: ProcessorTarget) -> None:
     """From now on code is made for another processor or system than this one. Before anything else is imported."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     _chosen[:] = [chosen]
 
 
-def target() -> Target:
+def target() -> ProcessorTarget:
     """The target that code is built for."""
-    return _chosen[0] if _chosen else Target(host_triple(), *host())
+    return _chosen[0] if _chosen else ProcessorTarget(host_triple(), *host())
 
 
 def architecture_of(triple: str) -> str:

@@ -48,7 +48,7 @@ def read_lines(raw: bytes, where: str) -> list[Json]:
     return found
 
 
-class Lines:
+class OpenJournal:
     """A journal that is open. `append` has handed a line to the kernel when it returns: it outlives the process."""
 
     def __init__(self, path: Path, name: str) -> None:
@@ -82,7 +82,7 @@ class Lines:
 
 
 @dataclass
-class Touched:
+class TouchedAccount:
     """What of an account has changed since the last line: all of it, or its code, or some slots."""
 
     whole: bool = False
@@ -90,13 +90,13 @@ class Touched:
     slots: set[int] = field(default_factory=set)
 
 
-class Changes:
+class JournalChanges:
     """What has changed since the last line, by address. Diffs name objects; they are looked up here."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._owners: dict[int, bytes] = {}  # of accounts and of their storage, by identity
-        self.touched: dict[bytes, Touched] = {}
+        self.touched: dict[bytes, TouchedAccount] = {}
         self._learn(state.items())
 
     def _learn(self, accounts: Iterable[tuple[bytes, Account]]) -> None:
@@ -123,8 +123,8 @@ class Changes:
             if found is not None:
                 self._at(found).slots.add(key)
 
-    def _at(self, address: bytes) -> Touched:
-        return self.touched.setdefault(address, Touched())
+    def _at(self, address: bytes) -> TouchedAccount:
+        return self.touched.setdefault(address, TouchedAccount())
 
     def _owner(self, thing: object) -> bytes | None:
         """Whose it is; None where it is not of the state any more. An identity may have been another object's."""
@@ -148,7 +148,7 @@ class Changes:
         }
 
 
-def _account(account: Account, touched: Touched) -> Json:
+def _account(account: Account, touched: TouchedAccount) -> Json:
     form: Json = {"nonce": account.nonce, "balance": hex(account.balance)}
     if touched.whole:
         form["fresh"] = True

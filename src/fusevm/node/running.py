@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from fusevm.node.saving import StateFile, alone, load, restore_pending
-from fusevm.node.server import Server
+from fusevm.node.server import NodeServer
 from fusevm.node.talk import Printer, Talk
 from fusevm.rpc.editing import dump
 from fusevm.rpc.session import CALL_SECONDS, Session
@@ -87,12 +87,12 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None],
     file = None if options.state is None else StateFile(options.state, session, sync=options.state_seconds == 0)
     if file is not None:
         session.on_block.append(lambda block: _kept(file, warn))  # before the block is announced
-    server = Server(session)
-    server.lanes.keep = None if file is None else file.keep
+    server = NodeServer(session)
+    server.scheduler.keep = None if file is None else file.keep
     printer = None if options.silent else Printer(say)
     if printer is not None:
-        server.lanes.talk = _talk(options, session, printer)
-        session.on_block.append(server.lanes.talk.block)
+        server.scheduler.talk = _talk(options, session, printer)
+        session.on_block.append(server.scheduler.talk.block)
     runner = web.AppRunner(server.app, access_log=None, shutdown_timeout=STOP_SECONDS)
     await runner.setup()
     try:
@@ -115,9 +115,9 @@ async def _serve(options: Options, session: Session, say: Callable[[str], None],
             await asyncio.gather(*tasks, return_exceptions=True)
     finally:
         if file is not None:
-            await server.lanes.on_chain(_kept, file, warn, file.close)
+            await server.scheduler.on_chain(_kept, file, warn, file.close)
         if options.dump_state is not None:
-            await server.lanes.on_chain(write_dump, options.dump_state, session, warn)
+            await server.scheduler.on_chain(write_dump, options.dump_state, session, warn)
         await server.close()
         await runner.cleanup()
         if printer is not None:
@@ -135,7 +135,7 @@ def _talk(options: Options, session: Session, printer: Printer) -> Talk:
     )
 
 
-async def _listen(runner: web.AppRunner, server: Server, options: Options) -> asyncio.Server:
+async def _listen(runner: web.AppRunner, server: NodeServer, options: Options) -> asyncio.Server:
     other = runner.server
     assert other is not None
     try:

@@ -15,7 +15,7 @@ from fusevm.chain.dumps import write_state
 from fusevm.chain.reasons import Rejected
 from fusevm.chain.signed import SignedTransaction, decode_transaction, sent_by
 from fusevm.chain.state import State
-from fusevm.node.journal import TAG, Changes, Json, Lines, followed, journal_of, read_lines
+from fusevm.node.journal import TAG, JournalChanges, Json, OpenJournal, followed, journal_of, read_lines
 from fusevm.rpc.editing import dump
 from fusevm.rpc.session import Session
 from fusevm.rpc.start import saved_document
@@ -34,14 +34,14 @@ class StateFile:
     def __init__(self, path: Path, session: Session, *, sync: bool = False) -> None:
         """With `sync`, a change is on the disk before it is acknowledged; without, in the kernel's buffers."""
         self.path, self.session, self._sync = path, session, sync
-        self._lines: Lines | None = None
+        self._lines: OpenJournal | None = None
         self._name = _name_of(journal_of(path))  # of the journal that is beside the file now
         self._size = 0  # of the file
         self._watch()
 
     def _watch(self) -> None:
         self._chain = self.session.dev.chain
-        self._changes = Changes(self._chain.state)
+        self._changes = JournalChanges(self._chain.state)
         self._chain.watch(self._changes.add)
         self._head: object = self._chain.bookmark()
         self._pending = list(self._chain.pending)
@@ -92,7 +92,7 @@ class StateFile:
         content = json.dumps({**dump(self.session), TAG: tag}).encode()
         write_atomically(self.path, content)
         self._size = len(content)
-        self._lines = Lines(journal_of(self.path), name)
+        self._lines = OpenJournal(journal_of(self.path), name)
         self._name, self._head = name, head
 
     def sync(self) -> None:

@@ -11,25 +11,25 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
-from fusevm.node.lanes import Lanes, Later, encoded
+from fusevm.node.http_fast_path import CROSS_ORIGIN, PlainHttp
 from fusevm.node.page import PAGE, POLICY
-from fusevm.node.plain import CROSS_ORIGIN, PlainHttp
+from fusevm.node.scheduler import Later, Scheduler, encoded
 from fusevm.node.subscriptions import News, Subscriptions, Told, of_block, of_head, of_transaction
-from fusevm.rpc.dispatch import MOST_IN_BATCH, failure, parse
+from fusevm.rpc.dispatch import MAX_IN_BATCH, failure, parse
 from fusevm.rpc.errors import INVALID_REQUEST, RpcError, translated
 from fusevm.rpc.session import Session
 
-MOST_BYTES = 64 << 20  # of a request
-MOST_WAITING = 10_000  # answers, and news of blocks, for a client that does not read
+MAX_BYTES = 64 << 20  # of a request
+MAX_WAITING = 10_000  # answers, and news of blocks, for a client that does not read
 
 
 class Client:
     """A WebSocket: what it subscribes to, and what waits to be sent."""
 
     def __init__(self) -> None:
-        self.socket = web.WebSocketResponse(max_msg_size=MOST_BYTES, heartbeat=30.0)
+        self.socket = web.WebSocketResponse(max_msg_size=MAX_BYTES, heartbeat=30.0)
         self.subscriptions = Subscriptions()
-        self.waiting: asyncio.Queue[bytes | Told] = asyncio.Queue(MOST_WAITING)
+        self.waiting: asyncio.Queue[bytes | Told] = asyncio.Queue(MAX_WAITING)
         self.is_cut_off = False
 
     def put(self, message: bytes | Told) -> None:
@@ -49,12 +49,12 @@ class Client:
                 await self.socket.send_str(message)
 
 
-class Server:
+class NodeServer:
     """Answers requests from a session; blocks are mined at intervals where that is wanted."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.lanes = Lanes(session)
+        self.scheduler = Scheduler(session)
         self.clients: set[Client] = set()
         self.connections: set[PlainHttp] = set()
         self._interval_changed = asyncio.Event()
@@ -62,7 +62,7 @@ class Server:
         session.on_block.append(self._on_block)
         session.on_pending.append(self._on_pending)
         session.on_head.append(self._on_head)
-        self.app = web.Application(client_max_size=MOST_BYTES)
+        self.app = web.Application(client_max_size=MAX_BYTES)
         self.app.add_routes(
             [web.post("/", self.post), web.get("/", self.get), web.options("/", self.options), web.get("/ws", self.get)]
         )
@@ -71,7 +71,7 @@ class Server:
 
     def protocol(self, other: Callable[[], asyncio.Protocol]) -> PlainHttp:
         """For a new connection; `other` makes aiohttp's."""
-        return PlainHttp(self.begin, other, self.connections, MOST_BYTES, self.lanes.catch_up)
+        return PlainHttp(self.begin, other, self.connections, MAX_BYTES, self.scheduler.catch_up)
 
     async def post(self, request: web.Request) -> web.Response:
         body = await self.answer(await request.read())
@@ -89,33 +89,33 @@ class Server:
         return web.Response(text=PAGE, content_type="text/html", headers=POLICY)
 
     def begin(self, body: bytes | str, client: Client | None = None) -> bytes | Awaitable[bytes | None] | None:
-        """What to send back for a body, which may be a batch: now, or once it is awaited. Then `Lanes.catch_up`."""
+        """What to send back for a body, which may be a batch: now, or once it is awaited. Then `Scheduler.catch_up`."""
         try:
             asked = parse(body)
         except RpcError as error:
             return encoded(failure(None, error))
         if not isinstance(asked, list):
             return self._one(asked, client)
-        if not 0 < len(asked) <= MOST_IN_BATCH:
-            text = f"Invalid request: a batch of {len(asked)}; send from 1 to {MOST_IN_BATCH} at once"
+        if not 0 < len(asked) <= MAX_IN_BATCH:
+            text = f"Invalid request: a batch of {len(asked)}; send from 1 to {MAX_IN_BATCH} at once"
             return encoded(failure(None, RpcError(INVALID_REQUEST, text)))
         return self._batch(asked, client)
 
     async def answer(self, body: bytes | str, client: Client | None = None) -> bytes | None:
         """As `begin`, and waited for; nothing is left to do after it."""
         found = await _awaited(self.begin(body, client))
-        self.lanes.catch_up()
+        self.scheduler.catch_up()
         return found
 
     def _one(self, asked: Any, client: Client | None) -> bytes | Awaitable[bytes | None] | None:
         method = asked.get("method") if isinstance(asked, dict) else None
         if client is not None and method in ("eth_subscribe", "eth_unsubscribe"):
             return encoded(self._subscribed(asked, client))
-        found = self.lanes.now(asked)
+        found = self.scheduler.now(asked)
         return self._later(asked, found) if isinstance(found, Later) else found
 
     async def _later(self, asked: Any, why: Later) -> bytes | None:
-        found = await self.lanes.later(asked, why)
+        found = await self.scheduler.later(asked, why)
         if self.session.interval != self._interval:
             self._interval_changed.set()
         return found
@@ -146,8 +146,8 @@ class Server:
 
     def _subscribed(self, asked: dict[str, Any], client: Client) -> dict[str, Any]:
         try:
-            if self.lanes.talk is not None:
-                self.lanes.talk.asked(asked)
+            if self.scheduler.talk is not None:
+                self.scheduler.talk.asked(asked)
             own = client.subscriptions
             act = own.subscribe if asked["method"] == "eth_subscribe" else own.unsubscribe
             return {"jsonrpc": "2.0", "id": asked.get("id"), "result": act(asked.get("params"))}
@@ -188,14 +188,14 @@ class Server:
             try:
                 await asyncio.wait_for(self._interval_changed.wait(), self._interval)
             except TimeoutError:
-                await self.lanes.on_chain(self.session.mine)
+                await self.scheduler.on_chain(self.session.mine)
 
     async def close(self) -> None:
         for each in list(self.connections):
             each.close()
         for client in list(self.clients):
             await client.socket.close(code=WSCloseCode.GOING_AWAY)
-        await asyncio.to_thread(self.lanes.close)
+        await asyncio.to_thread(self.scheduler.close)
 
 
 async def _awaited(found: bytes | Awaitable[bytes | None] | None) -> bytes | None:

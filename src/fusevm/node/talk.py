@@ -22,9 +22,9 @@ Json = dict[str, Any]
 PARAMETERS, EVENTS, FAILURES, TRACES = 1, 2, 3, 4  # from this verbosity on
 OWN = ("fusevm_describeBlock",)  # the page asks for each block
 MARK = CONSOLE.lstrip(b"\0")  # what code has that calls the console
-MOST_WAITING = 10_000  # texts that wait to be printed
+MAX_WAITING = 10_000  # texts that wait to be printed
 DRAIN_SECONDS = 1.0
-MOST_LINES = 500  # of one trace
+MAX_LINES = 500  # of one trace
 RED, GREEN, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[0m"
 
 
@@ -33,7 +33,7 @@ class Printer:
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write, self._left_out = write, 0
-        self._waiting: queue.Queue[str | None] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[str | None] = queue.Queue(MAX_WAITING)
         self._thread = threading.Thread(target=self._run, name="fusevm-print", daemon=True)
         self._thread.start()
 
@@ -172,7 +172,7 @@ class Talk:
         while waiting:
             frame, depth = waiting.pop()
             count += 1
-            if count > MOST_LINES:
+            if count > MAX_LINES:
                 yield "… debug_traceTransaction has the rest"
                 return
             payload = frame.get("input", "0x")

@@ -14,7 +14,7 @@ from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.evm.precompiles import Precompile
 from fusevm.reference.apart import Runner
 from fusevm.reference.frame import Frame, jump_map
-from fusevm.reference.instructions import Entry, refuse, table_of
+from fusevm.reference.instructions import InstructionEntry, refuse, table_of
 from fusevm.reference.trampoline import drive
 
 # What a brief run may do beside counting instructions. A step takes some 0.25 µs.
@@ -130,10 +130,10 @@ def _spend(context: Context, gas: int) -> None:
 
 
 @cache
-def _metered(fork: Fork) -> tuple[Entry, ...]:
+def _metered(fork: Fork) -> tuple[InstructionEntry, ...]:
     """The fork's instructions; those whose work grows with their operands are counted by gas."""
 
-    def metered(entry: Entry) -> Entry:
+    def metered(entry: InstructionEntry) -> InstructionEntry:
         def instruction(frame: Frame) -> Frame | None:
             before = frame.gas
             event = entry.instruction(frame)

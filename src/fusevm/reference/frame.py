@@ -6,15 +6,15 @@ from fusevm.chain.environment import Context, Message
 from fusevm.chain.outcome import EngineLimit
 from fusevm.chain.state import State
 from fusevm.evm.bytecode import JUMPDEST, without_pushes
-from fusevm.evm.code_cache import CodeCache
+from fusevm.evm.code_cache import CodeMemo
 from fusevm.evm.gas import growth_cost, words_of
 from fusevm.evm.halts import ExceptionalHalt, HaltReason
 
 PADDING = bytes(33)  # running off the end is STOP, and truncated push data reads as zeros
 CACHED = 1 << 26  # bytes
 
-padded = CodeCache(lambda code: code + PADDING, len, CACHED)
-jump_map = CodeCache(without_pushes, len, CACHED)
+padded = CodeMemo(lambda code: code + PADDING, len, CACHED)
+jump_map = CodeMemo(without_pushes, len, CACHED)
 
 
 class Frame:

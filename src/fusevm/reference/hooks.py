@@ -16,7 +16,7 @@ from fusevm.evm.halts import ExceptionalHalt, HaltReason
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import BY_BYTE, STORAGE, TRANSIENT
 from fusevm.reference.frame import Frame
-from fusevm.reference.instructions import Entry, Instruction, refuse, table_of
+from fusevm.reference.instructions import Instruction, InstructionEntry, refuse, table_of
 from fusevm.reference.prices import ENDLESS, price_of
 from fusevm.values import BadValue, to_flag
 
@@ -123,21 +123,25 @@ class Hooks:
         object.__setattr__(self, name, value)
 
 
-def observed_table(fork: Fork, hooks: Hooks, entries: tuple[Entry, ...] | None = None) -> tuple[Entry, ...]:
+def observed_table(
+    fork: Fork, hooks: Hooks, entries: tuple[InstructionEntry, ...] | None = None
+) -> tuple[InstructionEntry, ...]:
     """The fork's instructions, each wrapped so that it tells the hooks; the checks move inside, to be told too."""
     entries = table_of(fork) if entries is None else entries
     if hooks.on_opcode or hooks.on_storage:
-        entries = tuple(Entry(_observed(byte, entry, hooks), 0, 0, STACK_LIMIT) for byte, entry in enumerate(entries))
+        entries = tuple(
+            InstructionEntry(_observed(byte, entry, hooks), 0, 0, STACK_LIMIT) for byte, entry in enumerate(entries)
+        )
     watcher = hooks.watcher
     if watcher is None:
         return entries
     return tuple(
-        Entry(_watched(byte, entry, watcher), 0, 0, STACK_LIMIT) if byte in watcher.watched else entry
+        InstructionEntry(_watched(byte, entry, watcher), 0, 0, STACK_LIMIT) if byte in watcher.watched else entry
         for byte, entry in enumerate(entries)
     )
 
 
-def _watched(byte: int, entry: Entry, watcher: Watcher) -> Instruction:
+def _watched(byte: int, entry: InstructionEntry, watcher: Watcher) -> Instruction:
     instruction, gas, needs, room = entry
     before, after = watcher.before, watcher.after
 
@@ -159,7 +163,7 @@ def _watched(byte: int, entry: Entry, watcher: Watcher) -> Instruction:
     return run
 
 
-def _observed(byte: int, entry: Entry, hooks: Hooks) -> Instruction:
+def _observed(byte: int, entry: InstructionEntry, hooks: Hooks) -> Instruction:
     instruction, gas, needs, room = entry
     on_opcode = hooks.on_opcode or _ignore
     known, with_memory = BY_BYTE.get(byte), hooks.memory
@@ -200,7 +204,7 @@ def _observed(byte: int, entry: Entry, hooks: Hooks) -> Instruction:
     return run
 
 
-def _failed(frame: Frame, step: Step, entry: Entry, halt: ExceptionalHalt, calls: bool) -> Step:
+def _failed(frame: Frame, step: Step, entry: InstructionEntry, halt: ExceptionalHalt, calls: bool) -> Step:
     """The step of an instruction that failed; the state is as it found it."""
     if halt.reason in (HaltReason.STACK_OVERFLOW, HaltReason.STACK_UNDERFLOW):
         popped = halt.reason is HaltReason.STACK_UNDERFLOW and not _arranges(step.op)

@@ -8,7 +8,7 @@ from fusevm.chain.state import State
 from fusevm.evm.opcodes import OPCODES_TABLE
 from fusevm.reference.frame import Frame
 from fusevm.reference.hooks import Hooks, observed_table
-from fusevm.reference.instructions import Entry, refuse, table_of
+from fusevm.reference.instructions import InstructionEntry, refuse, table_of
 from fusevm.reference.trampoline import drive
 
 _TIMED = frozenset(op.byte for op in OPCODES_TABLE if op.is_long)
@@ -27,10 +27,10 @@ def execute(message: Message, state: State, context: Context, hooks: Hooks | Non
     return drive(Frame(message, state, context), lambda frame: run(frame, table), hooks)
 
 
-def _timed(table: tuple[Entry, ...], deadline: float) -> tuple[Entry, ...]:
+def _timed(table: tuple[InstructionEntry, ...], deadline: float) -> tuple[InstructionEntry, ...]:
     """The same instructions with a check of the clock at every jump and at every instruction that may take long."""
 
-    def timed(entry: Entry) -> Entry:
+    def timed(entry: InstructionEntry) -> InstructionEntry:
         def instruction(frame: Frame) -> Frame | None:
             check_time(deadline)
             return entry.instruction(frame)
@@ -40,7 +40,7 @@ def _timed(table: tuple[Entry, ...], deadline: float) -> tuple[Entry, ...]:
     return tuple(timed(entry) if byte in _TIMED else entry for byte, entry in enumerate(table))
 
 
-def run(frame: Frame, table: tuple[Entry, ...]) -> Frame:
+def run(frame: Frame, table: tuple[InstructionEntry, ...]) -> Frame:
     """Steps until the frame ends (itself is returned) or begins a call (the callee's frame is)."""
     code, stack = frame.code, frame.stack
     while True:

@@ -18,7 +18,7 @@ from fusevm.reference.frame import Frame
 ENDLESS = 1 << 512  # gas: more than any instruction can ask for
 
 
-class Price(NamedTuple):
+class DynamicPrice(NamedTuple):
     gas: int  # besides the static part
     refund: int  # the counter, with what the instruction would add to it
 
@@ -30,7 +30,7 @@ def price_of(
     instruction: Callable[[Frame], Frame | None],
     *,
     calls: bool,
-) -> Price:
+) -> DynamicPrice:
     """The price of an instruction on this stack and memory, its static part being paid.
 
     The cost of a call includes the gas it forwards; that of a creation does not (it forwards what is left).
@@ -40,7 +40,7 @@ def price_of(
     twin = _Pricing(frame, stack, memory_size, calls)
     with suppress(_Priced, ExceptionalHalt):
         instruction(twin)
-    price = Price(twin.charged, state.refund)
+    price = DynamicPrice(twin.charged, state.refund)
     state.revert(mark)
     if not touched:
         state.touched.discard(RIPEMD160)  # that touch alone outlives a revert

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 BLOB_BYTES = 131_072
 VERSIONED = b"\x01"  # how the hash of a KZG commitment begins (EIP-4844)
-MOST_KEPT = 512  # blobs: 64 MB
+MAX_KEPT = 512  # blobs: 64 MB
 
 
-class Blobs:
+class BlobStore:
     """Blobs by versioned hash, the latest ones."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Blobs:
 
     def add(self, found: dict[bytes, bytes]) -> None:
         self._kept.update(found)
-        while len(self._kept) > MOST_KEPT:
+        while len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
 
     def get(self, versioned_hash: bytes) -> bytes | None:

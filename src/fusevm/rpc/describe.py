@@ -16,7 +16,7 @@ from fusevm.values import BadValue
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-MOST_LISTED = 200  # transactions of a block that are described
+MAX_LISTED = 200  # transactions of a block that are described
 LONGEST = 400  # characters of one description
 KNOWN = (
     "function transfer(address to, uint256 amount) returns (bool)",
@@ -48,7 +48,7 @@ def describe_block(session: Session, tag: Any) -> Any:
 def described(session: Session, block: SealedBlock) -> dict[str, Any]:
     receipts = session.dev.chain.receipts(block.hash)
     header = block.header
-    listed = list(zip(block.transactions, receipts, strict=True))[:MOST_LISTED]
+    listed = list(zip(block.transactions, receipts, strict=True))[:MAX_LISTED]
     return {
         "number": header.number,
         "hash": data(header.hash),
@@ -67,7 +67,7 @@ def described(session: Session, block: SealedBlock) -> dict[str, Any]:
                 "succeeded": receipt.succeeded,
                 "call": "creation" if signed.to is None else call_text(session.abi, signed.data),
                 "error": "" if receipt.succeeded else shortened(revert_message(receipt.output)),
-                "events": [event_text(session.abi, log) for log in receipt.logs[:MOST_LISTED]],
+                "events": [event_text(session.abi, log) for log in receipt.logs[:MAX_LISTED]],
             }
             for signed, receipt in listed
         ],

@@ -8,7 +8,7 @@ from typing import Any
 
 from fusevm.rpc.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError, translated
 
-MOST_IN_BATCH = 1_000
+MAX_IN_BATCH = 1_000
 
 
 class Passed(Exception):
@@ -39,8 +39,8 @@ def answered(asked: Any, ask: Ask) -> Any:
         return one(asked, ask)
     if not asked:
         return failure(None, RpcError(INVALID_REQUEST, "Invalid request: an empty batch"))
-    if len(asked) > MOST_IN_BATCH:
-        text = f"Invalid request: a batch of {len(asked)}; send at most {MOST_IN_BATCH} at once"
+    if len(asked) > MAX_IN_BATCH:
+        text = f"Invalid request: a batch of {len(asked)}; send at most {MAX_IN_BATCH} at once"
         return failure(None, RpcError(INVALID_REQUEST, text))
     answers = [found for each in asked if (found := one(each, ask)) is not None]
     return answers or None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BALANCE_OF = keccak256(b"balanceOf(address)")[:4]
 ALLOWANCE = keccak256(b"allowance(address,address)")[:4]
-MOST_GUESSES = 32  # places where a token's balances may be kept
+MAX_GUESSES = 32  # places where a token's balances may be kept
 
 
 def set_balance(session: Session, address: Any, balance: Any) -> None:
@@ -69,7 +69,7 @@ def set_allowance(session: Session, owner: Any, spender: Any, token: Any, amount
 
 def _set_word(session: Session, token: bytes, asked: bytes, keys: list[bytes], value: int) -> None:
     """Writes the slot of a mapping that a getter answers from."""
-    for place in range(MOST_GUESSES):
+    for place in range(MAX_GUESSES):
         for vyper in (False, True):
             slot = place.to_bytes(32, "big")
             for key in keys:

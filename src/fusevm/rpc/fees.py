@@ -13,7 +13,7 @@ from fusevm.values import shown
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-MOST_BLOCKS = 1024
+MAX_BLOCKS = 1024
 
 
 def suggested_tip(session: Session) -> int:
@@ -40,7 +40,7 @@ def fee_history(session: Session, count: Any, newest: Any, percentiles: Any = No
     which = which_block(session, newest)
     chain = session.dev.chain
     last = session.dev.head.number if which == "pending" else chain.block(which).number
-    first = max(chain.genesis.block.number, last - min(wanted, MOST_BLOCKS) + 1)
+    first = max(chain.genesis.block.number, last - min(wanted, MAX_BLOCKS) + 1)
     blocks = [chain.block(number) for number in range(first, last + 1)]
     following = session.dev.upcoming()[0] if last == session.dev.head.number else chain.block(last + 1).header
     form: dict[str, Any] = {

@@ -16,8 +16,8 @@ from fusevm.rpc.errors import invalid
 from fusevm.rpc.values import HASH_TEXT
 from fusevm.values import shown, to_address, to_hash, to_number
 
-MOST_TOPICS = 4
-MOST_KEPT = 100_000  # changes that a filter keeps for a client that does not ask
+MAX_TOPICS = 4
+MAX_KEPT = 100_000  # changes that a filter keeps for a client that does not ask
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class LogQuery:
         if not isinstance(form, Mapping):
             raise invalid(f"filter: expected an object, got {shown(form)}")
         topics = form.get("topics") or []
-        if not isinstance(topics, list) or len(topics) > MOST_TOPICS:
-            raise invalid(f"filter: 'topics' is not a list of at most {MOST_TOPICS}")
+        if not isinstance(topics, list) or len(topics) > MAX_TOPICS:
+            raise invalid(f"filter: 'topics' is not a list of at most {MAX_TOPICS}")
         addresses = frozenset(to_address(each, "filter address") for each in listed(form.get("address")))
         wanted = tuple(_topics(each) for each in topics)
         return cls(addresses, wanted, _number(form.get("fromBlock")), _number(form.get("toBlock")))
@@ -113,8 +113,8 @@ class Filter:
 
     def add(self, found: Iterable[Any]) -> None:
         self.fresh.extend(found)
-        if len(self.fresh) > MOST_KEPT:
-            del self.fresh[: len(self.fresh) - MOST_KEPT]
+        if len(self.fresh) > MAX_KEPT:
+            del self.fresh[: len(self.fresh) - MAX_KEPT]
 
 
 class Filters:

@@ -26,10 +26,10 @@ from fusevm.rpc import (
     transactions,
 )
 
-MOST_PARAMETERS = 16
+MAX_PARAMETERS = 16
 
 
-class Method(NamedTuple):
+class RpcMethod(NamedTuple):
     """A function of the session and of the request's parameters, and how many there may be."""
 
     function: Callable[..., Any]
@@ -37,11 +37,11 @@ class Method(NamedTuple):
     most: int
 
 
-def _method(function: Callable[..., Any]) -> Method:
+def _method(function: Callable[..., Any]) -> RpcMethod:
     parameters = list(inspect.signature(function).parameters.values())[1:]
     if any(each.kind is each.VAR_POSITIONAL for each in parameters):
-        return Method(function, 0, MOST_PARAMETERS)
-    return Method(function, sum(each.default is each.empty for each in parameters), len(parameters))
+        return RpcMethod(function, 0, MAX_PARAMETERS)
+    return RpcMethod(function, sum(each.default is each.empty for each in parameters), len(parameters))
 
 
 _PARTS = (
@@ -63,6 +63,6 @@ _PARTS = (
     blobs,
     otterscan,
 )
-METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, RpcMethod] = {
     name: _method(function) for part in _PARTS for name, function in sorted(part.METHODS.items())
 }

@@ -18,14 +18,14 @@ from fusevm.values import shown, to_address, to_hash
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-MOST_BLOCKS = 100_000  # that one request may mine
+MAX_BLOCKS = 100_000  # that one request may mine
 
 
 def mine(session: Session, count: Any = None, interval: Any = None) -> None:
     """Mines `count` blocks, `interval` seconds apart."""
     wanted = 1 if count is None else number_of(count, "number of blocks", 64)
-    if wanted > MOST_BLOCKS:
-        raise invalid(f"mine: {wanted} blocks; at most {MOST_BLOCKS} at once")
+    if wanted > MAX_BLOCKS:
+        raise invalid(f"mine: {wanted} blocks; at most {MAX_BLOCKS} at once")
     apart = None if interval is None else number_of(interval, "interval", 64)
     for place in range(wanted):
         if place and apart is not None:

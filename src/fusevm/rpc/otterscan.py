@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 API_LEVEL = 8
-MOST_ON_PAGE = 1_000
+MAX_ON_PAGE = 1_000
 TRANSFER, SELF_DESTRUCT = 0, 1
 CREATIONS = {"CREATE": 2, "CREATE2": 3}
 
@@ -140,8 +140,8 @@ def block_transactions(session: Session, which: Any, page: Any, size: Any) -> Js
 
 def _page_size(size: Any) -> int:
     found = number_of(size, "page size", 64)
-    if not 0 < found <= MOST_ON_PAGE:
-        raise invalid(f"page size: {found} is not from 1 to {MOST_ON_PAGE}")
+    if not 0 < found <= MAX_ON_PAGE:
+        raise invalid(f"page size: {found} is not from 1 to {MAX_ON_PAGE}")
     return found
 
 

@@ -8,7 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from fusevm.chain.environment import Block
-from fusevm.chain.schedule import Step
+from fusevm.chain.schedule import Upgrade
 from fusevm.chain.state import State
 from fusevm.chain.tree import Which
 from fusevm.devchain import DevChain
@@ -25,14 +25,14 @@ CALLS = frozenset({"eth_call", "eth_estimateGas", "eth_createAccessList", "eth_s
 class PinnedChain:
     """A `DevChain` as far as calls use it: the state of one block is its own, the rest is looked up."""
 
-    def __init__(self, dev: DevChain, state: State, block: Block, step: Step) -> None:
+    def __init__(self, dev: DevChain, state: State, block: Block, step: Upgrade) -> None:
         self._dev, self._state, self._block, self._step = dev, state, block, step
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._dev, name)
 
     @contextmanager
-    def at(self, which: Which) -> Iterator[tuple[State, Block, Step]]:
+    def at(self, which: Which) -> Iterator[tuple[State, Block, Upgrade]]:
         """The one block, whichever is asked for."""
         with undone(self._state):
             yield self._state, copy(self._block), self._step

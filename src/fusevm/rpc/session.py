@@ -13,7 +13,7 @@ from fusevm.chain.checks import Checks
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
 from fusevm.devchain import Snapshot
-from fusevm.rpc.blobs import Blobs
+from fusevm.rpc.blobs import BlobStore
 from fusevm.rpc.describe import KNOWN
 from fusevm.rpc.errors import METHOD_NOT_FOUND, RpcError, invalid, translated
 from fusevm.rpc.filters import Filters
@@ -22,13 +22,13 @@ from fusevm.rpc.start import Config, Upstream, start
 from fusevm.rpc.values import HASH_TEXT
 
 if TYPE_CHECKING:
-    from fusevm.rpc.methods import Method
+    from fusevm.rpc.methods import RpcMethod
 
 CALL_SECONDS = 30.0  # that one request may run code for
 
 
 @cache
-def _methods() -> Mapping[str, Method]:
+def _methods() -> Mapping[str, RpcMethod]:
     from fusevm.rpc.methods import METHODS
 
     return METHODS
@@ -60,8 +60,8 @@ class Session:
         self.on_head: list[Callable[[SealedBlock], None]] = []  # told of a head that does not follow the one before
         self.automine = True
         self.logs = True  # whether what is asked and done is told to those who watch
-        self.postpones = False  # whether the block of a transaction that is sent is left to `catch_up`
-        self.owed = False  # whether such a block is still to be made; no request sees the chain without it
+        self.defers_mining = False  # whether the block of a transaction that is sent is left to `catch_up`
+        self.block_due = False  # whether such a block is still to be made; no request sees the chain without it
         self.interval: float | None = None  # seconds between blocks mined automatically
         self.begin(self.config, saved)
 
@@ -71,7 +71,7 @@ class Session:
         started = start(config, saved)
         self.dev, self.upstream = started.dev, started.upstream
         self.dev.clock = self.next_time
-        self.blobs = Blobs()
+        self.blobs = BlobStore()
         self.quick_calls: QuickCalls | None = None if self.upstream else QuickCalls()
         self.machines: dict[Checks, EVM] = {}  # of calls on the head, for the next one
         self.impersonated: dict[bytes, None] = {}  # in the order in which they were named
@@ -98,7 +98,7 @@ class Session:
 
     def request(self, method: str, params: Sequence[Any] = ()) -> Any:
         """The result of a method, in JSON's types. Raises RpcError, whatever goes wrong."""
-        if self.owed:
+        if self.block_due:
             self.catch_up()
         found = _methods().get(method)
         if found is None:
@@ -132,7 +132,7 @@ class Session:
 
     def mine(self) -> SealedBlock:
         """A block of what is pending; those who watch are told."""
-        self.owed = False
+        self.block_due = False
         block = self.dev.mine()
         self.filters.add_block(block, self.dev.chain.receipts(block.hash))
         for told in list(self.on_block):
@@ -146,14 +146,14 @@ class Session:
         for told in list(self.on_pending):
             told(signed)
         if self.automine and signed.nonce < self.dev.next_nonce(signed.sender):
-            self.owed = True
-            if not self.postpones:
+            self.block_due = True
+            if not self.defers_mining:
                 self.catch_up()
         return signed.hash
 
     def catch_up(self) -> None:
         """Makes the block that is owed, if one is."""
-        if self.owed:
+        if self.block_due:
             self.mine()
 
     # -- going back

@@ -19,7 +19,7 @@ from fusevm.values import shown
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-MOST_BLOCKS = 256
+MAX_BLOCKS = 256
 SLOT = 12
 FAILED = -32015  # what geth gives a call that halted
 
@@ -28,8 +28,8 @@ def simulate(session: Session, form: Any, tag: Any = None) -> list[Json]:
     listed = form.get("blockStateCalls") if isinstance(form, Mapping) else None
     if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
         raise invalid(f"simulateV1: expected an object with a list 'blockStateCalls', got {shown(form)}")
-    if len(listed) > MOST_BLOCKS:
-        raise invalid(f"simulateV1: {len(listed)} blocks; at most {MOST_BLOCKS}")
+    if len(listed) > MAX_BLOCKS:
+        raise invalid(f"simulateV1: {len(listed)} blocks; at most {MAX_BLOCKS}")
     which = which_block(session, tag)
     answers: list[Json] = []
     with machine(session, which) as evm, ExitStack() as opened:

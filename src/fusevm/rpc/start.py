@@ -14,7 +14,7 @@ from fusevm.chain.genesis import Genesis
 from fusevm.chain.header import Header
 from fusevm.chain.networks import NETWORKS
 from fusevm.chain.predeploys import add_system_contracts
-from fusevm.chain.schedule import Schedule, always
+from fusevm.chain.schedule import ForkSchedule, always
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.state import Account, State
 from fusevm.devchain import DevChain, dev_genesis
@@ -102,7 +102,7 @@ def start(config: Config, saved: Mapping[str, Any] | None = None) -> Started:
     return Started(dev)
 
 
-def _from_dump(schedule: Schedule, header: Header, saved: Mapping[str, Any]) -> Genesis:
+def _from_dump(schedule: ForkSchedule, header: Header, saved: Mapping[str, Any]) -> Genesis:
     """The saved state, after a block of the saved number and time."""
     given = saved.get("block") or {}
     if not isinstance(given, Mapping):
@@ -140,7 +140,7 @@ def _forked(config: Config, funded: Mapping[bytes, bytes]) -> Started:
     known = next((each for each in NETWORKS.values() if each.chain_id == source.chain_id), None)
     schedule = always(config.hardfork, chain_id)
     if known is not None:
-        schedule = Schedule(known.activations, chain_id, known.dao_block, known.deposit_contract)
+        schedule = ForkSchedule(known.activations, chain_id, known.dao_block, known.deposit_contract)
     state = State(source=source)
     header = header_from_json(source.header)
     withdrawals = () if header.withdrawals_root is not None else None

@@ -15,7 +15,7 @@ from fusevm.values import shown, to_address, to_word
 if TYPE_CHECKING:
     from fusevm.rpc.session import Session
 
-MOST_SLOTS = 1_024  # of one request
+MAX_SLOTS = 1_024  # of one request
 
 
 def _read(session: Session, method: str, params: list[Any], tag: Any, read: Callable[[State], Any]) -> Any:
@@ -64,8 +64,8 @@ def storages(session: Session, wanted: Any, tag: Any = None) -> Any:
     """Many slots of many accounts."""
     if not isinstance(wanted, Mapping) or not all(isinstance(keys, list) for keys in wanted.values()):
         raise invalid(f"storage: expected lists of slots by address, got {shown(wanted)}")
-    if sum(map(len, wanted.values())) > MOST_SLOTS:
-        raise invalid(f"storage: more than {MOST_SLOTS} slots")
+    if sum(map(len, wanted.values())) > MAX_SLOTS:
+        raise invalid(f"storage: more than {MAX_SLOTS} slots")
     slots = {where: (to_address(where, "address"), [slot_of(key) for key in keys]) for where, keys in wanted.items()}
 
     def read(state: State) -> Any:

@@ -122,34 +122,34 @@ def monotony(x: Any, y: Any, quotient: Any, wider_x: Any, narrower_y: Any, great
     return [z3.Implies(z3.And(z3.ULE(x, wider_x), z3.ULE(narrower_y, y), narrower_y != 0), z3.ULE(quotient, greater))]
 
 
-class Number:
+class IntegerTerm:
     """An integer of z3's, with the operators that the word meanings use."""
 
     __slots__ = ("algebra", "it")
 
-    def __init__(self, algebra: Numbers, it: Any) -> None:
+    def __init__(self, algebra: IntegerDomain, it: Any) -> None:
         self.algebra = algebra
         self.it = it
 
-    def __add__(self, other: Number) -> Number:
-        return Number(self.algebra, self.it + other.it)
+    def __add__(self, other: IntegerTerm) -> IntegerTerm:
+        return IntegerTerm(self.algebra, self.it + other.it)
 
-    def __sub__(self, other: Number) -> Number:
-        return Number(self.algebra, self.it - other.it)
+    def __sub__(self, other: IntegerTerm) -> IntegerTerm:
+        return IntegerTerm(self.algebra, self.it - other.it)
 
-    def __mul__(self, other: Number) -> Number:
-        return Number(self.algebra, self.it * other.it)
+    def __mul__(self, other: IntegerTerm) -> IntegerTerm:
+        return IntegerTerm(self.algebra, self.it * other.it)
 
-    def __and__(self, other: Number) -> Number:
+    def __and__(self, other: IntegerTerm) -> IntegerTerm:
         """Wrapping, or the conjunction of two truths: the only ones integers can say."""
         if other is self.algebra.max:
             return self.algebra.urem(self, self.algebra.modulus)
         if self.algebra.is_truth(self) and self.algebra.is_truth(other):
-            return Number(self.algebra, self.it * other.it)
+            return IntegerTerm(self.algebra, self.it * other.it)
         raise Unsupported("&")
 
 
-class Numbers(Algebra):
+class IntegerDomain(Algebra):
     """Words as integers from 0 to 2^bits - 1; division by Euclid's equation, with quotient and remainder made up."""
 
     def __init__(self, bits: int) -> None:
@@ -165,61 +165,61 @@ class Numbers(Algebra):
     def solver(self) -> Any:
         return z3.SolverFor("QF_NIA")
 
-    def word(self, name: str, least: int = 0) -> Number:
+    def word(self, name: str, least: int = 0) -> IntegerTerm:
         it = z3.Int(name)
         self.laws += [it >= least, it < 1 << self.bits]
         self.least[it.get_id()] = least
-        return Number(self, it)
+        return IntegerTerm(self, it)
 
-    def truth(self, name: str) -> Number:
+    def truth(self, name: str) -> IntegerTerm:
         return self.flag(z3.Bool(name))
 
-    def const(self, value: int) -> Number:
-        return Number(self, z3.IntVal(value))
+    def const(self, value: int) -> IntegerTerm:
+        return IntegerTerm(self, z3.IntVal(value))
 
-    def is_truth(self, number: Number) -> bool:
+    def is_truth(self, number: IntegerTerm) -> bool:
         return number.it.get_id() in self.truths
 
-    def flag(self, condition: Any) -> Number:
+    def flag(self, condition: Any) -> IntegerTerm:
         number = self.ite(condition, self.const(1), self.const(0))
         self.truths.add(number.it.get_id())
         return number
 
-    def ite(self, condition: Any, then: Number, other: Number) -> Number:
-        return Number(self, z3.If(condition, then.it, other.it))
+    def ite(self, condition: Any, then: IntegerTerm, other: IntegerTerm) -> IntegerTerm:
+        return IntegerTerm(self, z3.If(condition, then.it, other.it))
 
-    def eq(self, x: Number, y: Number) -> Any:
+    def eq(self, x: IntegerTerm, y: IntegerTerm) -> Any:
         return x.it == y.it
 
-    def ult(self, x: Number, y: Number) -> Any:
+    def ult(self, x: IntegerTerm, y: IntegerTerm) -> Any:
         if z3.is_int_value(y.it) and y.it.as_long() <= self.least.get(x.it.get_id(), 0):
             return z3.BoolVal(False)
         return x.it < y.it
 
-    def divide(self, x: Number, y: Number) -> tuple[Number, Number]:
+    def divide(self, x: IntegerTerm, y: IntegerTerm) -> tuple[IntegerTerm, IntegerTerm]:
         quotient, remainder = z3.FreshInt("q"), z3.FreshInt("r")
         self.laws += [x.it == quotient * y.it + remainder, remainder >= 0, remainder < y.it]
-        return Number(self, quotient), Number(self, remainder)
+        return IntegerTerm(self, quotient), IntegerTerm(self, remainder)
 
-    def udiv(self, x: Number, y: Number) -> Number:
+    def udiv(self, x: IntegerTerm, y: IntegerTerm) -> IntegerTerm:
         return self.divide(x, y)[0]
 
-    def urem(self, x: Number, y: Number) -> Number:
+    def urem(self, x: IntegerTerm, y: IntegerTerm) -> IntegerTerm:
         return self.divide(x, y)[1]
 
-    def addmod(self, x: Number, y: Number, m: Number) -> Number:
+    def addmod(self, x: IntegerTerm, y: IntegerTerm, m: IntegerTerm) -> IntegerTerm:
         return self.urem(x + y, m)
 
-    def mulmod(self, x: Number, y: Number, m: Number) -> Number:
+    def mulmod(self, x: IntegerTerm, y: IntegerTerm, m: IntegerTerm) -> IntegerTerm:
         return self.urem(x * y, m)
 
-    def shl(self, x: Number, n: Number) -> Number:
+    def shl(self, x: IntegerTerm, n: IntegerTerm) -> IntegerTerm:
         return self.urem(x * self._power_of_two(n), self.modulus)
 
-    def shr(self, x: Number, n: Number) -> Number:
+    def shr(self, x: IntegerTerm, n: IntegerTerm) -> IntegerTerm:
         return self.udiv(x, self._power_of_two(n))
 
-    def _power_of_two(self, n: Number) -> Number:
+    def _power_of_two(self, n: IntegerTerm) -> IntegerTerm:
         count = z3.simplify(n.it)
         if not z3.is_int_value(count):
             raise Unsupported("a shift by an unknown count")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fusevm.rules.pattern import PYTHON_NAMES, Const, Kind, Meta, Node, Rule, Tree, facts, python
+from fusevm.rules.pattern import PYTHON_NAMES, Const, Meta, Node, Rule, Tree, VariableKind, facts, python
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ def form_of(pattern: Tree) -> str | None:
     """What a term must be to fit at all: the name of an opcode, or a number; None where several forms may."""
     if isinstance(pattern, Node):
         return pattern.op
-    is_number = isinstance(pattern, Const) or (isinstance(pattern, Meta) and pattern.kind is Kind.CONSTANT)
+    is_number = isinstance(pattern, Const) or (isinstance(pattern, Meta) and pattern.kind is VariableKind.CONSTANT)
     return NUMBER if is_number else None
 
 
@@ -135,7 +135,7 @@ class _Compiler:
             self.call(pattern, self.shown(term))
         elif isinstance(pattern, Const):
             self.number(self.shown(term), self.literal(pattern))
-        elif isinstance(pattern, Meta) and pattern.kind is Kind.CONSTANT:
+        elif isinstance(pattern, Meta) and pattern.kind is VariableKind.CONSTANT:
             shown = self.shown(term)
             self.number(shown, self.numbers.get(pattern.name))
             self.numbers.setdefault(pattern.name, view.number(shown))
@@ -178,9 +178,9 @@ class _Compiler:
     def bind(self, meta: Meta, term: str) -> None:
         if meta.name in self.values:
             self.demand(self.view.same(term, self.values[meta.name]))
-        elif meta.kind is Kind.VARIABLE:
+        elif meta.kind is VariableKind.VARIABLE:
             self.demand(f"not ({self.view.is_number(self.shown(term))})")
-        elif meta.kind is Kind.BOOLEAN:
+        elif meta.kind is VariableKind.BOOLEAN:
             self.demand(self.view.is_boolean(term))
         self.values.setdefault(meta.name, term)
 

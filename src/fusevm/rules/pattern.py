@@ -18,7 +18,7 @@ from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS, MEANINGS, Algebra
 
 
-class Kind(Enum):
+class VariableKind(Enum):
     """What a metavariable may stand for."""
 
     ANY = "any value"
@@ -101,7 +101,7 @@ class Meta(Tree):
     """A metavariable. The same name stands for the same value wherever it occurs in a rule."""
 
     name: str
-    kind: Kind
+    kind: VariableKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +167,10 @@ ADDRESS, BALANCE, SELFBALANCE = _opcode("ADDRESS"), _opcode("BALANCE"), _opcode(
 EXTCODESIZE, EXTCODEHASH = _opcode("EXTCODESIZE"), _opcode("EXTCODEHASH")
 CALLER, ORIGIN, COINBASE = _opcode("CALLER"), _opcode("ORIGIN"), _opcode("COINBASE")
 
-X, Y, Z = Meta("X", Kind.ANY), Meta("Y", Kind.ANY), Meta("Z", Kind.ANY)
-A, B, C = Meta("A", Kind.CONSTANT), Meta("B", Kind.CONSTANT), Meta("C", Kind.CONSTANT)
-V = Meta("V", Kind.VARIABLE)
-P, Q = Meta("P", Kind.BOOLEAN), Meta("Q", Kind.BOOLEAN)
+X, Y, Z = Meta("X", VariableKind.ANY), Meta("Y", VariableKind.ANY), Meta("Z", VariableKind.ANY)
+A, B, C = Meta("A", VariableKind.CONSTANT), Meta("B", VariableKind.CONSTANT), Meta("C", VariableKind.CONSTANT)
+V = Meta("V", VariableKind.VARIABLE)
+P, Q = Meta("P", VariableKind.BOOLEAN), Meta("Q", VariableKind.BOOLEAN)
 
 BITS = Const("bits", lambda bits: bits)  # 256
 BYTES = Const("bytes", lambda bits: bits // 8)  # 32
@@ -306,7 +306,7 @@ def is_constant(root: Tree) -> bool:
     """Known when the rule fires: made of constants, facts and pure opcodes alone."""
     if isinstance(root, Node):
         return root.op in MEANINGS and all(is_constant(arg) for arg in root.args)
-    return isinstance(root, Const | Fact) or (isinstance(root, Meta) and root.kind is Kind.CONSTANT)
+    return isinstance(root, Const | Fact) or (isinstance(root, Meta) and root.kind is VariableKind.CONSTANT)
 
 
 def evaluate(root: Tree, algebra: Algebra, values: dict[str, Any]) -> Any:

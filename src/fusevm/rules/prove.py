@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fusevm.evm.words import Integers
 from fusevm.rules.families.notation import low_mask, power_of_two
-from fusevm.rules.pattern import Kind, Meta, Node, Rule, evaluate, metas, nodes
+from fusevm.rules.pattern import Meta, Node, Rule, VariableKind, evaluate, metas, nodes
 
 if TYPE_CHECKING:
-    from fusevm.rules.domains import Circuits, Numbers
+    from fusevm.rules.domains import Circuits, IntegerDomain
 
 FULL = 256
 NARROW = (8, 16, 32)
-MOST_CASES = 5_000  # more of them take longer than they are worth
+MAX_CASES = 5_000  # more of them take longer than they are worth
 PATIENCE = 30.0  # processor seconds for all cases of a rule: a proof that will not make it is given up early
 
-MOST_MEGABYTES = 1_500  # in each process
+MAX_MEGABYTES = 1_500  # in each process
 TASKS_PER_PROCESS = 60  # z3 keeps what it grew
 STEPS_PER_SECOND = 4_000_000  # z3's own count: on a busy machine the same rules are proved, only later
 
@@ -141,7 +141,7 @@ def _start() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    z3.set_param("memory_max_size", MOST_MEGABYTES)
+    z3.set_param("memory_max_size", MAX_MEGABYTES)
 
 
 def _task(task: tuple[str, float]) -> Proof:
@@ -167,11 +167,11 @@ def domains_for(rule: Rule) -> tuple[str, ...]:
         powers = any(tree == power_of_two(meta) for tree in rule.when for meta in metas(tree))
         if powers:
             return ("Circuits",)
-        return ("Numbers", "Laws", "Circuits") if "MULMOD" in ops else ("Laws", "Numbers", "Circuits")
+        return ("IntegerDomain", "Laws", "Circuits") if "MULMOD" in ops else ("Laws", "IntegerDomain", "Circuits")
     if "MUL" in ops and "SHL" in ops:
         return ("Products", "Circuits")
     if ops <= {"ADD", "SUB", "EQ", "ISZERO", "LT", "GT"}:
-        return ("Numbers", "Circuits")
+        return ("IntegerDomain", "Circuits")
     return ("Circuits",)
 
 
@@ -181,7 +181,7 @@ def _ask(rule: Rule, bits: int, case: Case, splits: Splits, timeout: float, doma
 
     from fusevm.rules import domains
 
-    algebra: Circuits | Numbers = getattr(domains, domain)(bits)
+    algebra: Circuits | IntegerDomain = getattr(domains, domain)(bits)
     try:
         values = _values(rule, case, splits, algebra)
         question = z3.simplify(_question(rule, case, splits, algebra, values))
@@ -202,7 +202,7 @@ def _ask(rule: Rule, bits: int, case: Case, splits: Splits, timeout: float, doma
         raise Undecided(rule.name)
 
 
-def _values(rule: Rule, case: Case, splits: Splits, algebra: Circuits | Numbers) -> dict[str, Any]:
+def _values(rule: Rule, case: Case, splits: Splits, algebra: Circuits | IntegerDomain) -> dict[str, Any]:
     """A word for each fact and metavariable. One that must cover some bits is written as itself with those bits set."""
     values: dict[str, Any] = {fact.text: algebra.word(fact.text) for fact in rule.facts}
     for meta in set(metas(rule.pattern)):
@@ -211,7 +211,7 @@ def _values(rule: Rule, case: Case, splits: Splits, algebra: Circuits | Numbers)
         if number is not None:
             values[name] = algebra.const(number)
         else:
-            values[name] = algebra.truth(name) if meta.kind is Kind.BOOLEAN else algebra.word(name, least)
+            values[name] = algebra.truth(name) if meta.kind is VariableKind.BOOLEAN else algebra.word(name, least)
     for tree in rule.when:
         match tree:
             case Node("ISZERO", (Node("AND", (bits, Node("NOT", (Meta(name),)))),)):
@@ -220,7 +220,7 @@ def _values(rule: Rule, case: Case, splits: Splits, algebra: Circuits | Numbers)
     return values
 
 
-def _question(rule: Rule, case: Case, splits: Splits, algebra: Circuits | Numbers, values: dict[str, Any]) -> Any:
+def _question(rule: Rule, case: Case, splits: Splits, algebra: Circuits | IntegerDomain, values: dict[str, Any]) -> Any:
     import z3
 
     facts = [z3.Not(algebra.eq(evaluate(tree, algebra, values), algebra.const(0))) for tree in rule.assumed]
@@ -271,6 +271,6 @@ def _cases(rule: Rule, bits: int, splits: Splits) -> list[Case]:
         known = {name: number for name, number in case.items() if number is not None}
         if all(evaluate(tree, integers, known) for tree, names in conditions if names <= set(known)):
             cases.append(case)
-        if len(cases) > MOST_CASES:
+        if len(cases) > MAX_CASES:
             return [{}]
     return cases

@@ -18,7 +18,7 @@ from itertools import product
 from fusevm.evm.forks import LATEST, rules_of
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import Integers
-from fusevm.rules.pattern import Kind, Meta, Node, Rule, Tree, evaluate, is_constant, metas, nodes
+from fusevm.rules.pattern import Meta, Node, Rule, Tree, VariableKind, evaluate, is_constant, metas, nodes
 
 CONSTANT = 1  # no term is lighter
 LEAF = 2  # a value from outside
@@ -43,7 +43,7 @@ RANKS: tuple[tuple[str, ...], ...] = (
 
 
 @dataclass(frozen=True)
-class Order:
+class RuleOrder:
     """One such order: the engine's, or the exact Yul mode's, which turns every subtraction of a constant into an
     addition and so must weigh the two separately instead of counting negative constants."""
 
@@ -54,15 +54,15 @@ class Order:
         return self.weights.get(op, PLAIN)
 
 
-ENGINE_ORDER = Order()
-YUL_ORDER = Order(WEIGHTS | {"SUB": 4}, counts_negatives=False)
+ENGINE_ORDER = RuleOrder()
+YUL_ORDER = RuleOrder(WEIGHTS | {"SUB": 4}, counts_negatives=False)
 
 
 class Grows(Exception):
     """The rule does not lower the order; says why."""
 
 
-def check(rule: Rule, order: Order) -> str:
+def check(rule: Rule, order: RuleOrder) -> str:
     """What the rule lowers: "cost", "negatives" or "order". Raises Grows where it lowers nothing."""
     pattern, result = _Cost.of_call(rule.pattern, order), _Cost.of(rule.result, order)
     heavier = [meta.name for meta, times in result.times.items() if times > pattern.times.get(meta, 0)]
@@ -90,7 +90,7 @@ class _Cost:
     times: dict[Meta, int]
 
     @staticmethod
-    def of(root: Tree, order: Order) -> _Cost:
+    def of(root: Tree, order: RuleOrder) -> _Cost:
         if is_constant(root):
             return _Cost(CONSTANT, {})
         if isinstance(root, Meta):
@@ -99,7 +99,7 @@ class _Cost:
         return _Cost.of_call(root, order)
 
     @staticmethod
-    def of_call(root: Node, order: Order) -> _Cost:
+    def of_call(root: Node, order: RuleOrder) -> _Cost:
         fixed, times = order.weight(root.op), dict[Meta, int]()
         factors = TIMES.get(root.op, (1,) * len(root.args))
         for factor, arg in zip(factors, root.args, strict=True):
@@ -113,7 +113,9 @@ class _Cost:
     def least(self) -> int:
         """With the lightest term for each metavariable: there two costs differ least, as long as none of them weighs
         more in the lesser."""
-        lightest = (times * (LEAF if meta.kind is Kind.VARIABLE else CONSTANT) for meta, times in self.times.items())
+        lightest = (
+            times * (LEAF if meta.kind is VariableKind.VARIABLE else CONSTANT) for meta, times in self.times.items()
+        )
         return self.fixed + sum(lightest)
 
 
@@ -149,12 +151,12 @@ def constants_of(rule: Rule) -> Iterator[dict[str, int]]:
     A metavariable for any value may be a constant too."""
     words = Integers(8)
     named = {meta.name: meta for meta in metas(rule.pattern)}
-    several = sum(meta.kind is Kind.CONSTANT for meta in named.values()) > 1
+    several = sum(meta.kind is VariableKind.CONSTANT for meta in named.values()) > 1
     choices: dict[str, Iterable[int | None]] = {}
     for name, meta in named.items():
-        if meta.kind is Kind.CONSTANT:
+        if meta.kind is VariableKind.CONSTANT:
             choices[name] = TELLING if several else range(256)
-        elif meta.kind is Kind.ANY:
+        elif meta.kind is VariableKind.ANY:
             choices[name] = (None, 0x01, 0xFF)
     for values in product(*choices.values()):
         case = {name: value for name, value in zip(choices, values, strict=True) if value is not None}
@@ -171,7 +173,7 @@ TELLING = sorted({*range(10), *range(0, 256, 8), *range(0x7C, 0x84), *range(0xF8
 class _Comparison:
     """Whether one side is greater for every value of the metavariables."""
 
-    def __init__(self, rule: Rule, order: Order) -> None:
+    def __init__(self, rule: Rule, order: RuleOrder) -> None:
         self.rule = rule
         self.order = order
 
@@ -181,7 +183,7 @@ class _Comparison:
         if is_constant(left):
             return is_constant(right) and self._exceeds(left, right)
         if isinstance(left, Meta):
-            return left.kind is Kind.VARIABLE and is_constant(right)
+            return left.kind is VariableKind.VARIABLE and is_constant(right)
         if is_constant(right):
             return True
         assert isinstance(left, Node)

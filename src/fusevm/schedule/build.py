@@ -17,7 +17,7 @@ from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import OPCODES_TABLE
-from fusevm.schedule.sections import COPY, SWAP, TELLING, Section, Token, sections_of, token_of
+from fusevm.schedule.sections import COPY, SWAP, TELLING, HandlerToken, Section, sections_of, token_of
 from fusevm.schedule.threading import HOPPING, Hop, hops_in, threaded
 
 HANDLER, PLACE = 1, 2  # kinds of words that are addresses
@@ -46,7 +46,7 @@ class Marks(Protocol):
         """The counter of an instruction that runs by itself."""
 
 
-class Branch:
+class SequenceTrie:
     """A node of the trie of handled sequences: what can be matched after the names so far."""
 
     __slots__ = ("address", "hopping", "longer", "operands", "sequence")
@@ -54,20 +54,22 @@ class Branch:
     def __init__(self, sequence: tuple[str, ...]) -> None:
         self.sequence = sequence
         self.address = 0  # of the handler of just this sequence, if there is one
-        self.hopping: Branch | None = None  # the same with HOPPING for the JUMPI@ at its end, if that has a handler
+        self.hopping: SequenceTrie | None = (
+            None  # the same with HOPPING for the JUMPI@ at its end, if that has a handler
+        )
         self.operands = [(n, OPERANDS[name]) for n, name in enumerate(sequence) if name in OPERANDS]
-        self.longer: dict[str, Branch] = {}
+        self.longer: dict[str, SequenceTrie] = {}
 
 
-Trie = dict[str, Branch]
+Trie = dict[str, SequenceTrie]
 
 
-class Unit(NamedTuple):
+class ScheduleUnit(NamedTuple):
     """One handler in the schedule: its place, and the instructions it executes."""
 
     at: int
     sequence: tuple[str, ...]
-    tokens: tuple[Token, ...]
+    tokens: tuple[HandlerToken, ...]
     section: Section | None
 
     @property
@@ -83,7 +85,7 @@ class Schedule:
     )  # fmt: skip
 
     def __init__(
-        self, words: array[int], jumps: array[int], code: bytes, units: list[Unit], kinds: bytes | bytearray
+        self, words: array[int], jumps: array[int], code: bytes, units: list[ScheduleUnit], kinds: bytes | bytearray
     ) -> None:
         self.words = words
         self.kinds = kinds  # what each word is: a number, HANDLER or PLACE
@@ -124,14 +126,14 @@ class Handlers:
         for sequence, address in addresses.items():
             node = self.trie
             for length, name in enumerate(sequence, 1):
-                branch = node.setdefault(name, Branch(sequence[:length]))
+                branch = node.setdefault(name, SequenceTrie(sequence[:length]))
                 node = branch.longer
             branch.address = address
         for sequence in addresses:
             if sequence[-1] == HOPPING and (plain := self._branch((*sequence[:-1], "JUMPI@"))) is not None:
                 plain.hopping = self._branch(sequence)
 
-    def _branch(self, sequence: tuple[str, ...]) -> Branch | None:
+    def _branch(self, sequence: tuple[str, ...]) -> SequenceTrie | None:
         node, branch = self.trie, None
         for name in sequence:
             branch = node.get(name)
@@ -190,9 +192,9 @@ class _Writer:
         self.marks = marks
         self.words: list[int] = [0, 0]  # never used, so that 0 can mean "no such place"
         self.jumps = array("I", bytes(4 * (len(code) + 1)))
-        self.fixups: list[tuple[int, Token]] = []  # words that are places, and the jumps they belong to
+        self.fixups: list[tuple[int, HandlerToken]] = []  # words that are places, and the jumps they belong to
         self.handled: list[int] = []  # where handlers are
-        self.units: list[Unit] = []
+        self.units: list[ScheduleUnit] = []
         self.hops: dict[int, Hop] = {} if marks else hops_in(sections, dests)
 
     def write(self) -> None:
@@ -223,7 +225,7 @@ class _Writer:
         """The section's handlers: the longest sequence that has one wins."""
         words, trie, tokens = self.words, self.handlers.trie, with_header(section)
         if self.probes:
-            tokens = [Token("PROBE", 0, section.pc, 0), *tokens]
+            tokens = [HandlerToken("PROBE", 0, section.pc, 0), *tokens]
         if self.marks is not None:
             tokens = self._marked(self.marks, section, tokens)
         at, count = 0, len(tokens)
@@ -242,7 +244,9 @@ class _Writer:
             if best.hopping is not None and tokens[end - 1][1] in self.hops:
                 best = best.hopping
             if self.keep_units:
-                self.units.append(Unit(len(words), best.sequence, tuple(tokens[at:end]), None if at else section))
+                self.units.append(
+                    ScheduleUnit(len(words), best.sequence, tuple(tokens[at:end]), None if at else section)
+                )
             self.handled.append(len(words))
             words.append(best.address)
             for position, operand in best.operands:
@@ -256,21 +260,21 @@ class _Writer:
                     self._write_operand(token, operand)
             at = end
 
-    def _marked(self, marks: Marks, section: Section, tokens: list[Token]) -> list[Token]:
+    def _marked(self, marks: Marks, section: Section, tokens: list[HandlerToken]) -> list[HandlerToken]:
         """The tokens of a section, with counting tokens added."""
-        found = [Token("TALLY", marks.section(self.code, section.pc, section.steps), section.pc, 0)]
+        found = [HandlerToken("TALLY", marks.section(self.code, section.pc, section.steps), section.pc, 0)]
         for token in tokens:
             place = marks.meter(self.code, token.pc) if token.name in METERED else 0
             if place:
-                found += (Token("METER", place, token.pc, 0), token, Token("UNMETER", 0, token.pc, 0))
+                found += (HandlerToken("METER", place, token.pc, 0), token, HandlerToken("UNMETER", 0, token.pc, 0))
             else:
                 found.append(token)
         place = marks.passed(self.code, section.pc, section.steps)
         if place:
-            found.append(Token("TALLY", place, section.pc, 0))  # reached only by falling through
+            found.append(HandlerToken("TALLY", place, section.pc, 0))  # reached only by falling through
         return found
 
-    def _write_operand(self, token: Token, operand: int) -> None:
+    def _write_operand(self, token: HandlerToken, operand: int) -> None:
         words = self.words
         if operand == WIDE:
             value = token[1]
@@ -291,13 +295,13 @@ class _Writer:
             place = jumps[token.operand] if token.operand < size else 0
             words[index] = place or self._bad_jump(token)
 
-    def _bad_jump(self, token: Token) -> int:
+    def _bad_jump(self, token: HandlerToken) -> int:
         """A jump to an invalid target fails when it is taken, at a place of its own that identifies the jump."""
         place = len(self.words)
         self.handled.append(place)
         self.words.append(self.handlers.addresses[("BADJUMP",)])
         if self.keep_units:
-            self.units.append(Unit(place, ("BADJUMP",), (token,), None))
+            self.units.append(ScheduleUnit(place, ("BADJUMP",), (token,), None))
         return place
 
     def schedule(self) -> Schedule:
@@ -321,7 +325,7 @@ def _alike(sections: list[Section], index: int) -> int:
     return count
 
 
-def with_header(section: Section) -> list[Token]:
+def with_header(section: Section) -> list[HandlerToken]:
     """The section's tokens after the one that charges for them."""
     pc, gas, needs, grows, tokens, steps, row = section
     if needs < 0:

@@ -17,7 +17,7 @@ from fusevm.evm.bytecode import instructions, jumpdests
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.schedule.fusions import SEED, FusionType, Sequence, fused_sequences
-from fusevm.schedule.sections import PUSHES, Section, Token, sections_of
+from fusevm.schedule.sections import PUSHES, HandlerToken, Section, sections_of
 from fusevm.schedule.threading import hops_in, threaded
 
 NATIVE = frozenset(BY_NAME)  # every opcode has a handler
@@ -54,7 +54,7 @@ def fusions_in(code: bytes, fork: Fork = LATEST) -> dict[int, FusionInfo]:
     return found
 
 
-def _matches(section: Section) -> Iterator[tuple[FusionType, list[Token]]]:
+def _matches(section: Section) -> Iterator[tuple[FusionType, list[HandlerToken]]]:
     """The fusions of a section, one after the other."""
     tokens, at = section.tokens, 0
     while at < len(tokens):
@@ -80,7 +80,7 @@ def _first(names: Sequence) -> tuple[FusionType, int]:
     return FusionType.SEQUENCE, next(lengths, 1)
 
 
-def _is_folded(token: Token) -> bool:
+def _is_folded(token: HandlerToken) -> bool:
     return token.name in PUSHES and token.steps > 1
 
 

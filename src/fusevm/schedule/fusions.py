@@ -39,7 +39,7 @@ class Fusion:
     sequence: Sequence
 
 
-class Chosen(NamedTuple):
+class ChosenFusion(NamedTuple):
     """A line of `chosen.tsv`, with how often schedules of real code have it."""
 
     sequence: Sequence
@@ -64,11 +64,13 @@ SEED: tuple[Fusion, ...] = (
 
 
 @cache
-def chosen() -> tuple[Chosen, ...]:
+def chosen() -> tuple[ChosenFusion, ...]:
     """The table of `chosen.tsv`, those that save most first; the seed's are in it too, for their counts."""
     lines = (files("fusevm.schedule") / TABLE).read_text("ascii").splitlines()[1:]
     rows = (line.split("\t") for line in lines)
-    return tuple(Chosen(tuple(sequence.split()), int(corpus), int(elsewhere)) for sequence, corpus, elsewhere in rows)
+    return tuple(
+        ChosenFusion(tuple(sequence.split()), int(corpus), int(elsewhere)) for sequence, corpus, elsewhere in rows
+    )
 
 
 def fusions() -> tuple[Fusion, ...]:

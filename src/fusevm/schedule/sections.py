@@ -36,7 +36,7 @@ FOLDED = {name: meaning for name, meaning in INTEGER_MEANINGS.items() if not BY_
 COPY, SWAP = "COPY", "EXCHANGE"  # for words deeper than DUP16 and SWAP16 reach; the operand is the depth
 
 
-class Token(NamedTuple):
+class HandlerToken(NamedTuple):
     """An instruction in the form that handlers use."""
 
     name: str  # an opcode's, PUSH (fits 64 bits), PUSHW, JUMP@, JUMPI@, or SYNC if Python executes it
@@ -50,7 +50,7 @@ class Section(NamedTuple):
     gas: int
     needs: int  # words its block needs on the stack; -1 if this section does not open a block
     grows: int  # the maximum rise of the stack in its block
-    tokens: list[Token]
+    tokens: list[HandlerToken]
     steps: int = 0  # how many instructions of the reference tier it covers
     row: int = 0  # of a row: how many JUMPDESTs it skips, itself included
 
@@ -71,19 +71,19 @@ ACTIONS |= dict.fromkeys(UNCLEAR, Action(symbolic.OPERATES, 0, 0))
 JUMPS = frozenset(("JUMP", "JUMPI", "JUMP@", "JUMPI@"))
 
 
-def steps_of(tokens: list[Token]) -> Iterable[Step[Token]]:
+def steps_of(tokens: list[HandlerToken]) -> Iterable[Step[HandlerToken]]:
     return zip([ACTIONS[token.name] for token in tokens], [token.operand for token in tokens], tokens, strict=True)
 
 
 # Named tuples from tuples: objects created for every byte of code must be cheap.
-token_of: Callable[[tuple[str, int, int, int]], Token] = partial(tuple.__new__, Token)
+token_of: Callable[[tuple[str, int, int, int]], HandlerToken] = partial(tuple.__new__, HandlerToken)
 section_of: Callable[[tuple[Any, ...]], Section] = partial(tuple.__new__, Section)
 
 ROLE_PUSH, ROLE_PLAIN, ROLE_ASK, ROLE_PC, ROLE_DEST, ROLE_DEEP = range(6)  # what a token is made of
 GOES_ON, ENDS_SECTION, ENDS_BLOCK = range(3)
 
 
-class Kind(NamedTuple):
+class SectionOpcode(NamedTuple):
     name: str
     gas: int
     pops: int
@@ -95,7 +95,7 @@ class Kind(NamedTuple):
     operand: int = 0  # of ROLE_DEEP
 
 
-Kinds = tuple[Kind | None, ...]
+Kinds = tuple[SectionOpcode | None, ...]
 
 
 @cache
@@ -117,7 +117,7 @@ def variants_of(fork: Fork) -> dict[int, Kinds]:
     }
 
 
-def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
+def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> SectionOpcode:
     if op.is_push:
         role = ROLE_PUSH
     elif op.name == "JUMPDEST":
@@ -131,20 +131,20 @@ def _kind(op: Opcode, fork: Fork, native: frozenset[str]) -> Kind:
     else:
         ending = ENDS_SECTION if op.observes_gas or role == ROLE_ASK or op.acts_outside else GOES_ON
     folds = op.pops if op.name in FOLDED else 0
-    return Kind(op.name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, folds, ending)
+    return SectionOpcode(op.name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, folds, ending)
 
 
-def _arranging(op: Opcode, fork: Fork) -> Kind:
+def _arranging(op: Opcode, fork: Fork) -> SectionOpcode:
     """DUP and SWAP, or their replacements if they reach deeper."""
     one, other = sorted(op.swaps)
     name, operand = (f"DUP{op.copies}", op.copies) if op.is_dup else (f"SWAP{other - 1}", one | other << 32)
     role = ROLE_PLAIN
     if name not in BY_NAME or one > 1:
         name, role = COPY if op.is_dup else SWAP, ROLE_DEEP
-    return Kind(name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, 0, GOES_ON, operand)
+    return SectionOpcode(name, op.gas_at(fork), op.pops, op.pushes - op.pops, op.immediate, role, 0, GOES_ON, operand)
 
 
-def variant_at(variants: dict[int, Kinds], code: bytes, pc: int) -> Kind | None:
+def variant_at(variants: dict[int, Kinds], code: bytes, pc: int) -> SectionOpcode | None:
     """The instruction at a pc of the code, if it is one that has variants."""
     kinds = variants.get(code[pc])
     return kinds[code[pc + 1] if pc + 1 < len(code) else 0] if kinds else None
@@ -174,7 +174,7 @@ class _Reader:
                 pc = self._row(pc)
             start = opened = pc
             gas = steps = height = needs = grows = 0
-            tokens: list[Token] = []
+            tokens: list[HandlerToken] = []
             first = len(sections)
             while True:
                 if pc >= end or (kind := kinds[code[pc]] or variant_at(variants, code, pc)) is None:
@@ -237,7 +237,7 @@ class _Reader:
         match = ROW.match(self.code, start)
         assert match is not None
         last, cost = match.end() - 1, self.jumpdest_gas
-        way_on = [Token("JUMP@", last, start, 0)]  # one for all
+        way_on = [HandlerToken("JUMP@", last, start, 0)]  # one for all
         left = range(last - start, 0, -1)
         gas = range(cost * (last - start), 0, -cost)
         fields = zip(range(start, last), gas, repeat(0), repeat(0), repeat(way_on), left, left, strict=False)
@@ -245,7 +245,7 @@ class _Reader:
         return last
 
 
-def _simplified(tokens: list[Token], name: str, folds: int, pc: int) -> bool:
+def _simplified(tokens: list[HandlerToken], name: str, folds: int, pc: int) -> bool:
     """Simplifies an opcode after constants: folding, static jumps, DUP1. Returns whether it did."""
     if folds:
         return len(tokens) >= folds and _folded(tokens, name, folds)
@@ -253,7 +253,7 @@ def _simplified(tokens: list[Token], name: str, folds: int, pc: int) -> bool:
     if name == "JUMPI" and len(tokens) > 1 and tokens[-2].name in PUSHES:  # the condition is known
         steps = tokens[-2].steps + last.steps + 1
         taken = tokens[-2].operand != 0
-        tokens[-2:] = [Token("JUMP@", last.operand, tokens[-2].pc, steps)] if taken else []
+        tokens[-2:] = [HandlerToken("JUMP@", last.operand, tokens[-2].pc, steps)] if taken else []
         return True
     if name in ("JUMP", "JUMPI"):
         tokens[-1] = token_of((name + "@", last.operand, last.pc, last.steps + 1))
@@ -264,7 +264,7 @@ def _simplified(tokens: list[Token], name: str, folds: int, pc: int) -> bool:
     return False
 
 
-def _folded(tokens: list[Token], name: str, count: int) -> bool:
+def _folded(tokens: list[HandlerToken], name: str, count: int) -> bool:
     """PUSH b PUSH a OP becomes the PUSH of its value."""
     operands = tokens[-count:]
     for token in operands:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from fusevm.schedule.sections import ACTIONS, UNCLEAR, Section, section_of, token_of
 
 HOPPING = "JUMPI@HOP"  # a JUMPI@ that skips hops when it is taken
-MOST_PUSHED = 2  # words that a hop pushes: a condition and a target
+MAX_PUSHED = 2  # words that a hop pushes: a condition and a target
 
 
 class Hop(NamedTuple):
@@ -88,7 +88,7 @@ def _is_hop(section: Section, dests: Container[int]) -> bool:
         section.needs == 0
         and len(tokens) == 1
         and tokens[0].name == "JUMP@"
-        and section.grows <= MOST_PUSHED
+        and section.grows <= MAX_PUSHED
         and section.pc in dests
     )
 

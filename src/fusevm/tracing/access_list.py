@@ -12,19 +12,19 @@ from fusevm.evm.precompiles import precompiles_of
 from fusevm.tracing.errors import REVERTED, error_text
 from fusevm.tracing.requests import Json
 from fusevm.tracing.touched import Touched, touching
-from fusevm.tracing.tracers import World, target_of
+from fusevm.tracing.tracers import TracedWorld, target_of
 from fusevm.values import AccessList
 
-MOST_RUNS = 64  # code that asks for its gas may use other slots with every list
+MAX_RUNS = 64  # code that asks for its gas may use other slots with every list
 
 
-def create_access_list(world: World, tx: Transaction, run: Callable[[Transaction], Result]) -> Json:
+def create_access_list(world: TracedWorld, tx: Transaction, run: Callable[[Transaction], Result]) -> Json:
     """The list that a run with it uses, too; and the gas of that run, the list's own price included.
 
     A run may use less with a list than without, and more: the list is made again until it does not change.
     """
     listed = _merged(tx.access_list or (), Touched(), world, tx)
-    for _ in range(MOST_RUNS):
+    for _ in range(MAX_RUNS):
         with touching(world, world.state, partial(run, replace(tx, access_list=listed))) as (result, found):
             pass
         used = _merged(listed, found, world, tx)
@@ -43,7 +43,7 @@ def create_access_list(world: World, tx: Transaction, run: Callable[[Transaction
     return form
 
 
-def _merged(before: AccessList, touched: Touched, world: World, tx: Transaction) -> AccessList:
+def _merged(before: AccessList, touched: Touched, world: TracedWorld, tx: Transaction) -> AccessList:
     """What was listed and what was used. Accounts that are warm anyway are listed for their slots alone."""
     warm = {tx.sender, target_of(tx, world.state), *precompiles_of(world.fork)}
     found: dict[bytes, dict[int, None]] = {}

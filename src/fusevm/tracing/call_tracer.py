@@ -10,8 +10,8 @@ from fusevm.chain.result import Result
 from fusevm.chain.state import State
 from fusevm.evm.halts import HaltReason
 from fusevm.tracing.errors import REVERTED, error_text, revert_text
-from fusevm.tracing.recording import Frame, FrameKind, LogEvent, Wanted
-from fusevm.tracing.requests import Json, Machine, Request, Run, flag, recorded, undone
+from fusevm.tracing.recording import FrameKind, LogEvent, RecordedFrame, Wanted
+from fusevm.tracing.requests import Json, Run, TracedMachine, TraceRequest, flag, recorded, undone
 
 OPTIONS = ("onlyTopCall", "withLog")
 
@@ -24,7 +24,7 @@ class CallTracer(NamedTuple):
     def configured(cls, config: Mapping[str, Any]) -> CallTracer:
         return cls(*(flag(config, name) for name in OPTIONS))
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
+    def run(self, machine: TracedMachine, state: State, request: TraceRequest, run: Run) -> Json:
         with undone(state), recorded(machine, Wanted(calls=True, logs=self.logs)) as recording:
             result = run()
             top = recording.frames[0] if recording.frames else _unbegun(request, result)
@@ -34,17 +34,17 @@ class CallTracer(NamedTuple):
             self._add_events(form, top, texts, request.first_log)
         return _ordered(form)
 
-    def _add_events(self, form: Json, top: Frame, texts: _ErrorTexts, first_log: int) -> None:
+    def _add_events(self, form: Json, top: RecordedFrame, texts: _ErrorTexts, first_log: int) -> None:
         """Calls and logs of all frames; without recursion, since calls may be 1,024 deep."""
         number = first_log
-        waiting: list[tuple[Json, Frame, int]] = [(form, top, 0)]  # with the next event to look at
+        waiting: list[tuple[Json, RecordedFrame, int]] = [(form, top, 0)]  # with the next event to look at
         while waiting:
             into, frame, at = waiting.pop()
             if at == len(frame.events):
                 continue
             waiting.append((into, frame, at + 1))
             event = frame.events[at]
-            if isinstance(event, Frame) and not self.only_top:
+            if isinstance(event, RecordedFrame) and not self.only_top:
                 below = _form(event, texts.of(event))
                 into.setdefault("calls", []).append(below)
                 waiting.append((below, event, 0))
@@ -53,7 +53,7 @@ class CallTracer(NamedTuple):
                 number += 1
 
 
-def _form(frame: Frame, error: str | None) -> Json:
+def _form(frame: RecordedFrame, error: str | None) -> Json:
     delegates = frame.kind in (FrameKind.DELEGATECALL, FrameKind.CALLCODE)
     form: Json = {
         "from": _hex(frame.address if delegates else frame.caller),
@@ -111,7 +111,7 @@ class _ErrorTexts:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def of(self, frame: Frame, detail: str = "") -> str | None:
+    def of(self, frame: RecordedFrame, detail: str = "") -> str | None:
         if frame.status is Status.REVERT:
             return REVERTED
         if frame.failure is None:
@@ -120,15 +120,15 @@ class _ErrorTexts:
             return "contract creation code storage out of gas"
         return error_text(frame.failure, self._opcode(frame), detail)
 
-    def _opcode(self, frame: Frame) -> int | None:
+    def _opcode(self, frame: RecordedFrame) -> int | None:
         code = self._code_of(frame)
         at = frame.failed_at
         return code[at] if at is not None and at < len(code) else None
 
-    def _code_of(self, frame: Frame) -> bytes:
+    def _code_of(self, frame: RecordedFrame) -> bytes:
         return frame.input if frame.kind.creates else self._state.account(frame.delegate or frame.code_address).code
 
-    def _was_for_code(self, frame: Frame) -> bool:
+    def _was_for_code(self, frame: RecordedFrame) -> bool:
         """Whether the gas was short for keeping the code: init code that has returned has ended well."""
         return self._opcode(frame) == _RETURN
 
@@ -136,12 +136,12 @@ class _ErrorTexts:
 _RETURN = 0xF3
 
 
-def _unbegun(request: Request, result: Result) -> Frame:
+def _unbegun(request: TraceRequest, result: Result) -> RecordedFrame:
     """A creation by a transaction at an address that is taken: no frame began."""
     kind = FrameKind.CREATE if request.creates else FrameKind.CALL
     reason = None if result.failure is None else result.failure.reason
     where, value, gas = request.to, request.value, request.gas
-    return Frame(
+    return RecordedFrame(
         kind, request.caller, where, where, value, gas, request.data, 0, status=result.status, failure=reason
     )  # fmt: skip
 

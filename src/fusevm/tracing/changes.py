@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fusevm.tracing.recording import Frame, FrameKind, StorageWrite
+from fusevm.tracing.recording import FrameKind, RecordedFrame, StorageWrite
 
 _MOVING = (FrameKind.CALL, FrameKind.CREATE, FrameKind.CREATE2, FrameKind.SELFDESTRUCT)
 
@@ -27,7 +27,7 @@ class Changes:
     created: list[bytes] = field(default_factory=list)
 
 
-def changes_of(frame: Frame) -> Changes:
+def changes_of(frame: RecordedFrame) -> Changes:
     """Of a call that was recorded with `storage=True`. One that failed, or whose caller did, has changed nothing.
 
     Fees, nonces and refunds are the transaction's; what an account that destroyed itself had is not listed.
@@ -42,7 +42,7 @@ def changes_of(frame: Frame) -> Changes:
         if isinstance(event, StorageWrite) and not event.transient:
             place = (event.address, event.key)
             slots[place] = slots.get(place, (event.previous, 0))[0], event.value
-        elif isinstance(event, Frame) and not event.undone:
+        elif isinstance(event, RecordedFrame) and not event.undone:
             _move(found.ether, event)
             if event.created is not None:
                 found.created.append(event.created)
@@ -54,7 +54,7 @@ def changes_of(frame: Frame) -> Changes:
     return found
 
 
-def _move(ether: dict[bytes, int], frame: Frame) -> None:
+def _move(ether: dict[bytes, int], frame: RecordedFrame) -> None:
     if frame.value and frame.kind in _MOVING:
         ether[frame.caller] = ether.get(frame.caller, 0) - frame.value
         ether[frame.address] = ether.get(frame.address, 0) + frame.value

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fusevm.chain.state import State
 from fusevm.evm.precompiles import precompiles_of
 from fusevm.tracing.call_tracer import CallTracer
-from fusevm.tracing.requests import Json, Machine, Request, Run, flag
+from fusevm.tracing.requests import Json, Run, TracedMachine, TraceRequest, flag
 
 OPTIONS = ("convertParityErrors", "includePrecompiles")
 CREATIONS = ("CREATE", "CREATE2")
@@ -32,7 +32,7 @@ class FlatCallTracer(NamedTuple):
     def configured(cls, config: Mapping[str, Any]) -> FlatCallTracer:
         return cls(*(flag(config, name) for name in OPTIONS))
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Any:
+    def run(self, machine: TracedMachine, state: State, request: TraceRequest, run: Run) -> Any:
         """A list; which block and transaction it is of is added by whoever knows it."""
         tree = CallTracer().run(machine, state, request, run)
         hidden = () if self.precompiles else {"0x" + address.hex() for address in precompiles_of(request.fork)}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fusevm.chain.state import State
 from fusevm.evm.precompiles import precompiles_of
 from fusevm.tracing.recording import FrameKind, Wanted
-from fusevm.tracing.requests import Json, Machine, Request, Run, hooked, recorded, undone
+from fusevm.tracing.requests import Json, Run, TracedMachine, TraceRequest, hooked, recorded, undone
 
 _CALLS = (FrameKind.CALL, FrameKind.CALLCODE, FrameKind.DELEGATECALL, FrameKind.STATICCALL)
 
@@ -19,7 +19,7 @@ class FourByteTracer(NamedTuple):
     def configured(cls, config: Mapping[str, Any]) -> FourByteTracer:
         return cls()
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
+    def run(self, machine: TracedMachine, state: State, request: TraceRequest, run: Run) -> Json:
         """By selector and size of the arguments. Creations and calls of precompiles have no selector."""
         with undone(state), recorded(machine, Wanted(calls=True, logs=False)) as recording:
             run()
@@ -39,7 +39,7 @@ class NoopTracer(NamedTuple):
     def configured(cls, config: Mapping[str, Any]) -> NoopTracer:
         return cls()
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
+    def run(self, machine: TracedMachine, state: State, request: TraceRequest, run: Run) -> Json:
         with undone(state), hooked(machine, None):
             run()
         return {}

@@ -16,13 +16,13 @@ from fusevm.evm.limits import CALL_DEPTH_LIMIT, MAX_NONCE
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.instructions.environment import to_address
-from fusevm.tracing.recording import Frame, FrameKind, Refusal
+from fusevm.tracing.recording import FrameKind, RecordedFrame, Refusal
 
 NOWHERE = bytes(20)
 SENDING = (FrameKind.CALL, FrameKind.CALLCODE)
 
 
-class Before(NamedTuple):
+class FrameBefore(NamedTuple):
     """A call instruction and its frame, as it was before."""
 
     kind: FrameKind
@@ -34,7 +34,7 @@ class Before(NamedTuple):
     nonce: int
 
     @classmethod
-    def of(cls, kind: FrameKind, running: Running) -> Before:
+    def of(cls, kind: FrameKind, running: Running) -> FrameBefore:
         operands = tuple(reversed(running.stack[-BY_NAME[kind.value].pops :]))
         account = running.state.account(running.message.address)
         memory_size = len(running.memory)
@@ -55,7 +55,7 @@ class Before(NamedTuple):
         return None
 
 
-def unbegun(running: Running, before: Before) -> Frame:
+def unbegun(running: Running, before: FrameBefore) -> RecordedFrame:
     """The call or creation that an instruction was, which has ended without a frame."""
     frame = _creation(running, before) if before.kind.creates else _call(running, before)
     frame.status = Status.HALT
@@ -65,7 +65,7 @@ def unbegun(running: Running, before: Before) -> Frame:
     return frame
 
 
-def _call(running: Running, before: Before) -> Frame:
+def _call(running: Running, before: FrameBefore) -> RecordedFrame:
     message, rules, kind = running.message, running.context.rules, before.kind
     requested, to, *others = before.operands
     value = others.pop(0) if kind in SENDING else 0
@@ -76,7 +76,7 @@ def _call(running: Running, before: Before) -> Frame:
         caller, value = message.caller, message.value
     elif kind is not FrameKind.CALLCODE:
         address = to_address(to)
-    return Frame(
+    return RecordedFrame(
         kind,
         caller,
         address,
@@ -91,7 +91,7 @@ def _call(running: Running, before: Before) -> Frame:
     )
 
 
-def _creation(running: Running, before: Before) -> Frame:
+def _creation(running: Running, before: FrameBefore) -> RecordedFrame:
     message, rules, kind = running.message, running.context.rules, before.kind
     value, offset, size, *salt = before.operands
     init = running.read(offset, size)
@@ -104,10 +104,10 @@ def _creation(running: Running, before: Before) -> Frame:
         else:
             address = create_address(message.address, before.nonce)
     given = most_given(rules, before.gas - cost)
-    return Frame(kind, message.address, address, address, value, given, init, message.depth + 1, before.pc)
+    return RecordedFrame(kind, message.address, address, address, value, given, init, message.depth + 1, before.pc)
 
 
-def begun(running: Running, before: Before | None) -> Frame:
+def begun(running: Running, before: FrameBefore | None) -> RecordedFrame:
     """The frame of a message that begins to run, called by that instruction or from outside."""
     message = running.message
     kind, pc, delegate = FrameKind.CREATE if message.creates else FrameKind.CALL, None, None
@@ -115,7 +115,7 @@ def begun(running: Running, before: Before | None) -> Frame:
         kind, pc = before.kind, before.pc
     if running.context.rules.delegation and not message.creates:
         delegate = running.state.delegate_of(message.code_address)
-    return Frame(
+    return RecordedFrame(
         kind,
         message.caller,
         message.address,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fusevm.chain.state import State
-from fusevm.tracing.requests import Json, Machine, Request, Run, Tracer
+from fusevm.tracing.requests import Json, Run, TracedMachine, Tracer, TraceRequest
 from fusevm.values import BadValue, shown
 
 
@@ -20,6 +20,6 @@ class MuxTracer(NamedTuple):
             raise BadValue(f"config: muxTracer within muxTracer: {shown(config['muxTracer'])}; name its tracers beside")
         return cls({name: named(name, each) for name, each in config.items()})
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
+    def run(self, machine: TracedMachine, state: State, request: TraceRequest, run: Run) -> Json:
         """Each runs the transaction again: all that is traced is undone."""
         return {name: tracer.run(machine, state, request, run) for name, tracer in self.tracers.items()}

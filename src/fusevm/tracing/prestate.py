@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fusevm.chain.state import EMPTY_CODE_HASH, State, delegate_in
 from fusevm.evm.forks import rules_of
-from fusevm.tracing.requests import Json, Machine, Request, Run, flag
+from fusevm.tracing.requests import Json, Run, TracedMachine, TraceRequest, flag
 from fusevm.tracing.touched import Touched, touching
 
 OPTIONS = ("diffMode", "disableCode", "disableStorage", "includeEmpty")
@@ -43,7 +43,7 @@ class PrestateTracer(NamedTuple):
         diff, disable_code, disable_storage, include_empty = (flag(config, name) for name in OPTIONS)
         return cls(diff, not disable_code, not disable_storage, include_empty)
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
+    def run(self, machine: TracedMachine, state: State, request: TraceRequest, run: Run) -> Json:
         known = _known_before(state, request)
         with touching(machine, state, run) as (_, found):
             found.accounts |= dict.fromkeys(known)
@@ -104,7 +104,7 @@ class PrestateTracer(NamedTuple):
         return form
 
 
-def _known_before(state: State, request: Request) -> list[bytes]:
+def _known_before(state: State, request: TraceRequest) -> list[bytes]:
     found = [request.caller, request.to, request.coinbase, *request.authorities]
     delegate = delegate_in(state.account(request.to).code) if rules_of(request.fork).delegation else None
     return found if delegate is None else [*found, delegate]

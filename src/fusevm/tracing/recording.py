@@ -77,7 +77,7 @@ class Keccak:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Frame:
+class RecordedFrame:
     """One call or creation, or a SELFDESTRUCT, which sends the balance of `caller` to `address`."""
 
     kind: FrameKind
@@ -105,11 +105,11 @@ class Frame:
         return self.status is Status.SUCCESS
 
     @property
-    def calls(self) -> list[Frame]:
+    def calls(self) -> list[RecordedFrame]:
         """The frames among the events."""
-        return [event for event in self.events if isinstance(event, Frame)]
+        return [event for event in self.events if isinstance(event, RecordedFrame)]
 
-    def walk(self) -> Iterator[Frame]:
+    def walk(self) -> Iterator[RecordedFrame]:
         """This frame and all below it, in the order in which they began."""
         waiting = [self]
         while waiting:
@@ -119,7 +119,7 @@ class Frame:
 
     def __eq__(self, other: object) -> bool:
         """Of all fields and events. Frames can be 1,024 deep, so there is no recursion."""
-        if not isinstance(other, Frame):
+        if not isinstance(other, RecordedFrame):
             return NotImplemented
         waiting = [(self, other)]
         while waiting:
@@ -127,7 +127,7 @@ class Frame:
             if _FIELDS(one) != _FIELDS(another) or len(one.events) != len(another.events):
                 return False
             for left, right in zip(one.events, another.events, strict=True):
-                if isinstance(left, Frame) and isinstance(right, Frame):
+                if isinstance(left, RecordedFrame) and isinstance(right, RecordedFrame):
                     waiting.append((left, right))
                 elif left != right:
                     return False
@@ -146,8 +146,8 @@ class Frame:
         return "\n".join(lines_of(self))
 
 
-_FIELDS = attrgetter(*(name for name in Frame.__dataclass_fields__ if name != "events"))
-Event = Frame | LogEvent | StorageRead | StorageWrite | Keccak
+_FIELDS = attrgetter(*(name for name in RecordedFrame.__dataclass_fields__ if name != "events"))
+Event = RecordedFrame | LogEvent | StorageRead | StorageWrite | Keccak
 
 
 @dataclass(slots=True)
@@ -198,7 +198,7 @@ class Wanted(NamedTuple):
         return self if self.calls else self._replace(logs=False)
 
 
-Decode = Callable[[Any], Iterable[Frame]]
+Decode = Callable[[Any], Iterable[RecordedFrame]]
 
 
 class Countable(Protocol):
@@ -215,7 +215,7 @@ class Recording:
 
     def __init__(self, wanted: Wanted | None = None) -> None:
         self.wanted = Wanted() if wanted is None else wanted
-        self._frames: list[Frame] = []
+        self._frames: list[RecordedFrame] = []
         self._undecoded: deque[tuple[Decode, Any]] = deque()
         self._coverage: dict[bytes, CodeCoverage] = {}
         self._gas: dict[bytes, dict[int, int]] = {}
@@ -231,7 +231,7 @@ class Recording:
     # -- reading
 
     @property
-    def frames(self) -> list[Frame]:
+    def frames(self) -> list[RecordedFrame]:
         """The calls from outside, in order."""
         self.flush()
         while self._undecoded:
@@ -257,7 +257,7 @@ class Recording:
         self._take_counts()
         return self._gas
 
-    def walk(self) -> Iterator[Frame]:
+    def walk(self) -> Iterator[RecordedFrame]:
         """All frames, in the order in which they began."""
         for frame in self.frames:
             yield from frame.walk()
@@ -270,7 +270,7 @@ class Recording:
 
     # -- being filled
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: RecordedFrame) -> None:
         self.frames.append(frame)
 
     def add_later(self, decode: Decode, raw: Any) -> None:

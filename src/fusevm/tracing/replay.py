@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from fusevm.chain.assembly import Assembly
+from fusevm.chain.assembly import BlockAssembly
 from fusevm.chain.checks import Checks
 from fusevm.chain.environment import Block, Context, Message
 from fusevm.chain.outcome import Outcome
 from fusevm.chain.processing import process
 from fusevm.chain.result import Result
-from fusevm.chain.schedule import Schedule, Step
+from fusevm.chain.schedule import ForkSchedule, Upgrade
 from fusevm.chain.sealed import SealedBlock
 from fusevm.chain.signed import SignedTransaction
 from fusevm.chain.state import State
 from fusevm.reference.hooks import Hooks
-from fusevm.tracing.requests import Json, Request, Tracer
-from fusevm.tracing.session import Session
+from fusevm.tracing.requests import Json, Tracer, TraceRequest
+from fusevm.tracing.session import RecordingSession
 from fusevm.tracing.tracers import target_of, tracer_named
 from fusevm.values import BadValue
 
@@ -29,7 +29,7 @@ class Blocks(Protocol):
     """A `Chain`, as far as tracing uses it."""
 
     @property
-    def schedule(self) -> Schedule: ...
+    def schedule(self) -> ForkSchedule: ...
 
     @property
     def checks(self) -> Checks: ...
@@ -39,7 +39,7 @@ class Blocks(Protocol):
 
     def block(self, which: int | bytes | str) -> SealedBlock: ...
 
-    def step_of(self, which: int | bytes | str) -> Step: ...
+    def step_of(self, which: int | bytes | str) -> Upgrade: ...
 
     def environment(self, which: int | bytes | str) -> Block: ...
 
@@ -50,12 +50,12 @@ class Replay:
     """A block that is run again. Hooks and recordings watch what `execute` runs."""
 
     def __init__(self, chain: Blocks, block: SealedBlock, state: State, executor: TierExecutor) -> None:
-        self.session: Session | None = None
+        self.session: RecordingSession | None = None
         self.hooks: Hooks | None = None
         self._state = state
         self._executor = executor
         environment, step = chain.environment(block.hash), chain.step_of(block.hash)
-        self._assembly = Assembly(state, environment, step, chain.schedule, self.execute, chain.checks)
+        self._assembly = BlockAssembly(state, environment, step, chain.schedule, self.execute, chain.checks)
         self._assembly.begin(block.header.parent_hash, block.header.parent_beacon_root)
 
     def execute(self, message: Message, state: State, context: Context) -> Outcome:
@@ -70,7 +70,7 @@ class Replay:
         assembly, state, tx = self._assembly, self._state, signed.transaction()
         block, fork = assembly.block, assembly.step.fork
         logs = sum(len(receipt.logs) for receipt in assembly.receipts)
-        request = Request.of(tx, target_of(tx, state), block, fork, first_log=logs)
+        request = TraceRequest.of(tx, target_of(tx, state), block, fork, first_log=logs)
 
         def run() -> Result:
             return process(tx, state, block, fork, self.execute, assembly.room, assembly.checks)

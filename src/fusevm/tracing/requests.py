@@ -14,13 +14,13 @@ from fusevm.chain.transaction import Transaction
 from fusevm.evm.forks import Fork
 from fusevm.reference.hooks import Hooks
 from fusevm.tracing.recording import Recording, Wanted
-from fusevm.tracing.session import Recorded, Session, recording_on
+from fusevm.tracing.session import Recorded, RecordingSession, recording_on
 from fusevm.values import BadValue
 
 Json = dict[str, Any]
 
 
-class Request(NamedTuple):
+class TraceRequest(NamedTuple):
     """The outermost call: known before it runs, and also where it does not begin."""
 
     caller: bytes
@@ -35,17 +35,17 @@ class Request(NamedTuple):
     first_log: int = 0  # how many logs the block has before it
 
     @classmethod
-    def of(cls, tx: Transaction, to: bytes, block: Block, fork: Fork, first_log: int = 0) -> Request:
+    def of(cls, tx: Transaction, to: bytes, block: Block, fork: Fork, first_log: int = 0) -> TraceRequest:
         authorities = (signer_of(each) for each in tx.authorizations or ())
         known = tuple(authority for authority in authorities if authority is not None)
         gas, coinbase = tx.gas_limit, block.coinbase
         return cls(tx.sender, to, tx.data, tx.value, gas, tx.creates, coinbase, fork, known, first_log)
 
 
-class Machine(Recorded, Protocol):
+class TracedMachine(Recorded, Protocol):
     """What hooks and recordings are put on: an `EVM`, or a `Replay` of a block."""
 
-    session: Session | None
+    session: RecordingSession | None
     hooks: Hooks | None
 
 
@@ -55,7 +55,7 @@ Run = Callable[[], Result]
 class Tracer(Protocol):
     """Watches one request, on a machine, and says what it saw."""
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json: ...
+    def run(self, machine: TracedMachine, state: State, request: TraceRequest, run: Run) -> Json: ...
 
 
 TracerMaker = Callable[[Mapping[str, Any]], Tracer]
@@ -74,7 +74,7 @@ def undone(state: State) -> Iterator[None]:
 
 
 @contextmanager
-def hooked(machine: Machine, hooks: Hooks | None) -> Iterator[None]:
+def hooked(machine: TracedMachine, hooks: Hooks | None) -> Iterator[None]:
     """These hooks, in place of those that the machine has."""
     if machine.session is not None:
         raise BadValue("trace: this EVM is being recorded; leave the `with` block of `record` first")
@@ -87,7 +87,7 @@ def hooked(machine: Machine, hooks: Hooks | None) -> Iterator[None]:
 
 
 @contextmanager
-def recorded(machine: Machine, wanted: Wanted) -> Iterator[Recording]:
+def recorded(machine: TracedMachine, wanted: Wanted) -> Iterator[Recording]:
     """A recording, without the hooks that the machine has: what is traced does not happen."""
     with hooked(machine, None), recording_on(machine, wanted) as recording:
         yield recording

@@ -12,7 +12,7 @@ from fusevm.tracing.watching import RecordingWatcher
 from fusevm.values import BadValue
 
 
-class Session:
+class RecordingSession:
     """Adds the recording to the hooks that a machine has."""
 
     def __init__(self, recording: Recording) -> None:
@@ -27,7 +27,7 @@ class Session:
 
 
 class Recorded(Protocol):
-    session: Session | None
+    session: RecordingSession | None
 
 
 class recording_on:  # noqa: N801 - read as a verb: `with recording_on(machine, wanted) as recording`
@@ -40,7 +40,7 @@ class recording_on:  # noqa: N801 - read as a verb: `with recording_on(machine, 
     def __enter__(self) -> Recording:
         if self._machine.session is not None:
             raise BadValue("record: this EVM is being recorded already; leave the other `with` block first")
-        self._machine.session = Session(self._recording)
+        self._machine.session = RecordingSession(self._recording)
         return self._recording
 
     def __exit__(self, *_: object) -> None:

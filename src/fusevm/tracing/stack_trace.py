@@ -12,10 +12,10 @@ from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
 from fusevm.tracing.errors import revert_text
-from fusevm.tracing.requests import Machine, hooked
+from fusevm.tracing.requests import TracedMachine, hooked
 from fusevm.tracing.sources.contracts import Sources
-from fusevm.tracing.sources.files import Place
-from fusevm.tracing.sources.running import Call, FunctionStack, entry_of
+from fusevm.tracing.sources.files import SourcePlace
+from fusevm.tracing.sources.running import ActiveFunction, FunctionStack, entry_of
 
 TRAIL = 64  # instructions
 _JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
@@ -23,7 +23,7 @@ _JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
 
 class TraceLine(NamedTuple):
     function: str
-    place: Place | None
+    place: SourcePlace | None
     note: str = ""  # what Vyper says of a check that failed
 
     @property
@@ -56,7 +56,7 @@ class StackTrace:
         return "\n".join(shown)
 
 
-def stack_trace(machine: Machine, run: Callable[[], Result], sources: Sources) -> StackTrace | None:
+def stack_trace(machine: TracedMachine, run: Callable[[], Result], sources: Sources) -> StackTrace | None:
     """Of what `run` runs on the machine; None if it succeeds."""
     watcher = _FailureWatcher(sources)
     with hooked(machine, Hooks(watcher=watcher)):
@@ -75,7 +75,7 @@ def reason_of(result: Result, sources: Sources) -> str:
 class _Open:
     __slots__ = ("cause", "entry", "functions", "pc", "trail")
 
-    def __init__(self, functions: FunctionStack, entry: Call) -> None:
+    def __init__(self, functions: FunctionStack, entry: ActiveFunction) -> None:
         self.functions = functions
         self.entry = entry
         self.cause: list[TraceLine] = []  # of the last call it made, where that has failed
@@ -154,7 +154,7 @@ def _lines(ended: _Open, named: str | None) -> list[TraceLine]:
     return found or [TraceLine(ended.entry.name, None)]
 
 
-def _failed_at(ended: _Open, places: dict[int, Place], named: str | None) -> int | None:
+def _failed_at(ended: _Open, places: dict[int, SourcePlace], named: str | None) -> int | None:
     """The last instruction that has a place.
 
     Optimisers let reverts share their last instructions: of the last places, the one that names the error is it.

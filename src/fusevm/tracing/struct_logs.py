@@ -12,7 +12,7 @@ from fusevm.evm.halts import HaltReason
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.hooks import Hooks, Step
 from fusevm.tracing.errors import error_text
-from fusevm.tracing.requests import Json, Machine, Request, Run, flag, hooked, undone
+from fusevm.tracing.requests import Json, Run, TracedMachine, TraceRequest, flag, hooked, undone
 from fusevm.values import to_number
 
 OPTIONS = ("enableMemory", "disableStack", "disableStorage", "enableReturnData", "limit")
@@ -34,7 +34,7 @@ class StructLogTracer(NamedTuple):
         limit = to_number(config.get("limit", 0), "limit", bits=63)
         return cls(memory, not disable_stack, not disable_storage, returndata, limit)
 
-    def run(self, machine: Machine, state: State, request: Request, run: Run) -> Json:
+    def run(self, machine: TracedMachine, state: State, request: TraceRequest, run: Run) -> Json:
         logs = _Logs(self, state)
         with undone(state), hooked(machine, Hooks(on_opcode=logs.add, memory=self.memory)):
             result = run()

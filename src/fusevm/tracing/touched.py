@@ -14,13 +14,13 @@ from fusevm.chain.addresses import create2_address, create_address
 from fusevm.chain.result import Result
 from fusevm.chain.state import State, delegate_in
 from fusevm.evm.bytecode import without_pushes
-from fusevm.evm.code_cache import CodeCache
+from fusevm.evm.code_cache import CodeMemo
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions.environment import to_address
-from fusevm.tracing.recording import Frame, FrameKind, Recording, Refusal, StorageRead, StorageWrite, Wanted
-from fusevm.tracing.requests import Machine, Run, hooked, recorded, undone
+from fusevm.tracing.recording import FrameKind, RecordedFrame, Recording, Refusal, StorageRead, StorageWrite, Wanted
+from fusevm.tracing.requests import Run, TracedMachine, hooked, recorded, undone
 
 Slot = tuple[bytes, int]
 
@@ -29,7 +29,7 @@ _ACCOUNTS = frozenset(BY_NAME[name].byte for name in ("BALANCE", "EXTCODECOPY", 
 _CALLS = frozenset(BY_NAME[name].byte for name in ("CALL", "CALLCODE", "DELEGATECALL", "STATICCALL"))
 _CREATE, _CREATE2, _SELFDESTRUCT = (BY_NAME[name].byte for name in ("CREATE", "CREATE2", "SELFDESTRUCT"))
 
-_reads_accounts = CodeCache(lambda code: not _ACCOUNTS.isdisjoint(without_pushes(code)), lambda _: 1, 1 << 16)
+_reads_accounts = CodeMemo(lambda code: not _ACCOUNTS.isdisjoint(without_pushes(code)), lambda _: 1, 1 << 16)
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Touched:
 
 
 @contextmanager
-def touching(machine: Machine, state: State, run: Run) -> Iterator[tuple[Result, Touched]]:
+def touching(machine: TracedMachine, state: State, run: Run) -> Iterator[tuple[Result, Touched]]:
     """Runs something. In the `with` block it has happened; then it is undone."""
     with undone(state):
         with recorded(machine, Wanted(calls=True, logs=False, storage=True)) as recording:
@@ -80,7 +80,7 @@ def touched_by(recording: Recording, state: State) -> Touched | None:
     return found
 
 
-def _is_complete(frame: Frame, state: State, made: set[bytes]) -> bool:
+def _is_complete(frame: RecordedFrame, state: State, made: set[bytes]) -> bool:
     """Whether the code that a frame may have run reads no accounts. Of a refused creation the address is not known."""
     if frame.kind.creates:
         return not isinstance(frame.failure, Refusal) and not _reads_accounts(frame.input)

@@ -16,7 +16,7 @@ from fusevm.evm.forks import Fork, rules_of
 from fusevm.tracing import call_tracer, flat_calls, prestate, struct_logs
 from fusevm.tracing.four_byte import FourByteTracer, NoopTracer
 from fusevm.tracing.mux import MuxTracer
-from fusevm.tracing.requests import Json, Machine, Request, Tracer, TracerMaker
+from fusevm.tracing.requests import Json, TracedMachine, Tracer, TraceRequest, TracerMaker
 from fusevm.values import (
     AccessListLike,
     AddressLike,
@@ -69,7 +69,7 @@ def tracer_named(name: str | None, config: Mapping[str, Any] | None = None) -> T
     return known.make(given)
 
 
-class World(Machine, Protocol):
+class TracedWorld(TracedMachine, Protocol):
     """An `EVM`, as far as tracers use it."""
 
     @property
@@ -85,9 +85,9 @@ class World(Machine, Protocol):
     def checks(self) -> Checks: ...
 
 
-def traced(world: World, tx: Transaction, tracer: Tracer, run: Callable[[Transaction], Result]) -> Json:
+def traced(world: TracedWorld, tx: Transaction, tracer: Tracer, run: Callable[[Transaction], Result]) -> Json:
     """What a tracer says of a transaction, which is undone."""
-    request = Request.of(tx, target_of(tx, world.state), world.block, world.fork)
+    request = TraceRequest.of(tx, target_of(tx, world.state), world.block, world.fork)
     return tracer.run(world, world.state, request, lambda: run(tx))
 
 
@@ -96,7 +96,7 @@ def target_of(tx: Transaction, state: State) -> bytes:
 
 
 def call_transaction(
-    world: World,
+    world: TracedWorld,
     to: AddressLike | None,
     data: BytesLike,
     value: Number,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fusevm.chain.outcome import Status
 from fusevm.chain.result import revert_reason
-from fusevm.tracing.recording import Event, Frame, FrameKind, Keccak, LogEvent, StorageRead
+from fusevm.tracing.recording import Event, FrameKind, Keccak, LogEvent, RecordedFrame, StorageRead
 
 SHOWN = 68  # characters of data in a printed tree
 
@@ -15,9 +15,9 @@ class TreeBuilder:
     """Frames that begin and end, one inside the other, and what happens in them."""
 
     def __init__(self) -> None:
-        self.open: list[Frame] = []
+        self.open: list[RecordedFrame] = []
 
-    def enter(self, frame: Frame) -> None:
+    def enter(self, frame: RecordedFrame) -> None:
         if self.open:
             self.open[-1].events.append(frame)
         self.open.append(frame)
@@ -25,7 +25,7 @@ class TreeBuilder:
     def add(self, event: Event) -> None:
         self.open[-1].events.append(event)
 
-    def leave(self) -> Frame | None:
+    def leave(self) -> RecordedFrame | None:
         """Ends the innermost frame; which is returned if it is the call from outside."""
         frame = self.open.pop()
         waiting = [] if frame.ok else [frame]
@@ -36,13 +36,13 @@ class TreeBuilder:
         return None if self.open else frame
 
 
-def lines_of(frame: Frame) -> Iterator[str]:
+def lines_of(frame: RecordedFrame) -> Iterator[str]:
     """The tree of a frame and what is below it, a line for each event."""
     waiting: list[tuple[Event, str, str]] = [(frame, "", "")]
     while waiting:
         event, lead, below = waiting.pop()
         yield lead + _line(event)
-        if not isinstance(event, Frame):
+        if not isinstance(event, RecordedFrame):
             continue
         last = len(event.events) - 1
         waiting += reversed(
@@ -54,7 +54,7 @@ def lines_of(frame: Frame) -> Iterator[str]:
 
 
 def _line(event: Event) -> str:
-    if isinstance(event, Frame):
+    if isinstance(event, RecordedFrame):
         return frame_line(event)
     if isinstance(event, LogEvent):
         topics = ", ".join(f"0x{topic:x}" for topic in event.topics)
@@ -67,7 +67,7 @@ def _line(event: Event) -> str:
     return f"{kind}STORE 0x{event.key:x} = 0x{event.value:x} (was 0x{event.previous:x})"
 
 
-def frame_line(frame: Frame) -> str:
+def frame_line(frame: RecordedFrame) -> str:
     """A frame without its events."""
     if frame.kind is FrameKind.SELFDESTRUCT:
         return f"SELFDESTRUCT 0x{frame.caller.hex()} → 0x{frame.address.hex()} {frame.value} wei"
@@ -83,7 +83,7 @@ def frame_line(frame: Frame) -> str:
     return " ".join(parts)
 
 
-def _ending(frame: Frame) -> str:
+def _ending(frame: RecordedFrame) -> str:
     if frame.failure is not None:
         at = "" if frame.failed_at is None else f" at pc {frame.failed_at}"
         return f"{frame.failure.value}{at}"

@@ -9,14 +9,14 @@ from fusevm.evm.opcodes import BY_BYTE, BY_NAME
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.instructions.environment import to_address
 from fusevm.tracing import recording as recordings
-from fusevm.tracing.frames import Before, begun, unbegun
+from fusevm.tracing.frames import FrameBefore, begun, unbegun
 from fusevm.tracing.recording import (
     CodeCoverage,
     Event,
-    Frame,
     FrameKind,
     Keccak,
     LogEvent,
+    RecordedFrame,
     Recording,
     StorageRead,
     StorageWrite,
@@ -46,9 +46,9 @@ class _Open:
 
     __slots__ = ("before", "coverage", "frame", "left", "pc", "spent")
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: RecordedFrame) -> None:
         self.frame = frame
-        self.before: Before | None = None  # its last call
+        self.before: FrameBefore | None = None  # its last call
         self.pc: int | None = None  # of the last instruction that was told
         self.left = 0  # gas after it
         self.coverage: CodeCoverage | None = None  # of its code, once something of it ran
@@ -122,7 +122,7 @@ class RecordingWatcher:
             return
         state, address = running.state, running.message.address
         if byte in CALLING:
-            own.before = Before.of(CALLING[byte], running)
+            own.before = FrameBefore.of(CALLING[byte], running)
         elif byte == SELFDESTRUCT:
             self._previous = state.account(address).balance
         elif byte == SSTORE:
@@ -170,7 +170,7 @@ class RecordingWatcher:
             return LogEvent(address, tuple(operands[2:]), running.read(operands[0], operands[1]))
         if byte == SELFDESTRUCT:
             heir, depth = to_address(operands[0]), running.message.depth + 1
-            return Frame(FrameKind.SELFDESTRUCT, address, heir, heir, self._previous, 0, b"", depth, own.pc)
+            return RecordedFrame(FrameKind.SELFDESTRUCT, address, heir, heir, self._previous, 0, b"", depth, own.pc)
         assert own.before is not None
         frame = unbegun(running, own.before)
         frame.undone = True

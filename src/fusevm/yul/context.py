@@ -12,7 +12,7 @@ from fusevm.yul.syntax.names import NameDispenser
 from fusevm.yul.syntax.walk import count_nodes, nodes
 
 
-class TooDeep(NamedTuple):
+class DeepPlace(NamedTuple):
     """A place where the stack is too deep by some slots; moving that many of the variables away would help."""
 
     deficit: int
@@ -20,7 +20,7 @@ class TooDeep(NamedTuple):
 
 
 # By function ("" is the main code), where its stack is too deep, in the order in which the generator meets it.
-StackReport = Mapping[str, list[TooDeep]]
+StackReport = Mapping[str, list[DeepPlace]]
 
 
 # How many nodes of the tree steps may copy in total: a constant, and a factor per node there was at first. Inlining,

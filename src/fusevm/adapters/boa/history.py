@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from fusevm.chain.diffs import Diff, diff_since
 from fusevm.chain.state import State
 
-MOST_ENTRIES = 1 << 20  # of the journal: then older calls cannot be traced any more
+MAX_ENTRIES = 1 << 20  # of the journal: then older calls cannot be traced any more
 _SCOPE = ("warm_addresses", "warm_slots", "transient", "original", "created", "destroyed", "touched")
 
 
@@ -51,7 +51,7 @@ class History:
 
     def note(self, mark: int, again: Callable[[], Any]) -> NativeCall:
         call = self._calls[next(self._numbers)] = NativeCall(mark, again)
-        if len(self.state.journal) > MOST_ENTRIES and self.state.open_marks == 1:
+        if len(self.state.journal) > MAX_ENTRIES and self.state.open_marks == 1:
             self.forget()
         return call
 
@@ -84,7 +84,7 @@ class History:
         if call.traced is None:
             if call.lost:
                 raise TraceLost(
-                    f"call: what was before it is not known any more, after {MOST_ENTRIES:,} changes; trace it earlier"
+                    f"call: what was before it is not known any more, after {MAX_ENTRIES:,} changes; trace it earlier"
                 )
             call.traced = self._run_again(call)
         return call.traced

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from boa.util.abi import Address
 
-from fusevm.tracing.recording import Frame, Keccak, Recording, StorageWrite, Wanted
-from fusevm.tracing.session import Session
+from fusevm.tracing.recording import Keccak, RecordedFrame, Recording, StorageWrite, Wanted
+from fusevm.tracing.session import RecordingSession
 
 WANTED = Wanted(logs=False, storage=True, keccak=True)
 PREIMAGE = 64  # bytes: the slot of a map, and a key
-MOST_GAS = 50_000_000  # of calls that are not decoded yet: gas bounds what is noted of them
+MAX_GAS = 50_000_000  # of calls that are not decoded yet: gas bounds what is noted of them
 
 
 class StorageNotes:
@@ -22,7 +22,7 @@ class StorageNotes:
 
     def _begin(self) -> None:
         self._recording = Recording(WANTED)
-        self.hooks = Session(self._recording).hooks(None)
+        self.hooks = RecordingSession(self._recording).hooks(None)
         self._waiting = 0  # gas
 
     @property
@@ -48,7 +48,7 @@ class StorageNotes:
     def ran(self, gas: int) -> None:
         """A recorded call is over."""
         self._waiting += gas + 1
-        if self._waiting > MOST_GAS:
+        if self._waiting > MAX_GAS:
             self._learn()
 
     def _learn(self) -> None:
@@ -58,7 +58,7 @@ class StorageNotes:
             for frame in recording.walk():
                 self._learn_from(frame)
 
-    def _learn_from(self, frame: Frame) -> None:
+    def _learn_from(self, frame: RecordedFrame) -> None:
         for event in frame.events:
             if isinstance(event, StorageWrite):
                 if not event.transient:

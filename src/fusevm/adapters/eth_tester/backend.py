@@ -37,7 +37,7 @@ from fusevm.machine.estimate import EstimateFailed
 from fusevm.values import BadValue, to_address
 
 LATEST = ("latest", "safe", "finalized")
-MOST_BLOCKS = 1024
+MAX_BLOCKS = 1024
 PY_EVM_CHECKS = Checks(chain_id=False)  # programs sign for 1337 or 1; py-evm does not look
 
 
@@ -176,7 +176,7 @@ class FusevmBackend(BaseChainBackend):  # type: ignore[misc]
         self, block_count: int = 1, newest_block: Any = "latest", reward_percentiles: Sequence[int] = ()
     ) -> dict[str, Any]:
         """As eth-tester has it: of the blocks before the newest, the newest first, and without rewards."""
-        if isinstance(block_count, int) and not 1 <= block_count <= MOST_BLOCKS:
+        if isinstance(block_count, int) and not 1 <= block_count <= MAX_BLOCKS:
             raise ValidationError("block_count must be between 1 and 1024")
         newest = self.chain.block(self._which("latest" if newest_block == PENDING else newest_block)).number
         headers = [

@@ -11,7 +11,7 @@ from eth_tester.backends.common import merge_genesis_overrides
 
 from fusevm.chain.genesis import Genesis
 from fusevm.chain.header import Header
-from fusevm.chain.schedule import Activation, Schedule, step_named
+from fusevm.chain.schedule import Activation, ForkSchedule, step_named
 from fusevm.chain.state import Account, State
 from fusevm.chain.trie import EMPTY_ROOT
 from fusevm.devchain import dev_genesis, dev_keys
@@ -65,10 +65,10 @@ def genesis_state(keys: Sequence[bytes], overrides: Params | None = None) -> dic
     return state
 
 
-def schedule_of(forks: Forks | None) -> Schedule:
+def schedule_of(forks: Forks | None) -> ForkSchedule:
     """eth-tester's `vm_configuration`."""
     activations = (Activation(step_named(_name(fork)), block=block) for block, fork in forks or DEFAULT_FORKS)
-    return Schedule(tuple(activations), CHAIN_ID)
+    return ForkSchedule(tuple(activations), CHAIN_ID)
 
 
 def _name(fork: Any) -> str:

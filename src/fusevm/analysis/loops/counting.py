@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fusevm.analysis.loops.shape import Shape
+from fusevm.analysis.loops.shape import LoopShape
 from fusevm.analysis.loops.walk import NOWHERE
-from fusevm.analysis.loops.words import MASK, MIRRORED, Comparison, Linear, State, Value, slot
+from fusevm.analysis.loops.words import MASK, MIRRORED, Linear, LoopComparison, LoopStack, Value, slot
 
 SIGN = 1 << 255
-MOST_STEP = 1 << 62
+MAX_STEP = 1 << 62
 
 
 class Counted(NamedTuple):
@@ -46,7 +46,7 @@ def trips(relation: str, x: int, bound: int, step: int) -> int | None:
     return count if last > bound or (last == bound and relation == "LT") else None
 
 
-def counted_exit(shape: Shape, latch: State, number: int, way: int) -> Counted | None:
+def counted_exit(shape: LoopShape, latch: LoopStack, number: int, way: int) -> Counted | None:
     """The exit as a test of a counter against an invariant bound, or None."""
     if number not in shape.spine or len(shape.nodes[number].edges) != 2:
         return None
@@ -64,20 +64,20 @@ def counted_exit(shape: Shape, latch: State, number: int, way: int) -> Counted |
             continue
         counter, addend = one.terms[0][0], signed(one.constant)
         step = step_of(latch, counter)
-        if not step or abs(step) >= MOST_STEP or abs(addend) >= MOST_STEP:
+        if not step or abs(step) >= MAX_STEP or abs(addend) >= MAX_STEP:
             continue
         if isinstance(other, int):
             return Counted(counter, addend, step, relation, 0, other, number, way)
         if isinstance(other, Linear) and len(other.terms) == 1 and other.terms[0][1] == 1:
             bound = other.terms[0][0]
-            if latch.at(bound) == slot(bound) and abs(signed(other.constant)) < MOST_STEP:
+            if latch.at(bound) == slot(bound) and abs(signed(other.constant)) < MAX_STEP:
                 return Counted(counter, addend, step, relation, bound, signed(other.constant), number, way)
     return None
 
 
-def _as_comparison(condition: Value) -> Comparison | None:
+def _as_comparison(condition: Value) -> LoopComparison | None:
     """`x` and `x - y` as conditions: not zero, not equal."""
-    if isinstance(condition, Comparison):
+    if isinstance(condition, LoopComparison):
         if condition.right == 0 and isinstance(condition.left, Linear) and len(condition.left.terms) == 2:
             split = _as_comparison(condition.left)
             if split is not None and condition.relation in ("EQ", "NE"):
@@ -89,11 +89,11 @@ def _as_comparison(condition: Value) -> Comparison | None:
         plus = [number for number, coefficient in condition.terms if coefficient == 1]
         minus = [number for number, coefficient in condition.terms if coefficient == MASK]
         if len(plus) == len(minus) == 1:
-            return Comparison("NE", Linear(condition.constant, ((plus[0], 1),)), slot(minus[0]))
-    return Comparison("NE", condition, 0)
+            return LoopComparison("NE", Linear(condition.constant, ((plus[0], 1),)), slot(minus[0]))
+    return LoopComparison("NE", condition, 0)
 
 
-def step_of(latch: State, number: int) -> int:
+def step_of(latch: LoopStack, number: int) -> int:
     """The change of a slot per iteration; zero if it does not change, or not by a constant."""
     value = latch.at(number)
     if isinstance(value, Linear) and value.terms == ((number, 1),):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from fusevm.analysis.graphs import strong_components
-from fusevm.analysis.loops.walk import Block, run
+from fusevm.analysis.loops.walk import LoopBlock, run
 from fusevm.analysis.loops.words import EMPTY
 
 
-def static_targets(blocks: Mapping[int, Block]) -> dict[int, int]:
+def static_targets(blocks: Mapping[int, LoopBlock]) -> dict[int, int]:
     """Of the blocks that jump where they say themselves."""
     found: dict[int, int] = {}
     for pc, block in blocks.items():
@@ -21,13 +21,13 @@ def static_targets(blocks: Mapping[int, Block]) -> dict[int, int]:
     return found
 
 
-def headers_in(blocks: Mapping[int, Block], targets: Mapping[int, int], dests: Set[int]) -> set[int]:
+def headers_in(blocks: Mapping[int, LoopBlock], targets: Mapping[int, int], dests: Set[int]) -> set[int]:
     """Where static backward jumps lead."""
     return {to for pc, to in targets.items() if to in dests and (last := blocks[pc].last) and to <= last.pc}
 
 
 def cycles_in(
-    blocks: Mapping[int, Block], targets: Mapping[int, int], dests: Set[int], headers: Set[int]
+    blocks: Mapping[int, LoopBlock], targets: Mapping[int, int], dests: Set[int], headers: Set[int]
 ) -> list[tuple[int, frozenset[int]]]:
     """Headers, each with the blocks on a cycle through it; inner loops are the components left without the header.
 

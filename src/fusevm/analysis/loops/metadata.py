@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 
 from fusevm.analysis.loops.counting import Counted, counted_exit, signed, step_of, trips
 from fusevm.analysis.loops.cycles import cycles_in, headers_in, static_targets
-from fusevm.analysis.loops.shape import Shape
+from fusevm.analysis.loops.shape import LoopShape
 from fusevm.analysis.loops.starts import start_values
-from fusevm.analysis.loops.walk import Edge, Node, Refused, Walk, blocks_of
-from fusevm.analysis.loops.words import MASK, Linear, State, Value, joined, slot
+from fusevm.analysis.loops.walk import Edge, LoopNode, NotCounted, Walk, blocks_of
+from fusevm.analysis.loops.words import MASK, Linear, LoopStack, Value, joined, slot
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
 from fusevm.evm.opcodes import BY_NAME, Effect
 
 BUDGET = 10_000  # instructions walked in small code; for large code, plus four times its bytes
 LOOP_BUDGET = 10_000  # of these for one loop
-MOST_LOOPS = 256  # headers analysed in one code
+MAX_LOOPS = 256  # headers analysed in one code
 WRITES = Effect.STORAGE | Effect.TRANSIENT | Effect.LOGS | Effect.ACCOUNTS
 
 
@@ -71,7 +71,7 @@ def loops_of(code: bytes, fork: Fork) -> list[LoopMetadata]:
     headers = headers_in(blocks, targets, dests)
     if not headers:
         return []
-    cycles = sorted(cycles_in(blocks, targets, dests, headers))[:MOST_LOOPS]
+    cycles = sorted(cycles_in(blocks, targets, dests, headers))[:MAX_LOOPS]
     numbers = {header: number for number, (header, _) in enumerate(cycles)}
     budget = BUDGET + 4 * len(code)
     found: list[LoopMetadata] = []
@@ -121,15 +121,15 @@ def _examined(walk: Walk, number: int) -> tuple[LoopMetadata | None, Counted | N
     meta = LoopMetadata(number, walk.header, "uncounted")
     try:
         walk.run()
-    except Refused as refusal:
+    except NotCounted as refusal:
         return replace(meta, body=_pcs(walk.nodes), uncounted=str(refusal)), None
     if not walk.is_loop:
         return None, None  # a call of a function that comes before its caller
-    shape = Shape(walk)
+    shape = LoopShape(walk)
     meta = _outlined(shape, meta)
     try:
         latch = _joined_latch(shape)
-    except Refused as refusal:
+    except NotCounted as refusal:
         return replace(meta, uncounted=str(refusal)), None
     meta = _described(shape, meta, latch)
     for exit_ in shape.exits:
@@ -138,11 +138,11 @@ def _examined(walk: Walk, number: int) -> tuple[LoopMetadata | None, Counted | N
     return replace(meta, uncounted=_why_uncounted(shape, latch)), None
 
 
-def _pcs(nodes: list[Node]) -> tuple[int, ...]:
+def _pcs(nodes: list[LoopNode]) -> tuple[int, ...]:
     return tuple(sorted({node.block.pc for node in nodes}))
 
 
-def _outlined(shape: Shape, meta: LoopMetadata) -> LoopMetadata:
+def _outlined(shape: LoopShape, meta: LoopMetadata) -> LoopMetadata:
     """What follows from the blocks alone: the exits, the cost of an iteration, and its effect on the stack."""
     needs, grows = _bounds(shape)
     return replace(
@@ -156,13 +156,13 @@ def _outlined(shape: Shape, meta: LoopMetadata) -> LoopMetadata:
     )
 
 
-def _left_to(shape: Shape, exits: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+def _left_to(shape: LoopShape, exits: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     """Where these exits lead, if they do not consume all gas anyway."""
     edges = (shape.nodes[number].edges[way] for number, way in exits)
     return tuple(dict.fromkeys(edge.pc for edge in edges if edge.pc >= 0 and not _halts(shape, edge)))
 
 
-def _bounds(shape: Shape) -> tuple[int, int]:
+def _bounds(shape: LoopShape) -> tuple[int, int]:
     """Words that an iteration needs on the stack, and its maximum rise, over the nodes that always run."""
     spine = [shape.nodes[each] for each in shape.spine]
     needs = max(0, *(node.block.needs - node.before.height for node in spine))
@@ -170,19 +170,19 @@ def _bounds(shape: Shape) -> tuple[int, int]:
     return needs, grows
 
 
-def _joined_latch(shape: Shape) -> State:
+def _joined_latch(shape: LoopShape) -> LoopStack:
     """The stack after an iteration, joined over all latches."""
-    latch: State | None = None
+    latch: LoopStack | None = None
     for number in shape.latches:
         after = shape.nodes[number].after
         latch = after if latch is None else joined(latch, after)
         if latch is None or latch.height:
-            raise Refused("the stack's height changes from one iteration to the next")
+            raise NotCounted("the stack's height changes from one iteration to the next")
     assert latch is not None
     return latch
 
 
-def _counted(shape: Shape, meta: LoopMetadata, counted: Counted) -> LoopMetadata:
+def _counted(shape: LoopShape, meta: LoopMetadata, counted: Counted) -> LoopMetadata:
     """With the exit that counts the loop."""
     nodes = shape.nodes
     early = [leaving for leaving in shape.exits if leaving != (counted.node, counted.way)]
@@ -200,7 +200,7 @@ def _counted(shape: Shape, meta: LoopMetadata, counted: Counted) -> LoopMetadata
     )
 
 
-def _described(shape: Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
+def _described(shape: LoopShape, meta: LoopMetadata, latch: LoopStack) -> LoopMetadata:
     """Arrays walked over, and whether iterations are independent of each other."""
     steps = {number: step for number in range(1, latch.taken + 1) if (step := step_of(latch, number))}
     changed = [number for number in range(1, latch.taken + 1) if latch.at(number) != slot(number)]
@@ -223,7 +223,7 @@ def _described(shape: Shape, meta: LoopMetadata, latch: State) -> LoopMetadata:
     return replace(meta, walks=tuple(dict.fromkeys(walks)), independent=independent)
 
 
-def _writes_memory(shape: Shape) -> bool:
+def _writes_memory(shape: LoopShape) -> bool:
     return any(
         bool(BY_NAME[access.name].writes & Effect.MEMORY)
         for number in shape.members
@@ -237,7 +237,7 @@ def _stride(address: Value, steps: Mapping[int, int]) -> int:
     return signed(sum(steps.get(number, 0) * coefficient for number, coefficient in address.terms) & MASK)
 
 
-def _why_uncounted(shape: Shape, latch: State) -> str:
+def _why_uncounted(shape: LoopShape, latch: LoopStack) -> str:
     if not shape.exits:
         return "nothing leaves it but a halt"
     if not any(step_of(latch, number) for number in range(1, latch.taken + 1)):
@@ -245,7 +245,7 @@ def _why_uncounted(shape: Shape, latch: State) -> str:
     return "no exit compares a counter with a literal or an unchanging stack slot"
 
 
-def _halts(shape: Shape, edge: Edge) -> bool:
+def _halts(shape: LoopShape, edge: Edge) -> bool:
     """Whether an exit consumes all gas anyway."""
     block = shape.blocks.get(edge.pc)
     return block is None or block.is_invalid  # an invalid jump

@@ -8,7 +8,7 @@ from fusevm.analysis.graphs import DominatorTree, cyclic_nodes, reverse_postorde
 from fusevm.analysis.loops.walk import Walk
 
 
-class Shape:
+class LoopShape:
     """The nodes of an iteration, those that always run, and the exits."""
 
     def __init__(self, walk: Walk) -> None:

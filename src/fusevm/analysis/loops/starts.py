@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from fusevm.analysis.loops.walk import Block, run
+from fusevm.analysis.loops.walk import LoopBlock, run
 from fusevm.analysis.loops.words import EMPTY
 
 
 def start_values(
-    blocks: Mapping[int, Block], targets: Mapping[int, int], counters: Mapping[int, tuple[int, Collection[int]]]
+    blocks: Mapping[int, LoopBlock], targets: Mapping[int, int], counters: Mapping[int, tuple[int, Collection[int]]]
 ) -> dict[int, int]:
     """The counter's first value by header, if all edges into the loop with a known start value agree on it.
 
@@ -28,7 +28,7 @@ def start_values(
     return {header: values.pop() for header, values in found.items() if len(values) == 1}
 
 
-def _way_on(block: Block, targets: Mapping[int, int]) -> int:
+def _way_on(block: LoopBlock, targets: Mapping[int, int]) -> int:
     """The only successor of a block; -1 if there is none, or more than one."""
     name = block.last.name if block.last else ""
     if name == "JUMP":

@@ -28,13 +28,13 @@ class Linear(NamedTuple):
     terms: tuple[tuple[int, int], ...]  # (slot, coefficient), by slot
 
 
-class Comparison(NamedTuple):
+class LoopComparison(NamedTuple):
     relation: str
     left: Value
     right: Value
 
 
-Value = int | Linear | Comparison | None
+Value = int | Linear | LoopComparison | None
 
 
 @cache
@@ -79,12 +79,12 @@ def negate(value: Value) -> Value:
     """ISZERO."""
     if isinstance(value, int):
         return int(not value)
-    if isinstance(value, Comparison):
-        return Comparison(NEGATED[value.relation], value.left, value.right)
-    return Comparison("EQ", value, 0) if isinstance(value, Linear) else None
+    if isinstance(value, LoopComparison):
+        return LoopComparison(NEGATED[value.relation], value.left, value.right)
+    return LoopComparison("EQ", value, 0) if isinstance(value, Linear) else None
 
 
-class State(NamedTuple):
+class LoopStack(NamedTuple):
     """The stack: `words`, top last, above what is untouched; `taken` of them came from below the iteration's start."""
 
     taken: int
@@ -101,10 +101,10 @@ class State(NamedTuple):
         return self.words[self.taken - number] if self.taken - number < len(self.words) else None
 
 
-EMPTY = State(0, ())
+EMPTY = LoopStack(0, ())
 
 
-def joined(one: State, other: State) -> State | None:
+def joined(one: LoopStack, other: LoopStack) -> LoopStack | None:
     """The join of two states; None if their heights differ."""
     if one == other:
         return one
@@ -115,10 +115,10 @@ def joined(one: State, other: State) -> State | None:
         left if left == right else None
         for left, right in zip(_reaching(one, taken), _reaching(other, taken), strict=True)
     ]
-    return State(taken, tuple(words))
+    return LoopStack(taken, tuple(words))
 
 
-def _reaching(state: State, taken: int) -> list[Value]:
+def _reaching(state: LoopStack, taken: int) -> list[Value]:
     return [*(slot(number) for number in range(taken, state.taken, -1)), *state.words]
 
 
@@ -140,7 +140,7 @@ def _compared(name: str, left: Value, right: Value) -> Value:
         return None
     if isinstance(left, int) and isinstance(right, int):
         return INTEGER_MEANINGS[name](left, right)
-    return Comparison(name, left, right)
+    return LoopComparison(name, left, right)
 
 
 KNOWN: dict[str, Callable[..., Value]] = {

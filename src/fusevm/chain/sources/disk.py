@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fusevm.chain.sources.source import Facts, Place
+from fusevm.chain.sources.source import AccountFacts, Place
 from fusevm.child import renewed_in_child
 
-MOST_BYTES = 1 << 30  # of a file: beyond that, blocks that were not used for longest are dropped
+MAX_BYTES = 1 << 30  # of a file: beyond that, blocks that were not used for longest are dropped
 _VERSION = 1
 _TABLES = """
 CREATE TABLE IF NOT EXISTS blocks (hash BLOB PRIMARY KEY, used INTEGER NOT NULL) WITHOUT ROWID;
@@ -56,16 +56,16 @@ class Disk:
             with suppress(sqlite3.Error):
                 opened.close()
 
-    def accounts(self, addresses: Sequence[bytes]) -> dict[bytes, Facts | None]:
+    def accounts(self, addresses: Sequence[bytes]) -> dict[bytes, AccountFacts | None]:
         """Those that are kept, known absences included."""
-        found: dict[bytes, Facts | None] = {}
+        found: dict[bytes, AccountFacts | None] = {}
         for address in addresses:
             for nonce, balance, code in self._ask(
                 "SELECT nonce, balance, codes.code FROM accounts LEFT JOIN codes ON accounts.code = number"
                 " WHERE block = ? AND address = ?",
                 (self.block, address),
             ):
-                found[address] = None if nonce is None else Facts(int(nonce), int(balance), code or b"")
+                found[address] = None if nonce is None else AccountFacts(int(nonce), int(balance), code or b"")
         return found
 
     def slots(self, places: Sequence[Place]) -> dict[Place, int]:
@@ -83,7 +83,7 @@ class Disk:
             return bytes(found)
         return None
 
-    def keep_accounts(self, found: dict[bytes, Facts | None]) -> None:
+    def keep_accounts(self, found: dict[bytes, AccountFacts | None]) -> None:
         codes = {(facts.code,) for facts in found.values() if facts is not None and facts.code}
         rows: list[tuple[Any, ...]] = [
             (self.block, address, None, None, None)
@@ -152,7 +152,7 @@ class Disk:
                 "INSERT OR REPLACE INTO blocks VALUES (?, (SELECT COALESCE(MAX(used), 0) + 1 FROM blocks))",
                 (self.block,),
             )
-        if self.path.stat().st_size > MOST_BYTES:
+        if self.path.stat().st_size > MAX_BYTES:
             self._make_room(connection)
         return connection
 

@@ -9,7 +9,7 @@ from fusevm.evm.forks import Fork, Rules
 from fusevm.evm.gas import BLOB_GAS
 from fusevm.evm.limits import MAX_NONCE
 
-MOST_BLOBS = 6
+MAX_BLOBS = 6
 
 
 def check(tx: Transaction, env: TxEnv, block: BlockEnv, cfg: CfgEnv, gas_limit: int, state: State, rules: Rules) -> int:
@@ -49,7 +49,7 @@ def _check_blobs(tx: Transaction, env: TxEnv, block: BlockEnv, rules: Rules) -> 
         raise RuntimeError("Transaction(BlobCreateTransaction)")
     if any(not each.startswith(b"\x01") for each in env.blob_hashes):
         raise RuntimeError("Transaction(BlobVersionNotSupported)")
-    if len(env.blob_hashes) > MOST_BLOBS:
+    if len(env.blob_hashes) > MAX_BLOBS:
         raise RuntimeError("Transaction(TooManyBlobs)")
 
 

@@ -20,7 +20,7 @@ def no_pause() -> None:
     pass
 
 
-class Run(Protocol):
+class PrecompileRun(Protocol):
     def __call__(self, data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes: ...
 
 
@@ -63,7 +63,7 @@ class Precompile:
     address: int
     since: Fork
     gas: Gas
-    run: Run
+    run: PrecompileRun
     reads: Reads = all_of
     seconds: Seconds | None = None
     answers: Answers | None = None  # a user's own, which says what it has used: `gas` and `run` are not asked

@@ -39,23 +39,23 @@ def split(address: Value) -> tuple[Value | None, int]:
     return address, offset & WORD
 
 
-class Range(NamedTuple):
+class MemoryRange(NamedTuple):
     """Bytes of memory from `base + offset` on; a size of None is unknown."""
 
     base: Value | None
     offset: int
     size: int | None
 
-    def distance_to(self, other: Range) -> int:
+    def distance_to(self, other: MemoryRange) -> int:
         """How far after this one the other begins; both must have the same base."""
         difference = (other.offset - self.offset) & WORD
         return difference - (WORD + 1) if difference & SIGN else difference
 
 
-def range_of(value: Value, place: tuple[int, int]) -> Range:
+def range_of(value: Value, place: tuple[int, int]) -> MemoryRange:
     offset, size = place
     base, start = split(value.args[offset])
-    return Range(base, start, _size(value, size))
+    return MemoryRange(base, start, _size(value, size))
 
 
 def _size(value: Value, size: int) -> int | None:
@@ -65,7 +65,7 @@ def _size(value: Value, size: int) -> int | None:
     return operand.number if operand.op == CONST else None
 
 
-def relation(one: Range, other: Range) -> Alias:
+def relation(one: MemoryRange, other: MemoryRange) -> Alias:
     if one.size == 0 or other.size == 0:
         return NO
     if one.base is not other.base:
@@ -78,7 +78,7 @@ def relation(one: Range, other: Range) -> Alias:
     return MUST if distance == 0 and one.size == other.size and one.size is not None else MAY
 
 
-def covers(outer: Range, inner: Range) -> bool:
+def covers(outer: MemoryRange, inner: MemoryRange) -> bool:
     """Whether every byte of the inner range is known to be in the outer."""
     if inner.size == 0:
         return True

@@ -9,7 +9,7 @@ from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold import guards, stores
 from fusevm.ir.fold.engine import Folder, fuel_for
 from fusevm.ir.fold.guards import Verdict
-from fusevm.ir.fold.recorder import Recorder
+from fusevm.ir.fold.recorder import FoldRecorder
 from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import CONTINUES, DependencyBlock, End
@@ -21,7 +21,7 @@ def fold_block(
     fork: Fork = LATEST,
     mode: Mode = Mode.EXECUTION,
     stages: Stage = EVERYTHING,
-    recorder: Recorder | None = None,
+    recorder: FoldRecorder | None = None,
 ) -> tuple[DependencyBlock, Stats]:
     """Emits the block's instructions again. Guards and prepaid (`prechecked`) instructions are kept unchanged.
 

@@ -53,7 +53,7 @@ def _is_flag(value: Value) -> bool:
     return value.number in (0, 1) if value.op == CONST else value.op in COMPARISONS
 
 
-class Values(View):
+class MatchedValues(View):
     """How generated matchers access IR values."""
 
     names: ClassVar = {"is_boolean": is_boolean}
@@ -77,10 +77,10 @@ class Values(View):
         return f"is_boolean({term})"
 
 
-VALUES = Values()
+VALUES = MatchedValues()
 
 
-class AnalysedValues(Values):
+class AnalysedValues(MatchedValues):
     """The matchers are called with what is known of values first: a `RangeFolder`."""
 
     parameters = ("facts",)
@@ -109,7 +109,7 @@ class Folding(Matcher[Value]):
 
 
 @dataclass(slots=True)
-class Table:
+class RuleTable:
     buckets: dict[int, list[Folding]] = field(default_factory=dict)
     roots: set[str] = field(default_factory=set)
 
@@ -141,9 +141,9 @@ def _inner(pattern: Node, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
 
 
 @cache
-def table_of(fork: Fork, native: bool) -> Table:
+def table_of(fork: Fork, native: bool) -> RuleTable:
     """The engine's rules of that fork; `native` adds those that pay only where gas is charged separately."""
-    table = Table()
+    table = RuleTable()
     for rule in engine_rules(fork, native):
         table.add(rule)
     return table

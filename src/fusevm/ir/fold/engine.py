@@ -17,7 +17,7 @@ from fusevm.ir.fold import forward, guards, stores
 from fusevm.ir.fold.compiled import Folding, keys_of, table_of
 from fusevm.ir.fold.guards import Verdict
 from fusevm.ir.fold.memory_facts import MemoryFacts
-from fusevm.ir.fold.recorder import Recorder, shown_value
+from fusevm.ir.fold.recorder import FoldRecorder, shown_value
 from fusevm.ir.fold.stages import DISPATCH, EVERYTHING, Mode, Stage, Then
 from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import DependencyBlock
@@ -46,7 +46,7 @@ def fuel_for(instructions: int) -> int:
 
 
 class Folder(Builder):
-    recorder: Recorder | None = None  # is told every change, if set
+    recorder: FoldRecorder | None = None  # is told every change, if set
 
     def __init__(
         self,

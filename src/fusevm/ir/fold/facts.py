@@ -12,7 +12,7 @@ from fusevm.evm.forks import Fork
 from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold.compiled import range_table
 from fusevm.ir.fold.engine import Folder
-from fusevm.ir.fold.recorder import Recorder
+from fusevm.ir.fold.recorder import FoldRecorder
 from fusevm.ir.fold.stages import Mode, Stage
 from fusevm.ir.ranges import ANYTHING, SIZE, TOP, Range, assumed, bits_of, range_of
 from fusevm.ir.values import CONST, READS_MEMORY, TRAITS, WRITES_MEMORY, Value
@@ -43,7 +43,7 @@ def _newest(facts: dict[K, V]) -> dict[K, V]:
 
 class RangeFolder(Folder):
     def __init__(
-        self, fork: Fork, mode: Mode, stages: Stage, *, keeps_growth: bool, recorder: Recorder | None = None
+        self, fork: Fork, mode: Mode, stages: Stage, *, keeps_growth: bool, recorder: FoldRecorder | None = None
     ) -> None:
         super().__init__(fork, mode, stages, keeps_growth=keeps_growth)
         self.recorder = recorder

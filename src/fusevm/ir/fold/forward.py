@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fusevm.evm.keccak import keccak256
 from fusevm.evm.opcodes import STORAGE, TRANSIENT
-from fusevm.ir.fold.alias import MUST, NO, Range, range_of, relation, same_slot, split
+from fusevm.ir.fold.alias import MUST, NO, MemoryRange, range_of, relation, same_slot, split
 from fusevm.ir.fold.memory_facts import REMEMBERED
 from fusevm.ir.values import CONST, READS_MEMORY, WRITES_MEMORY, Value, traits_of
 
@@ -19,7 +19,7 @@ LONGEST_HASH = 2048  # bytes tracked through stores; a longer hash is left to ru
 def load_memory(engine: Folder, address: Value) -> Value | None:
     """The word at that address, if the last stores or a load of it determine it."""
     base, offset = split(address)
-    wanted = Range(base, offset, 32)
+    wanted = MemoryRange(base, offset, 32)
     for event in reversed(engine.world.memory[-REMEMBERED:]):
         if event.op == "MLOAD" and relation(wanted, range_of(event, (0, -32))) is MUST:
             return event
@@ -34,7 +34,7 @@ def load_memory(engine: Folder, address: Value) -> Value | None:
     return None if known is None else engine.const(int.from_bytes(known, "big"))
 
 
-def known_bytes(engine: Folder, wanted: Range) -> bytes | None:
+def known_bytes(engine: Folder, wanted: MemoryRange) -> bytes | None:
     """The bytes of a range, collected from stores of constants and from memory that was never written."""
     world, size = engine.world, wanted.size
     if size is None or size > LONGEST_HASH:
@@ -51,7 +51,7 @@ def known_bytes(engine: Folder, wanted: Range) -> bytes | None:
             data = _constant_bytes(event)
             if data is None or written.base is not wanted.base:
                 missing = [at for at in range(size) if at not in found]
-                if any(relation(Range(wanted.base, wanted.offset + at, 1), written) is not NO for at in missing):
+                if any(relation(MemoryRange(wanted.base, wanted.offset + at, 1), written) is not NO for at in missing):
                     return None
                 continue
             start = wanted.distance_to(written)
@@ -65,7 +65,7 @@ def known_bytes(engine: Folder, wanted: Range) -> bytes | None:
     return bytes(found.get(at, 0) for at in range(size))
 
 
-def _was_zero(engine: Folder, wanted: Range, seen: int) -> bool:
+def _was_zero(engine: Folder, wanted: MemoryRange, seen: int) -> bool:
     world = engine.world
     if not world.zeroed or seen < len(world.memory) or wanted.base is not None:
         return False
@@ -86,7 +86,7 @@ def hash_memory(engine: Folder, args: tuple[Value, ...]) -> Value | None:
     if size.op != CONST:
         return None
     base, offset = split(address)
-    wanted = Range(base, offset, size.number)
+    wanted = MemoryRange(base, offset, size.number)
     known = known_bytes(engine, wanted)
     if known is not None:
         return engine.const(int.from_bytes(keccak256(known), "big"))

@@ -18,10 +18,10 @@ from fusevm.ir.fold import stores
 from fusevm.ir.fold.engine import fuel_for
 from fusevm.ir.fold.facts import LESS, Facts, RangeFolder
 from fusevm.ir.fold.memory_facts import BITS, MemoryFacts
-from fusevm.ir.fold.recorder import Recorder
+from fusevm.ir.fold.recorder import FoldRecorder
 from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
 from fusevm.ir.fold.stats import Stats
-from fusevm.ir.fold.summaries import Summary, summaries, unseen_in
+from fusevm.ir.fold.summaries import EffectSummary, summaries, unseen_in
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, SWITCH, Arc, DependencyBlock, End, Function, Unit
 from fusevm.ir.ranges import TOP
 from fusevm.ir.values import CONST, Value, traits_of
@@ -47,12 +47,12 @@ class FunctionFolder(RangeFolder):
         self,
         unit: Unit,
         function: Function,
-        effects: dict[str, Summary],
+        effects: dict[str, EffectSummary],
         keeps_growth: bool,
         reached: frozenset[int] = frozenset(),
         mode: Mode = Mode.OPTIMISATION,
         stages: Stage = EVERYTHING,
-        recorder: Recorder | None = None,
+        recorder: FoldRecorder | None = None,
     ) -> None:
         super().__init__(unit.fork, mode, stages, keeps_growth=keeps_growth, recorder=recorder)
         self.unit, self.function, self.effects = unit, function, effects
@@ -429,7 +429,7 @@ def _fails(block: DependencyBlock) -> bool:
 
 
 def fold_unit(
-    unit: Unit, recorder: Recorder | None = None, stages: Stage = EVERYTHING, unshared: Set[str] = frozenset()
+    unit: Unit, recorder: FoldRecorder | None = None, stages: Stage = EVERYTHING, unshared: Set[str] = frozenset()
 ) -> Stats:
     """Folds every function of the unit in place; in those `unshared` no value is kept to be used again."""
     if recorder is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fusevm.ir.fold.alias import Range, covers, range_of
+from fusevm.ir.fold.alias import MemoryRange, covers, range_of
 from fusevm.ir.values import CONST, Value
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _reach_relative(engine: Folder, offset: Value, size: Value) -> Verdict:
     return Verdict.KEEP
 
 
-def _merged(known: Range, wanted: Range) -> int | None:
+def _merged(known: MemoryRange, wanted: MemoryRange) -> int | None:
     """The size that makes the earlier check cover the later one too, if that begins after it and not far away.
 
     Either both are executed or the frame halts in between. If base + offset wraps for either, that check runs out of

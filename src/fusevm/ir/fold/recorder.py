@@ -27,7 +27,7 @@ SHOWN_SIZE = 160  # characters
 Result = Value | tuple[str, tuple[Value, ...]] | None
 
 
-class Event(NamedTuple):
+class FoldEvent(NamedTuple):
     """A change: why, the instruction and its replacement as text, and the rule, if one was applied."""
 
     why: str
@@ -52,7 +52,7 @@ class Numbered:
     where: Source  # the source location, without numbers
     parent: int = -1  # the number in the previous round
     caller: int = -1  # the number of the call whose inlining, after that round, copied it
-    events: list[Event] = field(default_factory=list)
+    events: list[FoldEvent] = field(default_factory=list)
 
 
 class Tag(int):
@@ -77,7 +77,7 @@ def within(where: Source | None, caller: Source | None) -> Source | None:
     return made
 
 
-class Recorder:
+class FoldRecorder:
     def __init__(self) -> None:
         self.numbered: list[Numbered] = []
         self.removed: list[Removed] = []
@@ -145,7 +145,7 @@ class Recorder:
         self, where: Source | None, why: str, op: str, args: tuple[Value, ...], result: Result, rule: Rule | None = None
     ) -> None:
         """An instruction was replaced at this location; recorded for the location of the replacement as well."""
-        event = Event(why, shown(op, args), _shown_result(result), rule)
+        event = FoldEvent(why, shown(op, args), _shown_result(result), rule)
         numbers = {number_of(where), number_of(result.where) if isinstance(result, Value) else None}
         for number in numbers - {None}:
             self._add(number, [event])  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ class Recorder:
         if number is not None and len(self.removed) < MAX_REMOVED:
             self.removed.append(Removed(number, shown(op, args), why, -1 if after is None else after))
 
-    def _add(self, number: int, events: list[Event]) -> None:
+    def _add(self, number: int, events: list[FoldEvent]) -> None:
         known = self.numbered[number].events
         known += [event for event in events if event not in known][: MAX_EVENTS - len(known)]
 
@@ -175,7 +175,7 @@ class Recorder:
             yield number
             number = self.numbered[number].parent
 
-    def history(self, number: int) -> list[Event]:
+    def history(self, number: int) -> list[FoldEvent]:
         """The events that led to it, the oldest first."""
         rounds = [self.numbered[each].events for each in self.lineage(number)]
         return [event for events in reversed(rounds) for event in events]

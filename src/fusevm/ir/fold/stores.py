@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fusevm.evm.opcodes import MSIZE, STORAGE, TRANSIENT
-from fusevm.ir.fold.alias import MUST, NO, Range, covers, range_of, relation, same_slot, split
+from fusevm.ir.fold.alias import MUST, NO, MemoryRange, covers, range_of, relation, same_slot, split
 from fusevm.ir.fold.memory_facts import REMEMBERED
 from fusevm.ir.values import READS_MEMORY, WRITES_MEMORY, Value, traits_of
 
@@ -22,7 +22,7 @@ def stores_nothing_new(engine: Folder, op: str, args: tuple[Value, ...]) -> bool
         return False
     address, word = args
     base, offset = split(address)
-    wanted = Range(base, offset, 32)
+    wanted = MemoryRange(base, offset, 32)
     for event in reversed(engine.world.memory[-REMEMBERED:]):
         if event.op == "MLOAD" and event is word and relation(wanted, range_of(event, (0, -32))) is MUST:
             return True
@@ -38,7 +38,7 @@ def stores_nothing_new(engine: Folder, op: str, args: tuple[Value, ...]) -> bool
 def kill_overwritten(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
     """Removes stores of this block whose every byte the new store overwrites before it is read."""
     base, offset = split(args[0])
-    new = Range(base, offset, -WRITES_MEMORY[op][0].size)
+    new = MemoryRange(base, offset, -WRITES_MEMORY[op][0].size)
     for event in reversed(engine.world.memory[-REMEMBERED:]):
         if event.block != engine.block.start or _reads(event, new):
             return
@@ -46,7 +46,7 @@ def kill_overwritten(engine: Folder, op: str, args: tuple[Value, ...]) -> None:
             engine.kill(event, _OVERWRITTEN)
 
 
-def _reads(event: Value, bytes_: Range) -> bool:
+def _reads(event: Value, bytes_: MemoryRange) -> bool:
     if traits_of(event).reads & MSIZE.value:  # MSIZE, and calls of functions, which may read anything
         return True
     return any(relation(bytes_, range_of(event, place)) is not NO for place in READS_MEMORY.get(event.op, ()))

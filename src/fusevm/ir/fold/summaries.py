@@ -12,7 +12,7 @@ from fusevm.ir.values import traits_of
 
 
 @dataclass(slots=True)
-class Summary:
+class EffectSummary:
     """The effects that a call of a function may have."""
 
     reads: int = 0
@@ -21,9 +21,9 @@ class Summary:
     ends: bool = False  # it may end the frame in order: by a return, or by a revert with data
 
 
-def summaries(unit: Unit) -> dict[str, Summary]:
+def summaries(unit: Unit) -> dict[str, EffectSummary]:
     """Computed to a fixed point, since functions may be mutually recursive."""
-    found = {name: Summary() for name in unit.functions}
+    found = {name: EffectSummary() for name in unit.functions}
     calls = analyses.call_graph(unit)
     for name, function in unit.functions.items():
         summary = found[name]

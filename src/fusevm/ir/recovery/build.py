@@ -10,9 +10,9 @@ from fusevm.ir import analyses
 from fusevm.ir.builder import Builder
 from fusevm.ir.functions import BRANCH, JUMP, LEAVE, NEVER, Arc, DependencyBlock, End, Function, Unit
 from fusevm.ir.graphs import drop_others, needed_values
-from fusevm.ir.recovery.finder import Edge, Finder, Found, Key, OutEdge, Summary, out_edges, returned
+from fusevm.ir.recovery.finder import Edge, Finder, FoundFunction, Key, OutEdge, StackSummary, out_edges, returned
 from fusevm.ir.recovery.walk import Leaving, Lifter, walk
-from fusevm.ir.recovery.words import Known, Label, Number, Param, RecoveryFailed, Shifted, Word, WordStack
+from fusevm.ir.recovery.words import Known, Label, Number, Param, RecoveryFailed, Shifted, StackWord, WordStack
 from fusevm.ir.values import traits_of
 
 
@@ -27,7 +27,7 @@ def name_of(entry: int) -> str:
 
 
 class FunctionBuilder:
-    def __init__(self, units: UnitBuilder, found: Found, name: str) -> None:
+    def __init__(self, units: UnitBuilder, found: FoundFunction, name: str) -> None:
         self.units, self.found, self.name, self.lifter = units, found, name, units.lifter
         self.finder, self.unit = units.finder, units.unit
         self.builder: Builder = self.lifter.builder
@@ -35,7 +35,7 @@ class FunctionBuilder:
         self.blocks: dict[Key, DependencyBlock] = {}
         self.entries: dict[Key, WordStack] = {}
         self.phis: dict[Key, list[int]] = {}  # the stack positions that are block parameters
-        self.params: list[Word] = []
+        self.params: list[StackWord] = []
         self.work: list[Key] = []
         self.edges_in = self._edges_in()
 
@@ -50,7 +50,7 @@ class FunctionBuilder:
         entry = self.new_block()
         self.begin(entry)
         for depth in range(1, found.taken + 1):
-            self.params.append(Word(Param(depth), self.builder.param(entry)))
+            self.params.append(StackWord(Param(depth), self.builder.param(entry)))
         stack = WordStack(params=self.params)
         stack.take(found.taken)
         first = Key(found.entry, 0, ())
@@ -90,17 +90,17 @@ class FunctionBuilder:
         self.phis[key] = []
         seen = self.found.states[key].copy()
         seen.take(self.found.taken)
-        words: list[Word] = []
+        words: list[StackWord] = []
         for place, word in enumerate(seen.words):
             if isinstance(word.known, Label | Number | Shifted):
                 words.append(word)
             elif isinstance(word.known, Param):
                 words.append(self.params[word.known.depth - 1])
             elif self.edges_in[key] == 1:
-                words.append(Word(None, self.lifter.number(stack.words[place])))
+                words.append(StackWord(None, self.lifter.number(stack.words[place])))
             else:
                 self.phis[key].append(place)
-                words.append(Word(None, self.builder.param(block)))
+                words.append(StackWord(None, self.builder.param(block)))
         self.entries[key] = WordStack(self.found.taken, words, self.params)
 
     def write(self, key: Key) -> None:
@@ -161,7 +161,7 @@ class FunctionBuilder:
         words = [word for word, left in zip(stack.words, self.found.summary.left, strict=True) if left is None]
         block.end = End(LEAVE, tuple([self.lifter.number(word) for word in words]))
 
-    def call(self, pc: int, stack: WordStack) -> Word | None:
+    def call(self, pc: int, stack: WordStack) -> StackWord | None:
         if pc == self.found.entry:
             callee, name, needs = self.found.summary, self.name, self.all_params()
         else:
@@ -179,10 +179,10 @@ class FunctionBuilder:
         if onward is None:
             return None
         for number, place in self.results(callee):
-            stack.words[below + place] = Word(None, self.builder.raw("RESULT", (call,), number))
+            stack.words[below + place] = StackWord(None, self.builder.raw("RESULT", (call,), number))
         return onward
 
-    def results(self, callee: Summary) -> Iterable[tuple[int, int]]:
+    def results(self, callee: StackSummary) -> Iterable[tuple[int, int]]:
         """The numbers of a call's results, and their places among the words that it leaves."""
         return enumerate(place for place, left in enumerate(callee.left) if left is None)
 

@@ -21,7 +21,7 @@ from fusevm.ir.recovery.words import (
     Number,
     Param,
     RecoveryFailed,
-    Word,
+    StackWord,
     WordStack,
     join_stacks,
     joined,
@@ -48,7 +48,7 @@ Edge = tuple[Key, int]  # a state, and JUMPED or FALLEN
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class StackSummary:
     """What a call of a function does to the stack."""
 
     entry: int
@@ -59,7 +59,7 @@ class Summary:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundFunction:
     """A function, or the main code."""
 
     entry: int
@@ -69,10 +69,10 @@ class Found:
     exits: dict[Edge, tuple[int, WordStack]] = field(default_factory=dict)  # returns: depth of the address, stack
     taken: int = 0  # words of the caller's stack that it reads, the return address included
     highest: int = 0  # relative to the height on entry, calls included
-    summary: Summary = Summary(0, returns=False)
+    summary: StackSummary = StackSummary(0, returns=False)
     growth: list[int] = field(default_factory=list)  # the stack heights at which it calls itself
 
-    def summarise(self) -> Summary:
+    def summarise(self) -> StackSummary:
         places = {place for place, _ in self.exits.values()}
         heights = {stack.height for _, stack in self.exits.values()}
         if len(places) > 1:
@@ -80,13 +80,13 @@ class Found:
         if len(heights) > 1:
             raise RecoveryFailed("a function returns with stacks of different heights", self.entry)
         if not places:
-            return Summary(self.entry, False, self.taken)
+            return StackSummary(self.entry, False, self.taken)
         for _, stack in self.exits.values():
             stack.take(self.taken)
         first, *others = [[word.known for word in stack.words] for _, stack in self.exits.values()]
         for other in others:
             first = [joined(one, two) for one, two in zip(first, other, strict=True)]
-        return Summary(self.entry, True, self.taken, places.pop(), tuple(first))
+        return StackSummary(self.entry, True, self.taken, places.pop(), tuple(first))
 
 
 class Finder:
@@ -100,31 +100,31 @@ class Finder:
         self.blocks, self.dests, self.lifter = blocks, dests, lifter
         self.recursive = recursive  # recursive functions
         self.known = entries(blocks, dests, lifter) | recursive
-        self.functions: dict[int, Found] = {}  # callees first, the main code last
+        self.functions: dict[int, FoundFunction] = {}  # callees first, the main code last
         self.active: set[int] = set()
         self.used: set[int] = set()  # PUSHes of addresses that are jumped to
         self.budget = STATES_PER_BLOCK * len(blocks) + STATES_AT_LEAST
-        self.main = Found(0)
+        self.main = FoundFunction(0)
 
     def run(self) -> None:
         self.lifter.is_main = True
         self.explore(self.main)
         self.lifter.is_main = False
 
-    def function(self, entry: int) -> Found:
+    def function(self, entry: int) -> FoundFunction:
         if entry not in self.functions:
             if len(self.active) > DEEPEST_CALLS:
                 raise RecoveryFailed("calls are nested too deeply", entry)
             was_main, self.lifter.is_main = self.lifter.is_main, False
-            self.explore(found := Found(entry))
+            self.explore(found := FoundFunction(entry))
             self.functions[entry] = found
             self.lifter.is_main = was_main
         return self.functions[entry]
 
-    def explore(self, found: Found) -> None:
+    def explore(self, found: FoundFunction) -> None:
         """Walks through the function; a recursive one until its summary reaches a fixed point."""
         self.active.add(found.entry)
-        thought = found.summary = Summary(found.entry, returns=False)
+        thought = found.summary = StackSummary(found.entry, returns=False)
         for _ in range(MAX_SUMMARIES):
             self.walk_through(found)
             found.summary = found.summarise()
@@ -134,7 +134,7 @@ class Finder:
             thought = found.summary
         raise RecoveryFailed("what a function that calls itself does to the stack is not certain", found.entry)
 
-    def walk_through(self, found: Found) -> None:
+    def walk_through(self, found: FoundFunction) -> None:
         start = Key(found.entry, 0, ())
         found.states, found.edges, found.exits, found.heights = {start: WordStack()}, {}, {}, {}
         found.growth = []
@@ -142,7 +142,7 @@ class Finder:
         while work:
             self.step(found, work.pop(), work)
 
-    def step(self, found: Found, key: Key, work: list[Key]) -> None:
+    def step(self, found: FoundFunction, key: Key, work: list[Key]) -> None:
         waiting = len(found.states[key].words) // 16
         self.spend(1 + waiting, "addresses wait on the stack in too many combinations", key.pc)
         block = self.blocks[key.pc]
@@ -160,25 +160,25 @@ class Finder:
         if self.budget < 0:
             raise RecoveryFailed(reason, pc)
 
-    def prepare(self, found: Found, key: Key, stack: WordStack) -> None:
+    def prepare(self, found: FoundFunction, key: Key, stack: WordStack) -> None:
         """Hook: called before a block is walked."""
 
     def out_edges(self, block: BasicBlock, leaving: Leaving, stack: WordStack) -> list[OutEdge]:
         return out_edges(block, leaving, stack)
 
     @staticmethod
-    def forget(found: Found, key: Key) -> None:
+    def forget(found: FoundFunction, key: Key) -> None:
         """Results of an earlier walk over this block may not hold any more."""
         for number in (JUMPED, FALLEN):
             found.edges.pop((key, number), None)
             found.exits.pop((key, number), None)
 
     @staticmethod
-    def measure(found: Found, stack: WordStack, above: int = 0) -> None:
+    def measure(found: FoundFunction, stack: WordStack, above: int = 0) -> None:
         found.taken = max(found.taken, stack.taken)
         found.highest = max(found.highest, stack.peak, stack.height + above)
 
-    def go(self, found: Found, edge: Edge, target: Known, stack: WordStack, work: list[Key]) -> None:
+    def go(self, found: FoundFunction, edge: Edge, target: Known, stack: WordStack, work: list[Key]) -> None:
         """Follows an edge, through the functions it calls."""
         pc = edge[0].pc
         while True:
@@ -212,7 +212,7 @@ class Finder:
         """A jump to an invalid target."""
         self.used |= target.pushes
 
-    def callee(self, found: Found, pc: int, stack: WordStack) -> Summary | None:
+    def callee(self, found: FoundFunction, pc: int, stack: WordStack) -> StackSummary | None:
         """What a jump there does if it is a call."""
         if self.calls_itself(found, pc, stack):
             found.growth.append(stack.height)
@@ -223,14 +223,14 @@ class Finder:
         self.measure(found, stack, callee.highest)
         return callee.summary
 
-    def calls_itself(self, found: Found, pc: int, stack: WordStack) -> bool:
+    def calls_itself(self, found: FoundFunction, pc: int, stack: WordStack) -> bool:
         """A jump to the entry with a return address on the stack; without one it is a loop."""
         calls = pc == found.entry and pc in self.recursive and bool(stack.labels())
         if calls and found is self.main:
             raise RecoveryFailed("the code calls its own beginning", pc)
         return calls
 
-    def reach(self, found: Found, edge: Edge, pc: int, stack: WordStack, work: list[Key]) -> None:
+    def reach(self, found: FoundFunction, edge: Edge, pc: int, stack: WordStack, work: list[Key]) -> None:
         key = Key(pc, stack.height, stack.labels())
         found.edges[edge] = key
         stack = nameless(stack)
@@ -244,7 +244,7 @@ class Finder:
             found.states[key] = after
             work.append(key)
 
-    def limit(self, found: Found, key: Key, heights: int) -> None:
+    def limit(self, found: FoundFunction, key: Key, heights: int) -> None:
         """A block is reached at a further stack height."""
         if heights > (MAX_HEIGHTS if key.pc in self.known else 2 * MAX_HEIGHTS):
             raise GrowingStack(found.entry if key.pc in self.recursive else key.pc)
@@ -273,7 +273,7 @@ def out_edges(block: BasicBlock, leaving: Leaving, stack: WordStack) -> list[Out
     return [jumped, fallen]
 
 
-def returned(callee: Summary, stack: WordStack, lifter: Lifter) -> Word | None:
+def returned(callee: StackSummary, stack: WordStack, lifter: Lifter) -> StackWord | None:
     """Applies a call's summary to the stack; returns the address it returns to, or None if it never does."""
     if lifter.is_main and callee.taken > len(stack.words):
         raise RecoveryFailed("a function takes more words than there are", callee.entry)
@@ -286,7 +286,7 @@ def returned(callee: Summary, stack: WordStack, lifter: Lifter) -> Word | None:
         if isinstance(left, Param):
             stack.push(args[left.depth - 1])
         else:
-            stack.push(Word(left, None if left else lifter.builder.make("UNSPILL")))
+            stack.push(StackWord(left, None if left else lifter.builder.make("UNSPILL")))
     return args[callee.place - 1]
 
 

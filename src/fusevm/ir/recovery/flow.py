@@ -17,10 +17,10 @@ from fusevm.evm.forks import Fork
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.opcodes import BY_NAME
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.ir.recovery.finder import FALLEN, Edge, Finder, Found, Key, OutEdge, out_edges
+from fusevm.ir.recovery.finder import FALLEN, Edge, Finder, FoundFunction, Key, OutEdge, out_edges
 from fusevm.ir.recovery.unit import candidates
 from fusevm.ir.recovery.walk import Leaving, Lifter, walk
-from fusevm.ir.recovery.words import Computed, Known, Label, Number, Param, StackLimitReached, Word, WordStack
+from fusevm.ir.recovery.words import Computed, Known, Label, Number, Param, StackLimitReached, StackWord, WordStack
 
 STATES_PER_BLOCK = 24
 STATES_AT_LEAST = 4_000
@@ -40,7 +40,7 @@ class Return(NamedTuple):
     words: tuple[Known, ...]
 
 
-class Caller(NamedTuple):
+class CallSite(NamedTuple):
     """A jump to a routine's entry, and the stack there."""
 
     routine: int
@@ -50,10 +50,10 @@ class Caller(NamedTuple):
 
 
 @dataclass(slots=True)
-class Routine(Found):
+class Routine(FoundFunction):
     """Code entered at one place with an unknown stack: a function, the main code, or all that unknown jumps enter."""
 
-    callers: dict[Caller, None] = field(default_factory=dict)
+    callers: dict[CallSite, None] = field(default_factory=dict)
     returns: dict[Return, None] = field(default_factory=dict)
     graph: dict[Key, dict[Key, None]] = field(default_factory=dict)  # calls stepped over
     calls: dict[Key, set[int]] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class FlowLifter(Lifter):
         expression = Computed(op, tuple(args))
         return expression if _size(expression) <= _LARGEST_EXPRESSION else None
 
-    def substituted(self, known: Known, caller: Caller) -> Known:
+    def substituted(self, known: Known, caller: CallSite) -> Known:
         """What a routine knows of a word, as its caller knows it."""
         if isinstance(known, Computed):
             return self.computed(known.op, [self.substituted(part, caller) for part in known.args])
@@ -136,7 +136,7 @@ class FlowFinder(Finder):
         self.jumps = Jumps(entries=self.known)
         self.routines = self.jumps.routines
         self.waiting: list[Routine] = []
-        self.replays: list[tuple[Routine, Caller, Return]] = []
+        self.replays: list[tuple[Routine, CallSite, Return]] = []
         self.budget = STATES_PER_BLOCK * sum(map(_length, blocks.values())) + STATES_AT_LEAST
 
     def found(self) -> Jumps:
@@ -188,17 +188,17 @@ class FlowFinder(Finder):
         if self.budget < 0:
             raise _Spent
 
-    def step(self, found: Found, key: Key, work: list[Key]) -> None:
+    def step(self, found: FoundFunction, key: Key, work: list[Key]) -> None:
         self.spend(_length(self.blocks[key.pc]) - 1, "long blocks", key.pc)
         with suppress(StackLimitReached):  # no execution leaves the block
             super().step(found, key, work)
 
     def out_edges(self, block: BasicBlock, leaving: Leaving, stack: WordStack) -> list[OutEdge]:
         number = number_of(leaving.args[0].known) if leaving.op == "JUMPI" else None
-        known = leaving if number is None else leaving._replace(args=(Word(Number(number)),))
+        known = leaving if number is None else leaving._replace(args=(StackWord(Number(number)),))
         return out_edges(block, known, stack)
 
-    def go(self, found: Found, edge: Edge, target: Known, stack: WordStack, work: list[Key]) -> None:
+    def go(self, found: FoundFunction, edge: Edge, target: Known, stack: WordStack, work: list[Key]) -> None:
         assert isinstance(found, Routine)
         key, number = edge
         if number != FALLEN:
@@ -244,7 +244,7 @@ class FlowFinder(Finder):
     # -- calls and returns --------------------------------------------------------------------------------------------
 
     def call(self, routine: Routine, edge: Edge, pc: int, stack: WordStack) -> None:
-        callee, caller = self.routine(pc, pc), Caller(routine.entry, edge, stack.taken, _knowns(stack))
+        callee, caller = self.routine(pc, pc), CallSite(routine.entry, edge, stack.taken, _knowns(stack))
         if caller not in callee.callers:
             self.spend(1 + len(stack.words) // 16 + len(callee.returns), "calls", pc)
             callee.callers[caller] = None
@@ -258,13 +258,13 @@ class FlowFinder(Finder):
             routine.returns[left] = None
             self.replays += [(routine, caller, left) for caller in routine.callers]
 
-    def replay(self, callee: Routine, caller: Caller, left: Return) -> None:
+    def replay(self, callee: Routine, caller: CallSite, left: Return) -> None:
         """A routine returns to one of its callers."""
         self.spend((len(caller.words) + len(left.words)) // 16, "returns", left.origin)
         target, *words = [self.lifter.substituted(known, caller) for known in (left.target, *left.words)]
         below = left.taken - len(caller.words)
         kept = caller.words[: max(-below, 0)]
-        stack = WordStack(caller.taken + max(below, 0), [Word(known) for known in (*kept, *words)])
+        stack = WordStack(caller.taken + max(below, 0), [StackWord(known) for known in (*kept, *words)])
         if stack.taken > STACK_LIMIT or len(stack.words) > STACK_LIMIT:
             return  # no execution gets there
         if number_of(target) == callee.entry:  # a loop whose header's address waits on the stack

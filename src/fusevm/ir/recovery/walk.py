@@ -20,7 +20,7 @@ from fusevm.ir.recovery.words import (
     RecoveryFailed,
     Shifted,
     StackLimitReached,
-    Word,
+    StackWord,
     WordStack,
 )
 from fusevm.ir.values import Value
@@ -33,8 +33,8 @@ class Leaving(NamedTuple):
     """How a block ends: JUMP, JUMPI, FALL, or an instruction that ends the frame, with its operands."""
 
     op: str
-    target: Word | None = None
-    args: tuple[Word, ...] = ()
+    target: StackWord | None = None
+    args: tuple[StackWord, ...] = ()
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Lifter:
     moves: bool = True  # the code will be laid out again, so PC has no constant value
     escaped: set[int] = field(default_factory=set)  # PUSHes whose address is used as a number
 
-    def number(self, word: Word) -> Value:
+    def number(self, word: StackWord) -> Value:
         """The word as an operand; a code address used like this escapes."""
         if isinstance(word.known, Label):
             self.escaped |= word.known.pushes
@@ -107,7 +107,7 @@ def walk(block: BasicBlock, stack: WordStack, lifter: Lifter) -> Leaving:
         elif op.name == "PC":
             if lifter.moves:
                 raise RecoveryFailed("PC reads the place of its own code", instruction.pc)
-            stack.push(Word(Number(instruction.pc), lifter.builder.const(instruction.pc)))
+            stack.push(StackWord(Number(instruction.pc), lifter.builder.const(instruction.pc)))
         elif op.name not in ("POP", "JUMPDEST"):
             lifter.before(instruction, stack)
             lifter.builder.where = (start, end, instruction.pc)
@@ -127,23 +127,23 @@ def walk(block: BasicBlock, stack: WordStack, lifter: Lifter) -> Leaving:
     return Leaving("FALL")
 
 
-def _pushed(pc: int, number: int, lifter: Lifter) -> Word:
+def _pushed(pc: int, number: int, lifter: Lifter) -> StackWord:
     if pc in lifter.labels:
-        return Word(Label(number, frozenset([pc])))
+        return StackWord(Label(number, frozenset([pc])))
     if pc in lifter.immutables:
         symbol = lifter.unit.symbol(SymbolKind.IMMUTABLE, lifter.immutables[pc])
-        return Word(None, lifter.builder.raw("SYMBOL", (), symbol))
-    return Word(Number(number), lifter.builder.const(number))
+        return StackWord(None, lifter.builder.raw("SYMBOL", (), symbol))
+    return StackWord(Number(number), lifter.builder.const(number))
 
 
-def operation(op: str, args: list[Word], pc: int, lifter: Lifter) -> Word:
+def operation(op: str, args: list[StackWord], pc: int, lifter: Lifter) -> StackWord:
     known = lifter.computed(op, [arg.known for arg in args])
     if known is not None and not isinstance(known, Computed):
-        return Word(known)
-    return Word(known, lifter.builder.raw(op, tuple([lifter.number(arg) for arg in args]), pc))
+        return StackWord(known)
+    return StackWord(known, lifter.builder.raw(op, tuple([lifter.number(arg) for arg in args]), pc))
 
 
-def refine_by_condition(stack: WordStack, condition: Word, holds: bool) -> WordStack:
+def refine_by_condition(stack: WordStack, condition: StackWord, holds: bool) -> WordStack:
     """The stack on the edge where a condition holds, or does not: on one of the two, the tested word is zero.
 
     Likewise the word whose ISZERO it is, and so on: of a copy of the condition no less is known if it is an ISZERO.
@@ -152,10 +152,10 @@ def refine_by_condition(stack: WordStack, condition: Word, holds: bool) -> WordS
     value = condition.value
     while value is not None:
         if not holds:
-            after.words = [Word(Number(0)) if _is(word, value) else word for word in after.words]
+            after.words = [StackWord(Number(0)) if _is(word, value) else word for word in after.words]
         value, holds = (value.args[0] if value.op == "ISZERO" else None), not holds
     return after
 
 
-def _is(word: Word, value: Value) -> bool:
+def _is(word: StackWord, value: Value) -> bool:
     return word.value is value and (word.known is None or isinstance(word.known, Param | Computed))

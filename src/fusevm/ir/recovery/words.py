@@ -65,7 +65,7 @@ class Computed(NamedTuple):
 Known = Label | Param | Number | Shifted | Computed | None  # None: any word
 
 
-class Word(NamedTuple):
+class StackWord(NamedTuple):
     known: Known
     value: Value | None = None  # its SSA value, or a placeholder while a single block is walked
 
@@ -75,8 +75,8 @@ class WordStack:
     """The words above the function's entry stack, the top last, and below them the `taken` live-in words."""
 
     taken: int = 0
-    words: list[Word] = field(default_factory=list)
-    params: list[Word] | None = None  # the live-in words, the top first, if they have values
+    words: list[StackWord] = field(default_factory=list)
+    params: list[StackWord] | None = None  # the live-in words, the top first, if they have values
     peak: int = 0  # the maximum height so far
 
     def copy(self) -> WordStack:
@@ -94,19 +94,19 @@ class WordStack:
             self.words[:0] = [self._param(each) for each in range(self.taken + missing, self.taken, -1)]
             self.taken += missing
 
-    def _param(self, depth: int) -> Word:
-        return Word(Param(depth), Value(UNSPILL)) if self.params is None else self.params[depth - 1]
+    def _param(self, depth: int) -> StackWord:
+        return StackWord(Param(depth), Value(UNSPILL)) if self.params is None else self.params[depth - 1]
 
     def take(self, taken: int) -> None:
         """Makes this many live-in words explicit."""
         if taken > self.taken:
             self.reach(len(self.words) + taken - self.taken)
 
-    def pop(self) -> Word:
+    def pop(self) -> StackWord:
         self.reach(1)
         return self.words.pop()
 
-    def push(self, word: Word) -> None:
+    def push(self, word: StackWord) -> None:
         self.words.append(word)
         if self.height > self.peak:
             self.peak = self.height
@@ -139,10 +139,10 @@ def join_stacks(one: WordStack, other: WordStack) -> WordStack | None:
     first, second = one.copy(), other.copy()
     first.take(taken)
     second.take(taken)
-    words = [Word(joined(a.known, b.known)) for a, b in zip(first.words, second.words, strict=True)]
+    words = [StackWord(joined(a.known, b.known)) for a, b in zip(first.words, second.words, strict=True)]
     return None if taken == one.taken and words == one.words else WordStack(taken, words)
 
 
 def nameless(stack: WordStack) -> WordStack:
     """The stack without values, which are valid in one block only."""
-    return WordStack(stack.taken, [Word(word.known) for word in stack.words])
+    return WordStack(stack.taken, [StackWord(word.known) for word in stack.words])

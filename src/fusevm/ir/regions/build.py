@@ -19,10 +19,10 @@ from fusevm.ir.fold.stats import Stats
 from fusevm.ir.functions import LEAVE, DependencyBlock, End, Function, Unit
 from fusevm.ir.ranges import Range
 from fusevm.ir.recovery.build import FunctionBuilder, UnitBuilder, name_of
-from fusevm.ir.recovery.finder import Found, Key, Summary
+from fusevm.ir.recovery.finder import FoundFunction, Key, StackSummary
 from fusevm.ir.recovery.unit import ROUNDS, candidates
 from fusevm.ir.recovery.walk import Lifter
-from fusevm.ir.recovery.words import Word, WordStack
+from fusevm.ir.recovery.words import StackWord, WordStack
 from fusevm.ir.regions.find import RegionFinder
 from fusevm.ir.values import TRAITS, FrameState, Value
 
@@ -30,7 +30,7 @@ EXIT, FAIL = "EXIT", "FAIL"
 
 
 @dataclass(slots=True)
-class Shape:
+class FunctionShape:
     """A function's entry, and its effect on the stack."""
 
     entry: int
@@ -44,7 +44,7 @@ class Shape:
 @dataclass(slots=True)
 class RegionUnit:
     unit: Unit
-    shapes: dict[str, Shape] = field(default_factory=dict)
+    shapes: dict[str, FunctionShape] = field(default_factory=dict)
     entries: dict[int, str] = field(default_factory=dict)  # the functions that the schedule may enter, by pc
     ranges: dict[str, dict[int, Range]] = field(default_factory=dict)  # of the values of each function, after folding
     stats: Stats = field(default_factory=Stats)  # of folding
@@ -108,13 +108,13 @@ class RegionFunctionBuilder(FunctionBuilder):
     def leave(self, block: DependencyBlock, stack: WordStack) -> None:
         block.end = End(LEAVE, self.lifter.all_words(stack))
 
-    def call(self, pc: int, stack: WordStack) -> Word | None:
+    def call(self, pc: int, stack: WordStack) -> StackWord | None:
         assert isinstance(self.builder, StateBuilder)
         stack.reach(self.finder.functions[pc].summary.taken)
         self.builder.state = FrameState(pc, self.lifter.all_words(stack))
         return super().call(pc, stack)
 
-    def results(self, callee: Summary) -> Iterable[tuple[int, int]]:
+    def results(self, callee: StackSummary) -> Iterable[tuple[int, int]]:
         """They are numbered by their places: all words that a call leaves are on the stack in memory."""
         return [(place, place) for place, left in enumerate(callee.left) if left is None]
 
@@ -186,9 +186,9 @@ def build_regions(
     return region
 
 
-def _shape(found: Found) -> Shape:
+def _shape(found: FoundFunction) -> FunctionShape:
     summary = found.summary
-    return Shape(found.entry, found.taken, found.highest, summary.returns, summary.place, len(summary.left))
+    return FunctionShape(found.entry, found.taken, found.highest, summary.returns, summary.place, len(summary.left))
 
 
 def finder_of(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from fusevm.evm.bytecode import BasicBlock
 from fusevm.evm.limits import STACK_LIMIT
-from fusevm.ir.recovery.finder import Edge, Finder, Found, Key, Summary
+from fusevm.ir.recovery.finder import Edge, Finder, FoundFunction, Key, StackSummary
 from fusevm.ir.recovery.walk import Lifter
 from fusevm.ir.recovery.words import Label, RecoveryFailed, WordStack
 
@@ -36,7 +36,7 @@ class RegionFinder(Finder):
         self.cold: dict[int, dict[Key, str]] = {}  # by function, and why
         self.budget = budget
 
-    def explore(self, found: Found) -> None:
+    def explore(self, found: FoundFunction) -> None:
         self.active.add(found.entry)
         self.cold[found.entry] = {}
         self.walk_through(found)
@@ -46,14 +46,14 @@ class RegionFinder(Finder):
         found.summary = found.summarise()
         self.active.discard(found.entry)
 
-    def _abandon(self, found: Found) -> None:
+    def _abandon(self, found: FoundFunction) -> None:
         """The function is left where it begins."""
         start = Key(found.entry, 0, ())
         found.states, found.edges, found.exits = {start: WordStack()}, {}, {}
         found.taken = found.highest = 0
         self.cold[found.entry] = {start: "no stack has room for all its words"}
 
-    def _agree(self, found: Found) -> None:
+    def _agree(self, found: FoundFunction) -> None:
         """All returns must use the same parameter and height: the blocks of those that differ from most become cold."""
         exits = Counter((place, stack.height) for place, stack in found.exits.values())
         if len(exits) > 1:
@@ -62,17 +62,17 @@ class RegionFinder(Finder):
                 if (place, stack.height) != kept:
                     self._cool(found, edge[0], "the function returns in more than one way")
 
-    def _cool(self, found: Found, key: Key, why: str) -> None:
+    def _cool(self, found: FoundFunction, key: Key, why: str) -> None:
         self.cold[found.entry].setdefault(key, why)
         self.forget(found, key)
 
-    def step(self, found: Found, key: Key, work: list[Key]) -> None:
+    def step(self, found: FoundFunction, key: Key, work: list[Key]) -> None:
         try:
             super().step(found, key, work)
         except RecoveryFailed as refusal:  # cold before, or no budget, a target not known, a stack beyond its limit
             self._cool(found, key, refusal.reason)
 
-    def prepare(self, found: Found, key: Key, stack: WordStack) -> None:
+    def prepare(self, found: FoundFunction, key: Key, stack: WordStack) -> None:
         if key in self.cold[found.entry] or self.is_cold(self.blocks[key.pc]):
             raise RecoveryFailed("a region cannot run the block", key.pc)
         if key.pc in self.bounds:  # for the whole basic block: after an exit in its middle nothing checks again
@@ -83,21 +83,21 @@ class RegionFinder(Finder):
     def halts(self, target: Label) -> None:
         raise RecoveryFailed("a jump to an invalid target", target.target)
 
-    def callee(self, found: Found, pc: int, stack: WordStack) -> Summary | None:
+    def callee(self, found: FoundFunction, pc: int, stack: WordStack) -> StackSummary | None:
         calls = pc in self.known and pc not in self.active and len(self.active) < MAX_CALLS
         return self.function(pc).summary if calls and not self.is_cold(self.blocks[pc]) else None
 
-    def reach(self, found: Found, edge: Edge, pc: int, stack: WordStack, work: list[Key]) -> None:
+    def reach(self, found: FoundFunction, edge: Edge, pc: int, stack: WordStack, work: list[Key]) -> None:
         super().reach(found, edge, pc, stack, work)
         found.taken = max(found.taken, stack.taken)
         if self._repeats(found, pc, stack):
             self._cool(found, found.edges[edge], "a function calls itself")
 
-    def limit(self, found: Found, key: Key, heights: int) -> None:
+    def limit(self, found: FoundFunction, key: Key, heights: int) -> None:
         if heights > MAX_HEIGHTS:
             self._cool(found, key, f"the stack has more than {MAX_HEIGHTS} heights there")
 
-    def _repeats(self, found: Found, pc: int, stack: WordStack) -> bool:
+    def _repeats(self, found: FoundFunction, pc: int, stack: WordStack) -> bool:
         """Whether this is a direct or indirect recursive call."""
         return (
             pc in self.active and pc in self.known and bool(stack.labels()) and (pc != found.entry or stack.height > 0)

@@ -8,7 +8,7 @@ from fusevm.evm.opcodes import ACCESS, MSIZE, OPCODES_TABLE
 from fusevm.ir import analyses
 from fusevm.ir.fold.functions import FunctionFolder, folded
 from fusevm.ir.fold.stages import Mode, Stage
-from fusevm.ir.fold.summaries import Summary, summaries
+from fusevm.ir.fold.summaries import EffectSummary, summaries
 from fusevm.ir.functions import DependencyBlock, End, Function, Unit
 from fusevm.ir.ranges import ANYTHING, Range
 from fusevm.ir.regions.build import EXIT, FAIL, RegionUnit
@@ -37,7 +37,7 @@ class RegionFolder(FunctionFolder):
         self,
         unit: Unit,
         function: Function,
-        effects: dict[str, Summary],
+        effects: dict[str, EffectSummary],
         reached: frozenset[int] = frozenset(),
         known: dict[int, Range] | None = None,
         stages: Stage = STAGES,

@@ -9,7 +9,7 @@ from random import Random
 
 from fusevm.blockchain import Chain
 from fusevm.chain.reasons import InvalidBlock
-from fusevm.chain.schedule import STEPS, Schedule, always
+from fusevm.chain.schedule import STEPS, ForkSchedule, always
 from fusevm.chain.sealed import SealedBlock
 from fusevm.evm.forks import Fork
 from fusevm.lab.chains.generate import random_block, random_genesis, random_schedule
@@ -86,7 +86,7 @@ def _past(rng: Random, builder: Chain, importer: Chain, built: list[SealedBlock]
     return ""
 
 
-def _spec_schedule(rng: Random, fork: Fork) -> Schedule:
+def _spec_schedule(rng: Random, fork: Fork) -> ForkSchedule:
     """An upgrade that the specification knows, from the first block on; where it knows none, another of its kind."""
     from fusevm.lab.chains.spec import module_of
 

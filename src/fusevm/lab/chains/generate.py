@@ -9,7 +9,7 @@ from typing import Any
 from fusevm.blockchain import Chain
 from fusevm.chain.genesis import Genesis, genesis_on
 from fusevm.chain.header import Header
-from fusevm.chain.schedule import DEPOSIT_CONTRACT, STEPS, Activation, Schedule, always
+from fusevm.chain.schedule import DEPOSIT_CONTRACT, STEPS, Activation, ForkSchedule, always
 from fusevm.chain.sealed import SealedBlock, Withdrawal
 from fusevm.chain.signed import SignedTransaction, sign
 from fusevm.chain.state import Account, State
@@ -49,7 +49,7 @@ SYSTEM = {
 }
 
 
-def random_genesis(rng: Random, schedule: Schedule) -> Genesis:
+def random_genesis(rng: Random, schedule: ForkSchedule) -> Genesis:
     """Contracts of several random programs, rich keys, and stand-ins for the system contracts."""
     step = schedule.at(0, 0)
     state = State()
@@ -65,7 +65,7 @@ def random_genesis(rng: Random, schedule: Schedule) -> Genesis:
     return genesis_on(schedule, header, state)
 
 
-def random_schedule(rng: Random, fork: Fork) -> Schedule:
+def random_schedule(rng: Random, fork: Fork) -> ForkSchedule:
     """The fork from the start, or from a block or time that the chain will reach, with the one before it first."""
     names = [name for name, step in STEPS.items() if step.fork is fork]
     name = rng.choice(names)
@@ -74,8 +74,8 @@ def random_schedule(rng: Random, fork: Fork) -> Schedule:
         return always(name)
     first = Activation(list(STEPS.values())[place - 1], block=0)
     if fork >= Fork.SHANGHAI:
-        return Schedule((first, Activation(STEPS[name], time=rng.randrange(1, 60))))
-    return Schedule((first, Activation(STEPS[name], block=rng.randrange(1, 5))))
+        return ForkSchedule((first, Activation(STEPS[name], time=rng.randrange(1, 60))))
+    return ForkSchedule((first, Activation(STEPS[name], block=rng.randrange(1, 5))))
 
 
 def random_transactions(rng: Random, chain: Chain, fork: Fork, count: int) -> list[SignedTransaction]:

@@ -10,14 +10,14 @@ from ethereum_types.bytes import Bytes20, Bytes32
 from ethereum_types.numeric import U64, U256, Uint
 
 from fusevm.chain.genesis import Genesis
-from fusevm.chain.schedule import Step
+from fusevm.chain.schedule import Upgrade
 from fusevm.lab.peers.work import deep_recursion
 
 # The specification has no Constantinople: that fork went live together with the one that took EIP-1283 back.
 _MODULES = {"petersburg": "constantinople", "constantinople": None, "bpo3": None, "bpo4": None, "bpo5": None}
 
 
-def module_of(step: Step) -> str | None:
+def module_of(step: Upgrade) -> str | None:
     return _MODULES.get(step.name, step.name.replace("-", "_"))
 
 

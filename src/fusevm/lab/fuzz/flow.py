@@ -19,8 +19,8 @@ from fusevm.lab.fuzz.writer import VOCABULARIES, Writer
 
 Statement = Callable[[Writer], None]
 
-_MOST_NESTED = 2  # code within code within code
-_MOST_LOOPS = 3
+_MAX_NESTED = 2  # code within code within code
+_MAX_LOOPS = 3
 
 
 def block(w: Writer, room: int) -> None:
@@ -79,7 +79,7 @@ def value_check(w: Writer) -> None:
 
 
 def counted(w: Writer) -> None:
-    if w.loops < _MOST_LOOPS:
+    if w.loops < _MAX_LOOPS:
         loop(w, lambda inside: block(inside, _inner(inside, 0.35)))
 
 
@@ -219,12 +219,12 @@ def cycle(w: Writer) -> None:
 
 
 def creation(w: Writer) -> None:
-    if w.nesting < _MOST_NESTED and w.loops < 2:
+    if w.nesting < _MAX_NESTED and w.loops < 2:
         create(w, init_code)
 
 
 def creation_where_paid(w: Writer) -> None:
-    if w.nesting < _MOST_NESTED and w.loops < 2:
+    if w.nesting < _MAX_NESTED and w.loops < 2:
         create_where_paid(w, init_code)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from fusevm.api import EVM
 from fusevm.chain.reasons import Rejected
 from fusevm.chain.result import Result
-from fusevm.chain.sources.source import Facts, Place
+from fusevm.chain.sources.source import AccountFacts, Place
 from fusevm.chain.state import Account, State
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.generator import CONTRACTS, NOBODY, PERSON, SENDER, program
@@ -28,7 +28,7 @@ from fusevm.lab.peers.work import Work
 from fusevm.values import BadValue
 
 STEPS = 30
-MOST_MACHINES = 5
+MAX_MACHINES = 5
 TARGETS = (*CONTRACTS, PERSON, NOBODY)
 GAS = (2_300, 30_000, 100_000, 1_000_000)
 
@@ -41,9 +41,9 @@ class Memory:
     def __init__(self, accounts: dict[bytes, Account]) -> None:
         self.held = accounts
 
-    def accounts(self, addresses: Sequence[bytes]) -> list[Facts | None]:
+    def accounts(self, addresses: Sequence[bytes]) -> list[AccountFacts | None]:
         found = [self.held.get(address) for address in addresses]
-        return [None if each is None else Facts(each.nonce, each.balance, each.code) for each in found]
+        return [None if each is None else AccountFacts(each.nonce, each.balance, each.code) for each in found]
 
     def slots(self, places: Sequence[Place]) -> list[int]:
         return [self.held[address].storage.get(key, 0) for address, key in places]
@@ -93,7 +93,7 @@ def run_history(seed: int, fork: Fork, tier: str, steps: int = STEPS) -> None:
 
 def _step(rng: Random, line: Line, lines: list[Line], works: list[Work], where: str) -> None:
     kind = rng.randrange(20)
-    if kind == 0 and len(lines) < MOST_MACHINES:
+    if kind == 0 and len(lines) < MAX_MACHINES:
         lines.append(Line(line.machine.copy(), deepcopy(line.model)))
     elif kind in (1, 2):
         line.checkpoints.append((line.machine.checkpoint(), deepcopy(line.model)))

@@ -16,7 +16,7 @@ from fusevm.evm.keccak import keccak256
 from fusevm.evm.limits import STACK_LIMIT
 from fusevm.evm.words import INTEGER_MEANINGS
 from fusevm.ir.functions import CONTINUES, DependencyBlock
-from fusevm.ir.ordering import Operand, OrderedStep, Schedule, StackSlot, schedule
+from fusevm.ir.ordering import BlockOrder, Operand, OrderedStep, StackSlot, schedule
 from fusevm.ir.values import CONST, SPILL, TRAITS, Value
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import INSTRUCTIONS, table_of
@@ -131,7 +131,7 @@ class Machine(Operations):
 
     # -- a block ----------------------------------------------------------------------------------------------------
 
-    def run(self, order: Schedule) -> Generator[Frame, None, Ending]:
+    def run(self, order: BlockOrder) -> Generator[Frame, None, Ending]:
         block = order.block
         self.fresh.clear()
         if self.height < len(block.params):
@@ -165,7 +165,7 @@ class Machine(Operations):
 
     # -- its end ----------------------------------------------------------------------------------------------------
 
-    def end(self, order: Schedule) -> Ending:
+    def end(self, order: BlockOrder) -> Ending:
         end, frame = order.block.end, self.frame
         words = [self.read(operand) for operand in order.operands]
         if end.op == "JUMP" or (end.op == "JUMPI" and words[1]):
@@ -221,7 +221,7 @@ RAW: dict[str, Callable[[Operations, list[int]], int | None]] = {
 
 
 def run_block(
-    block: DependencyBlock, frame: Frame, stack: list[int], order: Schedule | None = None, metered: bool = True
+    block: DependencyBlock, frame: Frame, stack: list[int], order: BlockOrder | None = None, metered: bool = True
 ) -> tuple[Ending, list[int]]:
     """Runs one block that was lifted on its own; returns how it ended and the stack it leaves."""
     machine = Machine(frame, stack)

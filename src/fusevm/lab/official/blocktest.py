@@ -9,7 +9,7 @@ from typing import Any
 from fusevm.blockchain import Chain
 from fusevm.chain.genesis import Genesis
 from fusevm.chain.reasons import InvalidBlock
-from fusevm.chain.schedule import Schedule, blobs_from_config, schedule_named
+from fusevm.chain.schedule import ForkSchedule, blobs_from_config, schedule_named
 from fusevm.chain.sealed import decode_block
 from fusevm.chain.state import Account, State
 from fusevm.lab.official.expected import is_expected
@@ -52,7 +52,7 @@ def chain_of(case: BlockCase, tier: str, hooks: Hooks | None = None) -> Chain:
     return Chain(genesis, tier=tier, hooks=hooks)
 
 
-def schedule_of(case: BlockCase) -> Schedule:
+def schedule_of(case: BlockCase) -> ForkSchedule:
     config = case.test.get("config") or {}
     schedule = schedule_named(case.network, quantity(config.get("chainid", 1)))
     return schedule.with_blobs(blobs_from_config(config.get("blobSchedule") or {}))

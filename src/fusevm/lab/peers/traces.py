@@ -55,7 +55,7 @@ ERRORS = {
     "WriteInStaticContext": "state change in a static call",
     "OutOfBoundsRead": "read past the end of return data",
 }
-MOST_MEMORY = 1 << 22  # bytes, over all lines of a trace
+MAX_MEMORY = 1 << 22  # bytes, over all lines of a trace
 NAMES = {"KECCAK": "KECCAK256"}  # the specification's own names of opcodes
 
 
@@ -81,7 +81,7 @@ class Tally:
 
     def add(self, name: str, work: Work) -> None:
         ours = trace_of(work, memory=False)
-        with_memory = sum(line["memSize"] for line in ours) < MOST_MEMORY
+        with_memory = sum(line["memSize"] for line in ours) < MAX_MEMORY
         if with_memory:
             ours = trace_of(work)
             self.with_memory += 1

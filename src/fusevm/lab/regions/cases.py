@@ -44,7 +44,7 @@ _CHANCES = (20, 22, 22, 16, 12, 6, 2)
 _LARGE, _FEW_LARGE = 300, 0.1  # bytes of a piece of real code; how many of those that are larger are taken
 _PEOPLE = bytes.fromhex("11" * 20)
 _LARGEST = 6_000  # bytes of real code
-_MOST_GAS = 400_000  # for a call of it
+_MAX_GAS = 400_000  # for a call of it
 _SOME_GAS = 80_000  # for most: endless loops end sooner, and what is traced step by step is short
 _MUCH_GAS = 0.05  # how many small programs have more
 _HIGH = 0.15  # how many programs with functions begin on a stack on which they come to its end, or nearly
@@ -168,7 +168,7 @@ def _piece(fixtures: Path, rng: Random) -> Sample:
 @cache
 def _run_by(fixtures: Path, number: int, call: int) -> frozenset[int]:
     sample = real_code(fixtures)[number]
-    made = _calling(sample.name, sample, sample.code, sample.calls[call], _MOST_GAS)
+    made = _calling(sample.name, sample, sample.code, sample.calls[call], _MAX_GAS)
     return traced(made.work())[1]
 
 
@@ -181,7 +181,7 @@ def _mutated(seed: str, rng: Random, sample: Sample) -> Program:
     data = rng.choice(sample.calls)
     if rng.random() < 0.3 and len(data) > 4:
         data = data[:4] + rng.randbytes(len(data) - 4)
-    return _calling(f"{seed} {sample.name}", sample, code, data, _MOST_GAS if rng.random() < _MUCH_GAS else _SOME_GAS)
+    return _calling(f"{seed} {sample.name}", sample, code, data, _MAX_GAS if rng.random() < _MUCH_GAS else _SOME_GAS)
 
 
 def _calling(seed: str, sample: Sample, code: bytes, data: bytes, gas: int) -> Program:

@@ -25,7 +25,7 @@ from fusevm.native.host.engine import NativeEngine
 from fusevm.native.host.lockstep import Lockstep
 from fusevm.native.host.settings import Setting
 from fusevm.native.region import build
-from fusevm.native.region.choice import Chosen, Layout, every_block, functions_and_loops, hot_parts
+from fusevm.native.region.choice import ChosenRegions, ExitPlaces, every_block, functions_and_loops, hot_parts
 from fusevm.native.region.emit import region_module
 from fusevm.reference.interpreter import execute as execute_reference
 from fusevm.schedule.build import Handlers, Schedule
@@ -67,18 +67,18 @@ class HotRegions(Regions):
         return super().schedule(code, fork, handlers, probes=probes)
 
 
-def reached_blocks(schedule: Schedule, fork: Fork, places: frozenset[int], most: int) -> Chosen:
+def reached_blocks(schedule: Schedule, fork: Fork, places: frozenset[int], most: int) -> ChosenRegions:
     """The beginning, and so many of the places that a jump landed at: compiling what is never run shows nothing."""
     return _some(every_block(schedule, fork), schedule.code, places, most)
 
 
-def many_blocks(schedule: Schedule, fork: Fork) -> Chosen:
+def many_blocks(schedule: Schedule, fork: Fork) -> ChosenRegions:
     """Wherever a jump may land, in codes of ordinary size."""
     chosen = every_block(schedule, fork)
     return _some(chosen, schedule.code, frozenset(chosen.entries), MANY)
 
 
-def _some(chosen: Chosen, code: bytes, among: frozenset[int], most: int) -> Chosen:
+def _some(chosen: ChosenRegions, code: bytes, among: frozenset[int], most: int) -> ChosenRegions:
     places = [pc for pc in chosen.entries if pc in among and pc]
     chosen.entries = sorted([0, *Random(code).sample(places, min(most, len(places)))])
     return chosen
@@ -135,7 +135,7 @@ def engine_for(way: str, work: Work, places: frozenset[int] = frozenset(), most:
 def regions_noted(done: Counter[str]) -> Iterator[None]:
     """Adds up what is compiled within: a campaign that compiles nothing must show."""
 
-    def noted(region: RegionUnit, layout: Layout) -> ir.Module:
+    def noted(region: RegionUnit, layout: ExitPlaces) -> ir.Module:
         done["regions"] += len(region.entries)
         for function in region.unit.functions.values():
             seen: set[int] = set()

@@ -12,7 +12,7 @@ from fusevm.lab.fuzz.flow import block, branch, ending
 from fusevm.lab.fuzz.loop_programs import loop
 from fusevm.lab.fuzz.writer import Surroundings, Writer
 
-_MOST_FUEL = 4  # calls within calls of functions that may call any other
+_MAX_FUEL = 4  # calls within calls of functions that may call any other
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class FunctionWriter(Writer):
             self.op(f"DUP{depth + 1}")
             self.op("SUB")
         else:
-            self.push(self.rng.randrange(_MOST_FUEL) if self.fuel is None else 0)
+            self.push(self.rng.randrange(_MAX_FUEL) if self.fuel is None else 0)
 
     def define(self, callee: Callee, others: list[Callee], room: int) -> None:
         """Its code: a body, then its results, then the return."""

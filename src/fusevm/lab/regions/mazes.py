@@ -13,7 +13,7 @@ _WORDS = ("ISZERO", "ISZERO", "NOT", "ADD", "SUB", "AND", "OR", "EQ", "LT", "SHL
 _SEEN = ("SLOAD", "MLOAD", "MSIZE", "GAS", "PC", "BALANCE")
 _GIVEN = 6  # words of the data that the code begins with
 _LEAST, _MOST = 2, 7  # blocks
-_MOST_DEEP = 560  # words
+_MAX_DEEP = 560  # words
 
 
 def maze(rng: Random) -> tuple[Code, bytes]:
@@ -27,7 +27,7 @@ def maze(rng: Random) -> tuple[Code, bytes]:
         for _ in range(rng.choice((0, 1, 2, 3, 5, 8))):
             items += _step(rng, blocks)
         if rng.random() < 0.03:
-            items += [Item(rng.choice(("POP", "DUP1", "DUP16", "SWAP16")))] * rng.choice((17, 30, _MOST_DEEP))
+            items += [Item(rng.choice(("POP", "DUP1", "DUP16", "SWAP16")))] * rng.choice((17, 30, _MAX_DEEP))
         if rng.random() < 0.6:
             items += [Item(REF, rng.randint(0, blocks)), Item("JUMPI")]
         if rng.random() < 0.6:
@@ -42,7 +42,7 @@ def _beginning(rng: Random) -> list[Item]:
     for number in range(rng.randrange(_GIVEN)):
         made += [Item("PUSH1", 32 * number), Item("CALLDATALOAD")]
     if rng.random() < 0.05:
-        made += [Item("DUP1")] * rng.choice((_MOST_DEEP, 1_010))
+        made += [Item("DUP1")] * rng.choice((_MAX_DEEP, 1_010))
     return made
 
 

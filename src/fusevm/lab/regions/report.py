@@ -18,7 +18,7 @@ from fusevm.ir.text import function_text
 from fusevm.lab.regions.engines import Counting
 from fusevm.native.emit.jit import optimised
 from fusevm.native.region.build import placed_schedule, regions_of, why_refused
-from fusevm.native.region.choice import Layout, functions_and_loops, hot_parts, layout_of
+from fusevm.native.region.choice import ExitPlaces, functions_and_loops, hot_parts, layout_of
 from fusevm.native.region.compiled import handler_name
 from fusevm.native.region.emit import region_module
 from fusevm.schedule.build import Schedule
@@ -51,7 +51,7 @@ class CodeRegions:
     failure: str = ""  # why there are no regions at all, if the compiler failed
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ExitPlaces:
         return layout_of(self.schedule)
 
     @property

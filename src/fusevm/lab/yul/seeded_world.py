@@ -6,7 +6,7 @@ import hashlib
 from typing import NamedTuple
 
 from fusevm.evm.forks import LATEST, Fork
-from fusevm.yul.execution.host import End, Ended, LimitReached, Outcome
+from fusevm.yul.execution.host import Ended, LimitReached, RunEnd, YulOutcome
 from fusevm.yul.execution.worlds import ADDRESS_MASK, Storage, World, hash_of, zero_extended
 
 
@@ -54,7 +54,7 @@ class SeededWorld(World):
     forgets to look again after a call is found out.
     """
 
-    MOST_MEMORY = 1 << 18
+    MAX_MEMORY = 1 << 18
 
     def __init__(self, seed: int = 0, calldata: bytes = b"", fork: Fork = LATEST) -> None:
         super().__init__(fork)
@@ -75,16 +75,16 @@ class SeededWorld(World):
     def final_memory(self) -> bytes:
         return bytes(self.memory).rstrip(b"\0")
 
-    def trace(self, outcome: Outcome) -> Trace:
+    def trace(self, outcome: YulOutcome) -> Trace:
         kept = outcome.succeeded
         return Trace(
-            outcome.end is not End.LIMIT,
+            outcome.end is not RunEnd.LIMIT,
             kept,
             outcome.data,
             tuple(self.events) if kept else (),
             settled(self.storage) if kept else frozenset(),
             settled(self.transient) if kept else frozenset(),
-            outcome.end is End.SELFDESTRUCT,
+            outcome.end is RunEnd.SELFDESTRUCT,
         )
 
     # -- memory -------------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class SeededWorld(World):
         if not size:
             return
         end = offset + size
-        if end > self.MOST_MEMORY:
+        if end > self.MAX_MEMORY:
             raise LimitReached("Memory limit reached.")
         if end > self.msize:
             self.msize = (end + 31) & ~31
@@ -138,7 +138,7 @@ class SeededWorld(World):
 
     def op_returndatacopy(self, target: int, offset: int, size: int) -> None:
         if offset + size > len(self.returndata):
-            raise Ended(End.INVALID)
+            raise Ended(RunEnd.INVALID)
         self.copy(self.returndata, target, offset, size)
 
     def op_extcodecopy(self, address: int, target: int, offset: int, size: int) -> None:
@@ -218,17 +218,17 @@ class SeededWorld(World):
         return luck >> 96 if luck & 1 else 0
 
     def op_stop(self) -> None:
-        raise Ended(End.STOP)
+        raise Ended(RunEnd.STOP)
 
     def op_return(self, offset: int, size: int) -> None:
-        raise Ended(End.RETURN, self.read(offset, size))
+        raise Ended(RunEnd.RETURN, self.read(offset, size))
 
     def op_revert(self, offset: int, size: int) -> None:
-        raise Ended(End.REVERT, self.read(offset, size))
+        raise Ended(RunEnd.REVERT, self.read(offset, size))
 
     def op_invalid(self) -> None:
-        raise Ended(End.INVALID)
+        raise Ended(RunEnd.INVALID)
 
     def op_selfdestruct(self, heir: int) -> None:
         self.events.append(Event("selfdestruct", (heir & ADDRESS_MASK,), b""))
-        raise Ended(End.SELFDESTRUCT)
+        raise Ended(RunEnd.SELFDESTRUCT)

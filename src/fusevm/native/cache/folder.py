@@ -23,7 +23,7 @@ from pathlib import Path
 from fusevm.folders import cache_folder
 
 DIGEST = 32
-MOST_BYTES = 1 << 26  # of all versions and processors
+MAX_BYTES = 1 << 26  # of all versions and processors
 MAGIC = b"fusevm\0\1"
 PATIENCE = 15.0  # seconds that another process may take to build what this one needs, too
 _POLL = 0.05
@@ -44,7 +44,7 @@ def cached(name: str, make: Callable[[], bytes]) -> bytes:
             return found
         content = make()
         write(path, content)
-        keep_newest(folder, MOST_BYTES)
+        keep_newest(folder, MAX_BYTES)
         return content
 
 

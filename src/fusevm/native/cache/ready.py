@@ -23,7 +23,7 @@ TRIPLES = {
 }
 
 
-class Level(NamedTuple):
+class ProcessorLevel(NamedTuple):
     """Target processors: LLVM's name of the least of them, and the features they must have."""
 
     platform: str
@@ -31,19 +31,21 @@ class Level(NamedTuple):
     needed: tuple[str, ...] = ()
 
     @property
-    def target(self) -> processor.Target:
-        return processor.Target(TRIPLES[self.platform], self.name, ",".join(f"+{each}" for each in self.needed))
+    def target(self) -> processor.ProcessorTarget:
+        return processor.ProcessorTarget(
+            TRIPLES[self.platform], self.name, ",".join(f"+{each}" for each in self.needed)
+        )
 
 
-def _levels() -> dict[str, Level]:
+def _levels() -> dict[str, ProcessorLevel]:
     """By name, the best of a platform first; vaes came to processors together with a fast divider, and after adx."""
-    found: dict[str, Level] = {}
+    found: dict[str, ProcessorLevel] = {}
     for platform in TRIPLES:
         if platform.endswith("x86-64"):
-            found[f"{platform}-v3-vaes"] = Level(platform, "x86-64-v3", (*V3, "adx", "vaes"))
-            found[f"{platform}-v3"] = Level(platform, "x86-64-v3", V3)
+            found[f"{platform}-v3-vaes"] = ProcessorLevel(platform, "x86-64-v3", (*V3, "adx", "vaes"))
+            found[f"{platform}-v3"] = ProcessorLevel(platform, "x86-64-v3", V3)
         else:  # every Mac that is not Intel's has an M1 or later; elsewhere the first AArch64 there was
-            found[platform] = Level(platform, "apple-m1" if platform.startswith("macos") else "generic")
+            found[platform] = ProcessorLevel(platform, "apple-m1" if platform.startswith("macos") else "generic")
     return found
 
 

@@ -183,9 +183,9 @@ def library() -> Library:
     made = cached(f"handlers-{fingerprint}.o", lambda: ready_made(digest_of_handlers(sequences)) or _build(sequences))
     found = Library(made, sequences, fingerprint)
     use_native(found.hash_of)
-    merkle.quicken()
-    signers.quicken()
-    packing.quicken(found.measure_each, found.join_each, found.join_alike)
+    merkle.install()
+    signers.install()
+    packing.install(found.measure_each, found.join_each, found.join_alike)
     return found
 
 

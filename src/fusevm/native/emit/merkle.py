@@ -23,12 +23,12 @@ def _hash(data: bytes) -> bytes:
 
 
 def load() -> None:
-    """As `quicken`, once it is sure that native code can be had."""
+    """As `install`, once it is sure that native code can be had."""
     functions("merkle")
-    quicken()
+    install()
 
 
-def quicken() -> None:
+def install() -> None:
     """Has states hashed by native code from now on."""
     use_native(NativeTries(trie_of, hashes))
     if not keccak.is_native():

@@ -13,7 +13,7 @@ from fusevm.native.runtime.packing import HEAD, OTHERS, ListObject
 from fusevm.schedule.build import CONTENT
 
 Function = Callable[..., int]
-MOST_ALIKE = 1 << 25  # bytes: others do not wait longer for Python's lock than some milliseconds
+MAX_ALIKE = 1 << 25  # bytes: others do not wait longer for Python's lock than some milliseconds
 _BEFORE = CONTENT - HEAD  # bytes of an object before the head that native code reads
 _BYTES = id(bytes)
 # A new bytes object may be written to until it is shared, as C extensions do.
@@ -43,7 +43,7 @@ class Joiner:
     def join_alike(self, calls: list[Any], first: int, count: int, place: Place | None) -> Joined | None:
         """Some items of a list, in memory that `place` gives; None if not all of them are bytes of one size."""
         example = calls[first]
-        if type(example) is not bytes or not 0 < len(example) * count <= MOST_ALIKE:
+        if type(example) is not bytes or not 0 < len(example) * count <= MAX_ALIKE:
             return None
         size = len(example)
         found: Data | None = None if place is None else place(size * count)
@@ -54,7 +54,7 @@ class Joiner:
         return (found, size) if joined == count else None
 
 
-def quicken(measure: Function, join: Function, join_alike: Function) -> None:
+def install(measure: Function, join: Function, join_alike: Function) -> None:
     """Has calls joined by native code from now on, where Python's objects are as it expects them."""
     joiner, example = Joiner(measure, join, join_alike), (b"where", b"are", b"these bytes?")
     alike = [b"unlike", *map(bytes, [b"some", b"more"])]

@@ -20,6 +20,6 @@ def recover_address(digest: bytes, r: int, s: int, parity: int) -> bytes | None:
     return out.raw[12:] if functions(FAMILY)["ecrecover"](data, len(data), out) else None
 
 
-def quicken() -> None:
+def install() -> None:
     """Has senders recovered by native code from now on."""
     secp256k1.use_native(recover_address)

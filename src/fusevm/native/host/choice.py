@@ -23,7 +23,7 @@ from fusevm.reference.brief import execute_briefly
 from fusevm.reference.frame import Frame
 
 STEP = 0.15e-6  # seconds for an instruction of the reference tier, at the least
-LEAST_STEPS, MOST_STEPS = 200, 8_000  # on the reference tier: 2 ms
+LEAST_STEPS, MAX_STEPS = 200, 8_000  # on the reference tier: 2 ms
 NEW_STEPS = 3_000  # for code that never ran natively: 0.7 ms, of which handing over is a small part
 NEW_SIZE = 1 << 11  # bytes of new code that is tried on the reference tier first
 WORTH_PREPARING = 0.3e-3  # seconds on the reference tier before such code runs natively
@@ -108,7 +108,7 @@ class CallStats:
         if self.native < QUICK and not self.on_reference:
             self.stay_native()
             return
-        self.steps = min(max(LEAST_STEPS, int(self.native / STEP)), MOST_STEPS)
+        self.steps = min(max(LEAST_STEPS, int(self.native / STEP)), MAX_STEPS)
         if self.on_reference:
             self._look = min(2 * self._look, SELDOM)
             self._decide()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.native.host.code_records import ENTRY, CodeRecord, CodeRecords, schedule_places
 from fusevm.native.host.hot_code import HotCode
-from fusevm.native.host.init_code import InitCode, Running
+from fusevm.native.host.init_code import InitCodeSchedules, Running
 from fusevm.native.host.plain import PlainSchedule
 from fusevm.native.host.retired import Retired
 from fusevm.native.host.schedule_maker import MarksOf, ScheduleMaker
@@ -17,14 +17,14 @@ from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import Tables
 from fusevm.native.host.tier_policy import Key, TierPolicy
 from fusevm.native.switches import is_on
-from fusevm.schedule.build import Handlers, Schedule, Unit
+from fusevm.schedule.build import Handlers, Schedule, ScheduleUnit
 
 if TYPE_CHECKING:
     from fusevm.native.emit.build import Library
     from fusevm.native.host.all_regions import Regions
 
 PREPARING = 0.6e-6  # seconds a byte: half of what a fused schedule takes, for it will be the better one from then on
-FUSED_MOST = 1 << 17  # bytes of code; what is longer runs on a plain schedule: fusing it would take 0.2 s or more
+MAX_FUSED = 1 << 17  # bytes of code; what is longer runs on a plain schedule: fusing it would take 0.2 s or more
 FUSED_IN_CALL = 1 << 17  # bytes of code that one call may fuse
 FUSED_IN_HASTE = 49_152  # bytes of code likewise, where a time limit is set: 0.1 s
 KEPT = 1 << 26  # bytes of schedules that are kept, with their code
@@ -44,7 +44,7 @@ class CodeCache:
         adaptive = setting.tiered and not setting.compared and is_on("regions")
         self.hot_code = HotCode(self, self.maker, adaptive=adaptive)
         self.records = CodeRecords(tables, self.grow)
-        self.init_code = InitCode(tables, self._init_schedule, self._invalidate)
+        self.init_code = InitCodeSchedules(tables, self._init_schedule, self._invalidate)
         self.retired = Retired()
         self.generation = 0  # incremented when addresses of schedules that anything has are no longer to be used
         self.needs_sweep = False  # whether `sweep` has something to do before the next call
@@ -160,7 +160,7 @@ class CodeCache:
         seconds = (time.perf_counter() - self._since) / len(self.in_use)
         for key in self.in_use:
             self._spent[key] = spent = self._spent.get(key, 0.0) + seconds
-            if self.is_worth_fusing(key[0], spent) and len(key[0]) <= FUSED_MOST:
+            if self.is_worth_fusing(key[0], spent) and len(key[0]) <= MAX_FUSED:
                 self._replace(key)
         if self._plain_exported:
             self._invalidate()
@@ -190,7 +190,7 @@ class CodeCache:
                 return found
         return self.schedule(code)
 
-    def units(self, schedule: Schedule, at: int) -> list[Unit]:
+    def units(self, schedule: Schedule, at: int) -> list[ScheduleUnit]:
         """The units of a schedule, at least around one of its words, to locate a failure."""
         if not (schedule.units or isinstance(schedule, PlainSchedule)):
             self.size += 20 * len(schedule.code)
@@ -278,7 +278,7 @@ class CodeCache:
         self._fused = 0
         if not self.tiered:  # what ran plainly only because the last call's budget was used up
             for key in self.in_use:
-                if len(key[0]) <= FUSED_MOST:
+                if len(key[0]) <= MAX_FUSED:
                     self._replace(key)
             self.in_use.clear()
 

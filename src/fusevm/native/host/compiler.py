@@ -33,11 +33,11 @@ from fusevm.native.switches import is_on
 from fusevm.version import __version__
 
 PATIENCE = 200.0  # seconds by the clock, for a process that is stuck: it limits its own processor time
-MOST_BYTES = 1 << 28  # of regions on disk
+MAX_BYTES = 1 << 28  # of regions on disk
 WAITING = 64  # codes
-MOST_FAILED = 32  # processes that died; after that none is started any more
+MAX_FAILED = 32  # processes that died; after that none is started any more
 TRIES = 2  # for a code that processes died of: it may have been something else
-MOST_REFUSED = 4_096  # codes that are known
+MAX_REFUSED = 4_096  # codes that are known
 
 Done = Callable[[Compiled | Answer], None]
 
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(slots=True)
-class Request:
+class CompileRequest:
     """Everybody who asks for the same waits for one compilation."""
 
     counts: dict[int, int]
@@ -72,8 +72,8 @@ class Compiler:
 
     def _start(self) -> None:
         self._changed = threading.Condition()  # holds what follows
-        self._waiting: dict[Asked, Request] = {}
-        self._current: tuple[Asked, Request] | None = None
+        self._waiting: dict[Asked, CompileRequest] = {}
+        self._current: tuple[Asked, CompileRequest] | None = None
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self.failed = 0  # compilations that were given up
@@ -99,7 +99,7 @@ class Compiler:
         where there is no room, the coldest is told to come again."""
         if len(asked.code) > LARGEST or not sys.executable:
             return Answer.NEVER
-        if self.failed >= MOST_FAILED or asked.digest in self.refused:
+        if self.failed >= MAX_FAILED or asked.digest in self.refused:
             return Answer.NEVER
         coldest = None
         with self._changed:
@@ -115,7 +115,7 @@ class Compiler:
                 if self._waiting[last].heat >= heat:
                     return Answer.LATER
                 coldest = self._waiting.pop(last)
-            self._waiting[asked] = Request(counts, heat, [done])
+            self._waiting[asked] = CompileRequest(counts, heat, [done])
             self._changed.notify()
             if self._thread is None and not self._begin():
                 del self._waiting[asked]
@@ -161,7 +161,7 @@ class Compiler:
 
     def _note(self, digest: bytes, made: bytes) -> None:
         """There are no regions: the process said why, or died."""
-        if max(len(self.refused), len(self._deaths)) >= MOST_REFUSED:
+        if max(len(self.refused), len(self._deaths)) >= MAX_REFUSED:
             self.refused.clear()
             self._deaths.clear()
         if made[:1] == REFUSED:
@@ -221,7 +221,7 @@ class Compiler:
 _SOURCES = Path(__file__).parents[3]
 
 
-def _tell(request: Request, answer: Compiled | Answer) -> None:
+def _tell(request: CompileRequest, answer: Compiled | Answer) -> None:
     for done in request.done:
         done(answer)
 
@@ -260,7 +260,7 @@ def keep(asked: Asked, made: bytes) -> None:
     path = _path(asked)
     if path is not None:
         write(path, made)
-        keep_newest(path.parent, MOST_BYTES)
+        keep_newest(path.parent, MAX_BYTES)
         region_names().add(checksum(asked.code))
 
 

@@ -26,7 +26,7 @@ from fusevm.native.host.writeback import PendingStorage, leave_pending
 from fusevm.native.layout import WORD, Call
 from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.notes import FEW_LOGS
-from fusevm.tracing.session import Session
+from fusevm.tracing.session import RecordingSession
 
 _REVERT = Native.REVERT
 _SUCCESS, _REVERTED = Status.SUCCESS, Status.REVERT
@@ -132,7 +132,7 @@ def _packed(engine: NativeEngine, target: Target, stats: CallStats | None, shape
 
 def record_directly(
     own: OfThreads,
-    session: Session,
+    session: RecordingSession,
     state: State,
     context: Context,
     caller: bytes,

@@ -24,7 +24,7 @@ from fusevm.schedule.sections import (
     ROLE_PC,
     ROLE_PUSH,
     TELLING,
-    Kind,
+    SectionOpcode,
     kinds_of,
     variant_at,
     variants_of,
@@ -116,7 +116,7 @@ class _Writer:
     def _put(self, name: str, *operands: int) -> None:
         self.words += (self._at[name,], *operands)
 
-    def _instruction(self, kind: Kind, pc: int) -> None:
+    def _instruction(self, kind: SectionOpcode, pc: int) -> None:
         name, _ = plain_form(kind)
         if not name:
             return

@@ -28,7 +28,7 @@ from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.notes import METER_SIZE, Meter
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import table_of
-from fusevm.schedule.build import Unit
+from fusevm.schedule.build import ScheduleUnit
 from fusevm.schedule.sections import Section
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Halting:
                 lead = self._leads[key] = self._led_from(of, units[index], section_of(units, index))
         return lead
 
-    def _units(self, code: bytes, view: NativeFrame, words_before: int) -> tuple[list[Unit], int]:
+    def _units(self, code: bytes, view: NativeFrame, words_before: int) -> tuple[list[ScheduleUnit], int]:
         """The units of a frame's schedule, and which one is `words_before` words before its ip; their number: none."""
         at, codes = (view.ip - view.schedule) // 8 - words_before, self._engine.codes
         schedule = codes.schedule_with(code, view.jumps)
@@ -141,7 +141,7 @@ class Halting:
         index = bisect_left(units, at, key=attrgetter("at"))  # there may be ten thousand, in order
         return units, index if index < len(units) and units[index].at == at else len(units)
 
-    def _led_from(self, of: Of, unit: Unit, section: Section) -> _Lead:
+    def _led_from(self, of: Of, unit: ScheduleUnit, section: Section) -> _Lead:
         first = unit.tokens[0]
         gas = 0 if first.name in HEADERS else section.gas - _gas_before(of, section.pc, first.pc)
         restores = unit.sequence == ("BADJUMP",) and first.name != "JUMP@"
@@ -249,7 +249,7 @@ class Halting:
             self.counting.subtract(caller.place, own.given - left)
 
 
-def section_of(units: list[Unit], index: int) -> Section:
+def section_of(units: list[ScheduleUnit], index: int) -> Section:
     """The section that a unit is in. A bad jump's own place is after all sections."""
     pc = units[index].tokens[0].pc
     while (section := units[index].section) is None or section.pc > pc:

@@ -14,7 +14,7 @@ MAX_RUNNING = 1 << 28  # bytes of those that run at once
 Running = Callable[[], Container[int]]  # the addresses of the tables of jumps of all frames
 
 
-class InitCode:
+class InitCodeSchedules:
     """Of one fork. No account leads to these schedules: only the native table and frames do."""
 
     def __init__(self, tables: Tables, make: Callable[[bytes], Schedule], invalidate: Callable[[], None]) -> None:

@@ -50,7 +50,7 @@ def require_native_nonce(nonce: int) -> None:
         raise NativeLimit("a nonce of more than 64 bits")
 
 
-class Before(NamedTuple):
+class AccountBefore(NamedTuple):
     """An account as it was before the call changed it."""
 
     account: StateAccount | None  # None where there was none
@@ -58,8 +58,8 @@ class Before(NamedTuple):
     balance: int = 0
 
     @staticmethod
-    def of(account: StateAccount) -> Before:
-        return Before(account, account.nonce, account.balance)
+    def of(account: StateAccount) -> AccountBefore:
+        return AccountBefore(account, account.nonce, account.balance)
 
     def changes(self, *, made: bool) -> Iterator[tuple[str, int | bytes]]:
         """What has changed, with the old values. A contract that was created had no code."""
@@ -73,7 +73,7 @@ class Before(NamedTuple):
             yield "code", b""
 
 
-ABSENT = Before(None)
+ABSENT = AccountBefore(None)
 
 
 class NativeLedger:
@@ -84,7 +84,7 @@ class NativeLedger:
         self._native = native
         self._account_map = tables.accounts.map
         self.state: State
-        self.changed: dict[bytes, Before] = {}  # accounts that changed, as far as Python knows
+        self.changed: dict[bytes, AccountBefore] = {}  # accounts that changed, as far as Python knows
         self.made: dict[bytes, bool] = {}  # of these, contracts made natively; whether there was no account before
         self.inserted: dict[bytes, StateAccount] = {}  # accounts that were created natively
         self.destroyed: set[bytes] = set()  # accounts that SELFDESTRUCT marked natively
@@ -169,7 +169,7 @@ class NativeLedger:
         """Remembers an account as it was before it changes."""
         before = self.changed.get(address)
         if before is None:
-            self.changed[address] = Before.of(account)
+            self.changed[address] = AccountBefore.of(account)
         elif before.account is not None and before.account is not account:
             self.changed[address] = ABSENT  # created in this call, undone, and created again
 

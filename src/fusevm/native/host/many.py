@@ -20,7 +20,7 @@ from fusevm.chain.column import Column
 from fusevm.chain.environment import Context
 from fusevm.chain.outcome import Executor
 from fusevm.chain.outcomes import Outcomes
-from fusevm.chain.packed import NOTHING_SPECIAL, Data, Packed, Special
+from fusevm.chain.packed import NOTHING_SPECIAL, Data, PackedCalls, Special
 from fusevm.chain.state import State
 from fusevm.native.host import engine as machinery
 from fusevm.native.host.arena import Arena
@@ -37,13 +37,13 @@ from fusevm.native.layout import Status as Native
 from fusevm.native.runtime.many import BETWEEN, REFUSED
 from fusevm.schedule.build import address_of
 
-FEWEST_CALLS, FIRST_CALLS, MOST_CALLS = 1 << 4, 1 << 8, 1 << 14  # in one crossing
+FEWEST_CALLS, FIRST_CALLS, MAX_CALLS = 1 << 4, 1 << 8, 1 << 14  # in one crossing
 COUNTED_CALLS = 1 << 6  # while blocks are counted
-GAS, MOST_GAS = 10_000_000, 160_000_000  # in one crossing: gas says little about time, SSTORE costs much and is fast
+GAS, MAX_GAS = 10_000_000, 160_000_000  # in one crossing: gas says little about time, SSTORE costs much and is fast
 LONG_ENOUGH = 0.004  # seconds of a crossing: threads that cross more often wait for each other
 OUTPUT_ROOM, LOG_ROOM, CHANGE_ROOM = 1 << 22, 1 << 22, 2 * CHANGES
 LEAST_ROOM = 1 << 18  # bytes: a column that has less is written to by Python alone
-MOST_SPARE = 16  # arenas kept for reuse
+MAX_SPARE = 16  # arenas kept for reuse
 LARGE = 1 << 20  # bytes: so many are handed over with their memory, which native code fills without Python's lock
 
 _REVERT = Native.REVERT
@@ -109,7 +109,7 @@ def _handed_over(arena: Arena, size: int, column: Column) -> Arena:
         return Arena(arena.size)
 
 
-_spare: deque[Arena] = deque(maxlen=MOST_SPARE)  # of results that were dropped: their pages are mapped already
+_spare: deque[Arena] = deque(maxlen=MAX_SPARE)  # of results that were dropped: their pages are mapped already
 
 
 class RunningCall(Collection[bytes]):
@@ -137,7 +137,7 @@ class ManyCalls:
     """Some calls on one state, kept or not, on this thread's engine of a setting."""
 
     def __init__(
-        self, own: OfThreads, state: State, context: Context, calls: Packed, found: Outcomes, keep: bool
+        self, own: OfThreads, state: State, context: Context, calls: PackedCalls, found: Outcomes, keep: bool
     ) -> None:
         self._own = own
         self._state = state
@@ -278,11 +278,11 @@ class ManyCalls:
         if done < wanted:
             self._pace = max(FEWEST_CALLS, 2 * done)
         elif quick:
-            self._pace = min(MOST_CALLS, 2 * self._pace)
+            self._pace = min(MAX_CALLS, 2 * self._pace)
         if slow:
             self._pace, self._gas = max(FEWEST_CALLS, self._pace // 2), max(GAS, self._gas // 2)
         elif quick and used_up and done < wanted:
-            self._gas = min(MOST_GAS, 2 * self._gas)
+            self._gas = min(MAX_GAS, 2 * self._gas)
 
     def _fill(self, many: Many, engine: NativeEngine, end: int, fresh: bool) -> None:
         calls, found = self._calls, self._found
@@ -385,7 +385,7 @@ def _address(data: Data) -> int:
 
 
 def many_calls(
-    own: OfThreads, state: State, context: Context, calls: Packed, found: Outcomes, keep: bool
+    own: OfThreads, state: State, context: Context, calls: PackedCalls, found: Outcomes, keep: bool
 ) -> Callable[[], Executor | None]:
     """See `ManyCalls` in `tiers.py`."""
     return ManyCalls(own, state, context, calls, found, keep).run

@@ -11,7 +11,7 @@ from fusevm.evm.precompiles.modexp import HEADER, SMALL, lengths, small_power
 from fusevm.native.emit.crypto import functions
 from fusevm.native.host.views import packed_whole
 from fusevm.native.runtime.crypto.modexp import LIMB, WINDOW, Power
-from fusevm.native.runtime.crypto.modexp_brief import LONG_EXPONENT, MOST_LIMBS
+from fusevm.native.runtime.crypto.modexp_brief import LONG_EXPONENT, MAX_LIMBS
 
 _LIMB_BITS = 8 * LIMB
 _PART = 10_000_000  # products of limbs between two pauses, each a nanosecond
@@ -30,7 +30,7 @@ def modexp(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
     longest = max(base_size, modulus_size)
     if longest <= _SMALL_SIZE and exponent_size > _SMALL_EXPONENT:
         pass
-    elif longest <= LIMB * MOST_LIMBS and exponent_size * (longest * longest // 2 + 64) <= _PART:
+    elif longest <= LIMB * MAX_LIMBS and exponent_size * (longest * longest // 2 + 64) <= _PART:
         out = ctypes.create_string_buffer(modulus_size)
         functions("modexp")["modexp_brief"](given, *sizes, out)
         return out.raw

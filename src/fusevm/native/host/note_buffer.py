@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fusevm.native.host import note_codec
 from fusevm.native.host.arena import Arena
-from fusevm.native.host.note_codec import Batch
+from fusevm.native.host.note_codec import NoteBatch
 from fusevm.native.host.tables import Tables
 from fusevm.native.host.views import packed
 from fusevm.native.layout import FRAME_MEMORY, WORD, Engine
@@ -51,13 +51,13 @@ class NoteBuffer:
             shared.note_size = shared.note_start = 0
         self._logs, self._began, self.has_more = b"", None, False
 
-    def taken(self) -> Batch | None:
+    def taken(self) -> NoteBatch | None:
         """Between two calls: returns all notes and empties the buffer."""
         if self._tables.shared.note_size:
             self._move()
         if not self._chunks:
             return None
-        batch = Batch(self._chunks, self._kept)
+        batch = NoteBatch(self._chunks, self._kept)
         self._chunks, self._kept, self._moved = [], [], 0
         return batch
 

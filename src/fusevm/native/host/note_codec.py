@@ -13,14 +13,14 @@ from fusevm.native.host.views import packed_whole
 from fusevm.native.layout import WORD
 from fusevm.native.runtime import notes
 from fusevm.native.runtime.notes import NOWHERE
-from fusevm.tracing.recording import Frame, FrameKind, Keccak, LogEvent, Refusal, StorageRead, StorageWrite
+from fusevm.tracing.recording import FrameKind, Keccak, LogEvent, RecordedFrame, Refusal, StorageRead, StorageWrite
 from fusevm.tracing.tree import TreeBuilder
 
 _BEGUN = packed_whole(
     notes.Begun, "tag kind depth pc gas static size caller address code_address delegate value"
 )  # fmt: skip
-_CALLED = packed_whole(notes.Called, "tag gas size code_address")
-_ENDED = packed_whole(notes.Ended, "tag gas_left size")
+_CALLED = packed_whole(notes.CalledNote, "tag gas size code_address")
+_ENDED = packed_whole(notes.EndedNote, "tag gas_left size")
 _TAG = struct.Struct("<Q")
 _PREIMAGE = packed_whole(notes.Preimage, "tag size hash")
 _LOST = packed_whole(notes.LostLogs, "tag start end")
@@ -67,7 +67,7 @@ def _raw(address: bytes) -> bytes:
     return address[::-1].ljust(WORD, b"\0")
 
 
-def begun(frame: Frame) -> bytes:
+def begun(frame: RecordedFrame) -> bytes:
     """The note that a frame begins."""
     data = frame.input
     head = _BEGUN.pack(
@@ -111,14 +111,14 @@ def destroyed(depth: int, pc: int, address: bytes, heir: bytes, value: int) -> b
     return _DESTROYED.pack(notes.DESTROYED, depth, pc, _raw(address), _raw(heir), value.to_bytes(WORD, "little"))
 
 
-class Batch(NamedTuple):
+class NoteBatch(NamedTuple):
     """Notes of calls from outside: chunks of one text, and logs that are not in it, with where those calls end."""
 
     chunks: list[bytes]
     kept: list[tuple[int, bytes]]
 
 
-def decoded(batch: Batch) -> list[Frame]:
+def decoded(batch: NoteBatch) -> list[RecordedFrame]:
     """The calls from outside, with everything that happened in them."""
     decoder = _Decoder(b"".join(batch.chunks), dict(batch.kept))
     decoder.decode()
@@ -128,7 +128,7 @@ def decoded(batch: Batch) -> list[Frame]:
 class _Logs(NamedTuple):
     """Logs of a frame, at a place among its events, known by where the engine kept them."""
 
-    frame: Frame
+    frame: RecordedFrame
     place: int
     start: int
     end: int
@@ -144,7 +144,7 @@ class _Decoder:
         self._key = self._older = 0  # of the storage noted last, and before
         self._logged_to = 0  # bytes of logs that have a place
         self._tree = TreeBuilder()
-        self.frames: list[Frame] = []
+        self.frames: list[RecordedFrame] = []
 
     def decode(self) -> None:
         raw = self._raw
@@ -175,7 +175,7 @@ class _Decoder:
         if not depth:
             self._key = self._older = self._logged_to = 0
         self._tree.enter(
-            Frame(
+            RecordedFrame(
                 KINDS[kind],
                 _address(caller),
                 _address(address),
@@ -202,7 +202,7 @@ class _Decoder:
             by, value = caller.caller, caller.value
         static = caller.static or kind is FrameKind.STATICCALL
         data, depth, pc = self._data(size), caller.depth + 1, facts >> notes.PC_SHIFT
-        self._tree.enter(Frame(kind, by, acting, to, value, gas, data, depth, pc, static, delegate))
+        self._tree.enter(RecordedFrame(kind, by, acting, to, value, gas, data, depth, pc, static, delegate))
 
     def _ended(self) -> None:
         facts, left, size = _ENDED.unpack_from(self._raw, self._at)
@@ -279,4 +279,4 @@ class _Decoder:
         self._at += _DESTROYED.size
         to = _address(heir)
         balance = int.from_bytes(value, "little")
-        self._tree.add(Frame(FrameKind.SELFDESTRUCT, _address(address), to, to, balance, 0, b"", depth, pc))
+        self._tree.add(RecordedFrame(FrameKind.SELFDESTRUCT, _address(address), to, to, balance, 0, b"", depth, pc))

@@ -12,8 +12,8 @@ from fusevm.native.host.tables import NativeLimit, Tables
 from fusevm.native.host.views import packed_whole, view_at
 from fusevm.native.layout import PlainOp
 from fusevm.native.runtime.landings import PlainCode
-from fusevm.native.runtime.plain import FIRST, HEADER, JUMPS, ORIGIN_SIZE, SHORT, Origin
-from fusevm.schedule.build import Handlers, Schedule, Unit, address_of
+from fusevm.native.runtime.plain import FIRST, HEADER, JUMPS, ORIGIN_SIZE, SHORT, SectionOrigin
+from fusevm.schedule.build import Handlers, Schedule, ScheduleUnit, address_of
 from fusevm.schedule.sections import (
     ENDS_BLOCK,
     GOES_ON,
@@ -24,9 +24,9 @@ from fusevm.schedule.sections import (
     ROLE_PLAIN,
     ROLE_PUSH,
     TELLING,
-    Kind,
+    HandlerToken,
     Section,
-    Token,
+    SectionOpcode,
     kinds_of,
     variant_at,
     variants_of,
@@ -35,13 +35,13 @@ from fusevm.schedule.sections import (
 if TYPE_CHECKING:
     from fusevm.native.emit.build import Library
 
-_ORIGIN = packed_whole(Origin, "at pc opens plain steps before")
+_ORIGIN = packed_whole(SectionOrigin, "at pc opens plain steps before")
 _COUNTED = struct.Struct("<3Q")
 _OP = packed_whole(PlainOp, "handler gas pops delta immediate role ending operand variants")
 NO_ROOM = "plain schedules of more code than there is room for"
 COUNTER = 2  # words before a section that is counted
 MUCH_WORDS = 1 << 20
-MOST_WORDS = 1 << 23
+MAX_WORDS = 1 << 23
 
 
 class PlainSchedule(Schedule):
@@ -81,7 +81,7 @@ class PlainScheduler:
         self._take_counts = native.take_counts
         self._handlers = handlers
         self._tables = tables
-        self._most_words = min(tables.caps.plain // 4, MOST_WORDS)
+        self._most_words = min(tables.caps.plain // 4, MAX_WORDS)
         self._most_tables = tables.plain_tables.size // 2
         self._ops: dict[tuple[Fork, bool], bytes] = {}
         self.poison: Poison | None = None
@@ -153,7 +153,7 @@ class PlainScheduler:
         first, pc, opens = read(low)
         return first, pc, bool(opens)
 
-    def section(self, schedule: PlainSchedule, fork: Fork, at: int) -> list[Unit]:
+    def section(self, schedule: PlainSchedule, fork: Fork, at: int) -> list[ScheduleUnit]:
         """The units of the section that contains a word, to locate a failure."""
         first, pc, opens = self.origin(at)
         code, first = schedule.code, first + COUNTER * schedule.counts
@@ -164,7 +164,7 @@ class PlainScheduler:
         return [head._replace(section=head.section._replace(gas=gas)), *others]
 
 
-def plain_form(kind: Kind) -> tuple[str, int]:
+def plain_form(kind: SectionOpcode) -> tuple[str, int]:
     """The handler's name, if there is one, and how many words follow its address."""
     if kind.role == ROLE_PUSH:
         return ("PUSH", 1) if kind.immediate <= SHORT else ("PUSHW", 4)
@@ -188,7 +188,7 @@ def plain_ops(fork: Fork, handlers: Handlers, *, counts: bool = False) -> bytes:
     first = 256 + len(others)
     rows_of = {byte: first + 256 * number for number, byte in enumerate(variants)}
 
-    def row(byte: int, kind: Kind | None) -> bytes:
+    def row(byte: int, kind: SectionOpcode | None) -> bytes:
         if kind is None:
             found = rows_of.get(byte)
             return _OP.pack(0, 0, 0, 0, 0, ROLE_PLAIN, JUMPS, 0, found) if found else ends
@@ -204,7 +204,9 @@ def plain_ops(fork: Fork, handlers: Handlers, *, counts: bool = False) -> bytes:
     return b"".join(table)
 
 
-def plain_section(code: bytes, fork: Fork, native: frozenset[str], pc: int, at: int, *, opens: bool) -> list[Unit]:
+def plain_section(
+    code: bytes, fork: Fork, native: frozenset[str], pc: int, at: int, *, opens: bool
+) -> list[ScheduleUnit]:
     """The units of a section of a plain schedule, by its pc and place."""
     kinds, variants, end = kinds_of(fork, native), variants_of(fork), len(code)
     start, gas = pc, 0
@@ -227,6 +229,6 @@ def plain_section(code: bytes, fork: Fork, native: frozenset[str], pc: int, at: 
             break
     section = Section(start, gas, 0 if opens else -1, 0, [])
     return [
-        Unit(place, (name,), (Token(name, 0, where, int(n > 0)),), None if n else section)
+        ScheduleUnit(place, (name,), (HandlerToken(name, 0, where, int(n > 0)),), None if n else section)
         for n, (name, place, where) in enumerate(tokens)
     ]

@@ -13,7 +13,7 @@ from fusevm.chain.outcome import Outcome, Status
 from fusevm.chain.state import State
 from fusevm.evm.forks import Fork
 from fusevm.evm.precompiles import Precompile, blake2f, bn254, precompiles_of
-from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, Run, no_pause, padded
+from fusevm.evm.precompiles.contract import Pause, PrecompileFailure, PrecompileRun, no_pause, padded
 from fusevm.native.emit.crypto import functions, is_ready, library, prepare
 from fusevm.reference import apart
 from fusevm.reference.frame import Frame
@@ -79,7 +79,7 @@ def _require_valid(status: int) -> None:
 
 
 @cache
-def _modular() -> Run:
+def _modular() -> PrecompileRun:
     from fusevm.native.host.modexp import modexp  # loaded when used
 
     return modexp
@@ -141,7 +141,7 @@ def blake2(data: bytes, fork: Fork, pause: Pause = no_pause) -> bytes:
 
 
 # By address: the family of native code, and what runs on it.
-NATIVE: dict[int, tuple[str, Run]] = {
+NATIVE: dict[int, tuple[str, PrecompileRun]] = {
     0x01: ("secp256k1", ecrecover),
     0x05: ("modexp", modexp),
     0x06: ("bn254", bn254_add),

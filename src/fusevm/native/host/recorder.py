@@ -27,7 +27,7 @@ from fusevm.reference.hooks import Hooks
 from fusevm.reference.instructions import Instruction
 from fusevm.reference.instructions.environment import to_address
 from fusevm.schedule.sections import TELLING
-from fusevm.tracing.frames import Before, begun, unbegun
+from fusevm.tracing.frames import FrameBefore, begun, unbegun
 from fusevm.tracing.recording import Recording, Wanted
 from fusevm.tracing.watching import RecordingWatcher
 
@@ -63,7 +63,7 @@ class Recorder:
         self._wanted: Wanted | None = None
         self._known: weakref.WeakSet[Recording] = weakref.WeakSet()  # recordings that ask before they are read
         self._logged = 0  # bytes of logs before a frame ended
-        self._before: Before | None = None  # the call that Python is doing
+        self._before: FrameBefore | None = None  # the call that Python is doing
 
     @property
     def hooks(self) -> Hooks | None:
@@ -168,7 +168,7 @@ class Recorder:
         before = None
         if name in CALLING:  # its static gas is paid already
             price = BY_NAME[name].gas_at(running.context.fork)
-            before = Before.of(CALLING[name], running)._replace(gas=running.gas + price)
+            before = FrameBefore.of(CALLING[name], running)._replace(gas=running.gas + price)
         self._before = before
         event = instruction(running)
         if event is running:

@@ -22,7 +22,7 @@ from fusevm.native.emit.build import Library
 from fusevm.schedule.build import HANDLER, PLACE, Handlers, Schedule, build_schedule
 
 LARGE = 2048  # bytes of code; smaller ones are built faster than read
-MOST_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 CHECKSUM, DIGEST = 8, 40  # letters of a name
 SAMPLE = 64  # bytes
 LISTED = 5.0  # seconds that the list of files is good for
@@ -59,7 +59,7 @@ class ScheduleStore:
         self._fingerprint = f"{library.fingerprint} {self._sequences}"
         self._names: set[int] = set()  # how the names of files begin
         self._listed = -LISTED  # when that was
-        self._written = MOST_BYTES  # bytes since the oldest files were last removed: it is time for that
+        self._written = MAX_BYTES  # bytes since the oldest files were last removed: it is time for that
 
     def get(self, code: bytes, fork: Fork) -> Schedule:
         return self.kept(code, fork) or self._built(code, fork)
@@ -93,9 +93,9 @@ class ScheduleStore:
             write(path, packed)
             self._names.add(checksum(code))
             self._written += len(packed)
-            if self._written > MOST_BYTES >> 6:  # looking at all files takes longer than writing one
+            if self._written > MAX_BYTES >> 6:  # looking at all files takes longer than writing one
                 self._written = 0
-                keep_newest(path.parent, MOST_BYTES)
+                keep_newest(path.parent, MAX_BYTES)
         return schedule
 
     def _path(self, code: bytes, fork: Fork) -> Path | None:

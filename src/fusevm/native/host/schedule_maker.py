@@ -13,7 +13,7 @@ from fusevm.native.host.poison import Poison
 from fusevm.native.host.schedule_cache import ScheduleStore
 from fusevm.native.host.settings import Setting
 from fusevm.native.host.tables import Tables
-from fusevm.schedule.build import Handlers, Marks, Schedule, Unit, build_schedule
+from fusevm.schedule.build import Handlers, Marks, Schedule, ScheduleUnit, build_schedule
 from fusevm.schedule.sections import TELLING
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ScheduleMaker:
     def fused(self, code: bytes, fork: Fork, *, on_disk: bool) -> Schedule:
         return self.store.get(code, fork) if on_disk else build_schedule(code, fork, self.handlers)
 
-    def units(self, schedule: Schedule, fork: Fork, at: int) -> list[Unit]:
+    def units(self, schedule: Schedule, fork: Fork, at: int) -> list[ScheduleUnit]:
         """The units of a schedule, at least around one of its words: built on demand, to locate a failure."""
         if isinstance(schedule, PlainSchedule):
             schedule.units = self.plain.section(schedule, fork, at)

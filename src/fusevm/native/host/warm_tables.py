@@ -18,8 +18,8 @@ from fusevm.native.switches import is_on
 from fusevm.schedule.build import address_of
 
 _VALUE, _ORIGINAL = StorageSlot.offset("value"), StorageSlot.offset("original")
-MOST_ADDRESSES = 1 << 15  # that have a number
-MOST_TARGETS = 1 << 10
+MAX_ADDRESSES = 1 << 15  # that have a number
+MAX_TARGETS = 1 << 10
 
 
 class Target(NamedTuple):
@@ -75,7 +75,7 @@ class WarmTables:
         """Whether the tables hold nothing but what is so, once accounts that moved are forgotten."""
         if self.state is not state or self._remade != state.remade or state.handed_out or not self.on:
             return False
-        if len(self._world.addresses) > MOST_ADDRESSES or self._codes.retired.code:
+        if len(self._world.addresses) > MAX_ADDRESSES or self._codes.retired.code:
             return False
         if self.version != state.version:
             self._forget_targets()
@@ -123,7 +123,7 @@ class WarmTables:
 
     def make_ready(self, shape: Shape, target: Target, stats: CallStats | None, given: bytes) -> None:
         if self.on:
-            if len(self.ready) >= MOST_TARGETS:
+            if len(self.ready) >= MAX_TARGETS:
                 self.ready.clear()
             self.ready[shape] = target, stats, given
 
@@ -179,7 +179,7 @@ class WarmTables:
         fields = self._world.number(address), not account.storage, rest, address_of(rest), code, plain
         target = tuple.__new__(Target, fields)  # half a microsecond less than by its own
         if self.on:
-            if len(self.targets) >= MOST_TARGETS:
+            if len(self.targets) >= MAX_TARGETS:
                 self._forget_targets()
             self.targets[address] = target
         return target

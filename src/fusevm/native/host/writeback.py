@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fusevm.native.host.warm_tables import WarmTables
 
 CHANGE = packed_whole(SlotChange, "account key value")
-PENDING_MOST = 1 << 8  # calls whose storage waits to be written
+MAX_PENDING = 1 << 8  # calls whose storage waits to be written
 TAKEN_BACK = 32  # slots; with more it takes less time to empty native tables
 
 
@@ -52,7 +52,7 @@ def leave_pending(state: State, raw: bytes, warm: WarmTables) -> None:
     state.remake()
     if isinstance(pending, PendingStorage):
         pending.raw.append(raw)
-        if len(pending.raw) > PENDING_MOST:
+        if len(pending.raw) > MAX_PENDING:
             state.settle()
     else:
         state.pending = PendingStorage([raw], warm, ends_transaction=True)

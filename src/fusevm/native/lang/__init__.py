@@ -43,7 +43,7 @@ from fusevm.native.lang.statements import Translator
 from fusevm.native.lang.types import (
     PTR,
     Callee,
-    Function,
+    NativeFunction,
     Struct,
     Table,
     ptr,
@@ -104,7 +104,7 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., int | None])
 
 
-class Native(Function):
+class Native(NativeFunction):
     """A function of the subset; `define` translates it into a module, once."""
 
     def __init__(

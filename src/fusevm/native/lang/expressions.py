@@ -14,9 +14,9 @@ from llvmlite import ir
 from fusevm.native.lang.types import (
     BOOL,
     PTR,
-    Array,
-    Function,
     Kind,
+    LocalArray,
+    NativeFunction,
     Struct,
     Table,
     Target,
@@ -38,7 +38,7 @@ class NativeError(TypeError):
 class Expressions(ABC):
     """Emits expressions of one function at its builder's position; known values stay Python numbers."""
 
-    def __init__(self, source: Function, function: ir.Function) -> None:
+    def __init__(self, source: NativeFunction, function: ir.Function) -> None:
         self.source = source
         self.function = function
         self.module = function.module
@@ -110,12 +110,12 @@ class Expressions(ABC):
         return self.build.load(address, typ=ir_type(kind))
 
     def _is_array(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and isinstance(self.locals.get(node.id, (None, None))[1], Array)
+        return isinstance(node, ast.Name) and isinstance(self.locals.get(node.id, (None, None))[1], LocalArray)
 
     def _element(self, node: ast.Subscript) -> tuple[ir.Value, Word]:
         """Where a local's or a table's word is, and its kind."""
         base = self._typed(node.value) if self._is_array(node.value) else None
-        if base is not None and isinstance(base.kind, Array):
+        if base is not None and isinstance(base.kind, LocalArray):
             address, kind = base.value, base.kind.kind
         else:
             table = self._constant(node.value)
@@ -244,7 +244,7 @@ class Expressions(ABC):
             return Typed(self._cast(node.args[0], called))
         if isinstance(called, type) and issubclass(called, Struct):
             return Typed(self._value(node.args[0]), called)
-        if isinstance(called, Function):
+        if isinstance(called, NativeFunction):
             function = called.define(self.module)
             parameters, result = called.signature()
             arguments = [

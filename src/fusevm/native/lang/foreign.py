@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Protocol
 
-from fusevm.native.lang.types import Function, Word
+from fusevm.native.lang.types import NativeFunction, Word
 
 _WORDS = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
 
@@ -17,7 +17,7 @@ class Prototype(Protocol):
     def __call__(self, address: int, /) -> Callable[..., int]: ...
 
 
-def prototype_of(function: Function, *, locked: bool = False) -> Prototype:
+def prototype_of(function: NativeFunction, *, locked: bool = False) -> Prototype:
     """For a pointer Python may give an address, bytes or a ctypes array; as a result it is a number.
 
     `locked`: no other thread runs Python meanwhile.
@@ -30,7 +30,7 @@ def prototype_of(function: Function, *, locked: bool = False) -> Prototype:
     return kind_of_function(_number(function, result) if isinstance(result, Word) else ctypes.c_uint64, *arguments)
 
 
-def _number(function: Function, kind: Word) -> type[ctypes._SimpleCData[int]]:
+def _number(function: NativeFunction, kind: Word) -> type[ctypes._SimpleCData[int]]:
     if kind.bits not in _WORDS:
         raise TypeError(f"{function.name}: Python cannot pass {kind!r} by value; take a pointer to it")
     return _WORDS[kind.bits]

@@ -8,7 +8,7 @@ from functools import reduce
 from llvmlite import ir
 
 from fusevm.native.lang.expressions import Expressions
-from fusevm.native.lang.types import BOOL, PTR, VOID, Array, Callee, Typed, ir_type
+from fusevm.native.lang.types import BOOL, PTR, VOID, Callee, LocalArray, Typed, ir_type
 
 # -- their names: to the type checker functions, to Python nothing that could be run.
 
@@ -115,7 +115,7 @@ class Intrinsics(Expressions):
             self.build.position_at_start(self.entry)
             room = self.build.alloca(ir.ArrayType(word.ir, self._value(count)))
         room.type = PTR  # llvmlite would remember the array's type, and refuse to store one word there
-        return Typed(room, Array(word))
+        return Typed(room, LocalArray(word))
 
     def _intrinsic_x86_divide(self, high: ast.expr, low: ast.expr, divisor: ast.expr) -> ir.Value:
         i64, i128 = ir.IntType(64), ir.IntType(128)

@@ -10,14 +10,24 @@ from types import FunctionType
 from llvmlite import ir
 
 from fusevm.native.lang.intrinsics import Intrinsics
-from fusevm.native.lang.types import Function, Kind, Struct, Typed, Word, constant_of, ir_type, is_literal, struct_in
+from fusevm.native.lang.types import (
+    Kind,
+    NativeFunction,
+    Struct,
+    Typed,
+    Word,
+    constant_of,
+    ir_type,
+    is_literal,
+    struct_in,
+)
 
 
 class Translator(Intrinsics):
     """Emits the body of one function."""
 
     def __init__(
-        self, source: Function, function: ir.Function, parameters: list[tuple[str, Kind]], result: Kind | None
+        self, source: NativeFunction, function: ir.Function, parameters: list[tuple[str, Kind]], result: Kind | None
     ) -> None:
         super().__init__(source, function)
         self.result = result
@@ -167,7 +177,7 @@ class Translator(Intrinsics):
         self.build.position_at_end(after)
 
 
-class Formula(Function):
+class Formula(NativeFunction):
     """A plain function read for arguments of these types. Annotations tell what has the result's type.
 
     Numbers known while translating take the type of an argument with the same annotation, 64 bits if there is none.

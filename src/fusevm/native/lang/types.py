@@ -142,7 +142,7 @@ class Table:
         return table
 
 
-class Array:
+class LocalArray:
     """What a local of several words points at."""
 
     def __init__(self, kind: Word) -> None:
@@ -173,7 +173,7 @@ def is_literal(value: object) -> TypeGuard[int]:
     return isinstance(value, int)
 
 
-Target = type[Struct] | Array | None  # what a value points at, if that is known
+Target = type[Struct] | LocalArray | None  # what a value points at, if that is known
 
 
 class Typed:
@@ -186,7 +186,7 @@ class Typed:
         self.kind = kind
 
 
-class Function(ABC):
+class NativeFunction(ABC):
     """A function of the subset as its callers see it."""
 
     def __init__(self, function: Callable[..., int | None]) -> None:

@@ -12,13 +12,13 @@ from fusevm.ir.regions.build import RegionUnit, build_regions
 from fusevm.ir.regions.fold import fold_regions
 from fusevm.native.emit.build import all_sequences, noted_handlers
 from fusevm.native.emit.jit import object_code
-from fusevm.native.region.choice import Chosen, hot_parts, layout_of
+from fusevm.native.region.choice import ChosenRegions, hot_parts, layout_of
 from fusevm.native.region.compiled import HOT, Compiled
 from fusevm.native.region.emit import region_module
 from fusevm.schedule.build import Handlers, Schedule, build_schedule
 from fusevm.schedule.sections import TELLING
 
-Choose = Callable[[Schedule, Fork], Chosen]
+Choose = Callable[[Schedule, Fork], ChosenRegions]
 
 
 @cache

@@ -24,7 +24,7 @@ Coldness = Callable[[BasicBlock], bool]
 
 
 @dataclass(slots=True)
-class Layout:
+class ExitPlaces:
     """The targets of side exits: the schedule's words, and how many there are before its second copy."""
 
     places: Places
@@ -32,7 +32,7 @@ class Layout:
 
 
 @dataclass(slots=True)
-class Chosen:
+class ChosenRegions:
     """The entries of regions, the blocks left to the schedule, and why requested blocks are refused."""
 
     entries: list[int]
@@ -40,7 +40,7 @@ class Chosen:
     refused: dict[int, str] = field(default_factory=dict)
 
 
-def layout_of(schedule: Schedule) -> Layout:
+def layout_of(schedule: Schedule) -> ExitPlaces:
     """Requires a schedule with units."""
     places: dict[int, int] = {}
     for unit in schedule.units:
@@ -48,10 +48,10 @@ def layout_of(schedule: Schedule) -> Layout:
             places.setdefault(unit.section.pc, unit.at)
     for pc in jumpdests(schedule.code):
         places[pc] = schedule.jumps[pc]
-    return Layout(places, len(schedule.words))
+    return ExitPlaces(places, len(schedule.words))
 
 
-def why_cold(block: BasicBlock, layout: Layout, noted: Collection[str] = ()) -> str | None:
+def why_cold(block: BasicBlock, layout: ExitPlaces, noted: Collection[str] = ()) -> str | None:
     """Why no region can run the block; None if one can."""
     if block.start not in layout.places:
         return "the schedule has no place for it"
@@ -66,16 +66,16 @@ def why_cold(block: BasicBlock, layout: Layout, noted: Collection[str] = ()) -> 
     return None
 
 
-def every_block(schedule: Schedule, fork: Fork) -> Chosen:
+def every_block(schedule: Schedule, fork: Fork) -> ChosenRegions:
     """An entry at every jump target: for tests."""
     layout = layout_of(schedule)
-    return Chosen([0, *sorted(jumpdests(schedule.code))], lambda block: why_cold(block, layout) is not None)
+    return ChosenRegions([0, *sorted(jumpdests(schedule.code))], lambda block: why_cold(block, layout) is not None)
 
 
-def functions_and_loops(schedule: Schedule, fork: Fork) -> Chosen:
+def functions_and_loops(schedule: Schedule, fork: Fork) -> ChosenRegions:
     """The start of the code, and of the functions and loops found from there, whether hot or not."""
     layout = layout_of(schedule)
-    chosen = Chosen([], lambda block: why_cold(block, layout) is not None)
+    chosen = ChosenRegions([], lambda block: why_cold(block, layout) is not None)
     region = build_regions(schedule.code, fork, layout.places.keys(), [0], chosen.is_cold)
     found = {0}
     for name, function in region.unit.functions.items():
@@ -88,7 +88,7 @@ def functions_and_loops(schedule: Schedule, fork: Fork) -> Chosen:
     return chosen
 
 
-def hot_parts(schedule: Schedule, fork: Fork, counts: Mapping[int, int], noted: Collection[str] = ()) -> Chosen:
+def hot_parts(schedule: Schedule, fork: Fork, counts: Mapping[int, int], noted: Collection[str] = ()) -> ChosenRegions:
     """Regions for all hot blocks, without those that do an opcode which is noted.
 
     Code that runs less often leads to hotter code, so entries are taken in that order, unless they are in a region.
@@ -102,7 +102,7 @@ def hot_parts(schedule: Schedule, fork: Fork, counts: Mapping[int, int], noted: 
         if sum(len(pieces[pc].instructions) for pc in hot) <= MOST:
             break
         least *= 2
-    chosen = Chosen([], lambda block: block.start not in hot, refused)
+    chosen = ChosenRegions([], lambda block: block.start not in hot, refused)
     finder = finder_of(pieces, jumpdests(schedule.code), fork, chosen.is_cold)
     covered: set[int] = set()
     for pc in sorted(hot, key=lambda pc: (int(log(counts[pc]) / log(STEP)), pc)):

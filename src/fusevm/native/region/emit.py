@@ -20,7 +20,7 @@ from fusevm.native.emit.llvm_words import V
 from fusevm.native.emit.state import CONVENTION, HANDLER
 from fusevm.native.lang import PTR, Callee
 from fusevm.native.layout import STACK_ALIGN, WORD, NativeFrame
-from fusevm.native.region.choice import Layout
+from fusevm.native.region.choice import ExitPlaces
 from fusevm.native.region.compiled import handler_name
 from fusevm.native.region.debug import DebugLines
 from fusevm.native.region.ops import SPENDS, emit
@@ -33,7 +33,7 @@ COPIED = 400  # instructions of all copies of one
 
 
 class RegionEmitter:
-    def __init__(self, region: RegionUnit, layout: Layout, located: bool) -> None:
+    def __init__(self, region: RegionUnit, layout: ExitPlaces, located: bool) -> None:
         self.region, self.layout = region, layout
         self.module = ir.Module("regions")
         self.debug = DebugLines(self.module) if located else None
@@ -317,6 +317,6 @@ def looks_itself(value: Value, block: DependencyBlock) -> bool:
     return value.op == "REACH" and block.pc >= 0 and value.state is not None and value.state.pc == block.pc
 
 
-def region_module(region: RegionUnit, layout: Layout, *, located: bool = False) -> ir.Module:
+def region_module(region: RegionUnit, layout: ExitPlaces, *, located: bool = False) -> ir.Module:
     """`located`: adds debug locations, with the pc of each instruction as its line."""
     return RegionEmitter(region, layout, located).run()

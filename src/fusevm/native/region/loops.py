@@ -9,7 +9,7 @@ from fusevm.analysis.graphs import strong_components
 from fusevm.analysis.loops.metadata import LoopMetadata, SideExit, loops_of
 from fusevm.evm.bytecode import jumpdests
 from fusevm.evm.forks import Fork
-from fusevm.ir.recovery.finder import Found, Key
+from fusevm.ir.recovery.finder import FoundFunction, Key
 from fusevm.ir.regions.build import bounds_by_block, finder_of, pieces_of
 from fusevm.ir.regions.find import MAX_STATES
 from fusevm.native.region.build import placed_schedule
@@ -55,7 +55,7 @@ class _Regions:
         reason = f"every iteration leaves the region, at 0x{inside[0].pc:x}: {inside[0].reason}"
         return replace(loop, reason=reason, side_exits=exits)
 
-    def _goes_round(self, found: Found, loop: LoopMetadata) -> bool:
+    def _goes_round(self, found: FoundFunction, loop: LoopMetadata) -> bool:
         """Whether an iteration can stay in the region."""
         cold = self.finder.cold[found.entry]
         graph: dict[Key, list[Key]] = {
@@ -69,7 +69,7 @@ class _Regions:
             for members in strong_components(graph)
         )
 
-    def _exits(self, functions: list[Found], loop: LoopMetadata) -> tuple[SideExit, ...]:
+    def _exits(self, functions: list[FoundFunction], loop: LoopMetadata) -> tuple[SideExit, ...]:
         """Where the region is left from the loop's body, and from what that calls."""
         places: dict[int, str] = {}
         for found in functions:

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from fusevm.ir.functions import Function
 from fusevm.ir.ranges import ANYTHING, Range
-from fusevm.ir.regions.build import Shape
+from fusevm.ir.regions.build import FunctionShape
 from fusevm.ir.regions.demand import DemandFinder
 from fusevm.ir.values import CONST, FrameState, Value
 from fusevm.native.emit.emitter import I8, I64, I256, Emitter
@@ -47,7 +47,7 @@ class FunctionState(Emitter):
         module: ir.Module,
         llvm: ir.Function,
         function: Function,
-        shape: Shape,
+        shape: FunctionShape,
         ranges: dict[int, Range],
         unpatched: Places,
         patched: Places,

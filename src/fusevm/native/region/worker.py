@@ -19,8 +19,8 @@ from fusevm.evm.forks import fork_named
 
 NOTHING = b"nothing that ran can be in a region"
 SIZE = struct.Struct("<I")
-MOST_MEMORY = 2 << 30
-MOST_SECONDS = 20  # of processor time, for one request
+MAX_MEMORY = 2 << 30
+MAX_SECONDS = 20  # of processor time, for one request
 MADE, REFUSED = b"\1", b"\0"  # how an answer begins; then regions, packed, or a reason
 NICE = 10  # a tenth of a processor that a caller wants too, and not nothing where all are always busy
 
@@ -74,7 +74,7 @@ def limit_memory() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
 
 
 def limit_time() -> None:
@@ -82,7 +82,7 @@ def limit_time() -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        most = int(time.process_time()) + MOST_SECONDS + 1
+        most = int(time.process_time()) + MAX_SECONDS + 1
         resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 

@@ -22,7 +22,7 @@ class Index(Struct):
     size: u64  # of an entry in bytes
 
 
-class Entry(Struct):
+class IndexEntry(Struct):
     hash: u64
     next: u64  # number of the bucket's next entry plus one
 
@@ -51,7 +51,7 @@ def first_in(index: Index, hashed: u64) -> u64:
 def link(index: Index, number: u64, hashed: u64) -> None:
     """Adds the entry of that number, which is also how many there are already."""
     place = bucket_of(index, hashed) << 2
-    entry = Entry(index.entries + number * index.size)
+    entry = IndexEntry(index.entries + number * index.size)
     entry.hash = hashed
     entry.next = u64(load(u32, index.heads, place))
     store(index.heads, place, u32(number + 1))
@@ -69,7 +69,7 @@ def split(index: Index) -> None:
     goes: u64 = 0
     number = u64(load(u32, index.heads, old << 2))
     while number != 0:
-        entry = Entry(index.entries + (number - 1) * index.size)
+        entry = IndexEntry(index.entries + (number - 1) * index.size)
         following = entry.next
         if (entry.hash & mask) == fresh:
             entry.next = goes
@@ -91,7 +91,7 @@ def clear(index: Index, count: u64) -> None:
     if count <= FEW:  # so few have never split a bucket
         number: u64 = 0
         while number < count:
-            entry = Entry(index.entries + number * index.size)
+            entry = IndexEntry(index.entries + number * index.size)
             store(index.heads, bucket_of(index, entry.hash) << 2, u32(0))
             number += 1
         return

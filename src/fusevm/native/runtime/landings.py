@@ -15,11 +15,11 @@ from fusevm.evm.bytecode import JUMPDEST, PUSH0
 from fusevm.native.lang import Struct, inlined, load, native, ptr, store, u8, u64
 
 PUSH1 = PUSH0 + 1
-MOST_PUSHED = 32  # bytes
-ALL = (1 << MOST_PUSHED + 1) - 1  # the places after one that an instruction there may lead to
+MAX_PUSHED = 32  # bytes
+ALL = (1 << MAX_PUSHED + 1) - 1  # the places after one that an instruction there may lead to
 EACH = 0x0101_0101_0101_0101  # one in every byte
 NEAR = 128  # bytes before a target that are looked at before the walk begins
-STRIDE = 8 + 3 * (MOST_PUSHED + 1)  # bytes that the two come nearer at once, at most
+STRIDE = 8 + 3 * (MAX_PUSHED + 1)  # bytes that the two come nearer at once, at most
 
 
 class PlainCode(Struct):
@@ -99,6 +99,6 @@ def next_start(plain: PlainCode, at: u64) -> u64:
     """The instruction after one, which is noted."""
     store(plain.starts, at, u8(1))
     byte = u64(load(u8, plain.code, at))
-    if byte - PUSH1 < MOST_PUSHED:
+    if byte - PUSH1 < MAX_PUSHED:
         return at + (byte - (PUSH1 - 2))
     return at + 1

@@ -68,7 +68,7 @@ class Begun(Struct):
     value: u256
 
 
-class Called(Struct):
+class CalledNote(Struct):
     """A frame calls another: this, the value and the delegate if the tag says so, then the input.
 
     Who calls, where it acts and whether it may change state follow from the caller, the frame that is open then. Notes
@@ -81,7 +81,7 @@ class Called(Struct):
     code_address: u256
 
 
-class Ended(Struct):
+class EndedNote(Struct):
     """A frame ends: this, then its output."""
 
     tag: u64  # with how, the pc, and the number of a reason in Python's list of them; zero for none
@@ -122,8 +122,8 @@ class Meter(Struct):
 
 
 BEGUN_SIZE = Begun.byte_size()
-CALLED_SIZE = Called.byte_size()
-ENDED_SIZE = Ended.byte_size()
+CALLED_SIZE = CalledNote.byte_size()
+ENDED_SIZE = EndedNote.byte_size()
 PREIMAGE_SIZE = Preimage.byte_size()
 LOST_SIZE = LostLogs.byte_size()
 DESTROYED_SIZE = Destroyed.byte_size()
@@ -219,7 +219,7 @@ def note_called(frame: NativeFrame, account: Account, kind: u64, value: u256, ga
         head += 32
     if delegated != 0:
         head += 32
-    note = Called(room_for(engine, head + padded(size)))
+    note = CalledNote(room_for(engine, head + padded(size)))
     if note == 0:
         return 0
     note.tag = frame.pc << PC_SHIFT | kind << KIND_SHIFT | CALLED
@@ -245,7 +245,7 @@ def note_ended(engine: Engine, how: u64, gas_left: u64, reason: u64, pc: u64, ou
     """The frame that began last and has not ended; whether there was room."""
     if note_logs(engine) == 0:
         return 0
-    note = Ended(room_for(engine, ENDED_SIZE + padded(size)))
+    note = EndedNote(room_for(engine, ENDED_SIZE + padded(size)))
     if note == 0:
         return 0
     note.tag = pc << PC_SHIFT | reason << REASON_SHIFT | how << HOW_SHIFT | ENDED

@@ -53,7 +53,7 @@ FIRST = 2  # the first word: where a table of jumps has less, there is nothing
 CALLING, INVALID_JUMP, CAP = Status.CALLING, Status.INVALID_JUMP, Status.CAP
 
 
-class Origin(Struct):
+class SectionOrigin(Struct):
     """Where a section of a plain schedule comes from."""
 
     at: u64  # its first word
@@ -81,7 +81,7 @@ class Draft(Struct):
 
 
 HEADER = PlainCode.byte_size()
-ORIGIN_SIZE = Origin.byte_size()
+ORIGIN_SIZE = SectionOrigin.byte_size()
 DRAFT_LIMBS = Draft.byte_size() // 8
 
 
@@ -106,7 +106,7 @@ def forget_plain(engine: Engine) -> None:
     """No plain schedule is used any more: all tables are as if they had never been written."""
     number: u64 = 0
     while number < engine.origin_count:
-        origin = Origin(engine.plain_origins + number * ORIGIN_SIZE)
+        origin = SectionOrigin(engine.plain_origins + number * ORIGIN_SIZE)
         is_there = u64(origin.plain) - u64(engine.plain_tables) < engine.plain_used  # not one of its own, gone already
         if is_there and origin.pc < PlainCode(origin.plain).size:
             store(origin.plain + HEADER, origin.pc << 2, u32(0))
@@ -252,7 +252,7 @@ def next_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64) -> Non
 @inlined
 def begin_section(engine: Engine, plain: PlainCode, draft: Draft, pc: u64, opens: u64) -> None:
     """Notes where it comes from. Where sections are counted, its counter comes first, in the schedule itself."""
-    origin = Origin(engine.plain_origins + engine.origin_count * ORIGIN_SIZE)
+    origin = SectionOrigin(engine.plain_origins + engine.origin_count * ORIGIN_SIZE)
     origin.at = draft.count
     origin.pc = pc
     origin.opens = opens
@@ -276,7 +276,7 @@ def take_counts(engine: Engine, plain: PlainCode, out: ptr) -> u64:
     found: u64 = 0
     number = plain.last
     while number != 0:
-        origin = Origin(engine.plain_origins + (number - 1) * ORIGIN_SIZE)
+        origin = SectionOrigin(engine.plain_origins + (number - 1) * ORIGIN_SIZE)
         place: ptr = engine.plain_words + (origin.at << 3)
         times = load(u64, place, 8)
         if times != 0:
@@ -326,7 +326,7 @@ def write_on(engine: Engine, frame: NativeFrame) -> u64:
 @inlined
 def end_section(words: ptr, draft: Draft) -> None:
     """The gas of the current section is known; that of the first is stored with the block's bounds."""
-    origin = Origin(draft.origin)
+    origin = SectionOrigin(draft.origin)
     origin.steps = draft.steps
     if draft.place == draft.head:
         draft.first_gas = draft.gas

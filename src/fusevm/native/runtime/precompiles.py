@@ -15,7 +15,7 @@ from fusevm.native.runtime.memory import BROKEN, FAILED, charge, hasten
 AT_ECRECOVER, AT_SHA256, AT_IDENTITY = 1, 2, 4
 # Bytes that are hashed here. For more, Python's hashlib is worth asking, which has the processor's own instructions for
 # SHA-256; and a long input is hashed in parts, with a check of the clock between them.
-MOST_SHA256, MOST_RIPEMD160 = 768, 1 << 16
+MAX_SHA256, MAX_RIPEMD160 = 768, 1 << 16
 # What counts as hashed until the clock is looked at (`hasten`): 0.02 s of it, half of what Keccak is allowed.
 ECRECOVER_WORDS, HASH_WORDS = 1_200, 6
 
@@ -70,7 +70,7 @@ def is_direct(account: Account, size: u64) -> u64:
         return 0
     if account.address == AT_ECRECOVER:
         return 1
-    return u64(size <= MOST_SHA256) if account.address == AT_SHA256 else u64(size <= MOST_RIPEMD160)
+    return u64(size <= MAX_SHA256) if account.address == AT_SHA256 else u64(size <= MAX_RIPEMD160)
 
 
 @inlined

@@ -33,7 +33,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
 }
 
 
-class Entry(NamedTuple):
+class InstructionEntry(NamedTuple):
     instruction: Instruction
     gas: int  # the static part
     needs: int  # words the stack must hold
@@ -56,11 +56,11 @@ def _invalid(frame: Frame) -> Frame | None:
 
 
 @cache
-def table_of(fork: Fork) -> tuple[Entry, ...]:
+def table_of(fork: Fork) -> tuple[InstructionEntry, ...]:
     """256 entries, one per byte."""
-    invalid = Entry(_invalid, 0, 0, STACK_LIMIT)
+    invalid = InstructionEntry(_invalid, 0, 0, STACK_LIMIT)
     return tuple(
-        Entry(INSTRUCTIONS[op.name], op.gas_at(fork), op.pops, STACK_LIMIT - (op.pushes - op.pops))
+        InstructionEntry(INSTRUCTIONS[op.name], op.gas_at(fork), op.pops, STACK_LIMIT - (op.pushes - op.pops))
         if op is not None and op.name != "INVALID"
         else invalid
         for op in opcodes_of(fork)

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 from fusevm.evm.bytecode import JUMPDEST
 from fusevm.tracing.recording import CodeCoverage
 from fusevm.tracing.sources.contracts import CompiledCode, Sources
-from fusevm.tracing.sources.files import Place, SourceFile
-from fusevm.tracing.sources.functions import Function
+from fusevm.tracing.sources.files import SourceFile, SourcePlace
+from fusevm.tracing.sources.functions import SourceFunction
 
 _JUMPI = 0x57
 _DEFINITION = re.compile(r"(?:abstract\s+)?(?:contract|library|interface)\b")
@@ -21,7 +21,7 @@ _VYPER_INSIDE = re.compile(r" (?:if|and|or) ")
 
 
 @dataclass(slots=True)
-class Branch:
+class Decision:
     """A decision: how often its jump was taken, and how often it was not."""
 
     line: int
@@ -35,8 +35,8 @@ class FileCoverage:
 
     file: SourceFile
     lines: dict[int, int] = field(default_factory=dict)
-    functions: dict[Function, int] = field(default_factory=dict)
-    branches: dict[tuple[int, int], Branch] = field(default_factory=dict)  # by the place of the decision
+    functions: dict[SourceFunction, int] = field(default_factory=dict)
+    branches: dict[tuple[int, int], Decision] = field(default_factory=dict)  # by the place of the decision
 
 
 class _Ran(NamedTuple):
@@ -55,8 +55,8 @@ def file_coverage(counted: Iterable[CodeCoverage], sources: Sources) -> list[Fil
     found: dict[str, FileCoverage] = {}
     for ran in _ran(counted, sources):
         lines: dict[tuple[str, int], int] = {}  # of this code alone: the most that any of its instructions ran
-        entries: dict[tuple[str, Function], int] = {}
-        firsts: dict[tuple[str, Function], tuple[int, int]] = {}  # where the compiler has inlined a function
+        entries: dict[tuple[str, SourceFunction], int] = {}
+        firsts: dict[tuple[str, SourceFunction], tuple[int, int]] = {}  # where the compiler has inlined a function
         for pc, place in ran.compiled.map.places.items():
             path, function, hits = place.file.path, place.function, ran.hits(pc)
             file = found.setdefault(path, FileCoverage(place.file))
@@ -101,7 +101,7 @@ def _add(counts: dict[Key, int], key: Key, hits: int) -> None:
     counts[key] = counts.get(key, 0) + hits
 
 
-def is_line(place: Place, function: Function | None, creates: bool = False) -> bool:
+def is_line(place: SourcePlace, function: SourceFunction | None, creates: bool = False) -> bool:
     """Whether a place is code of its line: in a function's body, or in init code the initial value of a variable.
 
     Code that enters a function, checks its arguments or chooses it is made from the function or contract as a whole,
@@ -112,7 +112,7 @@ def is_line(place: Place, function: Function | None, creates: bool = False) -> b
     return creates and not _DEFINITION.match(place.text[:60]) and place.last_line - place.line < 3
 
 
-def _is_decision(compiled: CompiledCode, pc: int, place: Place) -> bool:
+def _is_decision(compiled: CompiledCode, pc: int, place: SourcePlace) -> bool:
     """Whether a JUMPI is the user's; compilers add checks of their own, of overflows say."""
     if compiled.code[pc] != _JUMPI:
         return False
@@ -123,8 +123,8 @@ def _is_decision(compiled: CompiledCode, pc: int, place: Place) -> bool:
     return pc not in compiled.map.errors and inside.search(text) is not None
 
 
-def _count_branch(file: FileCoverage, ran: _Ran, pc: int, place: Place) -> None:
-    branch = file.branches.setdefault((place.start, place.end), Branch(place.line))
+def _count_branch(file: FileCoverage, ran: _Ran, pc: int, place: SourcePlace) -> None:
+    branch = file.branches.setdefault((place.start, place.end), Decision(place.line))
     branch.taken += sum(each.taken.get(pc, 0) for each in ran.counts)
     branch.passed += sum(each.passed.get(pc, 0) for each in ran.counts)
 

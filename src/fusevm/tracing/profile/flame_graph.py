@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from fusevm.tracing.profile.samples import Tree
+from fusevm.tracing.profile.samples import SampleTree
 
 WIDTH, ROW, MARGIN, TITLE = 1200, 18, 10, 34
 NARROWEST = 0.15  # pixels: what is narrower is left out
@@ -43,7 +43,7 @@ class _Box(NamedTuple):
     where: str
 
 
-def flame_graph(tree: Tree, title: str) -> str:
+def flame_graph(tree: SampleTree, title: str) -> str:
     """The tree's root is at the bottom, what it calls above it; widths are gas."""
     total = max(tree.total, 1)
     wide = WIDTH - 2 * MARGIN
@@ -64,7 +64,7 @@ def flame_graph(tree: Tree, title: str) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _boxes(tree: Tree, start: int, depth: int) -> Iterator[_Box]:
+def _boxes(tree: SampleTree, start: int, depth: int) -> Iterator[_Box]:
     call = tree.call
     where = f"{call.path}:{call.line}" if call.path else ""
     yield _Box(call.name, start, tree.total, tree.own, depth, where)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from fusevm.tracing.recording import Recording
 from fusevm.tracing.sources.contracts import Known, Sources
-from fusevm.tracing.sources.files import Place
+from fusevm.tracing.sources.files import SourcePlace
 
 
 class Spent(NamedTuple):
     """Gas that instructions made from one place of a source took themselves."""
 
-    place: Place | None
+    place: SourcePlace | None
     contract: str  # or the beginning of its code's hash, where it is not known
     gas: int
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fusevm.tracing.sources.running import Call
+from fusevm.tracing.sources.running import ActiveFunction
 
-Stack = tuple[Call, ...]
+Stack = tuple[ActiveFunction, ...]
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ def _plain(name: str) -> str:
 
 def speedscope(samples: Samples, name: str) -> dict[str, Any]:
     """The file format of speedscope; its time axis is gas."""
-    numbers: dict[Call, int] = {}
+    numbers: dict[ActiveFunction, int] = {}
     stacks = [[numbers.setdefault(call, len(numbers)) for call in stack] for stack in samples.stacks]
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
@@ -73,30 +73,30 @@ def speedscope(samples: Samples, name: str) -> dict[str, Any]:
     }
 
 
-def _frame(call: Call) -> dict[str, Any]:
+def _frame(call: ActiveFunction) -> dict[str, Any]:
     return {"name": call.name} | ({"file": call.path, "line": call.line} if call.path else {})
 
 
-class Tree(NamedTuple):
+class SampleTree(NamedTuple):
     """Stacks by their common beginnings: gas spent in a function itself and in everything it called."""
 
-    call: Call
+    call: ActiveFunction
     own: int
     total: int
-    below: list[Tree]
+    below: list[SampleTree]
 
 
-def tree_of(samples: Samples, name: str) -> Tree:
-    return _tree(Call(name), [(stack, gas) for stack, gas in samples.merged().items()])
+def tree_of(samples: Samples, name: str) -> SampleTree:
+    return _tree(ActiveFunction(name), [(stack, gas) for stack, gas in samples.merged().items()])
 
 
-def _tree(call: Call, stacks: Iterable[tuple[Stack, int]]) -> Tree:
+def _tree(call: ActiveFunction, stacks: Iterable[tuple[Stack, int]]) -> SampleTree:
     """As deep as the stacks are, which `stacks.py` bounds."""
-    own, groups = 0, dict[Call, list[tuple[Stack, int]]]()
+    own, groups = 0, dict[ActiveFunction, list[tuple[Stack, int]]]()
     for stack, gas in stacks:
         if stack:
             groups.setdefault(stack[0], []).append((stack[1:], gas))
         else:
             own += gas
     below = [_tree(first, rest) for first, rest in groups.items()]
-    return Tree(call, own, own + sum(each.total for each in below), below)
+    return SampleTree(call, own, own + sum(each.total for each in below), below)

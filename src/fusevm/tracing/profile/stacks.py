@@ -10,9 +10,9 @@ from fusevm.evm.precompiles import precompiles_of
 from fusevm.reference.frame import Frame as Running
 from fusevm.reference.hooks import Hooks
 from fusevm.tracing.profile.samples import Samples, Stack
-from fusevm.tracing.requests import Machine, hooked
+from fusevm.tracing.requests import TracedMachine, hooked
 from fusevm.tracing.sources.contracts import Sources
-from fusevm.tracing.sources.running import DEEPEST, Call, Found, FunctionStack, entry_of
+from fusevm.tracing.sources.running import DEEPEST, ActiveFunction, Found, FunctionStack, entry_of
 
 _JUMPS = (BY_NAME["JUMP"].byte, BY_NAME["JUMPI"].byte)
 
@@ -25,7 +25,7 @@ class _Open:
         self.functions = functions
         self.gas = gas  # after the last instruction
         self.pc: int | None = None  # of that
-        self.stacks: dict[Call | None, Stack] = {}  # by leaf, until the next jump in or out
+        self.stacks: dict[ActiveFunction | None, Stack] = {}  # by leaf, until the next jump in or out
 
     def stack(self, pc: int) -> Stack:
         leaf = self.functions.leaf(pc)
@@ -84,7 +84,7 @@ class StackWatcher:
 
 
 @contextmanager
-def sampled(machine: Machine, sources: Sources) -> Iterator[Samples]:
+def sampled(machine: TracedMachine, sources: Sources) -> Iterator[Samples]:
     """Samples of what a machine runs in the `with` block, on the reference tier."""
     watcher = StackWatcher(sources)
     with hooked(machine, Hooks(watcher=watcher)):

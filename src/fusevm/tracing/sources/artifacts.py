@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fusevm.tracing.sources.builds import foundry_paths, hardhat_build
 from fusevm.tracing.sources.compiled import compiled_code
-from fusevm.tracing.sources.contracts import Contract, Sources
+from fusevm.tracing.sources.contracts import SourceContract, Sources
 from fusevm.tracing.sources.files import SourceFile
 from fusevm.tracing.sources.maps import Files
 from fusevm.values import BadValue
@@ -66,7 +66,7 @@ def _document(path: Path, root: str | Path | None) -> Document:
     return Document(path, form, Path.cwd() if root is None else Path(root))
 
 
-def _contracts_in(document: Document) -> list[Contract]:
+def _contracts_in(document: Document) -> list[SourceContract]:
     try:
         for fits, read in _READERS:
             if fits(document.form):
@@ -83,16 +83,16 @@ def _contracts_in(document: Document) -> list[Contract]:
 # -- each form
 
 
-def _standard_json(document: Document) -> list[Contract]:
+def _standard_json(document: Document) -> list[SourceContract]:
     """solc's and Vyper's output; sources come from the input where the file has it, else from disk."""
     return _from_output(document, document.form, {})
 
 
-def _build_info(document: Document) -> list[Contract]:
+def _build_info(document: Document) -> list[SourceContract]:
     return _from_output(document, document.form["output"], document.form["input"].get("sources", {}))
 
 
-def _from_output(document: Document, output: Json, inputs: Json) -> list[Contract]:
+def _from_output(document: Document, output: Json, inputs: Json) -> list[SourceContract]:
     files: dict[int, SourceFile] = {}
     for name, source in output.get("sources", {}).items():
         given = inputs.get(name) or inputs.get(name.removeprefix("project/")) or {}
@@ -108,13 +108,13 @@ def _from_output(document: Document, output: Json, inputs: Json) -> list[Contrac
     ]
 
 
-def _contract(name: str, file: SourceFile | None, form: Json, files: Files) -> Contract:
+def _contract(name: str, file: SourceFile | None, form: Json, files: Files) -> SourceContract:
     evm = form["evm"]
     creation, runtime = (compiled_code(evm.get(key) or {}, files) for key in ("bytecode", "deployedBytecode"))
-    return Contract(name, file, creation, runtime, form.get("abi") or ())
+    return SourceContract(name, file, creation, runtime, form.get("abi") or ())
 
 
-def _foundry(document: Document) -> list[Contract]:
+def _foundry(document: Document) -> list[SourceContract]:
     form = document.form
     files: dict[int, SourceFile] = {}
     for number, name in foundry_paths(document.path, form).items():
@@ -122,10 +122,10 @@ def _foundry(document: Document) -> list[Contract]:
         if file is not None:
             files[number] = file
     creation, runtime = (compiled_code(form.get(key) or {}, files) for key in ("bytecode", "deployedBytecode"))
-    return [Contract(document.path.stem, files.get(form.get("id", -1)), creation, runtime, form.get("abi") or ())]
+    return [SourceContract(document.path.stem, files.get(form.get("id", -1)), creation, runtime, form.get("abi") or ())]
 
 
-def _hardhat(document: Document) -> list[Contract]:
+def _hardhat(document: Document) -> list[SourceContract]:
     """The artifact has no maps; its build info does."""
     form = document.form
     build = hardhat_build(document.path, form)
@@ -138,7 +138,7 @@ def _hardhat(document: Document) -> list[Contract]:
     return [*first, *(each for each in contracts if each not in first)]
 
 
-def _combined_json(document: Document) -> list[Contract]:
+def _combined_json(document: Document) -> list[SourceContract]:
     listed = [document.file(name) for name in document.form.get("sourceList", [])]
     files = {number: file for number, file in enumerate(listed) if file is not None}
     by_name = {file.path: file for file in files.values()}
@@ -151,11 +151,11 @@ def _combined_json(document: Document) -> list[Contract]:
         )
         abi = form.get("abi") or ()
         interface = json.loads(abi) if isinstance(abi, str) else abi
-        found.append(Contract(name, by_name.get(path), creation, runtime, interface))
+        found.append(SourceContract(name, by_name.get(path), creation, runtime, interface))
     return found
 
 
-def _vyper_combined(document: Document) -> list[Contract]:
+def _vyper_combined(document: Document) -> list[SourceContract]:
     found = []
     for path, form in document.form.items():
         if not isinstance(form, dict):
@@ -166,7 +166,7 @@ def _vyper_combined(document: Document) -> list[Contract]:
             compiled_code({"object": form[code], "sourceMap": form.get(table) or {}}, files)
             for code, table in (("bytecode", "source_map"), ("bytecode_runtime", "source_map_runtime"))
         )
-        found.append(Contract(Path(path).stem, file, creation, runtime, form.get("abi") or ()))
+        found.append(SourceContract(Path(path).stem, file, creation, runtime, form.get("abi") or ()))
     return found
 
 
@@ -179,7 +179,7 @@ def _is_vyper_combined(form: Json) -> bool:
     return any(isinstance(each, dict) and "bytecode_runtime" in each for each in form.values())
 
 
-_READERS: tuple[tuple[Callable[[Json], bool], Callable[[Document], list[Contract]]], ...] = (
+_READERS: tuple[tuple[Callable[[Json], bool], Callable[[Document], list[SourceContract]]], ...] = (
     (lambda form: "input" in form and "output" in form, _build_info),
     (lambda form: str(form.get("_format", "")).startswith("hh") and "contractName" in form, _hardhat),
     (lambda form: isinstance(form.get("bytecode"), dict) and "deployedBytecode" in form, _foundry),

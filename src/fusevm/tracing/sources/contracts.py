@@ -39,7 +39,7 @@ class CompiledCode:
 
 
 @dataclass
-class Contract:
+class SourceContract:
     name: str
     file: SourceFile | None
     creation: CompiledCode
@@ -68,24 +68,24 @@ class Contract:
 class Known(NamedTuple):
     """A running code that was recognised."""
 
-    contract: Contract
+    contract: SourceContract
     map: CodeMap
 
 
 class Sources:
     """All contracts whose sources are known. Codes are recognised by their bytes."""
 
-    def __init__(self, contracts: Iterable[Contract] = ()) -> None:
+    def __init__(self, contracts: Iterable[SourceContract] = ()) -> None:
         self.contracts = list(contracts)
         self._found: dict[bytes, Known | None] = {}
 
-    def __iter__(self) -> Iterator[Contract]:
+    def __iter__(self) -> Iterator[SourceContract]:
         return iter(self.contracts)
 
     def __len__(self) -> int:
         return len(self.contracts)
 
-    def add(self, contracts: Iterable[Contract]) -> None:
+    def add(self, contracts: Iterable[SourceContract]) -> None:
         self.contracts += contracts
         self._found.clear()
 

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fusevm.tracing.sources.functions import Function, functions_of
+from fusevm.tracing.sources.functions import SourceFunction, functions_of
 
 
 @dataclass(eq=False)
@@ -16,7 +16,7 @@ class SourceFile:
     path: str
     text: bytes
     line_starts: list[int] = field(init=False, repr=False)
-    functions: list[Function] = field(init=False, repr=False)  # in the order in which they begin
+    functions: list[SourceFunction] = field(init=False, repr=False)  # in the order in which they begin
 
     def __post_init__(self) -> None:
         self.line_starts = [0, *(at + 1 for at, byte in enumerate(self.text) if byte == 0x0A)]
@@ -39,7 +39,7 @@ class SourceFile:
         """Of a line from 1 and a column from 0, as Vyper writes places."""
         return self.line_starts[min(line, len(self.line_starts)) - 1] + column
 
-    def function_at(self, offset: int) -> Function | None:
+    def function_at(self, offset: int) -> SourceFunction | None:
         """The innermost function around an offset."""
         found = None
         for function in self.functions:
@@ -49,11 +49,11 @@ class SourceFile:
                 found = function
         return found
 
-    def place(self, start: int, end: int) -> Place:
-        return Place(self, start, end, self.line_at(start), self.line_at(max(start, end - 1)))
+    def place(self, start: int, end: int) -> SourcePlace:
+        return SourcePlace(self, start, end, self.line_at(start), self.line_at(max(start, end - 1)))
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     file: SourceFile
     start: int  # offsets in bytes
     end: int
@@ -61,7 +61,7 @@ class Place(NamedTuple):
     last_line: int
 
     @property
-    def function(self) -> Function | None:
+    def function(self) -> SourceFunction | None:
         return self.file.function_at(self.start)
 
     @property

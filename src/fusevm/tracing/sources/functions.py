@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 
-class Function(NamedTuple):
+class SourceFunction(NamedTuple):
     name: str  # with its contract: `ERC20.transfer`
     start: int  # offsets in bytes
     end: int
@@ -24,7 +24,7 @@ _VYPER = re.compile(rb"^def[ \t]+(\w+)[ \t]*\(", re.MULTILINE)
 _OUTDENTED = re.compile(rb"^[^\s#]", re.MULTILINE)
 
 
-def functions_of(path: str, text: bytes) -> list[Function]:
+def functions_of(path: str, text: bytes) -> list[SourceFunction]:
     """In the order in which they begin; a function may be inside another (in assembly)."""
     if path.endswith((".vy", ".vyi")):
         return _in_vyper(path, text)
@@ -35,7 +35,7 @@ def _blank(match: re.Match[bytes]) -> bytes:
     return b" " * len(match[0])
 
 
-def _in_solidity(text: bytes) -> list[Function]:
+def _in_solidity(text: bytes) -> list[SourceFunction]:
     closing = _closing_braces(text)
     contracts = [
         (match.start(), closing.get(match.end() - 1, len(text)), match[1].decode())
@@ -49,7 +49,7 @@ def _in_solidity(text: bytes) -> list[Function]:
         name = (match[1] or match[2] or match[3]).decode()
         owner = next((owner for start, end, owner in contracts if start < match.start() < end), None)
         end = closing.get(body, len(text) - 1) + 1
-        found.append(Function(name if owner is None else f"{owner}.{name}", match.start(), end, body))
+        found.append(SourceFunction(name if owner is None else f"{owner}.{name}", match.start(), end, body))
     return found
 
 
@@ -69,7 +69,7 @@ def _closing_braces(text: bytes) -> dict[int, int]:
     return found
 
 
-def _in_vyper(path: str, text: bytes) -> list[Function]:
+def _in_vyper(path: str, text: bytes) -> list[SourceFunction]:
     """A function goes to the next line that is not indented."""
     module = PurePosixPath(path).stem
     found = []
@@ -77,7 +77,7 @@ def _in_vyper(path: str, text: bytes) -> list[Function]:
         closed = _signature_end(text, match.end())
         after, body = _OUTDENTED.search(text, closed), text.find(b"\n", closed)
         end = len(text) if after is None else after.start()
-        found.append(Function(f"{module}.{match[1].decode()}", match.start(), end, closed if body < 0 else body))
+        found.append(SourceFunction(f"{module}.{match[1].decode()}", match.start(), end, closed if body < 0 else body))
     return found
 
 

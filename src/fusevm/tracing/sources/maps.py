@@ -9,7 +9,7 @@ from typing import Any
 from fusevm.evm.bytecode import JUMPDEST, instructions
 from fusevm.evm.forks import Fork
 from fusevm.evm.source_map import decompressed
-from fusevm.tracing.sources.files import Place, SourceFile
+from fusevm.tracing.sources.files import SourceFile, SourcePlace
 
 Files = Mapping[int, SourceFile]  # by the number that maps use
 
@@ -18,7 +18,7 @@ Files = Mapping[int, SourceFile]  # by the number that maps use
 class CodeMap:
     """Places by pc, of instructions that have one; and which jumps go into a function (`i`) or out of one (`o`)."""
 
-    places: dict[int, Place] = field(default_factory=dict)
+    places: dict[int, SourcePlace] = field(default_factory=dict)
     jumps: dict[int, str] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)  # Vyper: what a failing check at this pc means
 
@@ -54,8 +54,8 @@ def from_vyper(code: bytes, table: Mapping[str, Any], files: Files) -> CodeMap:
     return found
 
 
-def _fill_gaps(code: bytes, places: dict[int, Place]) -> None:
-    last: Place | None = None
+def _fill_gaps(code: bytes, places: dict[int, SourcePlace]) -> None:
+    last: SourcePlace | None = None
     for instruction in instructions(code, Fork.OSAKA):
         if instruction.byte == JUMPDEST:
             last = None

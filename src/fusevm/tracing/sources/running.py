@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from fusevm.chain.environment import Message
 from fusevm.tracing.sources.contracts import Known, Sources
-from fusevm.tracing.sources.functions import Function
+from fusevm.tracing.sources.functions import SourceFunction
 
 DEEPEST = 200  # maximum number of distinct functions on a stack
 
 
-class Call(NamedTuple):
+class ActiveFunction(NamedTuple):
     """A function on a stack; those with a source say where they begin."""
 
     name: str
@@ -19,19 +19,19 @@ class Call(NamedTuple):
     line: int = 0
 
 
-class Caller(NamedTuple):
+class CallingFunction(NamedTuple):
     """A function that has jumped into another."""
 
-    call: Call | None
+    call: ActiveFunction | None
     jump: int  # pc of the jump; where it returns to follows
-    entered: Function | None  # the function it is itself, where the code that began it tells
+    entered: SourceFunction | None  # the function it is itself, where the code that began it tells
 
 
 class _At(NamedTuple):
     """The function around the place of a pc. What is made from the whole function is not of a line in it."""
 
-    function: Function
-    call: Call
+    function: SourceFunction
+    call: ActiveFunction
     whole: bool
 
 
@@ -46,19 +46,19 @@ class FunctionStack:
 
     def __init__(self, known: Known | None, found: dict[int, _At | None] | None = None) -> None:
         self.known = known
-        self.callers: list[Caller] = []
-        self.entered: Function | None = None
+        self.callers: list[CallingFunction] = []
+        self.entered: SourceFunction | None = None
         self._found = {} if found is None else found
 
-    def leaf(self, pc: int) -> Call | None:
+    def leaf(self, pc: int) -> ActiveFunction | None:
         found = self._at(pc)
         if found is None or (found.whole and found.function != self.entered):
             return None
         return found.call
 
-    def calls(self, pc: int) -> list[Call]:
+    def calls(self, pc: int) -> list[ActiveFunction]:
         """The functions that run, the outermost first; without repetitions that follow each other."""
-        found: list[Call] = []
+        found: list[ActiveFunction] = []
         for call in (*(caller.call for caller in self.callers), self.leaf(pc)):
             if call is not None and (not found or found[-1] != call):
                 found.append(call)
@@ -70,7 +70,7 @@ class FunctionStack:
             return False
         kind = self.known.map.jumps.get(pc)
         if kind == "i" and len(self.callers) < DEEPEST:
-            self.callers.append(Caller(self.leaf(pc), pc, self.entered))
+            self.callers.append(CallingFunction(self.leaf(pc), pc, self.entered))
             found = self._at(target)
             self.entered = found.function if found is not None and found.whole else None
             return True
@@ -104,19 +104,19 @@ def _function_at(known: Known | None, pc: int) -> _At | None:
     function = None if place is None else place.function
     if place is None or function is None:
         return None
-    call = Call(function.name, place.file.path, place.file.line_at(function.start))
+    call = ActiveFunction(function.name, place.file.path, place.file.line_at(function.start))
     return _At(function, call, place.start == function.start)
 
 
-def entry_of(message: Message, known: Known | None, sources: Sources, precompile: str | None = None) -> Call:
+def entry_of(message: Message, known: Known | None, sources: Sources, precompile: str | None = None) -> ActiveFunction:
     """What an outside call is named: the contract, and the function that its data selects."""
     if precompile is not None:
-        return Call(f"{precompile} (precompile)")
+        return ActiveFunction(f"{precompile} (precompile)")
     name = f"0x{message.code_address.hex()}" if known is None else known.contract.name
     file = None if known is None else known.contract.file
     path = None if file is None else file.path
     if message.creates:
-        return Call(f"{name}: constructor", path)
+        return ActiveFunction(f"{name}: constructor", path)
     selector = message.data[:4]
     signature = known.contract.signatures.get(selector) if known is not None else sources.signature_of(selector)
-    return Call(f"{name}: {signature or (f'0x{selector.hex()}' if selector else '()')}", path)
+    return ActiveFunction(f"{name}: {signature or (f'0x{selector.hex()}' if selector else '()')}", path)

@@ -11,7 +11,7 @@ from enum import Enum
 from fusevm.evm.opcodes import OPCODES_TABLE, Effect, Opcode, Span
 
 
-class Place(Enum):
+class AccessPlace(Enum):
     MEMORY = "memory"
     STORAGE = "storage"
 
@@ -20,7 +20,7 @@ class Place(Enum):
 class Access:
     """`start` and `length` are the numbers of arguments; `size` is a fixed length; None where nothing is known."""
 
-    place: Place
+    place: AccessPlace
     writes: bool
     start: int | None = None
     length: int | None = None
@@ -29,9 +29,9 @@ class Access:
 
 def _spans(spans: tuple[Span, ...], writes: bool, bounds: bool) -> list[Access]:
     return [
-        Access(Place.MEMORY, writes, start, size=-size)
+        Access(AccessPlace.MEMORY, writes, start, size=-size)
         if size < 0
-        else Access(Place.MEMORY, writes, start, None if bounds else size)
+        else Access(AccessPlace.MEMORY, writes, start, None if bounds else size)
         for start, size in spans
     ]
 
@@ -39,9 +39,9 @@ def _spans(spans: tuple[Span, ...], writes: bool, bounds: bool) -> list[Access]:
 def _accesses(op: Opcode) -> tuple[Access, ...]:
     """What is read is read before anything is written. A store of a slot is not a read of it, whatever its price."""
     reads, writes = bool(op.reads & Effect.STORAGE), bool(op.writes & Effect.STORAGE)
-    slots = [Access(Place.STORAGE, each) for each, there in ((False, reads), (True, writes)) if there]
+    slots = [Access(AccessPlace.STORAGE, each) for each, there in ((False, reads), (True, writes)) if there]
     if slots and not op.calls:
-        return (Access(Place.STORAGE, writes, 0, size=1),)
+        return (Access(AccessPlace.STORAGE, writes, 0, size=1),)
     before = _spans(op.reads_at, False, False) + slots[:1]
     return (*before, *_spans(op.writes_at, True, bounds=op.calls), *slots[1:])
 

@@ -20,7 +20,7 @@ Key = TypeVar("Key")
 Names = dict[str, None]  # a dictionary as an ordered set
 
 
-class Entries(Generic[Key]):
+class VariableTable(Generic[Key]):
     """A table of variables that can drop entries which mention a variable, and join two paths."""
 
     def __init__(self) -> None:
@@ -88,14 +88,14 @@ class Entries(Generic[Key]):
                 self._remove(key)
 
 
-class KnownHashes(Entries[tuple[str, str]]):
+class KnownHashes(VariableTable[tuple[str, str]]):
     """By start and length, the variables that hold the hash of that range."""
 
     def names(self, key: tuple[str, str]) -> tuple[str, ...]:
         return key
 
 
-class KnownPlaces(Entries[str]):
+class KnownPlaces(VariableTable[str]):
     """By location, the variable whose value is there; and an index of the locations."""
 
     def __init__(self, offset: Callable[[str], Offset]) -> None:

@@ -14,7 +14,7 @@ from fusevm.evm.halts import ExceptionalHalt
 from fusevm.reference.frame import Frame
 from fusevm.reference.instructions import table_of
 from fusevm.reference.interpreter import execute
-from fusevm.yul.execution.host import End, Ended, LimitReached, Limits
+from fusevm.yul.execution.host import Ended, LimitReached, Limits, RunEnd
 from fusevm.yul.execution.interpreter import interpret
 from fusevm.yul.syntax.ast import Object
 from fusevm.yul.syntax.dialect import Builtin, dialect_for
@@ -44,9 +44,9 @@ class EvmHost:
                 event = instruction(frame)
             except ExceptionalHalt as halt:
                 frame.halt(halt)
-                raise Ended(End.INVALID) from None
+                raise Ended(RunEnd.INVALID) from None
             if event is frame:
-                raise Ended(End.REVERT if frame.reverted else End.RETURN, frame.output)
+                raise Ended(RunEnd.REVERT if frame.reverted else RunEnd.RETURN, frame.output)
             if event is not None:
                 hand_back(frame, event.message, execute(event.message, frame.state, frame.context))
             return stack.pop() if returns else None
@@ -100,7 +100,7 @@ def run_message(
     if outcome.succeeded:
         return Outcome(Status.SUCCESS, frame.gas, outcome.data)
     state.revert(mark)
-    if outcome.end is End.REVERT:
+    if outcome.end is RunEnd.REVERT:
         return Outcome(Status.REVERT, frame.gas, outcome.data)
     if frame.error is None:
         raise LimitReached(outcome.reason)

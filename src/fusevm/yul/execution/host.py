@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from fusevm.yul.syntax.dialect import Builtin
 
 
-class End(Enum):
+class RunEnd(Enum):
     """How a run ended."""
 
     FINISHED = "finished"  # off the end of the code
@@ -25,7 +25,7 @@ class End(Enum):
 class Ended(Exception):
     """Raised by a host's operation that ends the run."""
 
-    def __init__(self, end: End, data: bytes = b"") -> None:
+    def __init__(self, end: RunEnd, data: bytes = b"") -> None:
         self.end = end
         self.data = data
         super().__init__(end.value)
@@ -33,7 +33,7 @@ class Ended(Exception):
 
 class LimitReached(Ended):
     def __init__(self, reason: str) -> None:
-        super().__init__(End.LIMIT)
+        super().__init__(RunEnd.LIMIT)
         self.reason = reason
 
 
@@ -61,11 +61,11 @@ class Host(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    end: End
+class YulOutcome:
+    end: RunEnd
     data: bytes = b""
     reason: str = ""  # of a limit
 
     @property
     def succeeded(self) -> bool:
-        return self.end in (End.FINISHED, End.STOP, End.RETURN, End.SELFDESTRUCT)
+        return self.end in (RunEnd.FINISHED, RunEnd.STOP, RunEnd.RETURN, RunEnd.SELFDESTRUCT)

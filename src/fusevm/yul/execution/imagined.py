@@ -7,7 +7,7 @@ from typing import Any
 
 from fusevm.evm.forks import LATEST, Fork
 from fusevm.evm.opcodes import OPCODES_TABLE
-from fusevm.yul.execution.host import End, Ended, LimitReached, Limits
+from fusevm.yul.execution.host import Ended, LimitReached, Limits, RunEnd
 from fusevm.yul.execution.interpreter import interpret
 from fusevm.yul.execution.worlds import ADDRESS_MASK, WORD, Storage, World, hash_of, zero_extended
 from fusevm.yul.syntax.ast import Block
@@ -214,12 +214,12 @@ class FakeWorld(World):
         callee.calldata = self.read(words[source], words[size])
         assert self.program is not None
         outcome = interpret(self.program, callee, dialect_for(self.fork), _INNER_LIMITS)
-        if outcome.end is End.RETURN:
+        if outcome.end is RunEnd.RETURN:
             self.returndata = outcome.data
             self.write(words[target], zero_extended(outcome.data, 0, words[room]))
-        elif outcome.end is End.LIMIT:
+        elif outcome.end is RunEnd.LIMIT:
             raise LimitReached(outcome.reason)
-        elif outcome.end is not End.FINISHED:
+        elif outcome.end is not RunEnd.FINISHED:
             raise Ended(outcome.end)
 
     def forget(self) -> None:
@@ -228,30 +228,30 @@ class FakeWorld(World):
 
     def op_stop(self) -> None:
         self.note("stop", ())
-        raise Ended(End.STOP)
+        raise Ended(RunEnd.STOP)
 
     def op_return(self, offset: int, size: int) -> None:
         data = self.read(offset, size) if self.touch(offset, size) else b""
         self.note("return", (offset, size), data)
-        raise Ended(End.RETURN, data)
+        raise Ended(RunEnd.RETURN, data)
 
     def op_revert(self, offset: int, size: int) -> None:
         self.touch(offset, size)
         self.note("revert", (offset, size))
         self.forget()
-        raise Ended(End.REVERT)
+        raise Ended(RunEnd.REVERT)
 
     def op_invalid(self) -> None:
         self.note("invalid", ())
         self.forget()
         self.lines.clear()
-        raise Ended(End.INVALID)
+        raise Ended(RunEnd.INVALID)
 
     def op_selfdestruct(self, heir: int) -> None:
         self.note("selfdestruct", (heir,))
         self.forget()
         self.lines.clear()
-        raise Ended(End.SELFDESTRUCT)
+        raise Ended(RunEnd.SELFDESTRUCT)
 
 
 def _dump(storage: Storage) -> list[str]:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from fusevm.evm.words import INTEGER_MEANINGS
-from fusevm.yul.execution.host import End, Ended, Host, LimitReached, Limits, Outcome
+from fusevm.yul.execution.host import Ended, Host, LimitReached, Limits, RunEnd, YulOutcome
 from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
@@ -392,16 +392,16 @@ def interpret(
     host: Host,
     dialect: Dialect | None = None,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
-) -> Outcome:
+) -> YulOutcome:
     """Run analysed code to its end. What it did is in the host; how it ended is the result."""
     block = code.code if isinstance(code, Object) else code
     try:
         start = _Compiler(host, dialect or dialect_for(), limits).program(block)
         start()
     except LimitReached as limit:
-        return Outcome(End.LIMIT, reason=limit.reason)
+        return YulOutcome(RunEnd.LIMIT, reason=limit.reason)
     except Ended as ended:
-        return Outcome(ended.end, ended.data)
+        return YulOutcome(ended.end, ended.data)
     except RecursionError:
-        return Outcome(End.LIMIT, reason="Function call nesting limit reached.")
-    return Outcome(End.FINISHED)
+        return YulOutcome(RunEnd.LIMIT, reason="Function call nesting limit reached.")
+    return YulOutcome(RunEnd.FINISHED)

@@ -44,7 +44,7 @@ class SlotKind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Slot:
+class LayoutSlot:
     """A value on the stack. Equal values are the same object."""
 
     kind: SlotKind
@@ -58,12 +58,12 @@ class Slot:
 
 
 _FREE = frozenset({SlotKind.LITERAL, SlotKind.CALL_LABEL, SlotKind.JUNK})
-JUNK = Slot(SlotKind.JUNK)
-Stack = list[Slot]
+JUNK = LayoutSlot(SlotKind.JUNK)
+Stack = list[LayoutSlot]
 
 
 @dataclass(slots=True, eq=False)
-class Operation:
+class FlowOperation:
     """A call, or a comparison with a case's label, or values that are given to variables (neither of the two)."""
 
     input: Stack
@@ -73,34 +73,34 @@ class Operation:
 
 
 @dataclass(slots=True, eq=False)
-class BasicBlock:
+class FlowBlock:
     """`targets` has one block for a jump and two for a branch: where the condition is zero, and where it isn't."""
 
-    operations: list[Operation] = field(default_factory=list)
-    targets: list[BasicBlock] = field(default_factory=list)
-    entries: list[BasicBlock] = field(default_factory=list)
-    condition: Slot | None = None
+    operations: list[FlowOperation] = field(default_factory=list)
+    targets: list[FlowBlock] = field(default_factory=list)
+    entries: list[FlowBlock] = field(default_factory=list)
+    condition: LayoutSlot | None = None
     jumps_back: bool = False
     returns: bool = False  # from the function; otherwise a block without targets ends the program
     allows_junk: bool = False
 
     @property
-    def forward_targets(self) -> list[BasicBlock]:
+    def forward_targets(self) -> list[FlowBlock]:
         return [] if self.jumps_back else self.targets
 
 
 @dataclass(slots=True)
-class FlowGraph:
+class FunctionGraph:
     """One function, or the main code."""
 
     name: str
-    entry: BasicBlock
+    entry: FlowBlock
     parameters: Stack
     exit_stack: Stack  # what has to be there when the function returns; its return label comes last
     can_continue: bool
 
 
-def flow_graphs(dialect: Dialect, block: Block) -> Iterator[FlowGraph]:
+def flow_graphs(dialect: Dialect, block: Block) -> Iterator[FunctionGraph]:
     """The main code, then every function. Names must be unique."""
     flows = function_flows(dialect, block)
     graph = call_graph(block)
@@ -124,57 +124,57 @@ class _Builder:
         self.flows = flows
         self.returns = returns
         self.recursive = recursive  # the functions whose calls may come back to this one
-        self.slots: dict[object, Slot] = {}
-        self.current = BasicBlock()
-        self.loops: list[tuple[BasicBlock, BasicBlock]] = []  # where `break` and `continue` go
+        self.slots: dict[object, LayoutSlot] = {}
+        self.current = FlowBlock()
+        self.loops: list[tuple[FlowBlock, FlowBlock]] = []  # where `break` and `continue` go
         self.ghosts = 0
 
-    def main(self, block: Block) -> FlowGraph:
+    def main(self, block: Block) -> FunctionGraph:
         entry = self.current
         self.block(block)
         _finish(entry)
-        return FlowGraph("", entry, [], [], True)
+        return FunctionGraph("", entry, [], [], True)
 
-    def function(self, function: FunctionDefinition, flow: ControlFlow) -> FlowGraph:
+    def function(self, function: FunctionDefinition, flow: ControlFlow) -> FunctionGraph:
         entry = self.current
         parameters = [self.variable(each.name) for each in function.parameters]
         exit_stack = [self.variable(each.name) for each in function.returns]
-        exit_stack.append(Slot(SlotKind.RETURN_LABEL, function.name))
+        exit_stack.append(LayoutSlot(SlotKind.RETURN_LABEL, function.name))
         self.block(function.body)
         self.current.returns = True
         _finish(entry)
-        return FlowGraph(function.name, entry, parameters, exit_stack, flow.can_continue)
+        return FunctionGraph(function.name, entry, parameters, exit_stack, flow.can_continue)
 
     # -- slots --------------------------------------------------------------------------------------------------------
 
-    def slot(self, key: object, kind: SlotKind, name: str = "", value: int = 0) -> Slot:
+    def slot(self, key: object, kind: SlotKind, name: str = "", value: int = 0) -> LayoutSlot:
         found = self.slots.get(key)
         if found is None:
-            found = self.slots[key] = Slot(kind, name, value)
+            found = self.slots[key] = LayoutSlot(kind, name, value)
         return found
 
-    def variable(self, name: str) -> Slot:
+    def variable(self, name: str) -> LayoutSlot:
         return self.slot(name, SlotKind.VARIABLE, name)
 
-    def literal(self, value: int) -> Slot:
+    def literal(self, value: int) -> LayoutSlot:
         return self.slot(value, SlotKind.LITERAL, value=value)
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def jump(self, target: BasicBlock, back: bool = False) -> None:
+    def jump(self, target: FlowBlock, back: bool = False) -> None:
         self.current.targets = [target]
         self.current.jumps_back = back
         target.entries.append(self.current)
         self.current = target
 
-    def branch(self, condition: Slot, non_zero: BasicBlock, zero: BasicBlock) -> None:
+    def branch(self, condition: LayoutSlot, non_zero: FlowBlock, zero: FlowBlock) -> None:
         self.current.condition = condition
         self.current.targets = [zero, non_zero]
         non_zero.entries.append(self.current)
         zero.entries.append(self.current)
 
     def operate(self, inputs: Stack, outputs: Stack) -> None:
-        self.current.operations.append(Operation(inputs, outputs))
+        self.current.operations.append(FlowOperation(inputs, outputs))
 
     # -- code ---------------------------------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class _Builder:
                 inputs = self.values(value)
                 self.operate(inputs, [self.variable(each.name) for each in targets])
             case If(condition, body):
-                inside, after = BasicBlock(), BasicBlock()
+                inside, after = FlowBlock(), FlowBlock()
                 self.branch(self.value(condition), inside, after)
                 self.current = inside
                 self.block(body)
@@ -207,28 +207,28 @@ class _Builder:
                 self.block(statement)
             case Break():
                 self.jump(self.loops[-1][0])
-                self.current = BasicBlock()
+                self.current = FlowBlock()
             case Continue():
                 self.jump(self.loops[-1][1])
-                self.current = BasicBlock()
+                self.current = FlowBlock()
             case Leave():
                 self.current.returns = True
-                self.current = BasicBlock()
+                self.current = FlowBlock()
 
     def switch(self, switch: Switch) -> None:
         """The value is kept in a variable of its own and compared with each case."""
         self.ghosts += 1
         ghost = self.slot(("ghost", self.ghosts), SlotKind.VARIABLE, f"GHOST[{self.ghosts - 1}]")
         self.operate([self.value(switch.expression)], [ghost])
-        after = BasicBlock()
+        after = FlowBlock()
         for case in switch.cases:
             rest = after
             if case.value is not None:
-                inside = BasicBlock()
-                rest = after if case is switch.cases[-1] else BasicBlock()
-                equal = Slot(SlotKind.TEMPORARY)
+                inside = FlowBlock()
+                rest = after if case is switch.cases[-1] else FlowBlock()
+                equal = LayoutSlot(SlotKind.TEMPORARY)
                 inputs = [ghost, self.literal(case.value.value)]
-                self.current.operations.append(Operation(inputs, [equal]))
+                self.current.operations.append(FlowOperation(inputs, [equal]))
                 self.branch(equal, inside, rest)
                 self.current = inside
             self.block(case.body)
@@ -238,7 +238,7 @@ class _Builder:
 
     def loop(self, loop: ForLoop) -> None:
         self.block(loop.pre)
-        body, post, after = BasicBlock(), BasicBlock(), BasicBlock()
+        body, post, after = FlowBlock(), FlowBlock(), FlowBlock()
         self.loops.append((after, post))
         if isinstance(loop.condition, Literal):
             if loop.condition.value:
@@ -250,7 +250,7 @@ class _Builder:
             else:
                 self.jump(after)
         else:
-            test = BasicBlock()
+            test = FlowBlock()
             self.jump(test)
             self.branch(self.value(loop.condition), body, after)
             self.current = body
@@ -261,7 +261,7 @@ class _Builder:
         self.loops.pop()
         self.current = after
 
-    def value(self, expression: Expression) -> Slot:
+    def value(self, expression: Expression) -> LayoutSlot:
         (slot,) = self.values(expression)
         return slot
 
@@ -278,24 +278,24 @@ class _Builder:
         builtin = self.dialect.builtin(name)
         inputs: Stack = []
         if builtin is None and self.flows[name].can_continue:
-            inputs.append(Slot(SlotKind.CALL_LABEL))
+            inputs.append(LayoutSlot(SlotKind.CALL_LABEL))
         for index in range(len(call.arguments) - 1, -1, -1):
             if builtin is None or builtin.literal_kind(index) is None:
                 inputs.append(self.value(call.arguments[index]))
         count = self.returns[name] if builtin is None else builtin.returns
-        outputs = [Slot(SlotKind.TEMPORARY) for _ in range(count)]
+        outputs = [LayoutSlot(SlotKind.TEMPORARY) for _ in range(count)]
         is_recursive = builtin is None and name in self.recursive
-        self.current.operations.append(Operation(inputs, outputs, is_recursive, call))
+        self.current.operations.append(FlowOperation(inputs, outputs, is_recursive, call))
         continues = self.flows[name].can_continue if builtin is None else builtin.can_continue
         if not continues:
-            self.current = BasicBlock()
+            self.current = FlowBlock()
         return outputs
 
 
 # -- after building ---------------------------------------------------------------------------------------------------
 
 
-def reachable(entry: BasicBlock) -> list[BasicBlock]:
+def reachable(entry: FlowBlock) -> list[FlowBlock]:
     """Breadth first."""
     found = {id(entry): entry}
     queue = [entry]
@@ -307,7 +307,7 @@ def reachable(entry: BasicBlock) -> list[BasicBlock]:
     return queue
 
 
-def _finish(entry: BasicBlock) -> None:
+def _finish(entry: FlowBlock) -> None:
     """Forget entries from unreachable blocks, and find where junk may be left on the stack."""
     blocks = reachable(entry)
     known = {id(block) for block in blocks}
@@ -316,7 +316,7 @@ def _finish(entry: BasicBlock) -> None:
     _mark_junk(entry, blocks)
 
 
-def _mark_junk(entry: BasicBlock, blocks: list[BasicBlock]) -> None:
+def _mark_junk(entry: FlowBlock, blocks: list[FlowBlock]) -> None:
     """Junk is allowed from a block on that has no path to one visited before, if it never leads to a return."""
     needs_clean = {id(block) for block in blocks if block.returns}
     work = [block for block in blocks if block.returns]
@@ -329,11 +329,11 @@ def _mark_junk(entry: BasicBlock, blocks: list[BasicBlock]) -> None:
         block.allows_junk = id(block) not in needs_clean
 
 
-def _after_bridges(entry: BasicBlock) -> Iterator[BasicBlock]:
+def _after_bridges(entry: FlowBlock) -> Iterator[FlowBlock]:
     """The blocks that a bridge of the undirected graph leads to. (Tarjan's, without recursion.)"""
     order: dict[int, int] = {id(entry): 0}
     low: dict[int, int] = {id(entry): 0}
-    work: list[tuple[BasicBlock, BasicBlock | None, Iterator[BasicBlock]]] = [(entry, None, iter(_around(entry)))]
+    work: list[tuple[FlowBlock, FlowBlock | None, Iterator[FlowBlock]]] = [(entry, None, iter(_around(entry)))]
     while work:
         block, parent, around = work[-1]
         for other in around:
@@ -353,5 +353,5 @@ def _after_bridges(entry: BasicBlock) -> Iterator[BasicBlock]:
                     yield block if any(target is block for target in parent.targets) else parent
 
 
-def _around(block: BasicBlock) -> list[BasicBlock]:
+def _around(block: FlowBlock) -> list[FlowBlock]:
     return [*block.targets, *block.entries]

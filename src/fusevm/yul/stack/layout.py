@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from fusevm.analysis.graphs import postorder
-from fusevm.yul.context import TooDeep
+from fusevm.yul.context import DeepPlace
 from fusevm.yul.stack.flowgraph import (
     JUNK,
-    BasicBlock,
-    FlowGraph,
-    Operation,
-    Slot,
+    FlowBlock,
+    FlowOperation,
+    FunctionGraph,
+    LayoutSlot,
     SlotKind,
     Stack,
     flow_graphs,
@@ -39,9 +39,11 @@ class OutOfBudget(Exception):
     """The function is too large to be laid out in reasonable time."""
 
 
-def stack_too_deep(block: Block, dialect: Dialect, budget: int = _BUDGET) -> tuple[dict[str, list[TooDeep]], list[str]]:
+def stack_too_deep(
+    block: Block, dialect: Dialect, budget: int = _BUDGET
+) -> tuple[dict[str, list[DeepPlace]], list[str]]:
     """By function ('' is the main code), where its stack is too deep; and the functions that took too long to tell."""
-    found: dict[str, list[TooDeep]] = {}
+    found: dict[str, list[DeepPlace]] = {}
     unknown: list[str] = []
     for graph in flow_graphs(dialect, block):
         try:
@@ -65,11 +67,11 @@ class _Ends:
 class Layouts:
     """The stack at both ends of every block (`ends`) and before every operation of a graph (`before`)."""
 
-    def __init__(self, graph: FlowGraph, budget: int = _BUDGET) -> None:
+    def __init__(self, graph: FunctionGraph, budget: int = _BUDGET) -> None:
         self.graph = graph
         self.budget = budget
-        self.ends: dict[BasicBlock, _Ends] = {}
-        self.before: dict[Operation, Stack] = {}  # what is on the stack when the operation runs
+        self.ends: dict[FlowBlock, _Ends] = {}
+        self.before: dict[FlowOperation, Stack] = {}  # what is on the stack when the operation runs
 
         self._lay_out()
         self._stitch()
@@ -86,7 +88,7 @@ class Layouts:
         """Targets before the blocks that lead to them. A jump back takes what its target needed the last time."""
         order = postorder(self.graph.entry, attrgetter("forward_targets"))
         back = [(block, block.targets[0]) for block in order if block.jumps_back]
-        open_: set[BasicBlock] = set(order)
+        open_: set[FlowBlock] = set(order)
         while open_:
             for block in order:
                 if block in open_:
@@ -98,7 +100,7 @@ class Layouts:
                 if any(slot not in provided for slot in self.ends[target].entry):
                     open_ |= _between(target, jumping)
 
-    def _exit_of(self, block: BasicBlock) -> Stack:
+    def _exit_of(self, block: FlowBlock) -> Stack:
         """What has to be there at the block's end."""
         if block.jumps_back:
             known = self.ends.get(block.targets[0])
@@ -112,7 +114,7 @@ class Layouts:
             return self.ends[block.targets[0]].entry
         return list(self.graph.exit_stack) if block.returns else []
 
-    def _through_block(self, exit_stack: Stack, block: BasicBlock, compress: bool) -> Stack:
+    def _through_block(self, exit_stack: Stack, block: FlowBlock, compress: bool) -> Stack:
         stack = exit_stack
         for operation in reversed(block.operations):
             new = self._through_operation(stack, operation, compress)
@@ -121,7 +123,7 @@ class Layouts:
             stack = new
         return stack
 
-    def _through_operation(self, exit_stack: Stack, operation: Operation, compress: bool) -> Stack:
+    def _through_operation(self, exit_stack: Stack, operation: FlowOperation, compress: bool) -> Stack:
         self._spend((len(exit_stack) + len(operation.input)) ** 2)
         on_the_fly = compress or operation.is_recursive
         stack = _ideal(operation.output, exit_stack, on_the_fly) + operation.input
@@ -166,7 +168,7 @@ class Layouts:
                     self._add_junk(block, count)
                     self.ends[block].entry = start
 
-    def _add_junk(self, entry: BasicBlock, count: int) -> None:
+    def _add_junk(self, entry: FlowBlock, count: int) -> None:
         junk = [JUNK] * count
         for block in reachable(entry):
             ends = self.ends[block]
@@ -174,8 +176,8 @@ class Layouts:
             for operation in block.operations:
                 self.before[operation] = junk + self.before[operation]
 
-    def too_deep(self) -> list[TooDeep]:
-        found: list[TooDeep] = []
+    def too_deep(self) -> list[DeepPlace]:
+        found: list[DeepPlace] = []
         for block in _forward(self.graph.entry):
             stack = self.ends[block].entry
             for operation in block.operations:
@@ -189,7 +191,7 @@ class Layouts:
         return found
 
 
-def _forward(entry: BasicBlock) -> list[BasicBlock]:
+def _forward(entry: FlowBlock) -> list[FlowBlock]:
     """Breadth first, without the jumps back."""
     seen = {entry}
     queue = [entry]
@@ -201,7 +203,7 @@ def _forward(entry: BasicBlock) -> list[BasicBlock]:
     return queue
 
 
-def _between(head: BasicBlock, end: BasicBlock) -> set[BasicBlock]:
+def _between(head: FlowBlock, end: FlowBlock) -> set[FlowBlock]:
     """The blocks of a loop, from its head to the block that jumps back."""
     seen = {end}
     queue = [end]
@@ -214,7 +216,7 @@ def _between(head: BasicBlock, end: BasicBlock) -> set[BasicBlock]:
     return seen
 
 
-def _depth(stack: Stack, slot: Slot, above: int = 0) -> int | None:
+def _depth(stack: Stack, slot: LayoutSlot, above: int = 0) -> int | None:
     """How far below the top (less `above` slots) it is."""
     for depth, other in enumerate(reversed(stack[: len(stack) - above] if above else stack)):
         if other is slot:
@@ -222,19 +224,19 @@ def _depth(stack: Stack, slot: Slot, above: int = 0) -> int | None:
     return None
 
 
-def _places_too_deep(source: Stack, target: Stack) -> list[TooDeep]:
+def _places_too_deep(source: Stack, target: Stack) -> list[DeepPlace]:
     stack = list(source)
-    found: list[TooDeep] = []
+    found: list[DeepPlace] = []
 
     def on_swap(depth: int) -> None:
         if depth > REACH:
-            found.append(TooDeep(depth - REACH, _variables(stack[-depth - 1 :])))
+            found.append(DeepPlace(depth - REACH, _variables(stack[-depth - 1 :])))
 
-    def on_bring(slot: Slot) -> None:
+    def on_bring(slot: LayoutSlot) -> None:
         if not slot.is_free:
             depth = _depth(stack, slot)
             if depth is not None and depth >= REACH:
-                found.append(TooDeep(depth - REACH + 1, _variables(stack[-depth - 1 :])))
+                found.append(DeepPlace(depth - REACH + 1, _variables(stack[-depth - 1 :])))
 
     shuffle(StackShuffle(stack, target, on_swap, on_bring))
     return found
@@ -250,14 +252,14 @@ def _variables(stack: Stack) -> list[str]:
 class _IdealShuffle(Shuffle):
     """Slots that were there before the operation are numbers here; where each ends up says what it should have been."""
 
-    def __init__(self, layout: list[int | Slot], post: Stack, made: set[Slot], on_the_fly: bool) -> None:
+    def __init__(self, layout: list[int | LayoutSlot], post: Stack, made: set[LayoutSlot], on_the_fly: bool) -> None:
         super().__init__(post)
         self.layout = layout
         self.made = made
         self.on_the_fly = on_the_fly
-        self.missing: dict[Slot, int] = {}
+        self.missing: dict[LayoutSlot, int] = {}
 
-    def is_made(self, slot: Slot) -> bool:
+    def is_made(self, slot: LayoutSlot) -> bool:
         """By the operation, or by a push."""
         return slot in self.made or (self.on_the_fly and slot.is_free)
 
@@ -265,7 +267,7 @@ class _IdealShuffle(Shuffle):
         return len(self.layout)
 
     def prepare(self) -> None:
-        missing: dict[Slot, int] = {}
+        missing: dict[LayoutSlot, int] = {}
         for slot in self.layout:
             if not isinstance(slot, int):
                 missing[slot] = missing.get(slot, 0) - 1
@@ -309,11 +311,13 @@ def _ideal(output: Stack, post: Stack, on_the_fly: bool) -> Stack:
     """What should be below the operation's inputs so that getting from its outputs to `post` is cheap."""
     made = set(output)
     count = sum(not (slot in made or (on_the_fly and slot.is_free)) for slot in post)
-    layout: list[int | Slot] = [*range(count), *output]
+    layout: list[int | LayoutSlot] = [*range(count), *output]
     if not layout:
         return []
     shuffle(_IdealShuffle(layout, post, made, on_the_fly))
-    ideal: dict[int, Slot] = {where: slot for slot, where in zip(post, layout, strict=True) if isinstance(where, int)}
+    ideal: dict[int, LayoutSlot] = {
+        where: slot for slot, where in zip(post, layout, strict=True) if isinstance(where, int)
+    }
     return [ideal[number] for number in range(count)]
 
 
@@ -355,7 +359,7 @@ def _moves(prefix: Stack, source: Stack, target: Stack) -> int:
         nonlocal cost
         cost += 1 + (_FAR if depth > REACH else 0)
 
-    def on_bring(slot: Slot) -> None:
+    def on_bring(slot: LayoutSlot) -> None:
         nonlocal cost
         if not slot.is_free:
             depth = _depth(prefix + stack, slot)
@@ -406,7 +410,7 @@ def _gas(source: Stack, target: Stack) -> int:
         nonlocal gas
         gas += amount
 
-    def on_bring(slot: Slot) -> None:
+    def on_bring(slot: LayoutSlot) -> None:
         if slot.is_free:
             charge(_PUSH)
         else:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from fusevm.evm import assembler
 from fusevm.evm.assembler import CALLS, RETURNS, Assembly, ItemKind
-from fusevm.yul.stack.slots import Entry, ReferenceCounter, Scope, Variable
+from fusevm.yul.stack.slots import FunctionLabel, ReferenceCounter, SlotScope, VariableSlot
 from fusevm.yul.syntax.ast import (
     Assignment,
     Block,
@@ -59,7 +59,9 @@ class _Body:
     exit_label: int | None = None  # None in the main code
     exit_height: int | None = None  # None until the return variables are on the stack
     free: set[int] = field(default_factory=set)  # slots no longer needed
-    finished: dict[Scope, list[Variable]] = field(default_factory=dict)  # referenced for the last time, not freed yet
+    finished: dict[SlotScope, list[VariableSlot]] = field(
+        default_factory=dict
+    )  # referenced for the last time, not freed yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class Generator:
         self.too_deep: list[TooDeep] = []
         self.body = _Body()
         self.loops: list[_LoopLabels] = []
-        self.scopes: dict[int, Scope] = {}
-        self.scope = Scope()
+        self.scopes: dict[int, SlotScope] = {}
+        self.scope = SlotScope()
 
     def program(self, block: Block) -> None:
         counter = ReferenceCounter()
@@ -102,23 +104,23 @@ class Generator:
             self.body.free.remove(self.assembly.height - 1)
             self.assembly.pop()
 
-    def release_in(self, scope: Scope) -> None:
+    def release_in(self, scope: SlotScope) -> None:
         for variable in self.body.finished.pop(scope, ()):
             self.delete(variable)
 
-    def delete(self, variable: Variable) -> None:
+    def delete(self, variable: VariableSlot) -> None:
         self.body.free.add(variable.height)
         variable.height = -1
 
-    def used(self, variable: Variable) -> None:
+    def used(self, variable: VariableSlot) -> None:
         variable.references -= 1
         if variable.references == 0:
             self.finish(variable)
 
-    def finish(self, variable: Variable) -> None:
+    def finish(self, variable: VariableSlot) -> None:
         self.body.finished.setdefault(variable.scope, []).append(variable)
 
-    def distance(self, variable: Variable, reach: int) -> int | None:
+    def distance(self, variable: VariableSlot, reach: int) -> int | None:
         """How deep the variable's slot is, None (and a complaint) if it is beyond reach."""
         distance = self.assembly.height - variable.height
         if distance <= reach:
@@ -126,7 +128,7 @@ class Generator:
         self.too_deep.append(TooDeep(self.body.name, variable.name))
         return None
 
-    def store(self, variable: Variable) -> None:
+    def store(self, variable: VariableSlot) -> None:
         """Move the top of the stack into the variable's slot."""
         distance = self.distance(variable, REACH + 1)
         self.assembly.swap(distance - 1 if distance is not None else 1)
@@ -138,7 +140,7 @@ class Generator:
         outer, self.scope = self.scope, self.scopes[id(block)]
         for statement in block.statements:
             if isinstance(statement, FunctionDefinition):
-                self.scope.functions[statement.name] = Entry(self.assembly.new_label(), len(statement.returns))
+                self.scope.functions[statement.name] = FunctionLabel(self.assembly.new_label(), len(statement.returns))
         self.statements(block.statements)
         self.release()
         self.scope = outer
@@ -249,7 +251,7 @@ class Generator:
             else:
                 self.finish(variable)
 
-    def settle(self, variable: Variable) -> bool:
+    def settle(self, variable: VariableSlot) -> bool:
         """Move the variable from the top into a free slot within reach; whether there was one."""
         for slot in range(max(0, self.assembly.height - REACH - 1), self.assembly.height):
             if slot in self.body.free:
@@ -322,7 +324,7 @@ class Generator:
         assembly, height, outer_body, outer_scope = self.assembly, self.assembly.height, self.body, self.scope
         label = self.scope.functions[function.name].label
         assembly.label(label)
-        assembly.entries[function.name] = assembler.Entry(label, len(function.parameters), len(function.returns))
+        assembly.entries[function.name] = assembler.EntryLabel(label, len(function.parameters), len(function.returns))
         self.scope = self.scopes[id(function)]
         self.body = _Body(function.name, list(function.returns), assembly.new_label())
         assembly.height = 1 + len(function.parameters)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 
-from fusevm.yul.stack.flowgraph import JUNK, Slot, Stack
+from fusevm.yul.stack.flowgraph import JUNK, LayoutSlot, Stack
 
 REACH = 16
 _MAX_MOVES = 1000
@@ -63,19 +63,19 @@ class StackShuffle(Shuffle):
         stack: Stack,
         target: Stack,
         on_swap: Callable[[int], None],
-        on_bring: Callable[[Slot], None],
+        on_bring: Callable[[LayoutSlot], None],
         on_pop: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(target)
         self.stack = stack
         self.on_swap, self.on_bring, self.on_pop = on_swap, on_bring, on_pop
-        self.missing: dict[Slot, int] = {}
+        self.missing: dict[LayoutSlot, int] = {}
 
     def size(self) -> int:
         return len(self.stack)
 
     def prepare(self) -> None:
-        missing: dict[Slot, int] = {}
+        missing: dict[LayoutSlot, int] = {}
         for slot in self.stack:
             missing[slot] = missing.get(slot, 0) - 1
         size = len(self.stack)

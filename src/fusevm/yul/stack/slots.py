@@ -18,15 +18,15 @@ from fusevm.yul.syntax.walk import Modifier
 
 
 @dataclass(slots=True, eq=False)
-class Variable:
+class VariableSlot:
     name: str
-    scope: Scope  # that declares it
+    scope: SlotScope  # that declares it
     references: int = 0  # still to come: reads, assignments, and one for being returned
     height: int = -1  # its slot, counted from the bottom
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FunctionLabel:
     """Where a function begins, and how many values it leaves."""
 
     label: int
@@ -34,26 +34,26 @@ class Entry:
 
 
 @dataclass(slots=True, eq=False)
-class Scope:
-    parent: Scope | None = None
+class SlotScope:
+    parent: SlotScope | None = None
     is_function: bool = False
-    variables: dict[str, Variable] = field(default_factory=dict)
-    functions: dict[str, Entry] = field(default_factory=dict)
+    variables: dict[str, VariableSlot] = field(default_factory=dict)
+    functions: dict[str, FunctionLabel] = field(default_factory=dict)
 
     def declare(self, names: list[TypedName]) -> None:
         for each in names:
-            self.variables[each.name] = Variable(each.name, self)
+            self.variables[each.name] = VariableSlot(each.name, self)
 
-    def variable(self, name: str) -> Variable:
-        scope: Scope | None = self
+    def variable(self, name: str) -> VariableSlot:
+        scope: SlotScope | None = self
         while scope is not None:
             if name in scope.variables:
                 return scope.variables[name]
             scope = scope.parent
         raise KeyError(name)
 
-    def entry(self, name: str) -> Entry:
-        scope: Scope | None = self
+    def entry(self, name: str) -> FunctionLabel:
+        scope: SlotScope | None = self
         while scope is not None:
             if name in scope.functions:
                 return scope.functions[name]
@@ -66,12 +66,12 @@ class ReferenceCounter(Modifier):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scopes: dict[int, Scope] = {}
-        self.scope = Scope()
+        self.scopes: dict[int, SlotScope] = {}
+        self.scope = SlotScope()
 
     def block(self, block: Block) -> None:
         outer = self.scope
-        self.scope = self.scopes[id(block)] = Scope(outer)
+        self.scope = self.scopes[id(block)] = SlotScope(outer)
         super().block(block)
         self.scope = outer
 
@@ -95,7 +95,7 @@ class ReferenceCounter(Modifier):
 
     def function(self, function: FunctionDefinition) -> None:
         outer = self.scope
-        self.scope = self.scopes[id(function)] = Scope(outer, is_function=True)
+        self.scope = self.scopes[id(function)] = SlotScope(outer, is_function=True)
         self.scope.declare([*function.parameters, *function.returns])
         for variable in function.returns:
             self.scope.variables[variable.name].references += 1

@@ -16,7 +16,7 @@ from typing import ClassVar
 from fusevm.evm.forks import Fork
 from fusevm.rules.families import by_root, yul_rules
 from fusevm.rules.matching import NUMBER, Match, Matcher, View, form_of
-from fusevm.rules.pattern import Kind, Meta, Node, Tree, is_constant
+from fusevm.rules.pattern import Meta, Node, Tree, VariableKind, is_constant
 from fusevm.yul.analysis.accesses import ACCESSES
 from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
 from fusevm.yul.analysis.effects import builtin_effects
@@ -86,7 +86,7 @@ def _admits(pattern: Tree, form: str | None) -> bool:
     wanted = form_of(pattern)
     if wanted is not None:
         return form == wanted
-    return form != NUMBER or (isinstance(pattern, Meta) and pattern.kind is Kind.ANY)
+    return form != NUMBER or (isinstance(pattern, Meta) and pattern.kind is VariableKind.ANY)
 
 
 class _Simplifier(DataFlowAnalyzer):

@@ -12,7 +12,7 @@ from fusevm.evm.forks import Fork
 from fusevm.yul.analysis.dataflow import DataFlowAnalyzer
 from fusevm.yul.analysis.effects import builtin_effects
 from fusevm.yul.analysis.metrics import code_cost
-from fusevm.yul.context import StackReport, StepContext, TooDeep
+from fusevm.yul.context import DeepPlace, StackReport, StepContext
 from fusevm.yul.stack.layout import stack_too_deep
 from fusevm.yul.stack.reach import unreachable_variables
 from fusevm.yul.steps.rematerialiser import rematerialise
@@ -50,10 +50,10 @@ def _report(dialect: Dialect, block: Block) -> StackReport:
     return report
 
 
-def _simple_report(dialect: Dialect, block: Block) -> dict[str, list[TooDeep]]:
+def _simple_report(dialect: Dialect, block: Block) -> dict[str, list[DeepPlace]]:
     """By a generator that gives every variable its slot: quicker to ask, and sooner too deep."""
     found = unreachable_variables(block, dialect)
-    return {function: [TooDeep(1, [name]) for name in names] for function, names in found.items()}
+    return {function: [DeepPlace(1, [name]) for name in names] for function, names in found.items()}
 
 
 def _is_old(dialect: Dialect) -> bool:

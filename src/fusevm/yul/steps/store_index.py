@@ -16,7 +16,7 @@ _MIDDLE = 1 << 43  # added to distances from a variable: some are negative
 _SHIFTS = tuple(range(40, -1, -4))
 
 
-class Operation(NamedTuple):
+class StoreOperation(NamedTuple):
     """A range of memory or a slot of storage; None where nothing is known.
 
     That a store is overwritten is known where the same variables say so, or numbers. That two variables have the same
@@ -46,20 +46,20 @@ class StorageIndex:
         self._slots: dict[Offset, int] = {}
         self._names: dict[str, int] = {}
 
-    def add(self, store: int, operation: Operation) -> None:
+    def add(self, store: int, operation: StoreOperation) -> None:
         if operation.start is not None:
             base = operation.start.base
             self._bases[base] = self._bases.get(base, 0) | store
             self._slots[operation.start] = self._slots.get(operation.start, 0) | store
             self._names[operation.name] = self._names.get(operation.name, 0) | store
 
-    def touched(self, stores: int, operation: Operation) -> int:
+    def touched(self, stores: int, operation: StoreOperation) -> int:
         """Those of the stores that the operation may have a slot in common with."""
         if operation.start is None:
             return stores
         return stores & (~self._bases.get(operation.start.base, 0) | self._slots.get(operation.start, 0))
 
-    def covered(self, stores: int, operation: Operation) -> int:
+    def covered(self, stores: int, operation: StoreOperation) -> int:
         """Those of the stores that the operation certainly overwrites."""
         return stores & self._names.get(operation.name, 0) if operation.start is not None else 0
 
@@ -76,7 +76,7 @@ class MemoryIndex:
         self._lengths: dict[str, dict[int, int]] = {}  # by variable and length, which is a number
         self._same: dict[tuple[str, str], int] = {}  # by variables of start and length
 
-    def add(self, store: int, operation: Operation) -> None:
+    def add(self, store: int, operation: StoreOperation) -> None:
         start, length = operation.start, number_of(operation.length)
         if length == 0:
             self._empty |= store
@@ -95,7 +95,7 @@ class MemoryIndex:
         elif operation.length is not None:
             self._same[operation[2:]] = self._same.get(operation[2:], 0) | store
 
-    def touched(self, stores: int, operation: Operation) -> int:
+    def touched(self, stores: int, operation: StoreOperation) -> int:
         """Those of the stores that the operation may have a byte in common with."""
         start, length = operation.start, number_of(operation.length)
         if length == 0:
@@ -119,7 +119,7 @@ class MemoryIndex:
             found |= starts.between(max(0, start - length + 1), end)
         return found
 
-    def covered(self, stores: int, operation: Operation) -> int:
+    def covered(self, stores: int, operation: StoreOperation) -> int:
         """Those of the stores that the operation certainly overwrites."""
         start, length = operation.start, number_of(operation.length)
         found = self._empty

@@ -9,7 +9,7 @@ Why: stores are expensive; inlined code sets up memory that later turns out not 
 
 from __future__ import annotations
 
-from fusevm.yul.analysis.accesses import ACCESSES, Access, Place
+from fusevm.yul.analysis.accesses import ACCESSES, Access, AccessPlace
 from fusevm.yul.analysis.controlflow import flow_of_call, function_flows
 from fusevm.yul.analysis.distances import KnowledgeBase, Offset
 from fusevm.yul.analysis.effects import (
@@ -23,7 +23,7 @@ from fusevm.yul.analysis.effects import (
 from fusevm.yul.analysis.ssa import fixed_values
 from fusevm.yul.context import StepContext
 from fusevm.yul.steps.statement_remover import remove_statements
-from fusevm.yul.steps.store_index import MemoryIndex, Operation, StorageIndex
+from fusevm.yul.steps.store_index import MemoryIndex, StorageIndex, StoreOperation
 from fusevm.yul.steps.unused_stores import StoreWalker
 from fusevm.yul.syntax.ast import (
     Block,
@@ -38,7 +38,7 @@ from fusevm.yul.syntax.ast import (
 from fusevm.yul.syntax.walk import declared_names
 
 _REMOVABLE = frozenset({"sstore", "mstore", "mstore8", "calldatacopy", "codecopy", "extcodecopy"})
-_ANYWHERE = Operation(None, None)
+_ANYWHERE = StoreOperation(None, None)
 
 
 def run(context: StepContext, block: Block) -> None:
@@ -62,7 +62,7 @@ class _Walker(StoreWalker):
 
     def begin_function(self) -> None:
         self.memory, self.storage = MemoryIndex(), StorageIndex()
-        self.of_place = {Place.MEMORY: 0, Place.STORAGE: 0}
+        self.of_place = {AccessPlace.MEMORY: 0, AccessPlace.STORAGE: 0}
         self.of_base: dict[str, int] = {}  # by variable, the stores to places which it says
 
     def function(self, function: FunctionDefinition) -> None:
@@ -70,12 +70,12 @@ class _Walker(StoreWalker):
         super().function(function)
         self.memory, self.storage, self.of_place, self.of_base = outer
 
-    def use(self, place: Place) -> None:
+    def use(self, place: AccessPlace) -> None:
         """Whatever is stored there may be read from now on."""
         self.used |= self.active & self.of_place[place]
         self.drop(place)
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: AccessPlace) -> None:
         self.active &= ~self.of_place[place]
 
     def next_round(self, loop: ForLoop) -> None:
@@ -87,15 +87,15 @@ class _Walker(StoreWalker):
         self.active = self.active & ~moved | moved << 1
 
     def end_program(self) -> None:
-        self.use(Place.STORAGE)
+        self.use(AccessPlace.STORAGE)
 
     def end_function(self, function: FunctionDefinition) -> None:
-        self.use(Place.STORAGE)
-        self.use(Place.MEMORY)
+        self.use(AccessPlace.STORAGE)
+        self.use(AccessPlace.MEMORY)
 
     def leave(self, statement: Leave) -> None:
-        self.use(Place.STORAGE)
-        self.use(Place.MEMORY)
+        self.use(AccessPlace.STORAGE)
+        self.use(AccessPlace.MEMORY)
 
     def expression(self, expression: Expression) -> Expression:
         if isinstance(expression, FunctionCall):
@@ -103,11 +103,11 @@ class _Walker(StoreWalker):
             self.perform(expression)
             flow = flow_of_call(self.dialect, self.flows, expression.function.name)
             if flow.can_terminate:
-                self.use(Place.STORAGE)
+                self.use(AccessPlace.STORAGE)
             if not flow.can_continue:
-                self.drop(Place.MEMORY)
+                self.drop(AccessPlace.MEMORY)
                 if not flow.can_terminate:
-                    self.drop(Place.STORAGE)
+                    self.drop(AccessPlace.STORAGE)
         return expression
 
     def expression_statement(self, statement: ExpressionStatement) -> None:
@@ -118,17 +118,17 @@ class _Walker(StoreWalker):
         if any(isinstance(argument, FunctionCall) for argument in call.arguments):
             return
         (access,) = ACCESSES[call.function.name]
-        if access.place is Place.STORAGE or not self.keeps_memory:
+        if access.place is AccessPlace.STORAGE or not self.keeps_memory:
             self.active |= self.store_of(statement, access.place, self.operation(call, access))
 
-    def store_of(self, statement: ExpressionStatement, place: Place, operation: Operation) -> int:
+    def store_of(self, statement: ExpressionStatement, place: AccessPlace, operation: StoreOperation) -> int:
         """The bit of a store at the place that the statement says now."""
         both = self.stores.get(id(statement))
         if both is None:
             store = 1 << 2 * len(self.stores)
             both = self.stores[id(statement)] = store | store << 1
             self.of_place[place] |= both
-            (self.memory if place is Place.MEMORY else self.storage).add(store, operation)
+            (self.memory if place is AccessPlace.MEMORY else self.storage).add(store, operation)
             for base in operation.bases:
                 self.of_base[base] = self.of_base.get(base, 0) | store
         return both & both >> 1
@@ -148,26 +148,26 @@ class _Walker(StoreWalker):
             return  # it touches neither
         effects = self.effects[call.function.name]
         if effects & (READS_MEMORY | WRITES_MEMORY):
-            self.read(Place.MEMORY, _ANYWHERE)
+            self.read(AccessPlace.MEMORY, _ANYWHERE)
         if effects & (READS_STORAGE | WRITES_STORAGE):
-            self.read(Place.STORAGE, _ANYWHERE)
+            self.read(AccessPlace.STORAGE, _ANYWHERE)
 
-    def read(self, place: Place, operation: Operation) -> None:
-        index = self.memory if place is Place.MEMORY else self.storage
+    def read(self, place: AccessPlace, operation: StoreOperation) -> None:
+        index = self.memory if place is AccessPlace.MEMORY else self.storage
         touched = index.touched(self.active & self.of_place[place], operation)
         self.used |= touched
         self.active ^= touched
 
-    def write(self, place: Place, operation: Operation) -> None:
-        index = self.memory if place is Place.MEMORY else self.storage
+    def write(self, place: AccessPlace, operation: StoreOperation) -> None:
+        index = self.memory if place is AccessPlace.MEMORY else self.storage
         self.active ^= index.covered(self.active, operation)
 
-    def operation(self, call: FunctionCall, access: Access) -> Operation:
+    def operation(self, call: FunctionCall, access: Access) -> StoreOperation:
         start, name = self.offset(call, access.start)
         if access.size is not None:
-            return Operation(start, Offset(None, access.size), name)
+            return StoreOperation(start, Offset(None, access.size), name)
         length, length_name = self.offset(call, access.length)
-        return Operation(start, length, name, length_name)
+        return StoreOperation(start, length, name, length_name)
 
     def offset(self, call: FunctionCall, number: int | None) -> tuple[Offset | None, str]:
         """What is known of an argument, and the variable that it is."""

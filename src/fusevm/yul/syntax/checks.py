@@ -28,7 +28,7 @@ from fusevm.yul.syntax.ast import (
 from fusevm.yul.syntax.dialect import Builtin, Dialect, dialect_for
 from fusevm.yul.syntax.errors import ErrorKind, ErrorList, TooManyErrors, YulError
 from fusevm.yul.syntax.parser import parse_with_errors
-from fusevm.yul.syntax.scopes import Function, Scope, ScopeFiller, Variable
+from fusevm.yul.syntax.scopes import FunctionSymbol, Scope, ScopeFiller, VariableSymbol
 from fusevm.yul.syntax.walk import calls_of
 
 _DECLARATION, _TYPE, _SYNTAX, _WARNING = ErrorKind.DECLARATION, ErrorKind.TYPE, ErrorKind.SYNTAX, ErrorKind.WARNING
@@ -105,7 +105,7 @@ class _Checker:
         found = self.scope.find(target.name)
         if found is None:
             self.errors.add(_DECLARATION, 4634, f"'{target.name}' is not declared", target.location)
-        elif isinstance(found, Function):
+        elif isinstance(found, FunctionSymbol):
             self.errors.add(_TYPE, 2657, f"'{target.name}' is a function and cannot be assigned to", target.location)
         elif not found.active:
             self.errors.add(_DECLARATION, 1133, f"'{target.name}' is used before it is declared", target.location)
@@ -123,7 +123,7 @@ class _Checker:
 
     def activate(self, scope: Scope, name: str) -> None:
         variable = scope.names[name]
-        assert isinstance(variable, Variable)
+        assert isinstance(variable, VariableSymbol)
         variable.active = True
 
     def function(self, function: FunctionDefinition) -> None:
@@ -183,7 +183,7 @@ class _Checker:
         found = self.scope.find(identifier.name)
         if found is None:
             self.errors.add(_DECLARATION, 8198, f"'{identifier.name}' is not declared", identifier.location)
-        elif isinstance(found, Function):
+        elif isinstance(found, FunctionSymbol):
             self.errors.add(_TYPE, 6041, f"the function '{identifier.name}' must be called", identifier.location)
         elif not found.active:
             message = f"'{identifier.name}' is used before it is declared"
@@ -204,9 +204,9 @@ class _Checker:
                 self.one_value(call.arguments[index])
         return function.returns if function is not None else 0
 
-    def user_function(self, name: Identifier) -> Function | None:
+    def user_function(self, name: Identifier) -> FunctionSymbol | None:
         found = self.scope.find(name.name)
-        if isinstance(found, Function):
+        if isinstance(found, FunctionSymbol):
             return found
         if found is not None:
             self.errors.add(_TYPE, 4202, f"'{name.name}' is a variable and cannot be called", name.location)

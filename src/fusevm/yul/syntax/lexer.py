@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fusevm.yul.syntax.dialect import KEYWORDS
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     IDENTIFIER = auto()
     KEYWORD = auto()
     NUMBER = auto()
@@ -21,7 +21,7 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    kind: Kind
+    kind: TokenKind
     text: str  # of a string, its bytes as Latin-1
     start: int
     end: int
@@ -83,7 +83,7 @@ def tokenize(text: str) -> list[Token]:
     """The tokens of a text of bytes. Ends with END, or with ILLEGAL where something can't be read."""
     tokens: list[Token] = []
     append, match_at, position, length = tokens.append, _TOKEN.match, 0, len(text)
-    identifier, keyword, punctuation = Kind.IDENTIFIER, Kind.KEYWORD, Kind.PUNCTUATION
+    identifier, keyword, punctuation = TokenKind.IDENTIFIER, TokenKind.KEYWORD, TokenKind.PUNCTUATION
     while position < length:
         match = match_at(text, position)
         start = position
@@ -103,18 +103,18 @@ def tokenize(text: str) -> list[Token]:
         elif group == "operator":
             append(Token(punctuation, word, start, position))
         elif group == "number":
-            append(Token(Kind.NUMBER, word, start, position))
+            append(Token(TokenKind.NUMBER, word, start, position))
         elif group == "comment":
             if "\xe2\x80" in word and (fault := _misdirected(word, start)):
                 append(fault)
                 return tokens
         elif group == "string":
             body = word[1:-1]
-            append(Token(Kind.STRING, _ESCAPES.sub(_unescape, body) if "\\" in body else body, start, position))
+            append(Token(TokenKind.STRING, _ESCAPES.sub(_unescape, body) if "\\" in body else body, start, position))
         else:
             digits = word[4:-1].replace("_", "")
-            append(Token(Kind.HEX_STRING, bytes.fromhex(digits).decode("latin-1"), start, position))
-    append(Token(Kind.END, "", length, length))
+            append(Token(TokenKind.HEX_STRING, bytes.fromhex(digits).decode("latin-1"), start, position))
+    append(Token(TokenKind.END, "", length, length))
     return tokens
 
 
@@ -124,9 +124,11 @@ def _misdirected(comment: str, start: int) -> Token | None:
         depth += -1 if mark[1] == _CLOSE else 1
         if depth < 0:
             reason = "Unicode direction override underflow in comment"
-            return Token(Kind.ILLEGAL, reason, start, start + mark.start())
+            return Token(TokenKind.ILLEGAL, reason, start, start + mark.start())
     if depth > 0:
-        return Token(Kind.ILLEGAL, "mismatching Unicode direction overrides in comment", start, start + len(comment))
+        return Token(
+            TokenKind.ILLEGAL, "mismatching Unicode direction overrides in comment", start, start + len(comment)
+        )
     return None
 
 
@@ -140,7 +142,7 @@ _EXPONENT = re.compile(r"[eE][+-]?")
 
 def _illegal(text: str, start: int) -> Token:
     reason, end = _diagnose(text, start)
-    return Token(Kind.ILLEGAL, reason, start, min(end, len(text)))
+    return Token(TokenKind.ILLEGAL, reason, start, min(end, len(text)))
 
 
 def _diagnose(text: str, start: int) -> tuple[str, int]:

@@ -7,7 +7,7 @@ import re
 from fusevm.yul.syntax.ast import Block, Data, Location, Object
 from fusevm.yul.syntax.dialect import Dialect
 from fusevm.yul.syntax.errors import ErrorList, TooManyErrors
-from fusevm.yul.syntax.lexer import Kind
+from fusevm.yul.syntax.lexer import TokenKind
 from fusevm.yul.syntax.origins import NO_ORIGINS, Origins, origins_of
 from fusevm.yul.syntax.statements import CodeParser, Fatal, LoopPart
 
@@ -21,7 +21,7 @@ class Parser(CodeParser):
         """The whole source: an object, or a bare block as an object without name."""
         try:
             result = self.bare_code() if self.at("{") else self.object_(None)
-            if result is not None and self.token.kind is not Kind.END:
+            if result is not None and self.token.kind is not TokenKind.END:
                 self.expected("the end")
         except (Fatal, TooManyErrors):
             return None
@@ -51,13 +51,13 @@ class Parser(CodeParser):
     def object_(self, parent: Object | None) -> Object:
         self.enter()
         start, debug = self.token.start, self.debug_comment()
-        if self.token.kind is not Kind.IDENTIFIER or self.token.text != "object":
+        if self.token.kind is not TokenKind.IDENTIFIER or self.token.text != "object":
             self.fatal(4294, 'expected the keyword "object"')
         self.advance()
         result = Object(self.unique_name(parent), Block(), [], debug)
         result.origins = self.origins() if parent is None else parent.origins
         self.expect("{")
-        if self.token.kind is not Kind.IDENTIFIER or self.token.text != "code":
+        if self.token.kind is not TokenKind.IDENTIFIER or self.token.text != "code":
             self.fatal(4846, 'expected the keyword "code"')
         self.advance()
         result.code = self.code_block() or Block()
@@ -68,7 +68,7 @@ class Parser(CodeParser):
         return result
 
     def child(self, parent: Object) -> None:
-        word = self.token.text if self.token.kind is Kind.IDENTIFIER else ""
+        word = self.token.text if self.token.kind is TokenKind.IDENTIFIER else ""
         if word == "object":
             parent.children.append(self.object_(parent))
         elif word == "data":
@@ -79,13 +79,13 @@ class Parser(CodeParser):
     def data(self, parent: Object) -> Data:
         start = self.advance().start
         name = self.unique_name(parent)
-        if self.token.kind is not Kind.HEX_STRING and self.token.kind is not Kind.STRING:
+        if self.token.kind is not TokenKind.HEX_STRING and self.token.kind is not TokenKind.STRING:
             self.expected("a string")
         content = self.advance()
         return Data(name, content.text.encode("latin-1"), Location(start, content.end))
 
     def unique_name(self, parent: Object | None) -> str:
-        if self.token.kind is not Kind.STRING:
+        if self.token.kind is not TokenKind.STRING:
             self.expected("a string")
         name = self.token.text
         if not name:

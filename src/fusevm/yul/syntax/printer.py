@@ -64,7 +64,7 @@ def print_expression(expression: Expression) -> str:
     return "".join(parts)
 
 
-class Line(NamedTuple):
+class PrintedLine(NamedTuple):
     """A line of text, and the nodes whose text stands on it: statements, for a compound one only its head."""
 
     text: str
@@ -84,7 +84,7 @@ def print_object(obj: Object) -> str:
     return _text(_printed(obj))
 
 
-def block_lines(block: Block) -> list[Line]:
+def block_lines(block: Block) -> list[PrintedLine]:
     """The lines of `print_block`, each with what it was printed from."""
     return _lines(_printed(block))
 
@@ -109,8 +109,8 @@ def _text(lines: list[_Raw]) -> str:
     return "\n".join([INDENT * depth + text for depth, text, _ in lines])
 
 
-def _lines(lines: list[_Raw]) -> list[Line]:
-    return [Line(INDENT * depth + text, nodes) for depth, text, nodes in lines]
+def _lines(lines: list[_Raw]) -> list[PrintedLine]:
+    return [PrintedLine(INDENT * depth + text, nodes) for depth, text, nodes in lines]
 
 
 # -- what follows appends lines; one that turns out to be short is joined with the one before it -----------------------

@@ -18,12 +18,12 @@ from fusevm.yul.syntax.walk import Modifier
 
 
 @dataclass(slots=True, eq=False)
-class Variable:
+class VariableSymbol:
     active: bool = False  # its declaration has been passed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Function:
+class FunctionSymbol:
     parameters: int
     returns: int
 
@@ -32,7 +32,7 @@ class Function:
 class Scope:
     parent: Scope | None = None
     is_function: bool = False  # variables outside are out of sight
-    names: dict[str, Variable | Function] = field(default_factory=dict)
+    names: dict[str, VariableSymbol | FunctionSymbol] = field(default_factory=dict)
 
     def is_taken(self, name: str) -> bool:
         scope: Scope | None = self
@@ -42,13 +42,13 @@ class Scope:
             scope = scope.parent
         return False
 
-    def find(self, name: str) -> Variable | Function | None:
+    def find(self, name: str) -> VariableSymbol | FunctionSymbol | None:
         scope: Scope | None = self
         outside = False
         while scope is not None:
             found = scope.names.get(name)
             if found is not None:
-                return None if outside and isinstance(found, Variable) else found
+                return None if outside and isinstance(found, VariableSymbol) else found
             outside = outside or scope.is_function
             scope = scope.parent
         return None
@@ -105,11 +105,11 @@ class ScopeFiller(Modifier):
                     ErrorKind.DECLARATION, 1395, f"the name '{name.name}' is already taken in this scope", location
                 )
                 return
-            scope.names[name.name] = Variable()
+            scope.names[name.name] = VariableSymbol()
 
     def declare_function(self, function: FunctionDefinition, scope: Scope) -> None:
         if scope.is_taken(function.name):
             message = f"the function name '{function.name}' is already taken in this scope"
             self.errors.add(ErrorKind.DECLARATION, 6052, message, function.location)
         else:
-            scope.names[function.name] = Function(len(function.parameters), len(function.returns))
+            scope.names[function.name] = FunctionSymbol(len(function.parameters), len(function.returns))

@@ -31,16 +31,16 @@ from fusevm.yul.syntax.ast import (
 from fusevm.yul.syntax.depth import MAX_PARSER_DEPTH, make_room
 from fusevm.yul.syntax.dialect import Dialect, dialect_for
 from fusevm.yul.syntax.errors import ErrorKind, ErrorList
-from fusevm.yul.syntax.lexer import Kind, Token, as_bytes_text, tokenize
+from fusevm.yul.syntax.lexer import Token, TokenKind, as_bytes_text, tokenize
 
 _PARSER, _SYNTAX = ErrorKind.PARSER, ErrorKind.SYNTAX
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 _SPELLING = {
-    Kind.IDENTIFIER: "an identifier",
-    Kind.NUMBER: "a number",
-    Kind.STRING: "a string",
-    Kind.HEX_STRING: "a hex string",
-    Kind.END: "the end",
+    TokenKind.IDENTIFIER: "an identifier",
+    TokenKind.NUMBER: "a number",
+    TokenKind.STRING: "a string",
+    TokenKind.HEX_STRING: "a hex string",
+    TokenKind.END: "the end",
 }
 
 
@@ -58,7 +58,7 @@ class Fatal(Exception):
 
 
 def describe(token: Token) -> str:
-    if token.kind is Kind.ILLEGAL:
+    if token.kind is TokenKind.ILLEGAL:
         return f"something unreadable ({token.text})"
     return _SPELLING.get(token.kind) or f"'{token.text}'"
 
@@ -73,9 +73,9 @@ def number_value(text: str) -> int:
 def literal_of(token: Token, unlimited: bool = False) -> Literal:
     """The literal a number, string or boolean token stands for. Strings fill the word from the left."""
     location = Location(token.start, token.end)
-    if token.kind is Kind.NUMBER:
+    if token.kind is TokenKind.NUMBER:
         return Literal(LiteralKind.NUMBER, number_value(token.text), token.text, location)
-    if token.kind is Kind.KEYWORD:
+    if token.kind is TokenKind.KEYWORD:
         return Literal(LiteralKind.BOOLEAN, int(token.text == "true"), token.text, location)
     value = 0 if unlimited else int.from_bytes(token.text.encode("latin-1")[:32].ljust(32, b"\0"), "big")
     return Literal(LiteralKind.STRING, value, token.text, location, unlimited)
@@ -108,7 +108,7 @@ class CodeParser:
 
     def at(self, punctuation: str) -> bool:
         token = self.token
-        return token.text == punctuation and token.kind is Kind.PUNCTUATION
+        return token.text == punctuation and token.kind is TokenKind.PUNCTUATION
 
     def expect(self, punctuation: str) -> Token:
         if not self.at(punctuation):
@@ -148,11 +148,11 @@ class CodeParser:
     def statement(self) -> Statement:
         self.enter()
         token = self.token
-        parse = _STATEMENTS.get(token.text) if token.kind is Kind.KEYWORD else None
+        parse = _STATEMENTS.get(token.text) if token.kind is TokenKind.KEYWORD else None
         result: Statement
         if parse is not None:
             result = parse(self)
-        elif token.text == "{" and token.kind is Kind.PUNCTUATION:
+        elif token.text == "{" and token.kind is TokenKind.PUNCTUATION:
             result = self.block()
         else:
             result = self.call_or_assignment()
@@ -205,7 +205,7 @@ class CodeParser:
         return Switch(expression, cases, Location(start, cases[-1].location.end))
 
     def at_word(self, keyword: str) -> bool:
-        return self.token.text == keyword and self.token.kind is Kind.KEYWORD
+        return self.token.text == keyword and self.token.kind is TokenKind.KEYWORD
 
     def case(self) -> Case:
         self.enter()
@@ -320,7 +320,7 @@ class CodeParser:
 
     def declared_name(self) -> str:
         token = self.token
-        if token.kind is not Kind.IDENTIFIER:
+        if token.kind is not TokenKind.IDENTIFIER:
             self.expected("an identifier")
         if self.dialect.is_builtin(token.text):
             self.complain(5568, f"the builtin function's name '{token.text}' cannot be declared")
@@ -354,20 +354,20 @@ class CodeParser:
         kind = token.kind
         if self.depth + 1 >= MAX_PARSER_DEPTH:
             self.enter()
-        if kind is Kind.IDENTIFIER:
+        if kind is TokenKind.IDENTIFIER:
             self.advance()
             return Identifier(token.text, Location(token.start, token.end))
-        if kind is Kind.NUMBER:
+        if kind is TokenKind.NUMBER:
             if _NUMBER.fullmatch(token.text) is None:
                 self.fatal(4828, "invalid number")
-        elif kind is Kind.ILLEGAL:
+        elif kind is TokenKind.ILLEGAL:
             self.fatal(1465, f"illegal token: {token.text}")
-        elif not (kind is Kind.STRING or kind is Kind.HEX_STRING or token.text in ("true", "false")):
+        elif not (kind is TokenKind.STRING or kind is TokenKind.HEX_STRING or token.text in ("true", "false")):
             self.fatal(1856, f"expected a literal or an identifier but got {describe(token)}")
         self.advance()
         if self.at(":"):
             self.type_annotation(token.start)
-        return literal_of(token, unlimited and kind is not Kind.NUMBER and kind is not Kind.KEYWORD)
+        return literal_of(token, unlimited and kind is not TokenKind.NUMBER and kind is not TokenKind.KEYWORD)
 
     def call(self, function: Literal | Identifier) -> FunctionCall:
         self.enter()

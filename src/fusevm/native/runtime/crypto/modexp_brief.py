@@ -32,7 +32,7 @@ from fusevm.native.runtime.crypto.modexp import (
 )
 from fusevm.native.runtime.division import limb_reciprocal, limb_step, pair_reciprocal, pair_step
 
-MOST_LIMBS = 32  # of base and modulus
+MAX_LIMBS = 32  # of base and modulus
 LONG_EXPONENT = 6  # bytes from which a table of powers pays
 POWER_LIMBS = Power.byte_size() // LIMB
 
@@ -135,8 +135,8 @@ brief_pair = specialised(
 @native
 def brief_long(product: ptr, base_limbs: u64, exponent: ptr, size: u64, modulus: ptr, limbs: u64, shift: u64) -> None:
     """For three limbs and more. The base is where products are made, with zeros above it."""
-    table = local(u64, MOST_LIMBS << WINDOW)
-    result = local(u64, MOST_LIMBS)
+    table = local(u64, MAX_LIMBS << WINDOW)
+    result = local(u64, MAX_LIMBS)
     room = local(u64, POWER_LIMBS)
     power = Power(room)
     power.limbs = limbs
@@ -169,9 +169,9 @@ def modexp_brief(data: ptr, base_size: u64, exponent_size: u64, modulus_size: u6
 
     With 2^s the power of two that normalises the modulus m: r mod m = ((r·2^s) mod (m·2^s)) / 2^s.
     """
-    modulus = local(u64, MOST_LIMBS)
-    product = local(u64, 2 * MOST_LIMBS + 1)
-    fill(product, 0, LIMB * (2 * MOST_LIMBS + 1))
+    modulus = local(u64, MAX_LIMBS)
+    product = local(u64, 2 * MAX_LIMBS + 1)
+    fill(product, 0, LIMB * (2 * MAX_LIMBS + 1))
     exponent: ptr = data + base_size
     limbs = read_limbs(modulus, exponent + exponent_size, modulus_size)
     while exponent_size != 0 and load(u8, exponent) == 0:
@@ -189,5 +189,5 @@ def modexp_brief(data: ptr, base_size: u64, exponent_size: u64, modulus_size: u6
             brief_pair(product, base_limbs, exponent, exponent_size, modulus, shift)
         else:
             brief_long(product, base_limbs, exponent, exponent_size, modulus, limbs, shift)
-        fill(product + LIMB * limbs, 0, LIMB * (2 * MOST_LIMBS + 1 - limbs))
+        fill(product + LIMB * limbs, 0, LIMB * (2 * MAX_LIMBS + 1 - limbs))
     write_limbs(out, modulus_size, product)

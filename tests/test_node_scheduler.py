@@ -11,8 +11,8 @@ import pytest
 
 from fusevm.chain.signed import SignedTransaction, decode_transaction
 from fusevm.chain.transaction import Transaction
-from fusevm.node.lanes import Lanes, Later
-from fusevm.node.plain import PlainHttp
+from fusevm.node.http_fast_path import PlainHttp
+from fusevm.node.scheduler import Later, Scheduler
 from fusevm.rpc import Config, Session
 
 PRICE = 10**11
@@ -24,13 +24,13 @@ class Client(asyncio.Transport):
     def __init__(self, *, after: Callable[[], None] | None = None) -> None:
         super().__init__()
         self.session = Session(Config(timestamp=1_700_000_000))
-        self.lanes = Lanes(self.session)
+        self.scheduler = Scheduler(self.session)
         self.answers: list[tuple[int, Any]] = []
-        self.protocol = PlainHttp(self.begin, Exception, set(), 10_000, after or self.lanes.catch_up)  # type: ignore[arg-type]
+        self.protocol = PlainHttp(self.begin, Exception, set(), 10_000, after or self.scheduler.catch_up)  # type: ignore[arg-type]
         self.protocol.connection_made(self)
 
     def begin(self, body: bytes) -> bytes | None:
-        found = self.lanes.now(json.loads(body))
+        found = self.scheduler.now(json.loads(body))
         assert not isinstance(found, Later)
         return found
 
@@ -61,7 +61,7 @@ class Client(asyncio.Transport):
 def test_a_transaction_is_answered_before_its_block_is_made_and_the_block_made_at_once() -> None:
     client = Client()
     assert client.ask(client.raw(0)) == [(0, client.hash_of(0))]
-    assert (client.session.dev.head.number, client.session.owed) == (1, False)
+    assert (client.session.dev.head.number, client.session.block_due) == (1, False)
     assert client.ask(client.raw(1)) == [(1, client.hash_of(1))]
 
 
@@ -89,17 +89,17 @@ def test_a_transaction_that_comes_another_way_is_in_a_block_when_it_is_answered(
     client.ask(client.raw(0))
     sender = "0x" + client.session.dev.accounts[0].hex()
     client.session.request("eth_sendTransaction", [{"from": sender, "to": sender}])
-    assert (client.session.dev.head.number, client.session.owed) == (2, False)
+    assert (client.session.dev.head.number, client.session.block_due) == (2, False)
 
 
 def test_a_request_for_the_other_thread_sees_the_block_too() -> None:
     client = Client(after=lambda: None)
     client.ask(client.raw(0))
-    assert (client.session.dev.head.number, client.session.owed) == (0, True)
+    assert (client.session.dev.head.number, client.session.block_due) == (0, True)
     asked = {"id": 1, "method": "anvil_metadata", "params": []}
-    answer = asyncio.run(client.lanes.later(asked, Later()))
+    answer = asyncio.run(client.scheduler.later(asked, Later()))
     assert json.loads(answer or b"")["result"]["latestBlockNumber"] == 1
-    client.lanes.close()
+    client.scheduler.close()
 
 
 def test_a_transaction_that_may_take_long_is_for_the_other_thread_and_not_decoded_again(
@@ -115,13 +115,13 @@ def test_a_transaction_that_may_take_long_is_for_the_other_thread_and_not_decode
     tx = Transaction(client.session.dev.accounts[0], b"\x02" * 20, gas_limit=2_000_000, nonce=0, gas_price=PRICE)
     signed = client.session.dev.sign(tx)
     asked = {"id": 1, "method": "eth_sendRawTransaction", "params": ["0x" + signed.encoded.hex()]}
-    later = client.lanes.now(asked)
+    later = client.scheduler.now(asked)
     assert isinstance(later, Later)
     assert client.session.dev.head.number == 0
-    answer = asyncio.run(client.lanes.later(asked, later))
+    answer = asyncio.run(client.scheduler.later(asked, later))
     assert json.loads(answer or b"")["result"] == "0x" + signed.hash.hex()
     assert (client.session.dev.head.number, decoded) == (1, [signed.encoded])
-    client.lanes.close()
+    client.scheduler.close()
 
 
 def test_blocks_on_demand_come_after_the_one_that_is_owed() -> None:
@@ -134,7 +134,7 @@ def test_blocks_on_demand_come_after_the_one_that_is_owed() -> None:
 def test_with_a_state_file_the_block_is_made_and_kept_before_the_answer() -> None:
     client = Client()
     kept: list[int] = []
-    client.lanes.keep = lambda: kept.append(client.session.dev.head.number)
+    client.scheduler.keep = lambda: kept.append(client.session.dev.head.number)
     assert client.ask(client.raw(0)) == [(1, client.hash_of(0))]
     assert kept == [1]
 
@@ -144,10 +144,10 @@ def test_nothing_is_owed_for_a_transaction_that_is_refused_or_only_waits() -> No
     ((_, refused),) = client.ask(("eth_sendRawTransaction", ["0x02"]))
     assert refused["code"] == -32602
     client.ask(client.raw(1))  # the one before it is missing
-    assert (client.session.owed, client.session.dev.head.number) == (False, 0)
+    assert (client.session.block_due, client.session.dev.head.number) == (False, 0)
     client.session.automine = False
     client.ask(client.raw(0))
-    assert (client.session.owed, client.session.dev.head.number) == (False, 0)
+    assert (client.session.block_due, client.session.dev.head.number) == (False, 0)
 
 
 @pytest.mark.parametrize("prompt", [True, False])

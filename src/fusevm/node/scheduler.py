@@ -51,13 +51,13 @@ class TooSlow(Passed):
 
 
 class Later(NamedTuple):
-    """What `Lanes.now` answers where it cannot: for the chain's thread, or for another with a session of its own."""
+    """What `Scheduler.now` answers where it cannot: for the thread of the chain, or one with a session of its own."""
 
     twin: Session | None = None
     ask: Ask | None = None  # how the request is answered, where that is known
 
 
-class Lanes:
+class Scheduler:
     """Requests in the order they come, one at a time; a call that takes too long yields to the next."""
 
     def __init__(self, session: Session) -> None:
@@ -85,19 +85,19 @@ class Lanes:
         if not self._chain.acquire(blocking=False):
             return Later()
         try:
-            if session.owed:
+            if session.block_due:
                 self._make_owed()
             if method != SENDING:
                 return self._answered(asked, self._ask)
             ask, is_short = self._sending(asked)
             if not is_short:
                 return Later(ask=ask)
-            session.postpones = self.keep is None
+            session.defers_mining = self.keep is None
             return self._answered(asked, ask)
         except TooSlow as slow:
             return Later(slow.twin)
         finally:
-            session.postpones = False
+            session.defers_mining = False
             self._chain.release()
 
     def _sending(self, asked: Mapping[str, Any]) -> tuple[Ask, bool]:
@@ -119,9 +119,9 @@ class Lanes:
         """
         session = self.session
         idle = session.dev.is_planned or session.upstream is not None  # an upstream node is not asked without need
-        if (session.owed or not idle) and self._chain.acquire(blocking=False):
+        if (session.block_due or not idle) and self._chain.acquire(blocking=False):
             try:
-                if session.owed:
+                if session.block_due:
                     self._make_owed()
                 else:
                     session.dev.plan_ahead()

@@ -18,7 +18,7 @@ _REQUEST = b"post / http/1.1\r\n"
 _OTHER = re.compile(
     rb"\r\n(?:transfer-encoding|expect|upgrade|connection:[ \t]*close|content-encoding|\s)|\n\n|[^\r]\n"
 )
-_MOST_HEAD = 1 << 14
+_MAX_HEAD = 1 << 14
 _HEADS = 64  # that are remembered
 _BUFFER = 1 << 16
 CROSS_ORIGIN = {
@@ -91,14 +91,14 @@ class PlainHttp(asyncio.BufferedProtocol):
     def data_received(self, data: bytes | bytearray) -> None:
         self._received += data
         self._go_on()
-        if len(self._received) > self._most + _MOST_HEAD and not self._held:
+        if len(self._received) > self._most + _MAX_HEAD and not self._held:
             self._held = True
             self._transport.pause_reading()
 
     def _go_on(self) -> None:
         """Answers whole requests, one after the other."""
         self._answer_all()
-        if self._held and len(self._received) <= self._most + _MOST_HEAD:
+        if self._held and len(self._received) <= self._most + _MAX_HEAD:
             self._held = False
             self._transport.resume_reading()
 
@@ -124,7 +124,7 @@ class PlainHttp(asyncio.BufferedProtocol):
         received = self._received
         end = received.find(b"\r\n\r\n")
         if end < 0:
-            if len(received) > _MOST_HEAD or received[: len(_REQUEST)].lower() != _REQUEST[: len(received)]:
+            if len(received) > _MAX_HEAD or received[: len(_REQUEST)].lower() != _REQUEST[: len(received)]:
                 self._hand_over()
             return False
         size = _size_of_body(bytes(received[: end + 2]))
