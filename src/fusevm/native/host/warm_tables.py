@@ -59,7 +59,7 @@ class WarmTables:
         self.ready: dict[Shape, tuple[Target, CallStats | None, bytes]] = {}  # what native code is given of such calls
 
     def begin(self, state: State, *, good: bool = True) -> bool:
-        """Before a call: whether the tables must be emptied; they must where they are not `good` for other reasons."""
+        """Before a call: whether native tables must be emptied. `good` is False if the caller knows that they must."""
         codes, needs_sweep = self._codes, self._codes.needs_sweep
         if needs_sweep:
             codes.sweep()
@@ -67,12 +67,12 @@ class WarmTables:
         if fresh:
             self.state = None
             self._forget(state)
-        if needs_sweep:  # last: interrupted before, all of this is done again, for targets may lead to what was dropped
+        if needs_sweep:  # last: an interrupt before leaves `needs_sweep` set, and the next call does all of this again
             codes.swept()
         return fresh
 
     def _renewed(self, state: State) -> bool:
-        """Whether the tables hold nothing but what is so, once accounts that moved are forgotten."""
+        """Whether the tables are valid for this state, after accounts that changed since were removed from them."""
         if self.state is not state or self._remade != state.remade or state.handed_out or not self.on:
             return False
         if len(self._world.addresses) > MAX_ADDRESSES or self._codes.retired.code:
@@ -97,7 +97,7 @@ class WarmTables:
         self.note(state)
 
     def drop(self) -> None:
-        """Accounts are described by a fork's precompiles and rules: under others nothing is good."""
+        """Another fork or other precompiles: every account must be described again."""
         self.state = None
         self._forget_targets()
 
@@ -153,7 +153,7 @@ class WarmTables:
         return state.always_warm is self._world.always_warm and state.warm_addresses == {caller, address, coinbase}
 
     def expect(self, address: bytes, state: State, context: Context) -> None:
-        """A contract was made just now and will be called before long. Tables that are emptied now need not be then."""
+        """A contract was created and will probably be called next: empties the tables now, outside of that call."""
         codes, shared = self._codes, self._tables.shared
         if not self.on or state.handed_out or codes.needs_sweep:
             return
