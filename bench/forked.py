@@ -16,7 +16,7 @@ from pathlib import Path
 
 from calls import ALICE, BALANCE_OF, BOB, CODES, HERE, TRANSFER, best, token_of, word
 from fusevm import EVM, Block
-from fusevm.chain.sources.source import AccountFacts, Place
+from fusevm.chain.sources.source import Facts, Place
 from fusevm.chain.state import State
 from fusevm.evm.assembly import assemble
 
@@ -31,9 +31,9 @@ class Memory:
     def __init__(self, state: State) -> None:
         self.held = dict(state.copy().items())
 
-    def accounts(self, addresses: Sequence[bytes]) -> list[AccountFacts | None]:
+    def accounts(self, addresses: Sequence[bytes]) -> list[Facts | None]:
         found = [self.held.get(address) for address in addresses]
-        return [None if each is None else AccountFacts(each.nonce, each.balance, each.code) for each in found]
+        return [None if each is None else Facts(each.nonce, each.balance, each.code) for each in found]
 
     def slots(self, places: Sequence[Place]) -> list[int]:
         return [self.held[address].storage.get(key, 0) for address, key in places]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fusevm import EVM
-from fusevm.chain.sources.source import AccountFacts, PartialState, Place, SourceError
+from fusevm.chain.sources.source import Facts, PartialState, Place, SourceError
 from fusevm.chain.state import Account, State
 from fusevm.evm.assembly import assemble
 
@@ -44,10 +44,10 @@ class Kept:
             raise SourceError("the source is gone")
         self.asked.append(what)
 
-    def accounts(self, addresses: Sequence[bytes]) -> list[AccountFacts | None]:
+    def accounts(self, addresses: Sequence[bytes]) -> list[Facts | None]:
         self._ask("accounts", *addresses)
         found = [self.held.get(address) for address in addresses]
-        return [None if each is None else AccountFacts(each.nonce, each.balance, each.code) for each in found]
+        return [None if each is None else Facts(each.nonce, each.balance, each.code) for each in found]
 
     def slots(self, places: Sequence[Place]) -> list[int]:
         self._ask("slots", *places)

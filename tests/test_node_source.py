@@ -17,7 +17,7 @@ from fusevm.chain.sources import node
 from fusevm.chain.sources.disk import Disk
 from fusevm.chain.sources.json_rpc import JsonRpc, NodeError
 from fusevm.chain.sources.node import NodeSource
-from fusevm.chain.sources.source import AccountFacts, SourceError, SourceUnavailable
+from fusevm.chain.sources.source import Facts, SourceError, SourceUnavailable
 
 
 def test_a_call_on_a_node_s_state(fake: FakeNode) -> None:
@@ -228,7 +228,7 @@ def test_another_block_or_chain_has_files_and_rows_of_its_own(tmp_path: Path) ->
 
 def test_accounts_with_large_numbers_and_shared_code_are_kept_exactly(tmp_path: Path) -> None:
     disk = Disk(tmp_path / "a.sqlite", HASH)
-    found = {A: AccountFacts((1 << 64) - 1, (1 << 256) - 1, LOADS), C: AccountFacts(0, 1, LOADS), b"\xee" * 20: None}
+    found = {A: Facts((1 << 64) - 1, (1 << 256) - 1, LOADS), C: Facts(0, 1, LOADS), b"\xee" * 20: None}
     disk.keep_accounts(found)
     assert Disk(tmp_path / "a.sqlite", HASH).accounts(list(found)) == found
     rows = sqlite3.connect(tmp_path / "a.sqlite").execute("SELECT COUNT(*) FROM codes").fetchone()
@@ -264,7 +264,7 @@ def test_a_file_that_grew_too_large_drops_old_blocks(tmp_path: Path, monkeypatch
     path = tmp_path / "a.sqlite"
     for number in range(6):
         disk = Disk(path, number.to_bytes(32, "big"))
-        disk.keep_accounts({A: AccountFacts(1, 1, bytes((number,)))})
+        disk.keep_accounts({A: Facts(1, 1, bytes((number,)))})
     monkeypatch.setattr("fusevm.chain.sources.disk.MAX_BYTES", 1)
     newest = Disk(path, b"\x99" * 32)
     assert newest.accounts([A]) == {}

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fusevm.chain.sources.source import AccountFacts, Place
+from fusevm.chain.sources.source import Facts, Place
 from fusevm.child import renewed_in_child
 
 MAX_BYTES = 1 << 30  # of a file: beyond that, blocks that were not used for longest are dropped
@@ -56,16 +56,16 @@ class Disk:
             with suppress(sqlite3.Error):
                 opened.close()
 
-    def accounts(self, addresses: Sequence[bytes]) -> dict[bytes, AccountFacts | None]:
+    def accounts(self, addresses: Sequence[bytes]) -> dict[bytes, Facts | None]:
         """Those that are kept, known absences included."""
-        found: dict[bytes, AccountFacts | None] = {}
+        found: dict[bytes, Facts | None] = {}
         for address in addresses:
             for nonce, balance, code in self._ask(
                 "SELECT nonce, balance, codes.code FROM accounts LEFT JOIN codes ON accounts.code = number"
                 " WHERE block = ? AND address = ?",
                 (self.block, address),
             ):
-                found[address] = None if nonce is None else AccountFacts(int(nonce), int(balance), code or b"")
+                found[address] = None if nonce is None else Facts(int(nonce), int(balance), code or b"")
         return found
 
     def slots(self, places: Sequence[Place]) -> dict[Place, int]:
@@ -83,7 +83,7 @@ class Disk:
             return bytes(found)
         return None
 
-    def keep_accounts(self, found: dict[bytes, AccountFacts | None]) -> None:
+    def keep_accounts(self, found: dict[bytes, Facts | None]) -> None:
         codes = {(facts.code,) for facts in found.values() if facts is not None and facts.code}
         rows: list[tuple[Any, ...]] = [
             (self.block, address, None, None, None)

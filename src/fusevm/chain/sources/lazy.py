@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from fusevm.chain.accounts import Account
-from fusevm.chain.sources.source import AccountFacts, Place, Source
+from fusevm.chain.sources.source import Facts, Place, Source
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -135,7 +135,7 @@ class RemoteAccounts(LazyAccounts):
         (facts,) = self.source.accounts([address])
         return self._account(address, facts)
 
-    def _account(self, address: bytes, facts: AccountFacts | None) -> Account | None:
+    def _account(self, address: bytes, facts: Facts | None) -> Account | None:
         """One that never had code nor sent a transaction has no storage."""
         if facts is None:
             return None

@@ -12,7 +12,7 @@ from fusevm.chain.networks import NETWORKS
 from fusevm.chain.schedule import Upgrade
 from fusevm.chain.sources.disk import Disk
 from fusevm.chain.sources.json_rpc import JsonRpc, NodeError, Question, is_local
-from fusevm.chain.sources.source import AccountFacts, Place, SourceError
+from fusevm.chain.sources.source import Facts, Place, SourceError
 from fusevm.folders import cache_folder
 from fusevm.values import BadValue, shown, to_address, to_bytes, to_hash, to_number, to_word
 
@@ -60,8 +60,8 @@ class NodeSource:
 
     # -- a source
 
-    def accounts(self, addresses: Sequence[bytes]) -> list[AccountFacts | None]:
-        found: dict[bytes, AccountFacts | None] = {} if self.disk is None else self.disk.accounts(addresses)
+    def accounts(self, addresses: Sequence[bytes]) -> list[Facts | None]:
+        found: dict[bytes, Facts | None] = {} if self.disk is None else self.disk.accounts(addresses)
         missing = [address for address in dict.fromkeys(addresses) if address not in found]
         if missing:
             asked = self._asked_accounts(missing)
@@ -138,15 +138,15 @@ class NodeSource:
 
     # -- asking
 
-    def _asked_accounts(self, addresses: Sequence[bytes]) -> dict[bytes, AccountFacts | None]:
+    def _asked_accounts(self, addresses: Sequence[bytes]) -> dict[bytes, Facts | None]:
         methods = ("eth_getTransactionCount", "eth_getBalance", "eth_getCode")
         answers = iter(self._ask_state([(each, ["0x" + a.hex()]) for a in addresses for each in methods]))
-        found: dict[bytes, AccountFacts | None] = {}
+        found: dict[bytes, Facts | None] = {}
         for address in addresses:
             nonce = self._read(to_number, next(answers), methods[0])
             balance = self._read(to_number, next(answers), methods[1])
             code = self._read(to_bytes, next(answers), methods[2])
-            found[address] = AccountFacts(nonce, balance, code) if nonce or balance or code else None
+            found[address] = Facts(nonce, balance, code) if nonce or balance or code else None
         return found
 
     def _ask_state(self, questions: Sequence[Question]) -> list[Any]:

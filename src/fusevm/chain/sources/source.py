@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 Place: TypeAlias = tuple[bytes, int]  # an address and a storage key
 
 
-class AccountFacts(NamedTuple):
+class Facts(NamedTuple):
     """An account without its storage."""
 
     nonce: int
@@ -25,7 +25,7 @@ class Source(Protocol):
 
     name: str  # for messages
 
-    def accounts(self, addresses: Sequence[bytes]) -> Sequence[AccountFacts | None]:
+    def accounts(self, addresses: Sequence[bytes]) -> Sequence[Facts | None]:
         """One answer per address; None for an account that does not exist."""
 
     def slots(self, places: Sequence[Place]) -> Sequence[int]:

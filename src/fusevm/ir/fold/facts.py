@@ -25,15 +25,15 @@ _DEEP = 6  # how deep an assumption is propagated into the operands of a conditi
 
 
 @dataclass(slots=True)
-class Facts:
+class FoldFacts:
     """Facts that hold at one program point and in the blocks it dominates, in addition to the facts per value."""
 
     equal: dict[int, Value] = field(default_factory=dict)  # value to its replacement here
     ranges: dict[int, Range] = field(default_factory=dict)
     less: dict[tuple[int, int], bool] = field(default_factory=dict)  # True: the first is less; False: less or equal
 
-    def copy(self) -> Facts:
-        return Facts(_newest(self.equal), _newest(self.ranges), _newest(self.less))
+    def copy(self) -> FoldFacts:
+        return FoldFacts(_newest(self.equal), _newest(self.ranges), _newest(self.less))
 
 
 def _newest(facts: dict[K, V]) -> dict[K, V]:
@@ -47,7 +47,7 @@ class RangeFolder(Folder):
     ) -> None:
         super().__init__(fork, mode, stages, keeps_growth=keeps_growth)
         self.recorder = recorder
-        self.facts = Facts()
+        self.facts = FoldFacts()
         self.range_rules = range_table() if Stage.RANGES in stages else {}
         self.range_at: dict[int, Range] = {}  # of every value, valid at all its uses
         self.bits_at: dict[int, int] = {}
@@ -94,7 +94,7 @@ class RangeFolder(Folder):
             self.bits_at[value.id] = bits
         return value
 
-    def range(self, value: Value, facts: Facts | None = None) -> Range:
+    def range(self, value: Value, facts: FoldFacts | None = None) -> Range:
         if value.op == CONST:
             return Range(value.number, value.number)
         always = self.range_at.get(value.id, ANYTHING)

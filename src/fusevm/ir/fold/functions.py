@@ -16,7 +16,7 @@ from fusevm.ir import analyses
 from fusevm.ir.builder import NeverReached
 from fusevm.ir.fold import stores
 from fusevm.ir.fold.engine import fuel_for
-from fusevm.ir.fold.facts import LESS, Facts, RangeFolder
+from fusevm.ir.fold.facts import LESS, FoldFacts, RangeFolder
 from fusevm.ir.fold.memory_facts import BITS, MemoryFacts
 from fusevm.ir.fold.recorder import FoldRecorder
 from fusevm.ir.fold.stages import EVERYTHING, Mode, Stage
@@ -66,7 +66,7 @@ class FunctionFolder(RangeFolder):
         self.wanted = analyses.use_counts(function)  # old values
         self.expected: dict[int, int] = {}  # new values: the uses of the old ones
         self.worlds: dict[int, MemoryFacts] = {}
-        self.known: dict[int, Facts] = {}  # at the end of each block
+        self.known: dict[int, FoldFacts] = {}  # at the end of each block
         self.symbols: dict[int, Value] = {}
         self.reached = {function.entry.start, *reached}
         self.arcs: list[tuple[int, Arc, Arc]] = []  # the predecessor, the new arc, the old arc
@@ -173,7 +173,7 @@ class FunctionFolder(RangeFolder):
         is_sole = len(sources) == 1 and sources[0].start in self.known and block is not self.function.entry
         sole = sources[0] if is_sole else None
         base = self.known.get(sole.start if sole is not None else above)
-        self.facts = base.copy() if base is not None else Facts()
+        self.facts = base.copy() if base is not None else FoldFacts()
         if sole is not None:
             self.assume_edge(self.made[sole.start], made)
         for param in block.params:
@@ -265,7 +265,7 @@ class FunctionFolder(RangeFolder):
     def is_available(self, value: Value) -> bool:
         return value.block == self.block.start or self.tree.dominates(value.block, self.block.start)
 
-    def new(self, old: Value, facts: Facts | None = None) -> Value:
+    def new(self, old: Value, facts: FoldFacts | None = None) -> Value:
         """The replacement of an old value, here or given these facts."""
         if old.op == CONST:
             return self.const(old.number)

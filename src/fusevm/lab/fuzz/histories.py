@@ -19,7 +19,7 @@ from typing import Any
 from fusevm.api import EVM
 from fusevm.chain.reasons import Rejected
 from fusevm.chain.result import Result
-from fusevm.chain.sources.source import AccountFacts, Place
+from fusevm.chain.sources.source import Facts, Place
 from fusevm.chain.state import Account, State
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz.generator import CONTRACTS, NOBODY, PERSON, SENDER, program
@@ -41,9 +41,9 @@ class Memory:
     def __init__(self, accounts: dict[bytes, Account]) -> None:
         self.held = accounts
 
-    def accounts(self, addresses: Sequence[bytes]) -> list[AccountFacts | None]:
+    def accounts(self, addresses: Sequence[bytes]) -> list[Facts | None]:
         found = [self.held.get(address) for address in addresses]
-        return [None if each is None else AccountFacts(each.nonce, each.balance, each.code) for each in found]
+        return [None if each is None else Facts(each.nonce, each.balance, each.code) for each in found]
 
     def slots(self, places: Sequence[Place]) -> list[int]:
         return [self.held[address].storage.get(key, 0) for address, key in places]
