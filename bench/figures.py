@@ -42,11 +42,10 @@ def last_line(text: str) -> str:
 
 def corpus_rows(text: str) -> list[dict[str, Any]]:
     """Contract, kind of code, and what is left of its bytes and reducible gas, from the table that is printed."""
-    rows = (line.strip("| ").split(" | ") for line in text.splitlines() if "| ×" in line)
+    lines = (line for line in text.splitlines() if "| ×" in line and not line.startswith("| geometric mean"))
+    rows = ([cell.strip() for cell in line.split("|")[1:]] for line in lines)
     return [
-        {"contract": row[0], "code": row[1], "bytes": float(row[2][1:]), "reducible": float(row[3][1:])}
-        for row in rows
-        if row[1].strip()
+        {"contract": row[0], "code": row[1], "bytes": float(row[2][1:]), "reducible": float(row[3][1:])} for row in rows
     ]
 
 

@@ -14,7 +14,7 @@ from fusevm.evm.forks import Fork
 from fusevm.lab.peers.work import Observation, Stopwatch, Timing, Work
 from fusevm.reference.hooks import Hooks
 
-SETTLED = 1.0  # seconds of calls after which hot code is known to be hot
+SETTLED = 3.0  # seconds of calls after which hot code is known to be hot, be it as large as it may
 LONGEST = 120.0  # seconds that are waited for it to be compiled, at low priority on a machine that may be busy
 
 
