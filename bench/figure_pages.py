@@ -200,6 +200,14 @@ def beside_solc(figures: Figures) -> tuple[str, ...]:
     return tuple(f"{mean(against_solc_by(figures, measure).values()):.2f}" for measure in MEASURES)
 
 
+def least_gained(figures: Figures) -> Iterator[str]:
+    for measure in MEASURES:
+        ratios = against_solc_by(figures, measure)
+        worst = max(ratios, key=ratios.__getitem__)
+        yield f"{ratios[worst]:.2f}"
+        yield worst
+
+
 def codes_left(figures: Figures) -> tuple[str, ...]:
     rows = result(figures, "optimize")
     unchanged = sum(row["bytes"] == row["reducible"] == 1.0 for row in rows)
@@ -207,12 +215,18 @@ def codes_left(figures: Figures) -> tuple[str, ...]:
     return str(len(rows)), str(unchanged), *means
 
 
-SENTENCES: tuple[tuple[str, str, Callable[[Figures], tuple[str, ...]]], ...] = (
+SENTENCES: tuple[tuple[str, str, Callable[[Figures], Iterable[str]]], ...] = (
     ("contracts", r"\*\*([\d.]+) times pyrevm's speed\*\*[^.]*?over (\d+) contracts \(([\d.]+) times", headline),
     (
         "optimize",
         r"of solc's (\d+) codes for the same contracts (\d+); over all of them ([\d.]+) of the\s+bytes and ([\d.]+)",
         codes_left,
+    ),
+    (
+        "bytecode",
+        r"least it gains: ([\d.]+) of the bytes \((\w+)\), ([\d.]+) of the reducible gas \((\w+)\), "
+        r"([\d.]+) of all gas \((\w+),",
+        least_gained,
     ),
     ("bytecode", r"([\d.]+) of the bytes, ([\d.]+) of the gas that a compiler can change and ([\d.]+) of", beside_solc),
 )
