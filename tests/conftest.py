@@ -54,7 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="takes long: set FUSEVM_WHOLE_CORPUS for it"))
 
 
-TUNED = tuple(f"fusevm.native.host.{name}" for name in ("choice", "codes", "engine", "tier_policy"))
+TUNED = tuple(
+    f"fusevm.native.host.{name}" for name in ("choice", "code_cache", "schedule_maker", "engine", "tier_policy")
+)
 
 
 def limits() -> dict[str, float]:
