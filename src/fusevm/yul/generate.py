@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from fusevm.evm.assembler import Assembly
 from fusevm.yul.context import StepContext
+from fusevm.yul.stack.layout import stack_too_deep
 from fusevm.yul.stack.reach import by_function, plainly, unreachable_variables
 from fusevm.yul.steps import circular_references_pruner, function_hoister
 from fusevm.yul.steps.disambiguator import disambiguated
@@ -57,11 +58,11 @@ def generate(code: Block, dialect: Dialect) -> Assembly:
 
 
 def fits(code: Block, dialect: Dialect) -> bool:
-    """Whether any method can compile the block."""
+    """Whether any method can compile the block: those above, or the back end, which moves words as layouts do."""
     try:
         generate(code, dialect)
     except StackTooDeep:
-        return False
+        return any(not any(stack_too_deep(each, dialect)) for each in _variants(disambiguated(dialect, code), dialect))
     return True
 
 
