@@ -15,7 +15,6 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from math import exp, log
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -24,6 +23,7 @@ from fusevm.codegen.backend import LEFT_OUT
 from fusevm.codegen.pipeline import NAMES, NEEDED
 from fusevm.codegen.yul import compile_object
 from fusevm.lab.contracts import contracts, run_contract, wrong_answers
+from fusevm.lab.peers.bench import geometric_mean
 from fusevm.yul.generate import StackTooDeep
 from fusevm.yul.syntax.dialect import dialect_for
 from fusevm.yul.syntax.parser import parse_object
@@ -98,10 +98,6 @@ def measured(options: argparse.Namespace) -> Iterator[Row]:
                 row = compiled_row(name, facts, text, runs, leaves_out)
                 if row is not None:
                     yield row
-
-
-def geometric_mean(ratios: list[float]) -> float:
-    return exp(sum(map(log, ratios)) / len(ratios))
 
 
 def ratios(rows: list[Row], code: str, base: str, figure: str) -> dict[str, float]:

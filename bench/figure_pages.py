@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from math import exp, log
 from pathlib import Path
 from typing import Any
 
 from figure_charts import bars
+from fusevm.lab.peers.bench import GROUPS, geometric_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, TEMPLATES = ROOT / "docs", ROOT / "bench" / "pages"
 FIGURES = DOCS / "figures.json"
-LARGE, SHORT, SYNTHETIC = (
-    "contracts of 10,000 instructions and more", "contracts of fewer than 10,000 instructions", "synthetic files",
-)  # fmt: skip
+LARGE, SHORT, _ = GROUPS
 THEIRS, OURS = "solc, the better", "200 runs"  # codes in `bytecode`
 MEASURES = {"bytes": "bytes", "reducible": "reducible gas", "gas": "all gas"}
+LEFT = {"size": "bytes", "reducible": "reducible gas"}  # in `optimize`
 
 Figures = dict[str, dict[str, Any]]  # by section
 Row = Iterable[object]
@@ -71,12 +70,6 @@ def _with_numbers(text: str, pattern: str, numbers: Iterable[str]) -> str:
 # -- what figures mean ------------------------------------------------------------------------------------------------
 
 
-def mean(ratios: Iterable[float]) -> float:
-    """Geometric."""
-    logs = [log(each) for each in ratios]
-    return exp(sum(logs) / len(logs))
-
-
 def result(figures: Figures, section: str) -> Any:
     return figures[section]["results"][0]["result"]
 
@@ -115,10 +108,10 @@ def table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
 def contracts(figures: Figures) -> Iterator[str]:
     yield f"{source(figures, 'contracts')}\n\n![Times pyrevm's speed, by contract](images/against-pyrevm.svg)\n"
     rows = []
-    for group in (LARGE, SHORT, SYNTHETIC):
+    for group in GROUPS:
         auto, native = (times_pyrevm(figures, group, tier) for tier in ("auto", "native"))
         least = min(auto, key=auto.__getitem__)
-        means = (f"{mean(each.values()):.2f}" for each in (auto, native))
+        means = (f"{geometric_mean(each.values()):.2f}" for each in (auto, native))
         rows.append((group, len(auto), *means, f"{auto[least]:.2f} ({least})"))
     yield from table(("times pyrevm's speed", "files", "`auto`", "`native`", "least on `auto`"), rows)
 
@@ -149,17 +142,17 @@ def bytecode(figures: Figures) -> Iterator[str]:
     for measure, name in MEASURES.items():
         ratios = against_solc_by(figures, measure)
         worst = max(ratios, key=ratios.__getitem__)
-        rows.append((name, f"{mean(ratios.values()):.3f}", f"{ratios[worst]:.3f} ({worst})"))
+        rows.append((name, f"{geometric_mean(ratios.values()):.3f}", f"{ratios[worst]:.3f} ({worst})"))
     yield from table(("relative to the better of solc's", "mean", "worst contract"), rows)
 
 
 def optimize(figures: Figures) -> Iterator[str]:
     yield source(figures, "optimize") + "\n"
     rows = result(figures, "optimize")
-    ratios = ((name, [row[measure] for row in rows]) for measure, name in MEASURES.items() if measure != "gas")
+    ratios = ((name, [row[measure] for row in rows]) for measure, name in LEFT.items())
     yield from table(
         ("left of solc's codes", "mean", "worst", "best"),
-        ((name, f"{mean(each):.3f}", f"{max(each):.3f}", f"{min(each):.3f}") for name, each in ratios),
+        ((name, f"{geometric_mean(each):.3f}", f"{max(each):.3f}", f"{min(each):.3f}") for name, each in ratios),
     )
 
 
@@ -193,11 +186,11 @@ PARTS: dict[str, Callable[[Figures], Iterator[str]]] = {
 
 def headline(figures: Figures) -> tuple[str, ...]:
     large, short = (times_pyrevm(figures, group) for group in (LARGE, SHORT))
-    return f"{mean(large.values()):.1f}", str(len(large)), f"{mean(short.values()):.1f}"
+    return f"{geometric_mean(large.values()):.1f}", str(len(large)), f"{geometric_mean(short.values()):.1f}"
 
 
 def beside_solc(figures: Figures) -> tuple[str, ...]:
-    return tuple(f"{mean(against_solc_by(figures, measure).values()):.2f}" for measure in MEASURES)
+    return tuple(f"{geometric_mean(against_solc_by(figures, measure).values()):.2f}" for measure in MEASURES)
 
 
 def least_gained(figures: Figures) -> Iterator[str]:
@@ -210,8 +203,8 @@ def least_gained(figures: Figures) -> Iterator[str]:
 
 def codes_left(figures: Figures) -> tuple[str, ...]:
     rows = result(figures, "optimize")
-    unchanged = sum(row["bytes"] == row["reducible"] == 1.0 for row in rows)
-    means = (f"{mean(row[measure] for row in rows):.2f}" for measure in ("bytes", "reducible"))
+    unchanged = sum(row["size"] == row["reducible"] == 1.0 for row in rows)
+    means = (f"{geometric_mean(row[measure] for row in rows):.2f}" for measure in LEFT)
     return str(len(rows)), str(unchanged), *means
 
 

@@ -40,15 +40,6 @@ def last_line(text: str) -> str:
     return text.strip().splitlines()[-1].strip()
 
 
-def corpus_rows(text: str) -> list[dict[str, Any]]:
-    """Contract, kind of code, and what is left of its bytes and reducible gas, from the table that is printed."""
-    lines = (line for line in text.splitlines() if "| ×" in line and not line.startswith("| geometric mean"))
-    rows = ([cell.strip() for cell in line.split("|")[1:]] for line in lines)
-    return [
-        {"contract": row[0], "code": row[1], "bytes": float(row[2][1:]), "reducible": float(row[3][1:])} for row in rows
-    ]
-
-
 def of_suite(command: str, *tiers: str) -> Section:
     return Section(tuple(f"fusevm {command} --tier {tier}" for tier in tiers), last_line)
 
@@ -63,7 +54,7 @@ SECTIONS: dict[str, Section] = {
     "calls": Section(("python bench/calls.py --json",)),
     "lives": Section(("python bench/lives.py --json",)),
     "bytecode": Section(("python bench/codegen.py --runs 200 --json",)),
-    "optimize": Section((f"{LAB}.optimize --kind corpus",), corpus_rows),
+    "optimize": Section((f"{LAB}.optimize --kind corpus --json",)),
     "node": Section(("python bench/node.py --anvil ANVIL --json",)),
     # what reliability.md shows
     "state tests": of_suite(

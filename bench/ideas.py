@@ -85,7 +85,7 @@ def main() -> None:
     print("| --- " * (len(kinds) + 1) + "|")
     for name, whole in best[""].items():
         print(f"| {name} | {whole * 1e6:,.0f} |" + "".join(f" {best[kind][name] / whole:.2f} |" for kind in kinds[1:]))
-    means = [geometric_mean([best[kind][name] / best[""][name] for name in best[""]]) or 0 for kind in kinds[1:]]
+    means = [geometric_mean([best[kind][name] / best[""][name] for name in best[""]]) for kind in kinds[1:]]
     print("| geometric mean | |" + "".join(f" {mean:.2f} |" for mean in means))
 
 

@@ -168,7 +168,7 @@ def test_ratios_are_of_files_both_ended_rightly(folder: Path) -> None:
     ]
     assert ratios(rows, "one", "other") == [2.0, 8.0]
     assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
-    assert geometric_mean([]) is None
+    assert geometric_mean([]) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ MISTAKES: dict[str, dict[str, tuple[str, str]]] = {
         "a directory": ("folder", "folder is a folder, not a file of code"),
         "an empty file": ("empty", "empty: empty; bytecode is needed"),
         "a missing file": ("nosuch.hex", "no such file: nosuch.hex"),
-        "a word": ("nosuch", "code is not hex: 'n' at position 0, and there is no file of this name"),
+        "a word": ("nosuch", "code is not hex: 'n' at position 0, and no such file exists"),
     },
     "assembly": {
         "a .sol file": ("X.sol", "X.sol is Solidity, not assembly"),

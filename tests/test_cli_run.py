@@ -264,7 +264,7 @@ WRONG = [
     (["disasm", "600"], "code has an odd number of hex digits: 3"),
     (["cfg", "0x6"], "code has an odd number of hex digits: 1"),
     (["run", "0x60zz"], "code is not hex: 'z' at position 4"),
-    (["disasm", "hello"], "code is not hex: 'h' at position 0, and there is no file of this name"),
+    (["disasm", "hello"], "code is not hex: 'h' at position 0, and no such file exists"),
     (["run", "nowhere.hex"], "no such file: nowhere.hex"),
     (["run", "no/where"], "no such file: no/where"),
     (["run", "nowhere.json"], "no such file: nowhere.json"),

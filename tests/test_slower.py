@@ -9,7 +9,8 @@ import pytest
 
 from fusevm.evm.forks import Fork
 from fusevm.lab.fuzz import slower
-from fusevm.lab.fuzz.slower import Row, Times, geometric_mean, main, summary
+from fusevm.lab.fuzz.slower import Row, Times, main, summary
+from fusevm.lab.peers.bench import geometric_mean
 
 
 def test_slower_is_what_takes_a_tenth_and_a_moment_longer() -> None:

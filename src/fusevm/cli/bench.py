@@ -134,8 +134,8 @@ def means(rows: list[Row], names: list[str]) -> Iterator[str]:
     for name in names[1:]:
         for group in GROUPS:
             found = ratios([row for row in rows if row.file.group == group], names[0], name)
-            mean = geometric_mean(found)
-            if mean is not None:
+            if found:
+                mean = geometric_mean(found)
                 yield f"{names[0]} takes {mean:.3g} times as long as {name}: geometric mean of {len(found)} {group}"
 
 

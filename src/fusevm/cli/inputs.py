@@ -90,7 +90,7 @@ def require_writable(path: Path, option: str) -> None:
     if path.is_dir():
         raise BadInput(f"{option} {path}: cannot write: it is a folder")
     if not path.absolute().parent.is_dir():
-        raise BadInput(f"{option} {path}: cannot write: there is no folder {path.parent}")
+        raise BadInput(f"{option} {path}: cannot write: the folder {path.parent} does not exist")
 
 
 def language_in(data: bytes, name: str) -> str | None:
@@ -140,7 +140,7 @@ def read_code(text: str) -> bytes:
     except BadInput as error:
         if set(text.removeprefix("0x")) <= HEX_DIGITS or text.startswith("0x"):
             raise
-        raise BadInput(f"{error}, and there is no file of this name") from None
+        raise BadInput(f"{error}, and no such file exists") from None
 
 
 def parse_json(text: str | bytes, source: str) -> Any:

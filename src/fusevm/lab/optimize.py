@@ -14,13 +14,14 @@ python -m fusevm.lab.optimize --kind files --hex FOLDER
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -326,11 +327,16 @@ def main() -> int:
     parser.add_argument(
         "--kind", choices=["random", "mutated", "transactions", "corpus", "files", "all"], default="all"
     )
+    parser.add_argument("--json", action="store_true", help="the corpus as data")
     parser.add_argument("--hex", type=Path, help="the folder of the files")
     parser.add_argument("--most", type=int, default=3, help="stop after so many failures")
     chosen = parser.parse_args()
     if chosen.kind == "corpus":
-        print_table(rows := list(measured_corpus(_fixtures())))
+        rows = list(measured_corpus(_fixtures()))
+        if chosen.json:
+            print(json.dumps([asdict(row) for row in rows]))
+        else:
+            print_table(rows)
         return int(any(row.wrong for row in rows))
     numbers = range(chosen.first, chosen.first + chosen.programs)
     makers: dict[str, Iterable[Case]] = {

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from math import exp, log
 from pathlib import Path
 from typing import Any
 
 from fusevm.codegen.bytecode import optimize
 from fusevm.lab.contracts import contracts, run_contract, wrong_answers
+from fusevm.lab.peers.bench import geometric_mean
 
 FOLDERS = ("corpus", "corpus_new")
 KINDS = ("via_ir_opt", "legacy_opt")
@@ -62,7 +62,5 @@ def print_table(rows: list[Measured]) -> None:
     for row in rows:
         note = "; ".join([*row.wrong, *row.left_alone])
         print(f"| {row.name} | {row.kind} | ×{row.size:.3f} | ×{row.reducible:.3f} | {note} |")
-    means = [
-        exp(sum(map(log, ratios)) / len(rows)) for ratios in zip(*[(r.size, r.reducible) for r in rows], strict=True)
-    ]
+    means = [geometric_mean(ratios) for ratios in zip(*[(r.size, r.reducible) for r in rows], strict=True)]
     print(f"| geometric mean | | ×{means[0]:.3f} | ×{means[1]:.3f} | |")

@@ -1,6 +1,6 @@
 """Deliberate errors in the policy of tiers and in counting: does a test find each of them?
 
-`python -m fusevm.lab.tier_mutations [--only N ...] [--seconds 240]` is as `fusevm.lab.mutations`; there is no campaign.
+`python -m fusevm.lab.tier_mutations [--only N ...] [--seconds 240]` is as `fusevm.lab.mutations`, with tests alone.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def _stride(address: Value, steps: Mapping[int, int]) -> int:
 
 def _why_uncounted(shape: LoopShape, latch: LoopStack) -> str:
     if not shape.exits:
-        return "nothing leaves it but a halt"
+        return "it has no exit but a halt"
     if not any(step_of(latch, number) for number in range(1, latch.taken + 1)):
         return "no stack slot changes by a constant per iteration"
     return "no exit compares a counter with a literal or an unchanging stack slot"

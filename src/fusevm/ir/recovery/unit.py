@@ -43,7 +43,7 @@ def recover(code: bytes, fork: Fork = LATEST) -> Recovered:
     """Raises RecoveryFailed if the control flow or the uses of code addresses cannot be determined."""
     blocks = {block.start: block for block in basic_blocks(code, fork)}
     if not blocks:
-        raise RecoveryFailed("there is no code")
+        raise RecoveryFailed("the code is empty")
     dests = jumpdests(code)
     finder, labels = _found(blocks, dests, fork)
     unit = Unit(fork)

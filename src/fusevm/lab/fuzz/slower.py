@@ -16,7 +16,7 @@ import gc
 import json
 import math
 import pstats
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -26,6 +26,7 @@ from fusevm.api import EVM
 from fusevm.chain.reasons import Rejected
 from fusevm.evm.forks import Fork, fork_named
 from fusevm.lab.fuzz.generator import program
+from fusevm.lab.peers.bench import geometric_mean
 from fusevm.lab.peers.ours import Tier, transact
 from fusevm.lab.peers.work import Work
 from fusevm.native.emit.crypto import FAMILIES, library
@@ -133,11 +134,6 @@ def survey(programs: int, seed: int, forks: Sequence[Fork], tier: str) -> list[R
         if enabled:
             gc.enable()
     return rows
-
-
-def geometric_mean(ratios: Iterable[float]) -> float:
-    logarithms = [math.log(ratio) for ratio in ratios]
-    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else 1.0
 
 
 def spent_on(row: Row, tier: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -200,8 +200,10 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def geometric_mean(ratios: Sequence[float]) -> float | None:
-    return exp(sum(map(log, ratios)) / len(ratios)) if ratios else None
+def geometric_mean(ratios: Iterable[float]) -> float:
+    """One where there are none."""
+    logarithms = list(map(log, ratios))
+    return exp(sum(logarithms) / len(logarithms)) if logarithms else 1.0
 
 
 def ratios(rows: Sequence[Row], one: str, other: str) -> list[float]:

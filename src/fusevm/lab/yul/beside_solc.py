@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from math import exp, log
 from pathlib import Path
 
 from fusevm.chain.outcome import Status
 from fusevm.codegen.yul import compile_object
+from fusevm.lab.peers.bench import geometric_mean
 from fusevm.lab.yul.compiled import GAS, MOVES, Run, difference, random_case, run_code
 from fusevm.lab.yul.exact import Solc, SolcFailed
 from fusevm.lab.yul.generate_contracts import Contract
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def summary(tally: Tally) -> str:
     done, ratios = tally.done, tally.ratios
-    mean = exp(sum(map(log, ratios)) / len(ratios)) if ratios else 1.0
+    mean = geometric_mean(ratios)
     counts = "refused by us", "refused by solc", "refused by both", "changed by solc", "translated as they stand"
     gas = done["gas"] / max(done["gas of solc"], 1)
     size = done["bytes"] / max(done["bytes of solc"], 1)

@@ -96,7 +96,7 @@ class Compiler:
 
     def ask(self, asked: Asked, counts: dict[int, int], heat: float, done: Done) -> Answer | None:
         """Unless it is answered at once, `done` is called, by another thread. The hottest request is served first;
-        where there is no room, the coldest is told to come again."""
+        if the queue is full, the coldest one is answered LATER."""
         if len(asked.code) > LARGEST or not sys.executable:
             return Answer.NEVER
         if self.failed >= MAX_FAILED or asked.digest in self.refused:
